@@ -1,0 +1,1 @@
+"""Metrics and statistics for judging open-domain dialogue; the notebooks show how to use them."""
