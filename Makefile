@@ -1,0 +1,67 @@
+# make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
+# make test        run the test suite
+# make lab         open JupyterLab
+# make report      score your own dialogs                     (DIALOGS=path/to/file.csv)
+# make bench       time ours beside a peer                    (ONLY=correlation)
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+PROFILE ?= sample
+ONLY    ?=
+FORCE   ?=
+BIN     := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help notebooks test test-slow lab report bench lint lock clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+# torch first and by itself: its CPU and CUDA builds share a version, so their hashes differ.
+.venv/users: requirements.lock requirements-no-deps.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' \
+	  || { echo "Python 3.11 or 3.12 is needed: install it, or name it with PYTHON=path"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-no-deps.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+.venv/developers: .venv/users requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	touch $@
+
+notebooks: .venv/users
+	$(BIN)/python -m lib.notebook_runs --profile $(PROFILE) $(if $(ONLY),--only $(ONLY)) $(if $(FORCE),--force)
+
+test: .venv/developers
+	$(BIN)/python -m pytest -n 2
+
+test-slow: .venv/developers
+	$(BIN)/python -m pytest -m slow
+
+lab: .venv/users
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+
+report: .venv/users
+	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file.csv"; exit 1; }
+	$(BIN)/python -m lib.report "$(DIALOGS)"
+
+bench: .venv/developers
+	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lint: .venv/developers
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+# Needs uv. The CUDA packages come with torch itself, in the versions that torch names.
+CUDA := cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
+        nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
+        nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+        --no-emit-package torch $(addprefix --no-emit-package ,$(CUDA)) pyproject.toml
+lock:
+	$(LOCK) -o requirements.lock
+	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean:
+	rm -rf build .pytest_cache .hypothesis .ruff_cache

@@ -1,0 +1,130 @@
+"""Where a notebook's tables and figures go, and how it reads those of an earlier notebook."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = ("sample", "public")
+SAMPLE_STAMP = "synthetic sample data"
+
+
+def folder(profile: str, kind: str) -> Path:
+    """Folder of a profile's `results`, `figures` or `notebooks`.
+
+    The public profile writes what is committed; the sample profile writes to `build/sample`, so
+    that trying things out never changes a committed result.
+
+    >>> folder("sample", "results").relative_to(ROOT).as_posix()
+    'build/sample/results'
+    >>> folder("public", "results").relative_to(ROOT).as_posix()
+    'data/results'
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
+    if profile == "sample":
+        return ROOT / "build" / "sample" / kind
+    return ROOT / "data" / "results" if kind == "results" else ROOT / kind
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one notebook: its number, its profile, and its output folders.
+
+    Attributes
+    ----------
+    number : str
+        Two digits, as in the notebook's file name; output files start with it.
+    profile : str
+        "sample" or "public".
+    """
+
+    number: str
+    profile: str
+
+    def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
+        named = any(level is not None for level in frame.index.names)
+        self._path("results", f"{name}.csv").write_text(
+            frame.to_csv(index=named, float_format="%.6g", lineterminator="\n"), encoding="utf-8"
+        )
+        return frame
+
+    def figure(self, figure: Figure, name: str) -> None:
+        """Write `NN_name.png`; a figure of the sample profile is stamped as synthetic."""
+        if self.profile == "sample":
+            figure.text(
+                0.995, 0.005, SAMPLE_STAMP, ha="right", va="bottom", fontsize=8, color="0.5"
+            )
+        # No software tag in the file: the same figure must give the same bytes.
+        figure.savefig(
+            self._path("figures", f"{name}.png"),
+            dpi=150,
+            bbox_inches="tight",
+            metadata={"Software": None},
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether the result `NN_name` of an earlier notebook exists in this profile."""
+        return (folder(self.profile, "results") / f"{name}.csv").is_file()
+
+    def read(self, name: str, **options) -> pd.DataFrame:
+        """Read the result `NN_name` of an earlier notebook; `options` go to `pandas.read_csv`.
+
+        Raises
+        ------
+        FileNotFoundError
+            When it is missing; the message names the command that makes it.
+        """
+        path = folder(self.profile, "results") / f"{name}.csv"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path.relative_to(ROOT)} is missing. Make it with: "
+                f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
+            )
+        return pd.read_csv(path, **options)
+
+    def _path(self, kind: str, name: str) -> Path:
+        path = folder(self.profile, kind) / f"{self.number}_{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def start(number: str, profile: str, seed: int = 0) -> Run:
+    """Begin a notebook: seed the random generators, set the figure style, say what runs.
+
+    Parameters
+    ----------
+    number : str
+        The notebook's number, for example "08".
+    profile : str
+        "sample" or "public"; anything else is an error.
+    seed : int
+        Seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions of
+        `lib` that draw take a seed of their own.
+
+    Returns
+    -------
+    Run
+    """
+    from lib import figures
+
+    run = Run(number, profile)
+    data = "synthetic sample" if profile == "sample" else "public corpora"
+    folder(profile, "results")  # an unknown profile fails here, before any work
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    figures.set_style()
+    packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
+    print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
+    return run

@@ -1,0 +1,162 @@
+"""The runner: strict parameters, clear failures, clean and repeatable outputs."""
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lib.notebook_runs import __main__ as command
+from lib.notebook_runs import cleaning, outputs, profiles, runner
+
+PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
+
+
+KERNEL = {"name": "python3", "display_name": "Python 3"}
+
+
+def notebook_with(*sources: str):
+    cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}, id="c00")]
+    cells += [new_code_cell(source, id=f"c{i:02d}") for i, source in enumerate(sources, 1)]
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """An empty project: a notebooks folder, an empty profile file, outputs under tmp_path."""
+    for module in (outputs, runner, command):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "requirements.lock").write_text("")
+    (tmp_path / "notebooks" / "profiles.toml").write_text('[needs]\n"02" = ["01"]\n[public.all]\n')
+    nbformat.write(notebook_with("print(N)", "1 / 0"), tmp_path / "notebooks" / "01_fails.ipynb")
+    nbformat.write(notebook_with("print(N)"), tmp_path / "notebooks" / "02_needs_01.ipynb")
+    nbformat.write(notebook_with("print(N + 1)"), tmp_path / "notebooks" / "03_alone.ipynb")
+    return tmp_path
+
+
+def test_failure_is_explained_and_the_rest_goes_on(project):
+    outcomes = runner.run_all("sample", source=project / "notebooks")
+    assert [outcome.status for outcome in outcomes] == ["failed", "not run", "ran"]
+    assert "01_fails.ipynb, code cell 3, line 1: 1 / 0" in outcomes[0].message
+    assert "ZeroDivisionError: division by zero" in outcomes[0].message
+    assert outcomes[1].message == "needs 01"
+    ran = nbformat.read(project / "build/sample/notebooks/03_alone.ipynb", as_version=4)
+    assert ran.cells[1].outputs[0].text == "4\n"
+
+
+def test_up_to_date_is_skipped_until_something_changes(project):
+    def run(**options):
+        (only,) = runner.run_all("sample", ["03"], source=project / "notebooks", **options)
+        return only.status
+
+    assert run() == "ran"
+    assert run() == "up to date"
+    assert run(force=True) == "ran"
+    nbformat.write(notebook_with("print(N + 2)"), project / "notebooks" / "03_alone.ipynb")
+    assert run() == "ran"
+    (project / "lib").mkdir()
+    (project / "lib" / "new.py").write_text("x = 1\n")
+    assert run() == "ran"
+    (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nN = 10\n')
+    assert run() == "ran"
+    (project / "build/sample/notebooks/03_alone.ipynb").unlink()
+    assert run() == "ran"
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ('[sample."03"]\nM = 1\n', "03_alone.ipynb: unknown parameter M .* knows N, PROFILE"),
+        ('[sample."09"]\nN = 1\n', "notebooks that do not exist: 09"),
+        ('[needs]\n"03" = ["07"]\n', "notebooks that do not exist: 07"),
+    ],
+)
+def test_unknown_names_are_errors_before_anything_runs(project, settings, message):
+    (project / "notebooks" / "profiles.toml").write_text(settings)
+    with pytest.raises(ValueError, match=message):
+        runner.run_all("sample", source=project / "notebooks")
+    assert not (project / "build").exists()
+
+
+def test_unknown_number_and_profile_are_errors(project):
+    with pytest.raises(ValueError, match="no notebook with number 42"):
+        runner.run_all("sample", ["42"], source=project / "notebooks")
+    with pytest.raises(ValueError, match="'full' is unknown; choose one of sample, public"):
+        runner.run_all("full", source=project / "notebooks")
+
+
+def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, capsys):
+    monkeypatch.setattr(profiles, "NOTEBOOKS", project / "notebooks")
+    assert command.main(["--profile", "public"]) == 1
+    printed = capsys.readouterr().out
+    assert "failed: 01_fails.ipynb, code cell 3" in printed
+    assert "not run" in printed
+    assert "tables    in data/results/" in printed
+    assert command.main(["--only", "99"]) == 2
+
+
+def test_public_run_puts_outputs_back_but_not_parameters(project):
+    (project / "notebooks" / "profiles.toml").write_text(
+        '[public.all]\nPROFILE = "public"\nN = 8\n'
+    )
+    runner.run_all("public", ["03"], source=project / "notebooks")
+    notebook = nbformat.read(project / "notebooks" / "03_alone.ipynb", as_version=4)
+    assert [cell.source for cell in notebook.cells] == [PARAMETERS, "print(N + 1)"]
+    assert notebook.cells[1].outputs[0].text == "9\n"
+    assert [cell.execution_count for cell in notebook.cells] == [1, 2]
+
+
+def test_cleaning_removes_what_differs_between_runs():
+    streams = [
+        new_output("stream", name="stdout", text="a"),
+        new_output("stream", name="stderr", text="42%"),
+        new_output("stream", name="stdout", text="b\n"),
+        new_output("display_data", {"application/vnd.jupyter.widget-view+json": {"id": "x1"}}),
+    ]
+    notebook = new_notebook(
+        cells=[
+            new_markdown_cell("text", metadata={"collapsed": True}),
+            new_code_cell("N = 9", metadata={"tags": ["injected-parameters"]}, execution_count=1),
+            new_code_cell("f()", outputs=streams, execution_count=2, metadata={"papermill": {}}),
+        ],
+        metadata={"papermill": {"duration": 3.2}, "kernelspec": KERNEL | {"name": "venv311"}},
+    )
+    cleaned = cleaning.clean(notebook)
+    assert len(cleaned.cells) == 2
+    assert [output.text for output in cleaned.cells[1].outputs] == ["ab\n"]
+    assert cleaned.cells[1].execution_count == 1
+    assert cleaned.cells[1].metadata == {}
+    assert set(cleaned.metadata) == {"kernelspec", "language_info"}
+
+
+def test_outputs_go_back_only_into_the_same_cells():
+    with pytest.raises(ValueError, match="does not hold the cells"):
+        cleaning.put_outputs_back(notebook_with("1"), notebook_with("2"))
+
+
+def test_run_writes_and_reads_tables_and_figures(project):
+    import matplotlib.pyplot as plt
+
+    run = outputs.start("05", "sample", seed=3)
+    first = np.random.random()  # noqa: NPY002 - the global state is what start() seeds
+    outputs.start("05", "sample", seed=3)
+    assert np.random.random() == first  # noqa: NPY002
+    frame = pd.DataFrame({"x": [1 / 3, np.nan]}, index=pd.Index(["a", "b"], name="key"))
+    assert run.table(frame, "thirds") is frame
+    assert (project / "build/sample/results/05_thirds.csv").read_text() == "key,x\na,0.333333\nb,\n"
+    assert run.has("05_thirds")
+    assert run.read("05_thirds")["x"].isna().tolist() == [False, True]
+    with pytest.raises(FileNotFoundError, match="make notebooks PROFILE=sample ONLY=04"):
+        run.read("04_funnel")
+    figure, axes = plt.subplots()
+    run.figure(figure, "empty")
+    assert outputs.SAMPLE_STAMP in [text.get_text() for text in figure.texts]
+    once = (project / "build/sample/figures/05_empty.png").read_bytes()
+    run.figure(figure, "empty")
+    assert once[:4] == b"\x89PNG"
+    figure, axes = plt.subplots()
+    outputs.Run("05", "public").figure(figure, "empty")
+    assert figure.texts == []
+    with pytest.raises(ValueError, match="PROFILE is 'real'"):
+        outputs.start("05", "real")

@@ -1,0 +1,136 @@
+"""The notebooks as a reader gets them, and as the runner executes them on the sample."""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from lib.notebook_runs import ROOT, profiles, runner
+
+NOTEBOOKS = profiles.find()
+PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
+
+
+def ids(path: Path) -> str:
+    return path.stem
+
+
+@pytest.fixture(scope="session")
+def sample_run():
+    """Every notebook, executed once on the sample (or up to date already)."""
+    return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=ids)
+def notebook(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def code_cells(notebook) -> list:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_all_twelve_are_found():
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(12)]
+
+
+@pytest.mark.xdist_group("notebooks")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_runs_on_the_sample(path, sample_run):
+    outcome = sample_run[path.stem]
+    assert outcome.status in ("ran", "up to date"), outcome.message
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_second_run_has_nothing_to_do(sample_run):
+    assert {outcome.status for outcome in runner.run_all("sample")} == {"up to date"}
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_forced_second_run_gives_the_same_bytes(sample_run):
+    """Notebooks, tables and figures: outputs can be committed without noise."""
+
+    def contents() -> dict[str, bytes]:
+        files = [p for p in (ROOT / "build" / "sample").rglob("[0-9][0-9]_*") if p.is_file()]
+        kept = [p for p in files if p.parent.name in ("notebooks", "results", "figures")]
+        return {p.relative_to(ROOT).as_posix(): p.read_bytes() for p in kept}
+
+    before = contents()
+    runner.run_all("sample", force=True)
+    after = contents()
+    assert before.keys() == after.keys()
+    assert [name for name in before if before[name] != after[name]] == []
+
+
+def test_executed_in_order_without_errors(notebook):
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+
+
+def test_holds_nothing_of_the_machine_it_ran_on(notebook):
+    text = json.dumps([cell.get("outputs", []) for cell in code_cells(notebook)])
+    text = re.sub(r'"image/png": "[^"]*"', "", text)
+    assert not PUBLIC_PATHS.search(text)
+    assert not re.search(r"\bat 0x[0-9a-f]{6,}", text), "a memory address changes from run to run"
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+def test_defines_no_functions_and_installs_nothing(notebook):
+    source = "\n".join(cell.source for cell in code_cells(notebook))
+    assert not re.search(r"^\s*(def|class) ", source, flags=re.MULTILINE)
+    assert "pip install" not in source
+
+
+def test_is_readable(notebook):
+    """More words than code, and cells that fit a screen (see the house rules in the README)."""
+    lines = [len(cell.source.splitlines()) for cell in code_cells(notebook)]
+    words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
+    assert words / sum(lines) >= 8
+    assert statistics.median(lines) <= 5
+    assert max(lines) <= 25
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_says_what_it_is_about(path):
+    cells = nbformat.read(path, as_version=4).cells
+    top = "\n".join(cell.source for cell in cells[:2])
+    assert top.startswith(f"# {path.name[:2]} ")
+    for word in ("You will learn", "Reads", "Writes", "Time", "Paper"):
+        assert word in top, f"{path.name}: the first cells do not say '{word}'"
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    assert re.search(r"^## .*Limits", text, flags=re.MULTILINE)
+    assert len({cell.id for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_parameters_are_typed_and_commented(path):
+    tagged = [
+        cell
+        for cell in nbformat.read(path, as_version=4).cells
+        if "parameters" in cell.metadata.get("tags", [])
+    ]
+    assert len(tagged) == 1
+    assert tagged[0].source.startswith('PROFILE: str = "sample"')
+    for line in tagged[0].source.splitlines():
+        assert re.match(r"[A-Z_]+: [a-z\[\], |]+ = .+  # ", line), f"{path.name}: {line}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_every_profile_names_known_parameters_only(path):
+    settings = profiles.load()
+    for profile in ("sample", "public"):
+        profiles.parameters(profile, path, settings)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_committed_outputs_come_from_the_public_corpora(path):
+    cells = code_cells(nbformat.read(path, as_version=4))
+    texts = [output.get("text", "") for cell in cells for output in cell.outputs]
+    assert any("profile public" in text for text in texts)
