@@ -35,7 +35,7 @@ notebooks: .venv/users
 	$(BIN)/python -m lib.notebook_runs --profile $(PROFILE) $(if $(ONLY),--only $(ONLY)) $(if $(FORCE),--force)
 
 test: .venv/developers
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: .venv/developers
 	$(BIN)/python -m pytest -m slow
