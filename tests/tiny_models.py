@@ -1,0 +1,232 @@
+"""Tiny random models of every architecture that a metric uses, written to a folder as real ones.
+
+Random weights are enough: a test compares a metric with the same formula written out in plain
+torch on the same model. The sentences that the tokenizers are trained on are our own.
+"""
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    GPT2LMHeadModel,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+TEXTS = [
+    "the kettle sings when the water is hot",
+    "do you like tea? yes, I do!",
+    "No, not really. Coffee keeps me awake",
+    "my sister plays the trumpet in a band",
+    "that sounds like a lot of fun :)",
+    "question: Is this a good response? response: fact: dialogue history:",
+    "Yes No yes no",
+]
+
+
+def byte_level(specials: list[str], template: str | None = None) -> Tokenizer:
+    """A byte-level BPE trained on TEXTS; `template` places the special tokens, as in "<s> $A"."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(
+        TEXTS,
+        trainers.BpeTrainer(vocab_size=400, special_tokens=specials, initial_alphabet=alphabet),
+    )
+    if template:
+        ids = [(token, tokenizer.token_to_id(token)) for token in specials]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=template, special_tokens=ids
+        )
+    return tokenizer
+
+
+def wordpiece() -> PreTrainedTokenizerFast:
+    from lib.checkpoints import find, load_tokenizer
+
+    return load_tokenizer(find("sentence-transformers/all-MiniLM-L6-v2").folder)
+
+
+def _random(network: torch.nn.Module, seed: int) -> torch.nn.Module:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            # Large enough for scores to differ clearly between texts.
+            parameter.normal_(0, 0.3, generator=generator)
+    return network.eval()
+
+
+def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
+    _random(network, seed).save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+BERT = dict(
+    vocab_size=30522,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=512,
+)
+
+
+def bert(folder: Path, seed: int = 0) -> Path:
+    return _save(BertModel(BertConfig(**BERT)), wordpiece(), folder, seed)
+
+
+def masked_bert(folder: Path, seed: int = 0) -> Path:
+    return _save(BertForMaskedLM(BertConfig(**BERT)), wordpiece(), folder, seed)
+
+
+def bert_classifier(folder: Path, labels: list[str], seed: int = 0) -> Path:
+    config = BertConfig(
+        **BERT,
+        num_labels=len(labels),
+        id2label=dict(enumerate(labels)),
+        label2id={label: i for i, label in enumerate(labels)},
+    )
+    return _save(BertForSequenceClassification(config), wordpiece(), folder, seed)
+
+
+def roberta(folder: Path, seed: int = 0) -> Path:
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    folder.mkdir(parents=True, exist_ok=True)
+    byte_level(specials).model.save(str(folder))
+    tokenizer = RobertaTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    config = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=130,
+        pad_token_id=1,
+    )
+    return _save(RobertaModel(config), tokenizer, folder, seed)
+
+
+def _gpt2_tokenizer() -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(["<|endoftext|>"]),
+        eos_token="<|endoftext|>",
+        bos_token="<|endoftext|>",
+        unk_token="<|endoftext|>",
+    )
+
+
+def _gpt2_config(vocabulary: int, **options) -> GPT2Config:
+    return GPT2Config(
+        vocab_size=vocabulary,
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_positions=128,
+        bos_token_id=0,
+        eos_token_id=0,
+        **options,
+    )
+
+
+def gpt2(folder: Path, seed: int = 0) -> Path:
+    tokenizer = _gpt2_tokenizer()
+    return _save(GPT2LMHeadModel(_gpt2_config(len(tokenizer))), tokenizer, folder, seed)
+
+
+def gpt2_classifier(folder: Path, seed: int = 0) -> Path:
+    tokenizer = _gpt2_tokenizer()
+    config = _gpt2_config(len(tokenizer), num_labels=1, pad_token_id=0)
+    return _save(GPT2ForSequenceClassification(config), tokenizer, folder, seed)
+
+
+def bart(folder: Path, seed: int = 0) -> Path:
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(specials, "<s> $A </s>"),
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+    )
+    config = BartConfig(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=128,
+        decoder_start_token_id=2,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    )
+    return _save(BartForConditionalGeneration(config), tokenizer, folder, seed)
+
+
+def m2m100(folder: Path, seed: int = 0) -> Path:
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "__en__", "__de__"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(specials, "__en__ $A </s>"),
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        extra_special_tokens=["__en__", "__de__"],
+    )
+    config = M2M100Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        max_position_embeddings=128,
+        decoder_start_token_id=2,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    )
+    return _save(M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
+
+
+def t5(folder: Path, seed: int = 0) -> Path:
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(["<pad>", "</s>", "<unk>"], "$A </s>"),
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+    )
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=24,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
+    return _save(T5ForConditionalGeneration(config), tokenizer, folder, seed)
