@@ -8,11 +8,13 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
-from lib.dialogues.errors import DataError
+from lib.dialogues.errors import DataError, nearest
 
+SPACE = re.compile(r"\s*")
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 
@@ -79,12 +81,13 @@ def read_json_lines(path: Path | str) -> list[dict]:
 
 def read_json_stream(path: Path | str) -> list[Any]:
     """JSON values written one after another, each over several lines."""
-    text, decoder, position, values = read_text(path), json.JSONDecoder(), 0, []
+    text, decoder, values = read_text(path), json.JSONDecoder(), []
     try:
-        while text[position:].lstrip():
-            position += len(text[position:]) - len(text[position:].lstrip())
+        position = SPACE.match(text).end()
+        while position < len(text):
             value, position = decoder.raw_decode(text, position)
             values.append(value)
+            position = SPACE.match(text, position).end()
     except json.JSONDecodeError as error:
         raise _json_error(error, path) from error
     except (ValueError, RecursionError) as error:
@@ -138,12 +141,10 @@ def read_table(
 
 def checked_header(header: list[str], required: list[str], path: Path | str) -> list[str]:
     """The header, if it names each column once and holds the required ones."""
-    from lib.dialogues.errors import nearest
-
     header = [name.strip() for name in header]
     for name in header:
-        if name and header.count(name) > 1:
-            raise DataError("this column appears twice in the header", file=path, column=name)
+        if header.count(name) > 1:
+            raise DataError("the header has this column twice", file=path, column=name)
     for name in required:
         if name not in header:
             hint = nearest(name, header)

@@ -139,5 +139,11 @@ def to_dialogs(turns: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_report(table: pd.DataFrame) -> pd.DataFrame:
-    """The account of a table made by `read_turns`: rows read, kept, set aside, and the reasons."""
-    return table.attrs["report"].copy()
+    """The account that came with a table: per unit the rows read, kept, set aside, and why.
+
+    Tables of `read_turns` and of the loaders that return a bare table carry it in
+    `attrs["report"]`; a `Corpus` has it as `.report`.
+    """
+    if "report" not in table.attrs:
+        raise DataError("this table carries no account", fix="make it with read_turns")
+    return pd.DataFrame(table.attrs["report"])
