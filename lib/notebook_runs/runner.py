@@ -98,6 +98,8 @@ def run_one(path: Path, profile: str, values: dict, needs: list[str], force: boo
             language="python",
             cwd=path.parent,
             progress_bar={"desc": path.stem, "unit": "cell"},
+            # Otherwise every kernel warns that it talks over a local port.
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
     except PapermillExecutionError as error:
         stamp.unlink(missing_ok=True)
