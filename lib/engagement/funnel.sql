@@ -1,0 +1,39 @@
+-- The condition of posts.sql at which each comment leaves, tried in this order; 10: eligible.
+-- Reads `comments` and `settings`.
+
+with
+
+replies as (
+    select parent                                           as id,
+           count(*)                                         as n,
+           count(case when usable then tokens end)          as readable,
+           count(case when usable then ee end)              as with_ee
+    from comments
+    where parent is not null
+    group by parent
+),
+
+last_condition as (
+    select case when post.parent is null                                           then 0
+                when parent.id is null                                             then 1
+                when not (post.usable and parent.usable)                           then 2
+                when post.quote or parent.quote                                    then 3
+                when below.n is null                                               then 4
+                when below.readable = 0 or (below.with_ee = 0 and w_ee > 0)        then 5
+                when toxicity_above is not null and not coalesce(
+                     post.toxicity <= toxicity_above
+                     and parent.toxicity <= toxicity_above, false)                 then 6
+                when post.score is null or parent.score is null                    then 7
+                when 2 * beside.n + parent.score <= 0                              then 8
+                when created_before is not null and post.created >= created_before then 9
+                else 10 end                                                        as passed
+    from comments post
+    cross join settings
+    left join comments parent on parent.id = post.parent
+    left join replies below   on below.id = post.id
+    left join replies beside  on beside.id = post.parent
+)
+
+select passed, count(*) as n
+from last_condition
+group by passed

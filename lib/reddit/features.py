@@ -1,0 +1,92 @@
+"""What the pipeline keeps of a comment: one row of scalars and its text.
+
+The record format changed six times between 2005 and 2024 (numbers as strings, `edited` as flag or
+time, hidden scores), so each field is read as text and cast here, once for every source.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from lib.reddit.tokens import content_word_pattern
+
+# The fields read from a record; the other 20 to 60 are skipped.
+FIELDS = (
+    *("id", "parent_id", "link_id", "subreddit", "author", "body", "score", "score_hidden"),
+    *("controversiality", "edited", "created_utc", "retrieved_on"),
+)
+
+# Accounts that answer by machine: their replies say nothing about engagement.
+BOTS = ("AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger")
+
+# Columns of the Parquet files, with their meaning.
+COLUMNS = {
+    "id": "comment id, without the prefix t1_",
+    "parent": "id of the comment that this one answers; missing when it answers a submission",
+    "link": "id of the submission, without the prefix t3_: the thread",
+    "subreddit": "name of the forum",
+    "created": "seconds since 1970",
+    "retrieved": "seconds since 1970 when the record was made; missing in some dumps",
+    "score": "votes up minus votes down; missing when not given or still hidden",
+    "controversial": "flag that Reddit sets when votes up and down balance",
+    "edited": "whether the author changed the text later",
+    "usable": "text and author are there, and the author is no known bot",
+    "quote": "the text quotes another one: `&gt;`, or a line that starts with `>`",
+    "tokens": "content words of a usable reply to a comment; missing for the others",
+    "body": "the text",
+}
+
+FEATURES = r"""
+select id,
+       case when starts_with(parent_id, 't1_') then substr(parent_id, 4) end as parent,
+       regexp_replace(link_id, '^t3_', '') as link,
+       subreddit,
+       try_cast(try_cast(created_utc as double) as bigint) as created,
+       try_cast(try_cast(retrieved_on as double) as bigint) as retrieved,
+       case when score_hidden is distinct from 'true'
+            then try_cast(try_cast(score as double) as bigint) end as score,
+       coalesce(controversiality in ('1', 'true'), false) as controversial,
+       coalesce(lower(edited) not in ('false', '0', '0.0', ''), false) as edited,
+       coalesce(body not in ('[deleted]', '[removed]', ''), false)
+           and coalesce(author not in ('[deleted]', {bots}), false) as usable,
+       coalesce(contains(body, '&gt;') or regexp_matches(body, '(^|\n)>'), false) as quote,
+       case when usable and parent is not null
+            then len(regexp_extract_all(
+                replace(replace(lower(body), '_', ' '), '''', '_'), '{pattern}')) end as tokens,
+       body
+from records
+"""
+
+
+def quoted(values: Sequence[str]) -> str:
+    """SQL literals, separated by commas.
+
+    >>> print(quoted(["a", "it's"]))
+    'a', 'it''s'
+    """
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+
+
+def features(connection: duckdb.DuckDBPyConnection, bots: Sequence[str] = BOTS) -> None:
+    """Make the table `comments` (see `COLUMNS`) from the relation `records` of raw text fields.
+
+    A record without id, body or parent_id becomes a row whose id is missing.
+    """
+    text = FEATURES.format(bots=quoted(bots), pattern=content_word_pattern())
+    connection.execute(f"create or replace temp table comments as {text}")
+
+
+def read_piece(connection: duckdb.DuckDBPyConnection, piece: Path) -> None:
+    """Make the relation `records` from a plain file of JSON lines, every field as text.
+
+    A line that is no JSON object, or no comment, gives a row in which all fields are missing.
+    """
+    columns = json.dumps(dict.fromkeys(FIELDS, "VARCHAR")).replace('"', "'")
+    connection.execute(
+        "create or replace temp view records as select "
+        "case when body is not null and parent_id is not null then id end as id, "
+        f"columns(* exclude (id)) from read_json({quoted([str(piece)])}, "
+        f"format = 'newline_delimited', columns = {columns}, ignore_errors = true)"
+    )

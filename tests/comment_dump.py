@@ -1,0 +1,182 @@
+"""Write Reddit comment dumps of any size for tests and benchmarks: invented words, real traps.
+
+The records have the 39 fields of a 2019 dump and the shapes that matter for speed and for
+correctness: interleaved threads of power-law size, 44 % answers to submissions, votes with a long
+tail, and every irregularity that the loader must survive (see `TRAPS`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import zstandard
+
+START = 1_546_300_800  # 2019-01-01 in UTC: the first second of the generated month
+MONTH = 31 * 86_400
+
+# What is mixed into a dump with traps=True.
+TRAPS = (
+    "edited: false, true, integer, float, string, null",
+    "created_utc: integer, string, float",
+    "score: null, negative, hidden",
+    "author or body deleted or removed, bots, quotes",
+    "parents of the month before, that the dump does not hold",
+    "lines cut in the middle, blank lines, lines that are no object",
+)
+
+FUNCTION_WORDS = ["the", "a", "and", "of", "to", "i", "it", "is", "in", "you", "that", "not"]
+SYLLABLES = [consonant + vowel for consonant in "bdklmrst" for vowel in "aeiou"]
+
+# Fields that the pipeline does not read: they make the lines as long as real ones.
+FILLER = (
+    '"all_awardings":[],"approved_at_utc":null,"approved_by":null,"archived":false,'
+    '"associated_award":null,"author_flair_background_color":null,"author_flair_css_class":null,'
+    '"author_flair_richtext":[],"author_flair_template_id":null,"author_flair_text":null,'
+    '"author_flair_text_color":null,"author_flair_type":"text","author_patreon_flair":false,'
+    '"awarders":[],"banned_at_utc":null,"banned_by":null,"can_gild":true,'
+    '"can_mod_post":false,"collapsed":false,"collapsed_because_crowd_control":null,'
+    '"collapsed_reason":null,"distinguished":null,"gilded":0,"gildings":{},"is_submitter":false,'
+    '"likes":null,"locked":false,"mod_note":null,"mod_reason_by":null,"mod_reason_title":null,'
+    '"mod_reports":[],"no_follow":true,"num_reports":null,"quarantined":false,'
+    '"removal_reason":null,"replies":"","report_reasons":null,"saved":false,"send_replies":true,'
+    '"stickied":false,"subreddit_type":"public","total_awards_received":0,"treatment_tags":[],'
+    '"user_reports":[]'
+)
+
+
+def base36(number: int) -> str:
+    """A comment id as Reddit writes it."""
+    digits = ""
+    while number:
+        number, rest = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits or "0"
+
+
+def vocabulary(rng: np.random.Generator, size: int = 4000) -> np.ndarray:
+    """Invented content words, every third word a function word of the stop list."""
+    invented = ["".join(rng.choice(SYLLABLES, rng.integers(2, 5))) for _ in range(size)]
+    return np.array(invented + FUNCTION_WORDS * (size // (2 * len(FUNCTION_WORDS))), dtype=object)
+
+
+def threads(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Thread number of each comment in time order, and position of its parent (-1: submission)."""
+    n_threads = max(1, n // 12)
+    popularity = 1 / np.arange(1, n_threads + 1) ** 0.8
+    thread = rng.choice(n_threads, size=n, p=popularity / popularity.sum())
+    order = np.argsort(thread, kind="stable")  # position by (thread, time)
+    first = np.searchsorted(thread[order], np.arange(n_threads))
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n) - first[thread[order]]
+    # A reply goes to a recent comment of its thread more often than to an old one.
+    parent_rank = np.floor(rank * np.sqrt(rng.random(n))).astype(np.int64)
+    parent = order[np.minimum(first[thread] + parent_rank, n - 1)]
+    return thread, np.where((rank == 0) | (rng.random(n) < 0.4), -1, parent)
+
+
+def records(n: int, seed: int = 0, traps: bool = True, first_id: int = 36**6) -> Iterator[str]:
+    """The lines of one dump, in time order, without line ends.
+
+    `first_id` sets the id of the first comment: two months generated with different values can be
+    read together.
+    """
+    rng = np.random.default_rng(seed)
+    words = vocabulary(rng)
+    thread, parent = threads(rng, n)
+    length = np.clip(rng.lognormal(np.log(15), 0.95, n), 1, 400).astype(int)
+    ends = np.cumsum(length)
+    score = np.round(rng.pareto(1.2, n) + 1).clip(max=30_000).astype(int)
+    score = np.where(rng.random(n) < 0.06, -rng.integers(0, 12, n), score)
+    # Unpopular parents with unpopular replies are what makes the popularity value <= 0.
+    score = np.where(rng.random(n) < 0.01, -rng.integers(2, 40, n), score)
+    created = START + np.sort(rng.integers(0, MONTH, n))
+    kind = rng.random((n, 6))
+    drawn = words[rng.integers(0, len(words), ends[-1])].tolist()
+    for i in range(n):
+        body = " ".join(drawn[ends[i] - length[i] : ends[i]])
+        author, edited, votes, when = f"user_{i % 9973}", "false", str(score[i]), str(created[i])
+        hidden, controversial = "false", int(kind[i, 3] < 0.03)
+        if parent[i] >= 0:
+            parent_id = f"t1_{base36(first_id + parent[i])}"
+        else:
+            parent_id = f"t3_{base36(36**5 + int(thread[i]))}"
+        if traps:
+            u = kind[i]
+            if u[0] < 0.05:
+                edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
+            if u[1] < 0.3:
+                when = (f'"{when}"', f"{when}.0", when)[int(u[1] * 10)]
+            if u[2] < 0.04:
+                author, body = (
+                    ("[deleted]", "[deleted]"),
+                    (author, "[removed]"),
+                    ("AutoModerator", body),
+                    (
+                        author,
+                        "&gt; " + body + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9',
+                    ),
+                )[int(u[2] * 100)]
+            if u[4] < 0.01:
+                votes, hidden = ("null", "false") if u[4] < 0.004 else (votes, "true")
+            if u[5] < 0.02 and parent[i] >= 0:
+                parent_id = f"t1_{base36(1000 + i)}"
+        yield (
+            f'{{{FILLER},"author":"{author}","author_fullname":"t2_{i % 9973:06d}","body":"{body}",'
+            f'"controversiality":{controversial},"created_utc":{when},"edited":{edited},'
+            f'"id":"{base36(first_id + i)}","link_id":"t3_{base36(36**5 + int(thread[i]))}",'
+            f'"parent_id":"{parent_id}","retrieved_on":{created[i] + 86_400},"score":{votes},'
+            f'"score_hidden":{hidden},"subreddit":"sub_{thread[i] % 60}",'
+            f'"subreddit_id":"t5_{thread[i] % 60:04d}"}}'
+        )
+        if traps and i % 20_011 == 20_010:
+            yield ('{"id": "cut off here', "", "[1, 2]", '"text"')[i // 20_011 % 4]
+
+
+def write(
+    path: Path,
+    n: int,
+    seed: int = 0,
+    traps: bool = True,
+    window_log: int = 22,
+    frames: int = 1,
+    first_id: int = 36**6,
+    level: int = 3,
+) -> Path:
+    """Write `n` comments as plain ndjson or, for a name ending in .zst, compressed.
+
+    window_log: 31 is the window of the public dumps; 22 is one that every reader accepts.
+    frames: number of zstd frames, one after the other, in the file.
+    """
+    lines = records(n, seed, traps, first_id)
+    if path.suffix != ".zst":
+        with path.open("w", encoding="utf-8") as out:
+            out.writelines(line + "\n" for line in lines)
+        return path
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        level, window_log=window_log, enable_ldm=window_log > 27
+    )
+    with path.open("wb") as raw:
+        for frame in range(frames):
+            part = islice(lines, -(-n // frames)) if frame < frames - 1 else lines
+            compressor = zstandard.ZstdCompressor(compression_params=parameters)
+            with compressor.stream_writer(raw, closefd=False) as out:
+                for line in part:
+                    out.write(line.encode() + b"\n")
+    return path
+
+
+if __name__ == "__main__":
+    import argparse
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path)
+    parser.add_argument("comments", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--window-log", type=int, default=22)
+    arguments = parser.parse_args()
+    write(arguments.path, arguments.comments, arguments.seed, window_log=arguments.window_log)
+    print(json.dumps({"file": arguments.path.name, "bytes": arguments.path.stat().st_size}))

@@ -1,0 +1,318 @@
+"""Engagement scores and RED: against an independent pandas version, by properties, and on Spark."""
+
+import dataclasses
+
+import comment_dump
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+import red_oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import engagement, reddit
+from lib.engagement import NoPostsError, Settings
+from lib.engagement.red import prepare
+
+
+def write_emotions(folder, path):
+    """A stand-in for the classifier: a fixed fraction per comment, missing for a few."""
+    duckdb.sql(
+        "copy (select id, (tokens * 37 % 101) / 100.0::double as ee "
+        f"from '{folder}/**/*.parquet' where tokens % 50 <> 49) to '{path}' (format parquet)"
+    )
+    return path
+
+
+def two_months(tmp_path, n, window_log=22):
+    """Dumps with every trap, the second in several frames and overlapping the first month."""
+    first = comment_dump.write(tmp_path / "RC_1.zst", n // 2, seed=1, window_log=window_log)
+    second = comment_dump.write(
+        tmp_path / "RC_2.zst", n - n // 2, seed=2, frames=3, first_id=36**6 + n
+    )
+    reddit.to_parquet([first, second], tmp_path / "red")
+    return [first, second], tmp_path / "red", write_emotions(tmp_path / "red", tmp_path / "ee.pq")
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    dumps, folder, emotions = two_months(tmp_path_factory.mktemp("months"), 30_000)
+    comments = red_oracle.read(dumps)
+    ee = pd.read_parquet(emotions).set_index("id")["ee"]
+    return folder, emotions, comments, ee
+
+
+@pytest.mark.parametrize("alpha", ["footnote", "median"])
+def test_posts_and_sample_equal_the_oracle(months, alpha):
+    folder, emotions, comments, ee = months
+    red = engagement.build(folder, Settings(alpha=alpha, cap=500, seed=7), emotions)
+    posts = red.posts().set_index("id").sort_index()
+    oracle = red_oracle.posts(comments, ee, alpha).sort_index()
+    assert (posts.index == oracle.index).all() and len(posts) > 3000
+    for ours, theirs in {"pv": "pv", "pvre": "pvre", "pvbe": "pvbe", "ae": "ae", "z": "z"}.items():
+        np.testing.assert_allclose(posts[ours].astype(float), oracle[theirs].astype(float))
+    drawn = red_oracle.sample(oracle, cap=500, seed=7)
+    assert len(red.sample) == 1000 and red.sample["label"].mean() == 0.5
+    assert engagement.fingerprint(red.sample) == engagement.fingerprint(drawn)
+
+
+def test_sample_carries_the_two_texts(months):
+    folder, emotions, comments, _ = months
+    row = engagement.build(folder, Settings(cap=20), emotions).sample.iloc[0]
+    texts = comments.set_index("id")["body"]
+    assert row["response"] == texts[row["id"]] and row["context"] == texts[row["parent"]]
+
+
+def test_seed_changes_the_draw_and_nothing_else(months):
+    folder, emotions, _, _ = months
+    one = engagement.build(folder, Settings(cap=200, seed=1), emotions).sample
+    again = engagement.build(folder, Settings(cap=200, seed=1), emotions).sample
+    other = engagement.build(folder, Settings(cap=200, seed=2), emotions).sample
+    pd.testing.assert_frame_equal(one, again)
+    assert engagement.fingerprint(one) != engagement.fingerprint(other)
+    both = one.merge(other, on="id")
+    assert len(both)
+    np.testing.assert_allclose(both["z_x"], both["z_y"])
+
+
+def test_funnel_ends_at_the_eligible_posts(months):
+    folder, emotions, comments, _ = months
+    red = engagement.build(folder, Settings(), emotions)
+    funnel = red.funnel().set_index("condition")["comments"]
+    assert funnel["comment"] == len(comments)
+    assert funnel["answers another comment"] == comments["parent"].notna().sum()
+    assert funnel.iloc[-1] == len(red.posts()) and funnel.is_monotonic_decreasing
+
+
+def test_equation_by_hand(tmp_path):
+    """One thread: a parent with 3 votes and 2 replies, a post with 1 reply of 4 words, edited."""
+    rows = [
+        ("p", None, 3, 0),
+        ("a", "p", 4, 2),
+        ("b", "p", 1, 3),
+        ("r", "a", 1, 4),
+        ("s", "b", 2, 6),
+    ]
+    frame = make(rows, edited={"r"})
+    posts = score(frame, tmp_path, ee={"r": 0.5, "s": 0.25}).set_index("id")
+    # PV = 2 * 2 + 3 = 7 for both posts; medians: PV 7, RE 1, BE (4 + 1) / 2.
+    assert posts["pv"].tolist() == [7, 7] and posts["re"].tolist() == [1, 1]
+    assert posts.loc["a", "pvre"] == 1 + 7 / 1 * 1 / 7 * 1
+    assert posts.loc["a", "pvbe"] == pytest.approx(4 + 7 / 2.5 * 4 / 7 * 4)
+    assert posts.loc["a", "ae"] == 4 + 10 and posts.loc["b", "ae"] == 6
+    expected = (3 * 2 / 3 + 10.4 / 12.4 + 3 * 14 / 32 + 2 * 0.5) / 9
+    assert posts.loc["a", "endex"] == pytest.approx(expected)
+
+
+def make(rows, **flags):
+    """Comments from (id, parent, score, tokens); flags: sets of ids by column."""
+    frame = pd.DataFrame(rows, columns=["id", "parent", "score", "tokens"])
+    frame = frame.assign(link="l", subreddit="s", created=range(len(frame)), retrieved=0)
+    for column in ("controversial", "edited", "quote"):
+        frame[column] = frame["id"].isin(flags.get(column, set()))
+    frame["usable"] = ~frame["id"].isin(flags.get("unusable", set()))
+    return frame.assign(body="text of " + frame["id"]).astype({"score": "Int64", "tokens": "Int64"})
+
+
+def score(frame, tmp_path, ee=None, **options):
+    """The eligible posts of a few comments; no edge, and any label distribution."""
+    folder = tmp_path / "few"
+    folder.mkdir(exist_ok=True)
+    frame.to_parquet(folder / "part.parquet")
+    ee = {i: 0.5 for i in frame["id"]} if ee is None else ee
+    pd.DataFrame(ee.items(), columns=["id", "ee"]).to_parquet(tmp_path / "ee.parquet")
+    engine = engagement.DuckDB()
+    choices = Settings(**{"edge_days": 0, **options})
+    prepare(engine, choices, folder, tmp_path / "ee.parquet")
+    return engine.frame(engagement.text("posts"))
+
+
+def test_traps_of_the_formula(tmp_path):
+    """No exposure, downvotes, controversy, missing votes and unreadable replies."""
+    rows = [("p", None, 5, 1), ("q", None, -9, 1), ("h", None, None, 1)]
+    rows += [("a", "p", 6, 3), ("b", "p", -3, 3), ("c", "p", 8, 3), ("d", "q", 4, 3)]
+    rows += [("e", "h", 4, 3), ("f", "p", 4, 3), ("n", "p", None, 3)]
+    rows += [("r" + post, post, 1, 5) for post in "abcdefn"]
+    posts = score(make(rows, controversial={"c"}, unusable={"rf"}), tmp_path).set_index("id")
+    assert sorted(posts.index) == ["a", "b", "c"]  # d: PV < 0; e, n: votes unknown; f: no text
+    assert posts["be"].to_dict() == {"a": 6, "b": 0, "c": 0}
+    assert posts["pvbe"].isna().all()  # the median of BE is 0
+
+
+def test_bots_and_deleted_replies_count_as_replies_only(tmp_path):
+    rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("r", "a", 1, 5), ("s", "a", 1, 50)]
+    posts = score(make(rows, unusable={"s"}), tmp_path, ee={"r": 0.2, "s": 1.0})
+    assert posts[["re", "t", "ee"]].iloc[0].tolist() == [2, 5, 0.2]
+    assert score(make(rows), tmp_path, {"r": 0.2, "s": 1.0}, ee_aggregate="max")["ee"][0] == 1
+
+
+def test_toxicity_leaves_out_posts_and_parents(tmp_path):
+    rows = [
+        ("p", None, 5, 1),
+        ("a", "p", 6, 3),
+        ("b", "p", 6, 3),
+        ("ra", "a", 1, 5),
+        ("rb", "b", 1, 5),
+    ]
+    folder = tmp_path / "few"
+    score(make(rows), tmp_path)
+    toxic = pd.DataFrame({"id": ["p", "a", "b"], "toxicity": [0.1, 0.9, 0.2]})
+    toxic.to_parquet(tmp_path / "toxic.parquet")
+    engine = engagement.DuckDB()
+    choices = Settings(toxicity_above=0.5, edge_days=0)
+    files = (folder, tmp_path / "ee.parquet", tmp_path / "toxic.parquet")
+    prepare(engine, choices, *files)
+    assert engine.frame(engagement.text("posts"))["id"].tolist() == ["b"]
+    funnel = engagement.Red(toxic, choices, engine).funnel().set_index("condition")
+    assert funnel.loc["neither text toxic", "lost"] == 1
+
+
+THREADS = st.lists(
+    st.tuples(
+        st.integers(0, 40),  # which earlier comment is answered
+        st.integers(-6, 40) | st.none(),  # votes
+        st.integers(0, 60),  # content words
+        st.floats(0, 1),  # positive emotion
+        st.sampled_from(["", "", "", "edited", "controversial", "unusable", "quote"]),
+    ),
+    min_size=12,
+    max_size=60,
+)
+
+
+def from_draws(draws):
+    rows, ee, flags = [], {}, {"edited": set(), "controversial": set()}
+    flags |= {"unusable": set(), "quote": set()}
+    for i, (answered, votes, words, emotion, flag) in enumerate(draws):
+        parent = f"c{answered}" if answered < i else None
+        rows.append((f"c{i}", parent, votes, words))
+        ee[f"c{i}"] = emotion
+        if flag:
+            flags[flag].add(f"c{i}")
+    return make(rows, **flags), ee
+
+
+@given(THREADS, st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_bounds_order_and_growth(tmp_path_factory, draws, random):
+    tmp_path = tmp_path_factory.mktemp("drawn")
+    frame, ee = from_draws(draws)
+    posts = score(frame, tmp_path, ee).set_index("id").sort_index()
+    scores = posts[["n_re", "n_ae", "n_ee"]].to_numpy(dtype=float)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    if not posts["endex"].isna().any():
+        assert posts[["n_be", "endex"]].apply(lambda column: column.between(0, 1)).all(axis=None)
+    shuffled = frame.sample(frac=1, random_state=random.randrange(1000))
+    again = score(shuffled, tmp_path, ee).set_index("id").sort_index()
+    pd.testing.assert_frame_equal(posts, again, rtol=1e-12)
+
+
+@given(
+    st.integers(1, 500), st.integers(1, 500), st.integers(1, 2000),
+    st.floats(0.5, 100), st.floats(1, 50), st.floats(0.1, 50),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_adjusted_replies_grow_with_replies(re, more, pv, m_pv, m_re, alpha):
+    """At equal exposure a post with more replies has the higher RE; runs the SQL of one step."""
+    adjusted = next(step for step in engagement.steps() if step.name == "adjusted").sql
+    inner = adjusted.split("as (", 1)[1].rsplit(")", 1)[0]
+    values = f"(values ({re}, 1, {pv}), ({re + more}, 1, {pv}))"
+    rows = duckdb.sql(
+        f"with eligible as (select * from {values} t(re, be, pv)), "
+        f"medians as (select {m_pv}::double m_pv, {m_re}::double m_re, 1 m_be) {inner}"
+    ).df()
+    low, high = rows.sort_values("re")["pvre"]
+    assert low < high and low / (low + alpha) <= high / (high + alpha) < 1
+
+
+def test_copies_of_a_comment_count_once(months, tmp_path):
+    folder, emotions, _, _ = months
+    copy = tmp_path / "copy.parquet"
+    part = next(folder.rglob("part-00000.parquet"))
+    duckdb.sql(
+        f"copy (select * replace (retrieved - 9 as retrieved, score + 5 as score) from '{part}') "
+        f"to '{copy}' (format parquet)"
+    )
+    plain = engagement.build(folder, Settings(cap=300), emotions)
+    doubled = engagement.build([copy, folder], Settings(cap=300), emotions)
+    assert engagement.fingerprint(plain.sample) == engagement.fingerprint(doubled.sample)
+
+
+def test_no_post_and_one_class_say_what_to_do(tmp_path):
+    folder = tmp_path / "few"
+    folder.mkdir()
+    make([("p", None, 5, 1), ("a", "p", 6, 3)]).to_parquet(folder / "part.parquet")
+    choices = Settings(edge_days=0, weights=(("re", 1), ("be", 1), ("ae", 1), ("ee", 0)))
+    with pytest.raises(NoPostsError, match="has a reply") as error:
+        engagement.build(folder, choices)
+    assert "answers another comment         1" in str(error.value)
+    rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("r", "a", 1, 9)]
+    make(rows).to_parquet(folder / "part.parquet")
+    with pytest.raises(NoPostsError, match="one class only: 0 engaging and 0 non-engaging"):
+        engagement.build(folder, choices)
+    make([("p", None, 5, 1), ("a", "p", 0, 3), ("r", "a", 1, 9)]).to_parquet(
+        folder / "part.parquet"
+    )
+    with pytest.raises(ValueError, match="median of BE is 0"):
+        engagement.build(folder, choices)
+
+
+def test_missing_inputs_are_named(tmp_path, months):
+    with pytest.raises(ValueError, match="pass emotions="):
+        engagement.build(months[0])
+    with pytest.raises(ValueError, match="pass toxicity="):
+        engagement.build(months[0], Settings(toxicity_above=0.5), months[1])
+    with pytest.raises(FileNotFoundError, match="run lib.reddit.to_parquet first"):
+        engagement.build(tmp_path, emotions=months[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"alpha": "mean"},
+        {"ee_aggregate": "sum"},
+        {"kappa": 0},
+        {"cap": 0},
+        {"weights": (("re", 1.0),)},
+    ],
+)
+def test_settings_are_checked(change):
+    with pytest.raises(ValueError, match=r"choose|need|above 0"):
+        dataclasses.replace(Settings(), **change)
+
+
+def test_every_step_runs_alone_and_says_what_it_does(months):
+    red = engagement.build(months[0], Settings(), months[1])
+    for step in engagement.steps():
+        assert step.meaning and len(red.step(step.name)) > 0
+    with pytest.raises(KeyError, match="there are reactions"):
+        red.step("nothing")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20_000, 1_000_000])
+def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
+    from pyspark.sql import SparkSession
+
+    dumps, folder, emotions = two_months(tmp_path, n, window_log=31)
+    choices = Settings(cap=min(n // 50, 40_162))
+    ours = engagement.build(folder, choices, emotions).sample
+    ee = pd.read_parquet(emotions).set_index("id")["ee"]
+    oracle = red_oracle.sample(red_oracle.posts(red_oracle.read(dumps), ee), choices.cap)
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.shuffle.partitions", "8")
+        .getOrCreate()
+    )
+    try:
+        spark = engagement.build(folder, choices, emotions, engine=engagement.Spark(session)).sample
+    finally:
+        session.stop()
+    assert len(ours) == 2 * choices.cap
+    prints = {engagement.fingerprint(sample) for sample in (ours, spark, oracle)}
+    print(n, prints)
+    assert len(prints) == 1
+    pd.testing.assert_frame_equal(ours, spark, check_dtype=False, rtol=1e-9)

@@ -1,0 +1,254 @@
+"""Comment dumps to Parquet: every form of the records, every kind of broken file."""
+
+import gzip
+import json
+import re
+import tarfile
+from pathlib import Path
+
+import comment_dump
+import duckdb
+import pandas as pd
+import pytest
+import red_oracle
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import reddit
+from lib.reddit.dumps import blocks
+from lib.reddit.features import COLUMNS
+from lib.reddit.tokens import content_word_pattern
+
+RECORD = {
+    "id": "c1",
+    "parent_id": "t1_c0",
+    "link_id": "t3_l",
+    "subreddit": "soup",
+    "author": "ann",
+    "body": "The pumpkin soup isn't hot",
+    "score": 3,
+    "controversiality": 0,
+    "edited": False,
+    "created_utc": 1_388_534_400,
+}
+
+
+def read(folder: Path) -> pd.DataFrame:
+    return duckdb.sql(f"select * from '{folder}/**/*.parquet' order by created, id").df()
+
+
+def one(tmp_path: Path, **changes) -> pd.Series:
+    """The row that one record becomes."""
+    dump = tmp_path / "one.ndjson"
+    dump.write_text(json.dumps(RECORD | changes) + "\n")
+    reddit.to_parquet([dump], tmp_path / "out")
+    return read(tmp_path / "out").iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "edited"),
+    [(False, False), (True, True), (1388534499, True), (1388534499.0, True), ("false", False)]
+    + [(None, False), (0, False), (0.0, False), ("1388534499", True)],
+)
+def test_edited_in_every_type(tmp_path, value, edited):
+    assert one(tmp_path, edited=value)["edited"] == edited
+
+
+@pytest.mark.parametrize("value", [1388534400, "1388534400", 1388534400.0, "1388534400.0"])
+def test_created_in_every_type(tmp_path, value):
+    assert one(tmp_path, created_utc=value)["created"] == 1388534400
+
+
+@pytest.mark.parametrize(
+    ("changes", "score"),
+    [({"score": -4}, -4), ({"score": "5"}, 5), ({"score": 5.0}, 5), ({"score": None}, None)]
+    + [({"score": 9, "score_hidden": True}, None), ({"score": 9, "score_hidden": False}, 9)],
+)
+def test_score_is_missing_when_null_or_hidden(tmp_path, changes, score):
+    value = one(tmp_path, **changes)["score"]
+    assert pd.isna(value) if score is None else value == score
+
+
+@pytest.mark.parametrize(
+    ("changes", "usable"),
+    [({}, True), ({"body": "[deleted]"}, False), ({"body": "[removed]"}, False)]
+    + [({"author": "[deleted]"}, False), ({"author": "AutoModerator"}, False)]
+    + [({"author": None}, False)],
+)
+def test_usable_needs_text_and_a_human_author(tmp_path, changes, usable):
+    row = one(tmp_path, **changes)
+    assert row["usable"] == usable
+    assert row["tokens"] == 3 if usable else pd.isna(row["tokens"])
+
+
+def test_parent_quote_and_columns(tmp_path):
+    row = one(tmp_path, parent_id="t3_l", body="&gt; so\n\nno", controversiality=1)
+    assert row["parent"] is None or pd.isna(row["parent"])
+    assert row["quote"] and row["controversial"] and row["link"] == "l"
+    assert one(tmp_path, body="> so\n\nno")["quote"]
+    assert not one(tmp_path, body="5 > 4")["quote"]
+    assert list(row.index) == list(COLUMNS)
+
+
+TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u0130\u212a"), max_size=60)
+
+
+@given(TEXTS)
+@settings(max_examples=300, deadline=None)
+def test_pattern_counts_as_the_set_does(text):
+    written = text.lower().replace("_", " ").replace("'", "_")
+    assert len(re.findall(content_word_pattern(), written, re.ASCII)) == red_oracle.tokens(text)
+    assert reddit.content_words(text) == red_oracle.tokens(text)
+
+
+def test_content_words_of_every_stop_word():
+    for word in reddit.stop_words():
+        assert reddit.content_words(f"{word} {word}x {word}' {word.upper()}") == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
+)
+def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
+    monkeypatch.setattr("lib.reddit.dumps.READ", 20_000)
+    dump = comment_dump.write(tmp_path / "RC_2019-01.zst", 3000, **options)
+    if "window_log" in options:
+        with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
+            zstandard.ZstdDecompressor().stream_reader(raw).read(10)
+    plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
+    assert b"".join(blocks(dump)) == plain.read_bytes()
+    report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=500_000)
+    assert len(list((tmp_path / "out/RC_2019-01").glob("part-*.parquet"))) > 3
+    assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
+
+
+def test_features_equal_the_oracle(tmp_path):
+    dump = comment_dump.write(tmp_path / "RC.ndjson", 4000, seed=3)
+    reddit.to_parquet([dump], tmp_path / "out")
+    ours = read(tmp_path / "out").set_index("id").sort_index()
+    oracle = red_oracle.read([dump]).set_index("id").sort_index()
+    for column in ("created", "controversial", "edited", "usable", "quote", "body"):
+        assert (ours[column] == oracle[column]).all(), column
+    pd.testing.assert_series_equal(ours["score"].astype(float), oracle["score"])
+    counted = ours["tokens"].notna()
+    assert (counted == (oracle["usable"] & oracle["parent"].notna())).all()
+    assert (ours["tokens"][counted] == oracle["tokens"][counted]).all()
+
+
+def test_bad_lines_are_counted_and_named(tmp_path):
+    good, dump = json.dumps(RECORD), tmp_path / "RC.ndjson"
+    other = json.dumps({"id": "c2", "parent_id": "t1_x"})
+    dump.write_text("\n".join([good, '{"id": "c3', good, "[1]", "", other, good]))
+    report = reddit.to_parquet([dump], tmp_path / "out").iloc[0]
+    assert report["bad"] == [
+        (2, "not JSON"),
+        (4, "not a record but list"),
+        (5, "without body"),
+    ]
+    assert (report["lines"], report["bad_lines"], report["comments"]) == (6, 3, 3)
+
+
+def test_other_forums_are_counted(tmp_path):
+    dump = comment_dump.write(tmp_path / "RC.ndjson", 500)
+    report = reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1", "sub_2"]).iloc[0]
+    assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1", "sub_2"}
+    assert report["other_subreddits"] + report["comments"] == 500
+
+
+def test_finished_files_are_kept_and_failures_named(tmp_path):
+    good = comment_dump.write(tmp_path / "RC_2019-01.zst", 300)
+    cut = tmp_path / "RC_2019-02.zst"
+    cut.write_bytes(comment_dump.write(tmp_path / "x.zst", 3000).read_bytes()[:-500])
+    (tmp_path / "RC_2019-03.zst").write_bytes(b"<html>not found</html>")
+    (tmp_path / "RC_2019-04.zst").write_bytes(zstandard.compress(b""))
+    (tmp_path / "RC_2019-05.gz").write_bytes(gzip.compress(b"{}"))
+    tweet = {"id": 1, "id_str": "1", "text": "hello", "user": {"name": "x"}}
+    (tmp_path / "tweets.ndjson").write_text(json.dumps(tweet) + "\n")
+    submission = {"id": "a", "title": "hello", "selftext": "", "score": 1}
+    (tmp_path / "RS_2019-01.ndjson").write_text(json.dumps(submission) + "\n")
+    (tmp_path / "words.ndjson").write_text("hello\nworld\n")
+    names = ("RC_2019-0[1-5].*", "tweets.*", "RS_*", "words*")
+    dumps = sorted(path for name in names for path in tmp_path.glob(name))
+    with pytest.raises(reddit.DumpError) as error:
+        reddit.to_parquet(dumps, tmp_path / "out", workers=2)
+    message = str(error.value)
+    for said in (
+        "RC_2019-02.zst: cut off inside a frame",
+        "RC_2019-03.zst: not a zstandard file",
+        "RC_2019-04.zst: the file holds no comment",
+        "RC_2019-05.gz: this is a gzip file",
+        "tweets.ndjson: no Reddit comment in the first 1 lines: these are tweets",
+        "RS_2019-01.ndjson: no Reddit comment in the first 1 lines: these are submissions",
+        "words.ndjson: no Reddit comment in the first 2 lines: the lines are no JSON records",
+        "1 other dump(s) are finished and kept",
+    ):
+        assert said in message
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01"]
+    assert reddit.to_parquet([good], tmp_path / "out").loc[0, "comments"] == 300
+
+
+def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
+    dump = comment_dump.write(tmp_path / "RC.zst", 300)
+    first = reddit.to_parquet([dump], tmp_path / "out")
+    made = (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns
+    second = reddit.to_parquet([dump], tmp_path / "out")
+    assert first.drop(columns="bad").equals(second.drop(columns="bad"))
+    assert (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns == made
+    reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1"])  # other settings: again
+    assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
+
+
+def test_missing_dump_is_named(tmp_path):
+    with pytest.raises(reddit.DumpError, match="no such dump: .*RC_1999"):
+        reddit.to_parquet([tmp_path / "RC_1999.zst"], tmp_path / "out")
+
+
+def test_threads_become_the_same_columns(tmp_path):
+    reply = {"link": "", "text": "Good idea", "author": "bo", "created": 11, "upvotes": -2}
+    first = {"link": "", "text": "Try soup", "author": "ann", "created": 10, "upvotes": 4}
+    thread = {"sid": "s", "updated": 99, "comments": {"a": first | {"replies": {"b": reply}}}}
+    (tmp_path / "Soup-s.json").write_text(json.dumps(thread))
+    with tarfile.open(tmp_path / "threads.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "Soup-s.json", "top/dat/Soup/Soup-s.json")
+    reddit.threads_to_parquet(tmp_path / "threads.tar.gz", tmp_path / "out")
+    rows = read(tmp_path / "out")
+    assert list(rows.columns) == list(COLUMNS)
+    assert rows["id"].tolist() == ["a", "b"] and rows["parent"][1] == "a"
+    assert rows["score"].tolist() == [4, -2] and rows["tokens"][1] == 2
+    assert not rows["edited"].any() and set(rows["subreddit"]) == {"Soup"}
+
+
+@pytest.mark.public
+def test_all_record_generations_are_read(public_data, tmp_path):
+    report = reddit.to_parquet([public_data / "pushshift_sample/test_comments.json"], tmp_path)
+    assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [27, 0, 27]
+    rows = read(tmp_path)
+    assert rows["created"].between(1_130_000_000, 1_710_000_000).all() and not rows["edited"].any()
+
+
+@pytest.mark.public
+def test_real_edits_and_controversy_are_found(public_data, tmp_path):
+    archive = next((public_data / "reddit_rumoureval2019").glob("*.tar.gz"))
+    dump = tmp_path / "rumour.ndjson"
+    with tarfile.open(archive) as files, dump.open("w") as out:
+        for member in files:
+            if "/replies/" in member.name and member.isfile():
+                record = json.load(files.extractfile(member))
+                if record["kind"] == "t1":
+                    out.write(json.dumps(record["data"]) + "\n")
+    reddit.to_parquet([dump], tmp_path / "out")
+    rows = read(tmp_path / "out")
+    assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)
+    assert rows["parent"].isna().sum() == 189
+
+
+@pytest.mark.public
+def test_real_threads_have_the_documented_medians(public_data, tmp_path):
+    archive = next((public_data / "reddit_college").glob("*.tar.gz"))
+    reddit.threads_to_parquet(archive, tmp_path)
+    rows = read(tmp_path)
+    replies = rows.groupby("parent").agg(re=("id", "size"), t=("tokens", "max"))
+    answered = rows.set_index("id").join(replies, how="inner")
+    assert (len(rows), len(answered)) == (38303, 15923)
+    assert answered[["re", "score", "t"]].median().tolist() == [1, 2, 14]
