@@ -1,0 +1,224 @@
+"""Read the marks out of a judge's reply: the right number, or none with the reason."""
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import cache
+
+from lib.cpdscore.templates import Variant
+
+NAN = float("nan")
+# A score is usable with these statuses; every other one means NaN.
+USABLE = ("ok", "non_integer")
+STATUSES = (*USABLE, "unparsable", "out_of_range", "ambiguous", "refusal", "truncated", "filtered",
+            "empty", "failed")  # fmt: skip
+
+_ALIASES = {
+    "overall": r"overall(?:\s+(?:quality|score|rating))?",
+    "coherency": r"coheren(?:cy|ce)",
+    "humanness": r"human(?:ness|likeness|-likeness)",
+    "engagingness": r"engaging(?:ness)?",
+    "overall dialogue turn score": r"overall\s+dialogue\s+(?:turn\s+)?score",
+    "dialogue interaction score": r"dialogue\s+interaction\s+(?:evaluation\s+)?score",
+    "final score": r"final\s+score",
+}
+_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
+_NUMBER = r"(?P<value>\d+(?:\.\d+)?|(?:one|two|three|four|five)\b)"
+# A number that stands in for a range, a bound, a share, another scale or a list is no mark.
+_SPREAD = re.compile(r"\s*(?:(?:-+>?|=>|→|~|to|or|through|until|and)\s*\d|,\s*\d)")
+_SCALE = re.compile(
+    r"[ \t]*(?:/|⁄|\bout of\b|\bof\b)[ \t]*\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?",
+    re.IGNORECASE,
+)
+_FREE = re.compile(
+    r"\s*(?:$|\n|[.;,!)\]}|\"'(:](?!\d)|-\s*(?=[^\W\d])|"
+    r"(?:点|分)|(?:points?|stars?|because|since|as|due|given|for|on|in|and)\b(?!\s*\d))"
+)
+_SEPARATOR = r"(?:[ \t]*(?:[:=|]|->|=>|→|-+|\bis\b)[ \t]*)+"
+_HINT = r"(?:\s*[(\[][^()\[\]\n]{0,25}[)\]])?"  # "(1-5)" between label and number
+_FILLER = (
+    r"(?:[ \t]+(?:score|rating|mark|level|of|for|this|the|that|response|reply|message|candidate|"
+    r"dialogue|as|is|at|a|an|be|would|should|i|it|give|rate|it's|its|to|equals|with|gets|"
+    r"deserves|receives|assign|assigned))"
+)
+# In front of a label in a sentence: denied, supposed, or about something else.
+_BEFORE = re.compile(
+    r"(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
+    r"other|another|average|typical|reference|compared)\b)[^.\n]{0,40}$",
+    re.IGNORECASE,
+)
+_FORM_PLACE = re.compile(r"(?:^|[\n,;|{.)\d•-])\s*[\"']?$")
+_REFUSAL = re.compile(
+    r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must "
+    r"decline)|as an ai|unable to (?:rate|evaluate|provide|assess))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ParsedReply:
+    """What a reply says: ``score`` is NaN unless ``status`` is ok or non_integer."""
+
+    status: str
+    score: float = NAN
+    fields: dict[str, float] = field(default_factory=dict)  # every mark of the form that was read
+
+
+def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> ParsedReply:
+    """The score in a reply to ``variant``'s prompt, or NaN with a status that says why.
+
+    A number counts only beside the label of its field, or, for a form with one field, as the
+    whole reply or its first line. Echoes of the form ("- x", "1-5"), ranges, decimal commas,
+    other scales and quoted text are no marks; two different marks for one field are
+    ``ambiguous``; marks off the scale are ``out_of_range`` and are not clipped. ``transport`` is
+    the status the call ended with: a refusal, a filter stop or a reply cut off by the length
+    limit has no score, whatever its text.
+
+    >>> from lib.cpdscore import variant
+    >>> detail = variant("detail_without_reference")
+    >>> parse_reply("**Humanness**: 4 - it sounds natural", detail).score
+    4.0
+    >>> parse_reply("- Humanness: 3-4", detail).status
+    'ambiguous'
+    >>> parse_reply("- Humanness: x", detail)
+    ParsedReply(status='unparsable', score=nan, fields={})
+    """
+    if transport != "ok":
+        return ParsedReply(transport)
+    clean = _clean(text or "")
+    if not clean:
+        return ParsedReply("empty")
+    found = {name: _field(clean, name, variant) for name in variant.fields}
+    fields = {name: value for name, (status, value) in found.items() if status in USABLE}
+    status, score = found[variant.score_field]
+    if status == "unparsable" and len(variant.fields) == 1:
+        status, score = _bare(clean, variant)
+    if status == "unparsable" and _REFUSAL.search(clean):
+        status = "refusal"
+    return ParsedReply(status, score, fields)
+
+
+def _clean(text: str) -> str:
+    """The text without reasoning blocks, quotes of others, markdown and invisible characters."""
+    text = unicodedata.normalize("NFKC", text)
+    text = re.sub(r"<think>.*?(?:</think>|$)", "", text, flags=re.DOTALL)
+    text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "So"))
+    text = re.sub(r"[‐‑‒–—−]", "-", text).replace("“", '"').replace("”", '"').replace("’", "'")
+    text = re.sub(r"~~.*?~~", "", text)
+    text = re.sub(r"[*`#]+|\b_+|_+\b|</?\w+>", "", text)
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith(">")]
+    return "\n".join(lines).strip()
+
+
+@cache
+def _patterns(name: str) -> tuple[re.Pattern, re.Pattern]:
+    """How a mark follows its label, in a form and in a sentence, and how it goes before it."""
+    label = rf"(?<!\w)(?<!\w-){_ALIASES.get(name, name)}(?!\w)[\"']?"
+    between = rf"(?:{_SEPARATOR}|(?<=[)\]])[ \t]*|(?P<weak>[ \t]+))"
+    form = rf"(?:\s+(?:score|rating|mark)\b)?{_HINT}{between}[\"'(\[]*"
+    prose = rf"(?:{_SEPARATOR}|(?=[ \t])){_FILLER}{{1,8}}(?:{_SEPARATOR})?[ \t]*"
+    after = rf"{label}(?:{form}|{prose}){_NUMBER}"
+    top = r"(?:\s*/\s*\d+|\s+out of\s+\d+)?"
+    before = (
+        r"\b(?:rate|give|score|assign|award|deserve|receive|get|earn|gave)[sd]?\b"
+        rf"[^.\n\d]{{0,40}}?(?<![\d.,/-]){_NUMBER}"
+        rf"(?P<rest>{top})\s+(?:points?\s+)?(?:for|on|in)\s+(?:its\s+|the\s+)?{label}"
+    )
+    return re.compile(after, re.IGNORECASE), re.compile(before, re.IGNORECASE)
+
+
+def _field(text: str, name: str, variant: Variant) -> tuple[str, float]:
+    """Status and value of one field over the whole reply."""
+    marks = []
+    after, before = _patterns(name)
+    for pattern in (after, before):
+        for match in pattern.finditer(text):
+            if _quoted(text, match) or _BEFORE.search(text[: match.start()]):
+                continue
+            if match.groupdict().get("weak") and not _FORM_PLACE.search(text[: match.start()]):
+                continue  # "had humanness 2" inside a sentence
+            marks.append(_mark(text, match, variant))
+    if pattern := _label_alone(name).search(text):  # "- Humanness:" and the number below it
+        marks.append(_mark(text, pattern, variant))
+    return _agree(marks)
+
+
+@cache
+def _label_alone(name: str) -> re.Pattern:
+    label = rf"^[\s\-•]*{_ALIASES.get(name, name)}(?:\s+(?:score|rating))?{_HINT}\s*[:=]?[ \t]*\n+"
+    return re.compile(
+        rf"{label}[\s\-•]*{_NUMBER}(?=\s*(?:$|\n|/|out of))", re.IGNORECASE | re.MULTILINE
+    )
+
+
+def _mark(text: str, match: re.Match, variant: Variant) -> tuple[str, float] | None:
+    """One candidate number: a mark, a misfit (with status), or None where it is no mark."""
+    start, rest = match.start("value"), text[match.end("value") :]
+    sign = text[max(0, start - 2) : start]
+    if sign.endswith("-") and ":" in text[match.start() : start] and not sign.endswith(" -"):
+        return ("unparsable", NAN)
+    if sign.endswith(" -") and ":" in text[match.start() : start]:
+        return ("out_of_range", NAN)  # "Humanness: -4"
+    if _SPREAD.match(rest):
+        return ("ambiguous", NAN)
+    if scale := _SCALE.match(rest):
+        if float(_WORDS.get(scale["top"].lower(), scale["top"])) != variant.high:
+            return ("unparsable", NAN)
+        rest = rest[scale.end() :]
+    if not _FREE.match(rest) and not _next_label(rest, variant):
+        return None
+    return _on_scale(match["value"], variant)
+
+
+def _next_label(rest: str, variant: Variant) -> bool:
+    return any(
+        re.match(rf"\s+[-•]?\s*{_ALIASES.get(name, name)}\b", rest, re.IGNORECASE)
+        for name in variant.fields
+    )
+
+
+def _on_scale(number: str, variant: Variant) -> tuple[str, float]:
+    value = float(_WORDS.get(number.lower(), number))
+    if not 1 <= value <= variant.high:
+        return ("out_of_range", NAN)
+    whole = value == int(value) or variant.level == "dialog"
+    return ("ok" if whole else "non_integer", value)
+
+
+def _agree(marks: list[tuple[str, float] | None]) -> tuple[str, float]:
+    """One verdict over all candidates: marks that agree, else the reason there is none."""
+    marks = [mark for mark in marks if mark]
+    values = {value for status, value in marks if status in USABLE}
+    misfits = [status for status, _ in marks if status not in USABLE]
+    if "ambiguous" in misfits or len(values) > 1 or (values and "out_of_range" in misfits):
+        return ("ambiguous", NAN)
+    if values:
+        return next(mark for mark in marks if mark[0] in USABLE)
+    return (misfits[0], NAN) if misfits else ("unparsable", NAN)
+
+
+def _quoted(text: str, match: re.Match) -> bool:
+    """Whether label and number stand inside one pair of quotation marks: somebody else's words."""
+    line = text.rfind("\n", 0, match.start()) + 1
+    opened = text.count('"', line, match.start()) % 2 == 1
+    return opened and '"' not in match[0]
+
+
+_GENERIC = re.compile(
+    rf"(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall)\s+)*(?:score|rating|mark|answer)"
+    rf"\"?\s*(?:[:=-]|is)\s*\"?{_NUMBER}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEAD = re.compile(rf"^[\s\-•(\[\"']*{_NUMBER}", re.IGNORECASE)
+_LISTED = re.compile(r"^\s*[.)]\s+\S")
+
+
+def _bare(text: str, variant: Variant) -> tuple[str, float]:
+    """Without the label, for a form with one field: "Score: 4", or a number that is the whole
+    reply or its first line. The numbers of a list ("1. The response ...") are no marks."""
+    marks = [_mark(text, match, variant) for match in _GENERIC.finditer(text)]
+    first, *others = [line for line in text.splitlines() if line.strip()]
+    if (match := _HEAD.match(first)) and not _LISTED.match(first[match.end("value") :]):
+        listed = any(_HEAD.match(line) for line in others)
+        marks.append(("unparsable", NAN) if listed else _mark(first, match, variant))
+    return _agree(marks)

@@ -1,0 +1,33 @@
+"""A judge behind an OpenAI-compatible address: asked politely, checked, paid for once.
+
+``connect`` opens a connection, ``run`` asks for all jobs that have no stored reply, ``forecast``
+says beforehand what that would take, ``submit`` and ``collect`` go through the Batch API.
+"""
+
+from lib.judge.batch import collect, submit
+from lib.judge.budget import Budget, Prices, estimate_tokens, forecast
+from lib.judge.client import Answer, Connection, connect
+from lib.judge.faults import FailItem, Fault, Retry, StopRun
+from lib.judge.pacing import Pacer
+from lib.judge.runner import RunReport, RunStopped, Settings, run
+
+__all__ = [
+    "Answer",
+    "Budget",
+    "Connection",
+    "FailItem",
+    "Fault",
+    "Pacer",
+    "Prices",
+    "Retry",
+    "RunReport",
+    "RunStopped",
+    "Settings",
+    "StopRun",
+    "collect",
+    "connect",
+    "estimate_tokens",
+    "forecast",
+    "run",
+    "submit",
+]

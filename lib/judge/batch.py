@@ -1,0 +1,119 @@
+"""The same jobs through the Batch API: half the price, an answer within a day."""
+
+import io
+import json
+from collections.abc import Iterable, Iterator
+
+from lib.judge.client import Connection, checked, reply_of
+from lib.judge.faults import FailItem, Fault, classify_status
+from lib.judge.runner import tasks_of
+from lib.reply_store import Attempt, Job, Reply, ReplyStore
+
+MAX_LINES, MAX_BYTES = 50_000, 190_000_000  # OpenAI: 50,000 lines, 200 MB a file
+_OPEN = {"validating", "in_progress", "finalizing", "cancelling"}
+
+
+def submit(
+    jobs: Iterable[Job], store: ReplyStore, connection: Connection, many: bool = False
+) -> list[str]:
+    """Send all jobs without a reply as batches and return the ids; an open batch is not resent.
+
+    ``many`` asks for all samples of a prompt in one line. The store remembers which line holds
+    which job.
+    """
+    jobs = list(jobs)
+    waiting = {
+        (key, sample)
+        for batch in store.open_batches()
+        for key, samples in store.batch_lines(batch).values()
+        for sample in samples
+    }
+    missing = [job for job in store.missing(jobs) if (job.request.key, job.sample) not in waiting]
+    store.add_requests(job.request for job in missing)
+    return [_send(store, connection, *part) for part in _parts(missing, many)]
+
+
+def _parts(missing: list[Job], many: bool) -> Iterator[tuple[bytes, list]]:
+    """Files within the API's limits, each with the list of what its lines hold."""
+    lines, places, size = [], [], 0
+    for task in tasks_of(missing, many):
+        custom = f"{task.request.key[:48]}-{'.'.join(map(str, task.samples))}"
+        body = task.request.body | ({"n": len(task.samples)} if len(task.samples) > 1 else {})
+        line = {"custom_id": custom, "method": "POST", "url": "/v1/chat/completions", "body": body}
+        text = json.dumps(line).encode() + b"\n"
+        if lines and (len(lines) == MAX_LINES or size + len(text) > MAX_BYTES):
+            yield b"".join(lines), places
+            lines, places, size = [], [], 0
+        lines.append(text)
+        places.append((custom, task.request.key, list(task.samples)))
+        size += len(text)
+    if lines:
+        yield b"".join(lines), places
+
+
+def _send(store: ReplyStore, connection: Connection, content: bytes, places: list) -> str:
+    client = connection.client
+    file = client.files.create(file=("judge.jsonl", io.BytesIO(content)), purpose="batch")
+    batch = client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    store.add_batch(batch.id, places)
+    return batch.id
+
+
+def collect(store: ReplyStore, connection: Connection) -> dict[str, str]:
+    """Read every batch that has ended into the store; returns the state of each open batch.
+
+    Lines come in any order and some fail inside a "completed" batch: each is checked like a live
+    reply. What expired or failed stays without a reply, so ``store.missing`` lists exactly what
+    is left to submit or to run live.
+    """
+    states = {}
+    for batch_id in store.open_batches():
+        batch = connection.client.batches.retrieve(batch_id)
+        states[batch_id] = batch.status
+        if batch.status in _OPEN:
+            continue
+        places = store.batch_lines(batch_id)
+        for file_id in (batch.output_file_id, batch.error_file_id):
+            if file_id:
+                text = connection.client.files.content(file_id).text
+                for line in text.splitlines():
+                    _line(line, places, store, connection)
+        store.close_batch(batch_id, batch.status)
+    return states
+
+
+def _line(line: str, places: dict, store: ReplyStore, connection: Connection) -> None:
+    """Store one result line; a line we did not ask for, or cannot read, is passed over."""
+    try:
+        value = json.loads(line)
+        key, samples = places[value["custom_id"]]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return
+    samples = [sample for sample in samples if store.get(key, sample) is None]
+    attempt, replies = _read(value, samples, connection)
+    store.record(key, samples, attempt, replies)
+
+
+def _read(value: dict, samples: list[int], connection: Connection) -> tuple[Attempt, list[Reply]]:
+    response = value.get("response") or {}
+    status = response.get("status_code") or 0
+    text = connection.redact(json.dumps(response.get("body") or value, ensure_ascii=False))
+    mark = response.get("request_id")
+    try:
+        if status != 200:
+            raise classify_status(status, text, {}, connection.base_url)
+        body = checked(text, mark, connection.base_url)
+    except Fault as fault:
+        failed = [Reply(one, "failed", refusal=fault.reason) for one in samples]
+        attempt = Attempt(fault.reason, status, mark, None, None, text, connection.base_url)
+        return attempt, failed if isinstance(fault, FailItem) else []
+    # Strict pairs: what is short of n, and what was refused or cut off, is left to ask again.
+    replies = [reply_of(choice, one) for one, choice in zip(samples, body["choices"], strict=False)]
+    outcome = ",".join(reply.status for reply in replies)
+    attempt = Attempt(
+        outcome, 200, mark, None, body.get("usage"), text, connection.base_url,
+        body.get("system_fingerprint"),
+    )  # fmt: skip
+    return attempt, [reply for reply in replies if reply.status == "ok"]

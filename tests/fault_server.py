@@ -1,0 +1,320 @@
+"""A local judge that fails on purpose: standard library only, bound to 127.0.0.1.
+
+Run it as a script for benchmarks (``python tests/fault_server.py --latency 0.3``); it prints its
+port, answers ``/stats`` and ends by itself after ``--seconds``.
+"""
+
+import argparse
+import email.utils
+import json
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+# Every fault after which the same request may pass (spec list of transient faults).
+TRANSIENT = (
+    "429", "429_seconds", "429_ms", "429_date", "408", "409", "500", "502", "503", "503_no_retry",
+    "reset_before", "reset_inside", "hang", "drip", "html", "truncated", "no_body", "error_200",
+    "choices_null", "choices_empty", "choice_bare", "content_none", "refusal", "content_filter",
+    "length",
+)  # fmt: skip
+HANG_S = 1.5  # longer than the time-out that the tests give the client
+
+
+def default_reply(body: dict, choice: int) -> str:
+    """A mark from 1 to 5 that depends on the prompt only."""
+    return f"- Humanness: {1 + sum(map(ord, body['messages'][-1]['content'])) % 5}"
+
+
+class FaultServer:
+    """Answers chat completions and the Batch API; ``plan(number, body)`` names the fault."""
+
+    def __init__(
+        self,
+        plan: Callable[[int, dict], str | None] = lambda number, body: None,
+        latency: float = 0.0,
+        cap: float | None = None,  # requests per second, sliding window
+        honours_n: bool = True,
+        reply: Callable[[dict, int], str] = default_reply,
+        port: int = 0,
+    ):
+        self.plan, self.latency, self.cap = plan, latency, cap
+        self.honours_n, self.reply = honours_n, reply
+        self.lock = threading.Lock()
+        self.requests = self.answered = self.refused_by_cap = 0
+        self.prompts: Counter[str] = Counter()  # good replies by prompt
+        self.faults: Counter[str] = Counter()
+        self.bodies: list[dict] = []
+        self.sent_tokens = 0
+        self.recent: deque[float] = deque()
+        self.files: dict[str, str] = {}
+        self.batches: dict[str, dict] = {}
+        self.batch_fate: Callable[[int], str] = lambda line: "ok"
+        self.batch_status = "completed"
+        self.http = _Server(("127.0.0.1", port), _Handler)
+        self.http.owner = self
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+
+    def __enter__(self) -> "FaultServer":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+    def over_cap(self) -> bool:
+        """Whether this request comes too early for the cap (refused ones do not count)."""
+        if self.cap is None:
+            return False
+        now = time.monotonic()
+        while self.recent and self.recent[0] <= now - 1:
+            self.recent.popleft()
+        if len(self.recent) >= self.cap:
+            self.refused_by_cap += 1
+            return True
+        self.recent.append(now)
+        return False
+
+    def completion(self, body: dict, count: int) -> dict:
+        choices = [
+            {"index": i, "finish_reason": "stop",
+             "message": {"role": "assistant", "content": self.reply(body, i)}}
+            for i in range(count)
+        ]  # fmt: skip
+        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+        usage = {"prompt_tokens": prompt, "completion_tokens": 6 * count}
+        self.sent_tokens += prompt + 6 * count
+        return {
+            "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
+            "choices": choices, "usage": usage, "system_fingerprint": "fp_test",
+        }  # fmt: skip
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, *_: object) -> None:
+        """A client that hangs up is part of the test, not an error to print."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        owner = self.server.owner
+        if self.path == "/stats":
+            self.json(200, {
+                "requests": owner.requests, "answered": owner.answered,
+                "refused_by_cap": owner.refused_by_cap,
+            })  # fmt: skip
+        elif self.path.startswith("/v1/batches/"):
+            self.json(200, owner.batches[self.path.rsplit("/", 1)[1]])
+        elif self.path.endswith("/content"):
+            self.send(200, owner.files[self.path.split("/")[3]].encode(), "application/jsonl")
+        else:
+            self.json(404, {"error": {"message": "no such path"}})
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/v1/files":
+            return self.store_file(raw)
+        if self.path == "/v1/batches":
+            return self.make_batch(json.loads(raw))
+        body, owner = json.loads(raw), self.server.owner
+        with owner.lock:
+            number = owner.requests
+            owner.requests += 1
+            owner.bodies.append(body)
+            fault = "429" if owner.over_cap() else owner.plan(number, body)
+            if fault:
+                owner.faults[fault] += 1
+        if owner.latency:
+            time.sleep(owner.latency)
+        asked = body.get("n", 1) if owner.honours_n else 1
+        count = {"fewer": max(1, asked - 1), "more": asked + 2}.get(fault, asked)
+        value = owner.completion(body, count)
+        if fault in (None, "fewer", "more", "usage_missing"):
+            if fault == "usage_missing":
+                del value["usage"]
+            with owner.lock:
+                owner.answered += 1
+                owner.prompts[body["messages"][-1]["content"]] += 1
+            return self.json(200, value)
+        self.fail(fault, value)
+
+    def fail(self, fault: str, value: dict) -> None:
+        status = fault.split("_")[0]
+        if fault == "quota":
+            return self.json(429, {"error": {"message": "You exceeded your current quota",
+                                             "code": "insufficient_quota"}})  # fmt: skip
+        if fault == "echo_401":
+            return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
+        if status.isdigit():
+            return self.json(int(status), {"error": {"message": f"planned {status}"}},
+                             self.extra_headers(fault))  # fmt: skip
+        getattr(self, f"fault_{fault}")(value)
+
+    def extra_headers(self, fault: str) -> dict[str, str]:
+        return {
+            "429_seconds": {"Retry-After": "1"},
+            "429_ms": {"retry-after-ms": "150"},
+            "429_date": {"Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)},
+            "429_long": {"Retry-After": "300"},
+            "503_no_retry": {"x-should-retry": "false"},
+        }.get(fault, {})
+
+    def drop(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def fault_reset_before(self, value: dict) -> None:
+        self.drop()
+
+    def fault_reset_inside(self, value: dict) -> None:
+        text = json.dumps(value).encode()
+        self.head(200, len(text))
+        self.wfile.write(text[: len(text) // 2])
+        self.wfile.flush()
+        self.drop()
+
+    def fault_hang(self, value: dict) -> None:
+        time.sleep(HANG_S)
+        self.drop()
+
+    def fault_drip(self, value: dict) -> None:
+        text = json.dumps(value).encode()
+        self.head(200, len(text))
+        for i in range(40):  # each byte arrives well within the time-out per read
+            self.wfile.write(text[i : i + 1])
+            self.wfile.flush()
+            time.sleep(0.1)
+        self.drop()
+
+    def fault_html(self, value: dict) -> None:
+        self.send(200, b"<html><body>Bad gateway</body></html>", "text/html")
+
+    def fault_truncated(self, value: dict) -> None:
+        self.send(200, json.dumps(value).encode()[:60])
+
+    def fault_no_body(self, value: dict) -> None:
+        self.send(200, b"")
+
+    def fault_error_200(self, value: dict) -> None:
+        self.json(200, {"error": {"message": "upstream fell over"}})
+
+    def fault_choices_null(self, value: dict) -> None:
+        self.json(200, value | {"choices": None})
+
+    def fault_choices_empty(self, value: dict) -> None:
+        self.json(200, value | {"choices": []})
+
+    def fault_choice_bare(self, value: dict) -> None:
+        self.json(200, value | {"choices": [{"index": 0}]})
+
+    def changed(self, value: dict, finish: str, **message: object) -> None:
+        for choice in value["choices"]:
+            choice["finish_reason"] = finish
+            choice["message"] |= message
+        self.json(200, value)
+
+    def fault_content_none(self, value: dict) -> None:
+        self.changed(value, "stop", content=None)
+
+    def fault_refusal(self, value: dict) -> None:
+        self.changed(value, "stop", content=None, refusal="I cannot rate this.")
+
+    def fault_content_filter(self, value: dict) -> None:
+        self.changed(value, "content_filter", content=None)
+
+    def fault_length(self, value: dict) -> None:
+        self.changed(value, "length", content="- Human")
+
+    def store_file(self, raw: bytes) -> None:
+        """Keep the file part of a multipart form."""
+        mark = raw.split(b"\r\n", 1)[0]
+        part = next(p for p in raw.split(mark) if b'filename="' in p)
+        name = f"file-{len(self.server.owner.files)}"
+        self.server.owner.files[name] = part.split(b"\r\n\r\n", 1)[1].rstrip(b"\r\n").decode()
+        self.json(200, {"id": name, "object": "file", "bytes": len(part), "created_at": 0,
+                        "filename": "judge.jsonl", "purpose": "batch", "status": "processed"})  # fmt: skip
+
+    def make_batch(self, body: dict) -> None:
+        """Answer every line by its planned fate, in shuffled order."""
+        owner = self.server.owner
+        good, bad = [], []
+        lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
+        for number, line in enumerate(lines):
+            fate = owner.batch_fate(number)
+            if fate == "ok":
+                asked = line["body"].get("n", 1) if owner.honours_n else 1
+                answer = {"status_code": 200, "request_id": f"r{number}",
+                          "body": owner.completion(line["body"], asked)}  # fmt: skip
+                good.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
+            elif fate != "expired":
+                answer = {"status_code": int(fate), "request_id": f"r{number}",
+                          "body": {"error": {"message": f"planned {fate}"}}}  # fmt: skip
+                # status 0 turns up among the finished lines of a completed batch
+                side = good if fate == "0" else bad
+                side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
+            else:
+                bad.append({"id": "b", "custom_id": line["custom_id"], "response": None,
+                            "error": {"code": "batch_expired", "message": "expired"}})  # fmt: skip
+        random.Random(0).shuffle(good)
+        name = f"batch-{len(owner.batches)}"
+        for kind, content in (("out", good), ("err", bad)):
+            owner.files[f"{name}-{kind}"] = "\n".join(map(json.dumps, content))
+        owner.batches[name] = {
+            "id": name, "object": "batch", "endpoint": body["endpoint"], "created_at": 0,
+            "completion_window": "24h", "status": owner.batch_status,
+            "input_file_id": body["input_file_id"], "output_file_id": f"{name}-out",
+            "error_file_id": f"{name}-err" if bad else None,
+        }  # fmt: skip
+        self.json(200, owner.batches[name])
+
+    def head(self, status: int, length: int, kind: str = "application/json",
+             extra: dict[str, str] | None = None) -> None:  # fmt: skip
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(length))
+        self.send_header("x-request-id", f"req_{self.server.owner.requests}")
+        for name, value in (extra or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def send(self, status: int, content: bytes, kind: str = "application/json",
+             extra: dict[str, str] | None = None) -> None:  # fmt: skip
+        self.head(status, len(content), kind, extra)
+        self.wfile.write(content)
+
+    def json(self, status: int, value: object, extra: dict[str, str] | None = None) -> None:
+        self.send(status, json.dumps(value).encode(), extra=extra)
+
+
+def random_faults(share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIENT) -> Callable:
+    """A plan that fails a share of requests, with every kind in turn."""
+    dice, turn = random.Random(seed), iter(range(10**9))
+    return lambda number, body: kinds[next(turn) % len(kinds)] if dice.random() < share else None
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--cap", type=float)
+    parser.add_argument("--seconds", type=float, default=120)
+    chosen = parser.parse_args()
+    with FaultServer(latency=chosen.latency, cap=chosen.cap) as server:
+        print(server.url, flush=True)
+        time.sleep(chosen.seconds)
