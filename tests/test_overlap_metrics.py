@@ -308,7 +308,7 @@ def test_score_rejects_what_it_cannot_read(turns):
 @pytest.fixture(scope="module")
 def meteor():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LC_ALL", "C")  # a bare terminal: Java must read UTF-8 all the same
+        patch.setenv("LC_ALL", "C")  # a bare terminal: it must read UTF-8 all the same
         program = overlap_metrics.Meteor(timeout=60)
     with program:
         yield program

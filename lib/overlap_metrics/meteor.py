@@ -79,9 +79,8 @@ class Meteor:
     """
 
     def __init__(self, timeout: float = 120.0):
-        # One encoding for every locale: Java before 18 would take that of the terminal.
         self._java = find_java()
-        command = [self._java, "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", _JAR.name]
+        command = [self._java, "-Xmx2G", "-jar", _JAR.name]
         command += ["-", "-", "-stdio", "-l", "en", "-norm"]
         self.timeout = timeout
         # A file, because a pipe that nobody empties would stop the program once it is full.
