@@ -20,7 +20,8 @@ help:
 .venv/users: requirements.lock requirements-no-deps.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' \
 	  || { echo "Python 3.11 or 3.12 is needed: install it, or name it with PYTHON=path"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Making the environment in .venv: a few minutes, about 2 GB."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-no-deps.lock
@@ -28,6 +29,7 @@ help:
 	touch $@
 
 .venv/developers: .venv/users requirements-dev.lock
+	@echo "Adding what the tests compare with: about a minute."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	touch $@
 

@@ -3,6 +3,8 @@
 import json
 import re
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -63,6 +65,16 @@ def test_forced_second_run_gives_the_same_bytes(sample_run):
     after = contents()
     assert before.keys() == after.keys()
     assert [name for name in before if before[name] != after[name]] == []
+
+
+@pytest.mark.xdist_group("notebooks")
+def test_one_notebook_alone_from_any_folder(tmp_path):
+    """As the README says: papermill, one parameter, whatever the working directory."""
+    (path,) = [path for path in NOTEBOOKS if path.name.startswith("00")]
+    command = [sys.executable, "-m", "papermill", path, "out.ipynb", "-p", "CORPUS"]
+    subprocess.run([*command, "sample_personas"], cwd=tmp_path, check=True, capture_output=True)
+    cells = code_cells(nbformat.read(tmp_path / "out.ipynb", as_version=4))
+    assert 'CORPUS = "sample_personas"' in "\n".join(cell.source for cell in cells)
 
 
 def test_executed_in_order_without_errors(notebook):
