@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import tarfile
 from pathlib import Path
 
 import comment_dump
@@ -15,7 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import reddit
+from lib import corpora, reddit
 from lib.reddit.dumps import blocks
 from lib.reddit.features import COLUMNS
 from lib.reddit.tokens import content_word_pattern
@@ -204,19 +203,19 @@ def test_missing_dump_is_named(tmp_path):
         reddit.to_parquet([tmp_path / "RC_1999.zst"], tmp_path / "out")
 
 
-def test_threads_become_the_same_columns(tmp_path):
-    reply = {"link": "", "text": "Good idea", "author": "bo", "created": 11, "upvotes": -2}
-    first = {"link": "", "text": "Try soup", "author": "ann", "created": 10, "upvotes": 4}
-    thread = {"sid": "s", "updated": 99, "comments": {"a": first | {"replies": {"b": reply}}}}
-    (tmp_path / "Soup-s.json").write_text(json.dumps(thread))
-    with tarfile.open(tmp_path / "threads.tar.gz", "w:gz") as archive:
-        archive.add(tmp_path / "Soup-s.json", "top/dat/Soup/Soup-s.json")
-    reddit.threads_to_parquet(tmp_path / "threads.tar.gz", tmp_path / "out")
+def test_tables_become_the_same_columns(tmp_path):
+    frame = pd.DataFrame([RECORD, RECORD | {"id": "c2", "parent_id": "t3_l", "score": -2}])
+    frame = frame.drop(columns=["edited", "controversiality"]).assign(score=[None, -2])
+    report = reddit.frame_to_parquet(frame, tmp_path / "out").iloc[0]
+    assert report["lacks"] == "score_hidden, controversiality, edited" and report["comments"] == 2
     rows = read(tmp_path / "out")
     assert list(rows.columns) == list(COLUMNS)
-    assert rows["id"].tolist() == ["a", "b"] and rows["parent"][1] == "a"
-    assert rows["score"].tolist() == [4, -2] and rows["tokens"][1] == 2
-    assert not rows["edited"].any() and set(rows["subreddit"]) == {"Soup"}
+    assert rows["parent"].isna().tolist() == [False, True] and rows["tokens"][0] == 3
+    assert rows["score"].isna().tolist() == [True, False] and not rows["edited"].any()
+    with pytest.raises(reddit.DumpError, match="lacks the columns body"):
+        reddit.frame_to_parquet(frame.drop(columns="body"), tmp_path)
+    with pytest.raises(reddit.DumpError, match="no comment"):
+        reddit.frame_to_parquet(frame.head(0), tmp_path)
 
 
 @pytest.mark.public
@@ -229,24 +228,16 @@ def test_all_record_generations_are_read(public_data, tmp_path):
 
 @pytest.mark.public
 def test_real_edits_and_controversy_are_found(public_data, tmp_path):
-    archive = next((public_data / "reddit_rumoureval2019").glob("*.tar.gz"))
-    dump = tmp_path / "rumour.ndjson"
-    with tarfile.open(archive) as files, dump.open("w") as out:
-        for member in files:
-            if "/replies/" in member.name and member.isfile():
-                record = json.load(files.extractfile(member))
-                if record["kind"] == "t1":
-                    out.write(json.dumps(record["data"]) + "\n")
-    reddit.to_parquet([dump], tmp_path / "out")
-    rows = read(tmp_path / "out")
+    reddit.frame_to_parquet(corpora.rumoureval(), tmp_path)
+    rows = read(tmp_path)
     assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)
     assert rows["parent"].isna().sum() == 189
 
 
 @pytest.mark.public
 def test_real_threads_have_the_documented_medians(public_data, tmp_path):
-    archive = next((public_data / "reddit_college").glob("*.tar.gz"))
-    reddit.threads_to_parquet(archive, tmp_path)
+    report = reddit.frame_to_parquet(corpora.reddit_college(), tmp_path)
+    assert report["lacks"][0] == "score_hidden, controversiality, edited"
     rows = read(tmp_path)
     replies = rows.groupby("parent").agg(re=("id", "size"), t=("tokens", "max"))
     answered = rows.set_index("id").join(replies, how="inner")

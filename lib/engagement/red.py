@@ -10,6 +10,7 @@ import pandas as pd
 from lib.engagement.engines import DuckDB, Spark
 from lib.engagement.settings import Settings
 from lib.engagement.steps import text, up_to
+from lib.reddit import parquet_files
 
 CONDITIONS = (
     "comment",
@@ -103,18 +104,6 @@ def fingerprint(sample: pd.DataFrame) -> str:
     ordered = sample.sort_values("id")
     lines = "".join(f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True))
     return hashlib.md5(lines.encode()).hexdigest()
-
-
-def parquet_files(where: str | Path | Iterable[str | Path]) -> list[Path]:
-    """The Parquet files of a file, a folder, a folder of folders, or several of these."""
-    places = [where] if isinstance(where, str | Path) else list(where)
-    files = []
-    for place in map(Path, places):
-        found = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
-        files += [f for f in found if not any(p.suffix == ".partial" for p in f.parents)]
-        if not found:
-            raise FileNotFoundError(f"no Parquet file in {place}: run lib.reddit.to_parquet first")
-    return files
 
 
 def prepare(engine, settings: Settings, comments, emotions=None, toxicity=None) -> None:

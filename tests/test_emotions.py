@@ -1,0 +1,140 @@
+"""The emotion classifier, embedded and as a network, and its scores beside the comments."""
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.metrics import f1_score, roc_auc_score
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+from lib import checkpoints, corpora, emotions, reddit, toxicity
+from lib.emotions import embedded, train
+
+TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
+
+
+def test_labels_are_the_28():
+    assert len(emotions.LABELS) == 28 and len(emotions.POSITIVE) == 12
+    assert len(emotions.NEGATIVE) == 11 and emotions.LABELS[-1] == "neutral"
+
+
+def test_weights_are_those_of_tf_idf(tmp_path):
+    hashed = embedded.counts(TEXTS[:3] + ["it is so so sad"])
+    kept = np.flatnonzero(np.asarray(hashed.sum(axis=0)).ravel())
+    peer = TfidfTransformer(sublinear_tf=True).fit(hashed[:, kept])
+    ours = embedded.weigh(hashed[:, kept], peer.idf_)
+    np.testing.assert_allclose(ours.toarray(), peer.transform(hashed[:, kept]).toarray())
+
+
+def test_training_writes_a_model_that_learned(tmp_path):
+    texts = ["thank you so much", "thanks a lot", "thank you", "you idiot", "what an idiot"] * 4
+    labels = [["gratitude"]] * 3 + [["anger"], ["anger", "annoyance"]]
+    labels = (labels * 4)[:19] + [list(emotions.LABELS)]  # every label occurs once
+    train.fit(texts, labels, tmp_path / "tiny.safetensors")
+    p = embedded.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
+    g, a = emotions.LABELS.index("gratitude"), emotions.LABELS.index("anger")
+    assert p[0, g] > p[0, a] and p[1, a] > p[1, g] and ((p >= 0) & (p <= 1)).all()
+
+
+def test_missing_model_says_how_to_make_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"python -m lib\.emotions\.train"):
+        embedded.probabilities(["hello"], tmp_path / "none.safetensors")
+
+
+def test_share_is_the_positive_part_of_all_labels():
+    share = emotions.positive_emotion(TEXTS)
+    p = embedded.probabilities(TEXTS[:3])
+    positive = np.isin(emotions.LABELS, emotions.POSITIVE)
+    np.testing.assert_allclose(share[:3], p[:, positive].sum(1) / p.sum(1))
+    assert np.isnan(share[3:]).all() and share[0] > 0.8 > 0.4 > share[1]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """A tiny untrained classifier with the labels of GoEmotions."""
+    folder = tmp_path_factory.mktemp("classifier")
+    packaged = checkpoints.find(checkpoints.DEFAULT_ENCODER).folder
+    tokenizer = AutoTokenizer.from_pretrained(packaged)
+    names = dict(enumerate(emotions.LABELS))
+    config = AutoConfig.for_model(
+        "bert", vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=32, id2label=names,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_network_scores_equal_a_plain_forward_pass(network, softmax):
+    ours = emotions.positive_emotion(TEXTS, str(network), softmax=softmax, device="cpu")
+    tokenizer = AutoTokenizer.from_pretrained(network)
+    plain = AutoModelForSequenceClassification.from_pretrained(network).eval()
+    for text, score in zip(TEXTS[:3], ours[:3], strict=True):
+        logits = plain(**tokenizer(text, return_tensors="pt")).logits[0].detach()
+        p = logits.softmax(-1) if softmax else logits.sigmoid()
+        positive = sum(float(p[emotions.LABELS.index(name)]) for name in emotions.POSITIVE)
+        assert score == pytest.approx(positive / float(p.sum()), abs=1e-5)
+
+
+def test_another_classifier_is_refused(network, tmp_path):
+    model = AutoModelForSequenceClassification.from_pretrained(network)
+    model.config.id2label = dict.fromkeys(range(28), "x")
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(network).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="has no label admiration"):
+        emotions.positive_emotion(["hello"], str(tmp_path), device="cpu")
+
+
+def comments(folder):
+    rows = [("p", "t3_l", "Which soup?"), ("a", "t1_p", "Pumpkin soup, thanks!")]
+    rows += [("r", "t1_a", "Great, thank you!"), ("s", "t1_a", "[deleted]"), ("u", "t1_a", "Sad.")]
+    frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
+    frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
+    reddit.frame_to_parquet(frame, folder)
+    return folder
+
+
+def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
+    folder = comments(tmp_path / "comments")
+    monkeypatch.setattr("lib.reddit.scores.PART", 1)
+    scored = emotions.score_replies(folder, tmp_path / "ee")
+    rows = duckdb.sql(f"select id, ee from '{scored}/*.parquet' order by id").fetchall()
+    assert rows == [("r", pytest.approx(emotions.positive_emotion(["Great, thank you!"])[0])),
+                    ("u", pytest.approx(emotions.positive_emotion(["Sad."])[0]))]  # fmt: skip
+    (scored / "part-00001.parquet").unlink()  # as if it had been interrupted
+    made = (scored / "part-00000.parquet").stat().st_mtime_ns
+    emotions.score_replies(folder, tmp_path / "ee")
+    assert (scored / "part-00001.parquet").is_file()
+    assert (scored / "part-00000.parquet").stat().st_mtime_ns == made
+
+
+def test_toxicity_of_posts_and_parents(network, tmp_path):
+    model = AutoModelForSequenceClassification.from_pretrained(network)
+    model.config.id2label = {0: "toxic", 1: "obscene"} | {i: f"l{i}" for i in range(2, 28)}
+    model.save_pretrained(tmp_path / "toxic")
+    tokenizer = AutoTokenizer.from_pretrained(network)
+    tokenizer.save_pretrained(tmp_path / "toxic")
+    scored = toxicity.score_posts(
+        comments(tmp_path / "c"), tmp_path / "t", str(tmp_path / "toxic"), device="cpu"
+    )
+    rows = dict(duckdb.sql(f"select id, toxicity from '{scored}/*.parquet'").fetchall())
+    assert set(rows) == {"p", "a"}
+    logits = model.eval()(**tokenizer("Which soup?", return_tensors="pt")).logits[0, 0].detach()
+    assert rows["p"] == pytest.approx(float(logits.sigmoid()), abs=1e-6)
+    with pytest.raises(ValueError, match="none is 'toxic'"):
+        toxicity.toxicity(["x"], str(network), device="cpu")
+
+
+@pytest.mark.public
+def test_recorded_scores_are_those_of_the_test_split():
+    test = corpora.goemotions("test")
+    measured = train.evaluate(test["text"], test["labels"])
+    assert measured == pytest.approx(embedded.record()["test"], abs=1e-4)
+    y, p = train.targets(test["labels"]), embedded.probabilities(test["text"])
+    assert f1_score(y, p > 0.3, average="micro") > 0.54
+    positive = np.isin(emotions.LABELS, emotions.POSITIVE)
+    assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89
