@@ -139,31 +139,40 @@ def _load_requested(name: str, folder: Path | str | None = None, **options) -> C
 def available() -> pd.DataFrame:
     """One row per corpus: name, level, rows, systems, licence, source, on disk?
 
-    Works without any data: `rows` and `systems` are those of the registry (missing where the
-    corpus must be asked for), `on disk?` says whether every file is there.
+    Works without any data: `rows` and `systems` are those of the registry (missing where the corpus
+    must be asked for); "on disk?" says whether every file is there, unverified. Names below the
+    samples are not loaded by `load` but by the function of that name (`goemotions("train")`).
     """
-    known = registry()
-    rows = []
-    for name, entry in (known["corpora"] | known["tables"]).items():
-        about = set_of(name)
-        there = all(downloads.find(key) for key in known["files"] if _needed(key, entry["set"]))
-        level = entry.get("level", f"{entry.get('unit')}")
-        rows.append([name, level, entry["rows"], entry.get("systems"), about["licence"],
-                     about["source"], there])  # fmt: skip
+    known, rows = registry(), []
+    for name, entry in known["corpora"].items():
+        rows.append(_public_row(name, entry, entry["level"]))
     for name, about in REQUESTED.items():
-        there = all((downloads.data_folder() / name / file).is_file() for file in about["files"])
+        home = downloads.data_folder() / name
+        there = all((home / file).is_file() for file in about["files"])
         rows.append([name, "turn, dialog", None, None, about["licence"], about["source"], there])
     for name, (_, folder) in SAMPLES.items():
-        rows.append([name, "turn, dialog", None, None, "MIT (synthetic)", f"data/{folder}", True])
+        turns = load(name).turns
+        systems = turns["system"].nunique()
+        licence = "MIT (synthetic)"
+        rows.append([name, "turn, dialog", len(turns), systems, licence, f"data/{folder}", True])
+    for name, entry in known["tables"].items():
+        rows.append(_public_row(name, entry, entry["unit"]))
     columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.astype({"rows": "Int64", "systems": "Int64"})
+    return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
 
 
-def _needed(key: str, set_name: str) -> bool:
-    return registry()["files"][key]["set"] == set_name and not key.endswith(
-        ("LICENSE", "LICENSE.txt")
-    )
+def _public_row(name: str, entry: dict, level: str) -> list:
+    about = set_of(name)
+    there = all(downloads.find(key) for key in entry["files"])
+    return [
+        name,
+        level,
+        entry["rows"],
+        entry.get("systems"),
+        about["licence"],
+        about["source"],
+        there,
+    ]
 
 
 def goemotions(split: str = "train") -> pd.DataFrame:

@@ -6,6 +6,7 @@ agrees.
 """
 
 import hashlib
+import logging
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +19,15 @@ from lib.corpora.resume import ResumingDownload
 from lib.dialogues.errors import DataError
 
 VARIABLE = "DIALOGUE_DATA_DIR"
+pooch.get_logger().setLevel(logging.WARNING)  # the progress bar says enough
 
 
 def data_folder() -> Path:
     """Where corpora are kept: DIALOGUE_DATA_DIR if it is set, else the user's cache."""
     named = os.environ.get(VARIABLE)
-    return Path(named) if named else Path(pooch.os_cache("dialogue-evaluation-notebooks"))
+    if named:
+        return Path(named).expanduser()
+    return Path(pooch.os_cache("dialogue-evaluation-notebooks"))
 
 
 def find(key: str) -> Path | None:
@@ -38,38 +42,35 @@ def find(key: str) -> Path | None:
 def path(key: str) -> Path:
     """The verified local path of one registry file, downloaded if need be.
 
-    Raises `DataError` naming the file, the expected and the found SHA-256 if they differ.
+    Some files are registered as repacked subsets; what is downloaded is then the upstream file, and
+    the loaders read both. Raises `DataError` naming the file, the expected and the found SHA-256 if
+    they differ.
     """
     found = find(key) or _download(key)
     entry = file_entry(key)
+    upstream = entry.get("upstream", {})
     if found == data_folder() / key:
-        verify(found, entry["sha256"])
-    elif "content_sha256" in entry["upstream"]:
-        verify_content(found, entry["upstream"]["content_sha256"], content_of(entry))
+        _compare(found, sha256(found), entry["sha256"])
+    elif upstream["sha256"]:
+        _compare(found, sha256(found), upstream["sha256"])
     else:
-        verify(found, entry["upstream"]["sha256"])
+        _compare(found, content_sha256(found, upstream["content"]), upstream["content_sha256"])
     return found
 
 
-def content_of(entry: dict) -> tuple[str, ...]:
-    """Folders of an archive whose content is registered."""
-    return tuple(entry["upstream"]["content"])
-
-
-def verify(file: Path, expected: str) -> None:
-    """Raise `DataError` unless the file has this SHA-256; computed once per state of the file."""
-    status = file.stat()
-    found = _sha256(str(file), status.st_size, status.st_mtime_ns)
+def _compare(file: Path, found: str, expected: str) -> None:
     if found != expected:
-        raise _mismatch(file, expected, found)
+        raise DataError(
+            f"the file is damaged or another version: SHA-256 is {found}, expected {expected}",
+            file=file,
+            fix="delete it; it is then downloaded again on the next use",
+        )
 
 
-def _mismatch(file: Path, expected: str, found: str) -> DataError:
-    return DataError(
-        f"the file is damaged or not the expected version: SHA-256 is {found}, expected {expected}",
-        file=file,
-        fix="delete it; it is then downloaded again on the next use",
-    )
+def sha256(file: Path) -> str:
+    """SHA-256 of a file, computed once per state (size and time) of the file."""
+    status = file.stat()
+    return _sha256(str(file), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)
@@ -78,13 +79,13 @@ def _sha256(file: str, size: int, changed: int) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def verify_content(file: Path, expected: str, folders: tuple[str, ...]) -> None:
-    """As `verify`, for an archive that the host packs anew on each request, so that only the
-    content of some folders can be registered."""
+def content_sha256(file: Path, folders: list[str]) -> str:
+    """SHA-256 over the names and contents of some folders below `dat/` of an archive.
+
+    For an archive that its host packs anew on each request, so that its own bytes may differ.
+    """
     status = file.stat()
-    found = _content_sha256(str(file), status.st_size, status.st_mtime_ns, folders)
-    if found != expected:
-        raise _mismatch(file, expected, found)
+    return _content_sha256(str(file), status.st_size, status.st_mtime_ns, tuple(folders))
 
 
 @lru_cache(maxsize=64)
@@ -103,30 +104,30 @@ def _download(key: str) -> Path:
     upstream = entry.get("upstream")
     name, expected = (upstream["key"], upstream["sha256"]) if upstream else (key, entry["sha256"])
     target = folder / name
+    if os.environ.get(VARIABLE) and not folder.is_dir():
+        raise DataError(
+            f"{VARIABLE} names {folder}, which is not a folder", fix="create or correct it"
+        )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _absent(key, entry, f"{folder} cannot be written") from error
-    part = target.with_name(target.name + ".part")
-    download = ResumingDownload(part)
-    try:
-        pooch.retrieve(entry["url"], expected and f"sha256:{expected}", target.name, target.parent,
-                       downloader=download)  # fmt: skip
-    except ValueError as error:  # pooch's message for a wrong hash
+        pooch.retrieve(
+            entry["url"],
+            f"sha256:{expected}" if expected else None,
+            target.name,
+            target.parent,
+            downloader=ResumingDownload(target.with_name(target.name + ".part")),
+        )
+    except ValueError as error:  # how pooch says that the hash is wrong
         raise DataError(
-            f"the download from {entry['url']} does not have the SHA-256 {expected}",
+            f"what came from {entry['url']} does not have the SHA-256 {expected}",
             file=target,
-            fix="try again; if it stays wrong, the publisher has changed the file",
+            fix="try again; if it stays so, the publisher has changed the file",
         ) from error
-    except OSError as error:  # requests' errors are OSErrors too
-        raise _absent(key, entry, f"the download failed ({error})") from error
+    except OSError as error:
+        raise DataError(
+            f"is not there, and could not be downloaded ({error})",
+            file=target,
+            fix=f"connect to the network, or fetch {entry['url']} and save it under that name, or "
+            f"set {VARIABLE} to a folder that holds the corpora",
+        ) from error
     return target
-
-
-def _absent(key: str, entry: dict, why: str) -> DataError:
-    return DataError(
-        f"the file is not there and {why}",
-        file=data_folder() / key,
-        fix=f"connect to the network, or fetch {entry['url']} elsewhere and put it at that path "
-        f"({VARIABLE} names the folder)",
-    )

@@ -32,9 +32,16 @@ def load(fetch, quality_control: bool = False) -> dict:
     agent, which published statistics leave out. `turns` has every bot turn with its context, and
     no ratings: people rated whole dialogs.
     """
+    parts = dialogs(fetch, quality_control)
+    chats = parts["dialogs"].to_dict("records")
+    return parts | {"turns": turn_table([turn for chat in chats for turn in _turns(chat)])}
+
+
+def dialogs(fetch, quality_control: bool = False) -> dict:
+    """The rated dialogs alone."""
     account = Account()
     ratings = Ratings(account, "ji2022")
-    dialogs: list[dict] = []
+    chats: list[dict] = []
     for run, key in RUNS.items():
         path = fetch(key)
         for number, assignment in enumerate(records.json_list(path), start=1):
@@ -45,13 +52,12 @@ def load(fetch, quality_control: bool = False) -> dict:
                     account.set_aside("dialogs", "with the degraded quality-control agent")
                     continue
                 names = _names(assignment, run, position, place)
-                _rate(chat, len(dialogs), names["annotator"], ratings, place)
-                dialogs.append(_dialog(chat, run, names, place))
-    table = join(pd.DataFrame(dialogs), ratings.means(len(dialogs)))
+                _rate(chat, len(chats), names["annotator"], ratings, place)
+                chats.append(_dialog(chat, run, names, place))
+    table = join(pd.DataFrame(chats), ratings.means(len(chats)))
     _add_overall(table)
     report = account.table({"dialogs": len(table), "ratings": len(ratings)})
-    turns = turn_table([turn for dialog in dialogs for turn in _turns(dialog)])
-    return {"dialogs": table, "turns": turns, "ratings": ratings.table(), "report": report}
+    return {"dialogs": table, "ratings": ratings.table(), "report": report}
 
 
 def _names(assignment: dict, run: str, position: int, place: dict) -> dict[str, str]:

@@ -119,7 +119,7 @@ def gpt4_reliable(fetch) -> dict:
     path = fetch(f"{FOLDER}dialog_level_texts/reliable-dial_text.txt")
     texts = [_spoken(cells[1:], {"file": path, "row": row})[0]
              for row, cells in enumerate(_tabbed(path, 2), start=1)]  # fmt: skip
-    source = ji2022.load(fetch)
+    source = ji2022.dialogs(fetch)
     known = {_key(said): row for row, said in enumerate(source["dialogs"]["utterances"])}
     missing = [number for number, said in enumerate(texts) if _key(said) not in known]
     if missing:

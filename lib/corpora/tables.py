@@ -69,7 +69,7 @@ class Account:
     def table(self, kept: Mapping[str, int]) -> pd.DataFrame:
         """One row per unit; raises `DataError` if read is not kept plus set aside."""
         rows = []
-        for unit, count in self._read.items():
+        for unit, count in sorted(self._read.items(), key=lambda pair: "rating" in pair[0]):
             aside = self._aside.get(unit, {})
             if count != kept[unit] + sum(aside.values()):
                 raise DataError(
@@ -86,6 +86,7 @@ class Ratings:
 
     def __init__(self, account: Account, file, unit: str = "ratings") -> None:
         self._columns: list[list] = [[], [], [], []]
+        self._dimensions: dict[str, None] = {}  # in order of appearance, also those without ratings
         self._account, self._file, self._unit = account, file, unit
 
     def __len__(self) -> int:
@@ -97,12 +98,13 @@ class Ratings:
         An empty cell and text that starts with "N/A" are set aside and counted.
         """
         self._account.read(self._unit)
-        if isinstance(value, str) and value.strip().upper().startswith("N/A"):
-            self._account.set_aside(self._unit, "marked N/A by the annotator")
-            return
-        if value is None or (isinstance(value, str) and not value.strip()):
-            self._account.set_aside(self._unit, "left empty")
-            return
+        self._dimensions[dimension] = None
+        if value is None or isinstance(value, str):
+            text = (value or "").strip().upper()
+            if not text or text.startswith("N/A"):
+                reason = "marked N/A by the annotator" if text else "left empty"
+                self._account.set_aside(self._unit, reason)
+                return
         row = item + 1 if row is None else row
         rating = rating_cell(value, file=self._file, row=row, column=dimension, scale=scale)
         for column, cell in zip(self._columns, [item, annotator, dimension, rating], strict=True):
@@ -110,6 +112,7 @@ class Ratings:
 
     def add_list(self, item: int, annotators, dimension: str, values, scale) -> None:
         """The judgements of several annotators of one item and dimension."""
+        self._dimensions[dimension] = None
         if not isinstance(values, list) or len(values) != len(annotators):
             raise DataError(
                 f"holds {values!r:.60}, not a list of {len(annotators)} ratings",
@@ -129,7 +132,7 @@ class Ratings:
         """`human_<dimension>`: mean over annotators for items 0..count-1, NaN where none rated."""
         long = self.table()
         wide = long.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
-        order = list(dict.fromkeys(self._columns[2]))
+        order = list(self._dimensions)
         wide = wide.reindex(index=range(count), columns=order).astype("float64")
         wide.columns = [f"human_{name}" for name in order]
         return wide.reset_index(drop=True)

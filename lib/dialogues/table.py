@@ -83,8 +83,17 @@ def _check_lists(column: pd.Series, file) -> None:
     for row, values in enumerate(column, start=1):
         if not isinstance(values, list):
             raise DataError("is not a list of texts", file=file, row=row, column=column.name)
-        for value in values:
-            text_cell(value, file=file, row=row, column=column.name)
+        if not _clean(values):  # look closer only where something is wrong
+            for value in values:
+                text_cell(value, file=file, row=row, column=column.name)
+
+
+def _clean(values: list) -> bool:
+    """Whether all values are plain ASCII texts; one test for the list, since lists are many."""
+    try:
+        return "".join(values).isascii()
+    except TypeError:
+        return False
 
 
 def _check_ratings(column: pd.Series, file, scale) -> None:

@@ -1,0 +1,384 @@
+"""Small files in the formats of the public corpora, written for the tests (no text from them).
+
+`write(folder)` writes all of them; a loader reads them through `fetch = lambda key: folder / key`.
+"""
+
+import csv
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+GRADE_SET = "convai2/bert_ranker"
+FED_SCORES = ["interesting", "engaging", "understand", "error recovery"]
+
+
+def dump(path: Path, value) -> None:
+    """Write a JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def text(path: Path, content: str) -> None:
+    """Write a text file without touching its line ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode("utf-8"))
+
+
+def usr_response(model: str, reply: str, overall: list[int]) -> dict:
+    """A response of a USR file with three annotators."""
+    return {
+        "response": reply + " \n",
+        "model": model,
+        "Understandable": [1, 1, 0],
+        "Natural": [3, 2, 1],
+        "Maintains Context": [1, 2, 3],
+        "Engaging": [2, 2, 2],
+        "Uses Knowledge": [0, 0, 1],
+        "Overall": overall,
+    }
+
+
+USR_REPLIES = [
+    ("Original Ground Truth", "true reply", [5, 5, 5]),
+    ("System A", "a reply", [1, 2, 3]),
+]
+
+
+def usr(folder: Path) -> None:
+    """USR-Topical, USR-Persona, UniEval's predictions and GRADE's scores."""
+    items = [
+        {
+            "context": f"first line {number} \n second line , with comma \n\n",
+            "fact": fact,
+            "annotators": ["x", "y", "z"],
+            "responses": [usr_response(*reply) for reply in USR_REPLIES],
+        }
+        for number, fact in enumerate(["a passage .\n", "_nofact\n"])
+    ]
+    dump(folder / "usr/tc_usr_data.json", items)
+    scores = folder / "usr/metric_outputs/grade_usr_topicalchat/results.json"
+    dump(scores, {"grade": [0.25, 0.75]})
+    personas = json.loads(json.dumps(items))
+    for item in personas:
+        item["fact"] = "your persona: i like tea.\nyour persona: i run.\n"
+    dump(folder / "usr/pc_usr_data.json", personas)
+    dump(
+        folder / "unieval/topical_chat_result.json",
+        [unieval_row(i, r) for i in items for r in USR_REPLIES],
+    )
+
+
+def unieval_row(item: dict, reply: tuple) -> dict:
+    """A row of UniEval's benchmark for one response of a USR file."""
+    names = [
+        "understandability",
+        "naturalness",
+        "coherence",
+        "engagingness",
+        "groundedness",
+        "overall",
+    ]
+    return {
+        "source": item["context"],
+        "system_id": reply[0],
+        "system_output": reply[1],
+        "context": item["fact"],
+        "scores": dict(zip(names, [2 / 3, 2.0, 2.0, 2.0, 1 / 3, sum(reply[2]) / 3], strict=True)),
+        "predict_scores": dict.fromkeys(names, 0.5) | {"engagingness": 2.5},
+    }
+
+
+def fed(folder: Path) -> None:
+    """Two blocks of three turns and their dialog; N/A ratings; scores as concatenated JSON."""
+    turn_names = ["Interesting", "Engaging", "Specific", "Relevant", "Correct",
+                  "Semantically appropriate", "Understandable", "Fluent", "Overall"]  # fmt: skip
+    dialog_names = ["Coherent", "Error recovery", "Consistent", "Diverse", "Depth", "Likeable",
+                    "Understanding", "Flexible", "Informative", "Inquisitive",
+                    "Overall"]  # fmt: skip
+    items = []
+    engaging = iter(
+        [[2, 2, 2, 1, 1], [0, 0, 1, 1, 2], [1, 1, 1, 1, 1], [2] * 5, [0] * 5, [1, 1, 1, 2, 2]]
+    )
+    for block, system in enumerate(["Meena", "Human"]):
+        said = "User: Hi!"
+        for step in range(3):
+            ratings = {name: [1, 0, 1, 1, 1] for name in turn_names}
+            ratings["Engaging"] = next(engaging)
+            ratings["Relevant"] = [1, 1, "N/A (nothing to be relevant to)", 1, 1]
+            reply = f"System: reply {step}: well?"
+            items.append(
+                {"context": said, "response": reply, "system": system, "annotations": ratings}
+            )
+            said += f"\n{reply}\nUser: line {step}"
+        ratings = {name: [1, 0, 1, 1, 0] for name in dialog_names}
+        ratings["Error recovery"] = ["N/A (no errors)"] * 5 if block else [2, 1, "N/A (none)", 0, 1]
+        items.append({"context": said, "system": system, "annotations": ratings})
+    dump(folder / "fed/fed_data.json", items)
+    for level, count in [("turn", 6), ("dialog", 2)]:
+        scores = [
+            {"idx": n, "score": {name: -0.5 * n for name in FED_SCORES}} for n in range(count)
+        ]
+        stream = "\n".join(json.dumps(score, indent=4) for score in scores) + "\n"
+        text(folder / f"fed/{level}_level_FU_scores.jsonl", stream)
+
+
+def grade(folder: Path) -> None:
+    """Three lines of one GRADE set, the first context twice."""
+    base = folder / "grade/eval_data" / GRADE_SET
+    text(base / "human_ctx.txt", "hello there|||hi !\nhello there|||hi !\nany plans ?|||none .\n")
+    text(base / "human_hyp.txt", "how are you ?\nwhat now ?\nme neither .\n")
+    text(base / "human_ref.txt", "fine day .\ngood day .\nstay in then .\n")
+    text(folder / "grade/human_score" / GRADE_SET / "human_score.txt", "3.0\n2.3333\n4.5\n")
+    judged = [("convai2", "bert_ranker", "how are you ?", "[3, 3]"),
+              ("dailydialog_EVAL", "bert_ranker", "another set", "[1]"),
+              ("convai2", "bert_ranker", "what now ?", "[2, 2, 3]"),
+              ("convai2", "bert_ranker", "me neither .", "[4, 5]")]  # fmt: skip
+    names = ["Dataset", "DialogModel", "Response", "HumanScores"]
+    dump(folder / "grade/human_score/human_judgement.json",
+         [dict(zip(names, row, strict=True)) for row in judged])  # fmt: skip
+
+
+def table(path: Path, rows: list[list], delimiter: str = ",") -> None:
+    """Write a CSV file as a spreadsheet does: quotes where needed, Windows line ends."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter=delimiter).writerows(rows)
+    text(path, buffer.getvalue())
+
+
+def predictive_engagement(folder: Path) -> None:
+    """BETTER with an empty reply; PredEng-600 in miniature (2 queries); two conversations."""
+    base = folder / "predictive_engagement"
+    pairs = [["id", "query", "reply", "label"], [0, "Hey", "Hello", 1], [4, "Where ?", "", 0]]
+    table(base / "humanAMT_engscores_utt.csv", pairs)
+    header = ["query", "response", "human_score", "Ruber_Unref_Score", "CTX_Unref_Score",
+              "Eng_Score_MeanPooling", "Eng_Score_MaxPooling"]  # fmt: skip
+    metrics = ["0.5\n", "1e-3\n", "0.25\n", "0.75\n"]
+    rows = []
+    for kind, ratings in [("generated", (1, 2, 3)), ("human", (4, 5, 5))]:
+        for rating in ratings:  # one round of ratings over all pairs, then the next
+            rows += [[f"query {q}", f"{kind} reply {q}", rating, *metrics] for q in range(2)]
+    table(base / "Eng_Scores_queries_gen_gtruth_replies.csv", [header, *rows])
+    chats = [
+        "11\t2\t4\t4\t5\t<sp1> Hi </sp1> <sp2> hello there </sp2>",
+        "12\t1\t0\t0\t1\t<sp1> Hm </sp1>",
+    ]
+    text(base / "50convs_AMT.txt", "\n".join(chats) + "\n")
+
+
+def dstc10(folder: Path) -> None:
+    """ZP with one context in two runs of rows, and UP with facts."""
+    shown = [("hi .", "ground-truth"), ("hi .", "GPT2"), ("a\nb", "ground-truth"),
+             ("hi .", "ground-truth")]  # fmt: skip
+    rows = [
+        {"annotations": {"appropriateness": [5, 4, 5, 2]}, "context": context, "model": model,
+         "dialogue_id": f"persona-zhao_{number:05d}", "reference": ["the truth ."],
+         "response": "so ."}
+        for number, (context, model) in enumerate(shown)
+    ]  # fmt: skip
+    dump(folder / "dstc10/persona-zhao_eval.json", rows)
+    response = usr_response("KV-MemNN", "a reply", [2, 2, 2])
+    row = {"context": "one .\ntwo .", "fact": "your persona: i run.", "reference": ["truth ."],
+           "response": response.pop("response"), "model": response.pop("model"),
+           "annotations": response, "dialogue_id": "persona-usr_00000"}  # fmt: skip
+    dump(folder / "dstc10/persona-usr_eval.json", [row])
+
+
+DSTC7 = {
+    "context.tsv": 'InstanceID\tDepth\tContext\ni1\t2\ta "quoted passage\ni2\t3\tanother passage\n',
+    "gold_responses.tsv": "InstanceID\tReference1\t...\ni1\tone\ttwo\ni2\tonly\n",
+    "system_responses.tsv": 'SystemID\tInstanceID\tResponse\nTeamCE\ti1\tsay "what\n'
+    "TeamCE\ti2\tno\nHuman\ti1\tyes\n",
+    "human-eval-per-judge.tsv": "\ufeffJudgeID\tInstanceID\tSystemID\tRelevance\tInformativeness\n"
+    "j1\ti1\tTeamCE\t1\t2\nj2\ti1\tTeamEC\t5\t4\nj1\ti2\tTeamCE\t2\t2\nj1\ti1\tHuman\t5\t5\n",
+}
+
+
+def dstc7(folder: Path, tables: dict[str, str] = DSTC7) -> None:
+    """The archive of tab-separated tables, with unbalanced quotes and a byte-order mark."""
+    members = {
+        f"dstc7-task2-human_eval/dstc7-task2-{name}": body.encode() for name, body in tables.items()
+    }
+    tar(folder / "dstc7/dstc7-task2-human_eval.tgz", members)
+
+
+def tar(path: Path, members: dict[str, bytes]) -> None:
+    """Write a gzipped tar archive."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, body in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            archive.addfile(info, io.BytesIO(body))
+
+
+def ji_chat(model: str, raw: int, rounds: int = 2) -> dict:
+    """One rated chat of an assignment."""
+    names = ["robotic", "interesting", "fun", "consistent", "fluent", "repetitive", "topic"]
+    said = [
+        {"round": n + 1, "user": f"User {model} {n}", "bot": f"bot {model} {raw} {n}"}
+        for n in range(rounds)
+    ]
+    return {"model": model, "dialogue": said, "raw scores": dict.fromkeys(names, raw),
+            "z scores": dict.fromkeys(names, raw / 100 - 0.5), "topic": [], "change of topic": [],
+            "feedback": "None"}  # fmt: skip
+
+
+def ji2022(folder: Path) -> None:
+    """Three runs of one assignment each, with the quality-control agent."""
+    for number, run in enumerate(["free(run1)", "free(run2)", "icebreaker"]):
+        chats = [
+            ji_chat("A", 10 + number),
+            ji_chat("A_p", 60 + number),
+            ji_chat("QualityControl", 5),
+        ]
+        assignment = {
+            "AssignmentId": f"AS{number}",
+            "HITId": "H",
+            "WorkerId": "SECRETWORKER",
+            "data": chats,
+        }
+        dump(folder / f"dialogue_eval_ji2022/pass_{run}.json", [assignment])
+
+
+RATINGS = ["overall", "interesting", "relevance", "specificity", "understandability"]
+
+
+def comp_analysis(folder: Path, full: bool = False) -> None:
+    """Two Zhao contexts of six responses, and GPT-4 runs. `full` writes the upstream rating files,
+    which hold other sets as well and lie elsewhere."""
+    base = folder / "comp_analysis"
+    lines = [f"Z-{n}\tline {n // 6}\tsecond\treply {n}" for n in range(12)]
+    text(base / "turn_level_texts/persona-zhao_text.txt", "\n".join(lines) + "\n")
+    for name in RATINGS:
+        values = {"persona-zhao": [5 - n % 6 * 0.5 for n in range(12)]}
+        where = f"turn_level_ratings_subset/turn_{name}_ratings.subset.json"
+        if full:
+            values |= {"another-set": [1.0, 2.0]}
+            where = f"turn_level_texts/turn_{name}_ratings.json"
+        dump(base / where, values)
+    dialogs = base / "dialog_level_texts"
+    voices = [{"speaker": "human", "text": "Hi!"}, {"speaker": "model", "text": "Hello."}]
+    names = ["Coherent", "Error recovery", "Consistent", "Diverse", "Depth", "Likeable",
+             "Understanding", "Flexible", "Informative", "Inquisitive", "Overall"]  # fmt: skip
+    rated = {name: [1, 1, 0] for name in names} | {"Error recovery": []}
+    chat = {"dialog": voices, "annotations": rated, "model": "Meena", "dialogue_id": "fed-dial_0"}
+    dump(dialogs / "fed_human_annotations.json", [chat])
+    runs = [
+        f"{short}_{run}" for short in ("coh", "div", "eng", "inf", "ovr") for run in range(1, 6)
+    ]
+    dump(dialogs / "fed_gpt4_annotations.json", {run: [float(run[-1])] for run in runs})
+    reliable = [
+        "\t".join([f"RELIABLE-{n}", *(f"{who}: {said}" for k in range(2) for who, said in
+                   [("User", f"User {model} {k}"), ("Chatbot", f"bot {model} {raw} {k}")])])
+        for n, (model, raw) in enumerate([("A_p", 61), ("A", 10)])
+    ]  # fmt: skip
+    text(dialogs / "reliable-dial_text.txt", "\n".join(reliable) + "\n")
+    dump(
+        dialogs / "reliable_gpt4_annotations.json", {run: [4.0] for run in runs} | {"indices": [1]}
+    )
+    text(
+        dialogs / "persona-see_text.txt",
+        "S-0\tmodel: Hello\thuman_evaluator: hey\nS-1\tmodel: Hm\n",
+    )
+    dump(dialogs / "see_gpt4_annotations.json", {run: [2.0] for run in runs} | {"indices": [0]})
+
+
+def thread(sid: str) -> dict:
+    """A Reddit thread with a nested reply, a deleted author, a negative score, a missing field."""
+    reply = {"link": "l", "text": "[deleted]", "author": None, "created": 30, "upvotes": -3}
+    answer = {"link": "l", "text": "an answer", "author": "NamedPerson", "created": 20,
+              "upvotes": 2, "replies": {f"{sid}b": reply}}  # fmt: skip
+    return {"sid": sid, "link": "l", "title:": "a title", "text": "post", "author": "Poster",
+            "created": 10, "updated": 99, "over_18": False, "upvotes": 5, "upvote_ratio": 1.0,
+            "comments": {f"{sid}a": answer}}  # fmt: skip
+
+
+def reddit_college(folder: Path, full: bool = False) -> None:
+    """Threads of one known subreddit; `full` writes the whole archive with another subreddit."""
+    top = "reddit-college-86b4acbf92d8c2c8642bba91be93acacdb8b95fb"
+    members = {
+        f"{top}/README.md": b"read me",
+        f"{top}/dat/Emory/Emory-1-s1.json": json.dumps(thread("s1")).encode(),
+    }
+    path = folder / "reddit_college/reddit-college-86b4acb-subset.tar.gz"
+    if full:
+        members[f"{top}/dat/Other/Other-1-s2.json"] = json.dumps(thread("s2")).encode()
+    tar(path, members)
+
+
+def comment(name: str, **fields) -> dict:
+    """A comment record as in the dumps."""
+    record = {"id": name, "parent_id": "t3_p", "link_id": "t3_p", "subreddit": "news",
+              "author": "NamedPerson", "body": "words", "score": 3, "controversiality": 0,
+              "edited": False, "created_utc": 1388534400.0, "replies": ""}  # fmt: skip
+    return record | fields
+
+
+def rumoureval(folder: Path, full: bool = False) -> None:
+    """A thread with an edited comment and a "more" stub; `full` is the upstream zip with tweets."""
+    base = "rumoureval-2019-test-data/reddit-test-data/t1/"
+    records = {
+        "replies/a.json": {
+            "kind": "t1",
+            "data": comment("a", edited=1388534500.0, controversiality=1),
+        },
+        "replies/b.json": {
+            "kind": "t1",
+            "data": comment("b", parent_id="t1_a", author="[deleted]"),
+        },
+        "replies/c.json": {"kind": "more", "data": {"id": "c", "count": 0}},
+        "structure.json": {"t1": {"a": {"b": []}}},
+        "source-tweet/t1.json": [{"kind": "Listing"}],
+    }
+    members = {base + name: json.dumps(value).encode() for name, value in records.items()}
+    path = folder / "reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz"
+    if not full:
+        return tar(path, members)
+    members["rumoureval-2019-test-data/twitter-en-test-data/x/replies/1.json"] = b"{}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:  # a zip by content: the name does not matter
+        for name, body in members.items():
+            archive.writestr(name, body)
+    return None
+
+
+def labelled_texts(folder: Path) -> None:
+    """GoEmotions in miniature, labels without a final newline; Pushshift lines; pairs."""
+    text(folder / "goemotions/labels.txt", "joy\nanger\nneutral")
+    text(folder / "goemotions/train.tsv", "I like [NAME].\t0,2\tid1\nHm\t1\tid2\n")
+    lines = [
+        comment("old", created_utc="1388534400"),
+        comment("new", created_utc=1707000000, _meta={}),
+    ]
+    text(
+        folder / "pushshift_sample/test_comments.json", "".join(json.dumps(c) + "\n" for c in lines)
+    )
+    text(folder / "dailydialog/dailydialog_valid_ctx.txt", "How are you ?\nFine .\n")
+    text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\nGood .\n")
+
+
+def write(folder: Path) -> Path:
+    """Write every stand-in."""
+    for part in (usr, fed, grade, predictive_engagement, dstc10, dstc7, ji2022, comp_analysis,
+                 reddit_college, rumoureval, labelled_texts):  # fmt: skip
+        part(folder)
+    return folder
+
+
+TURN_RATINGS = "dialog,turn,annotator,dimension,rating\n"
+
+
+def bots(folder: Path, **changes) -> Path:
+    """The files of `three_bots` in miniature; `turns_csv="..."` replaces a whole file."""
+    files = {
+        "turns.csv": "system,agent,dialog,turn,speaker,text\n"
+        "A,A1,d,0,user,Hi\nA,A1,d,1,system,Oh\n",
+        "turn_ratings.csv": TURN_RATINGS + "d,1,x,Overall,4\nd,1,y,Overall,\n",
+        "dialog_ratings.csv": "dialog,annotator,dimension,rating\nd,x,Overall,5\n",
+    }
+    files |= {name.replace("_csv", ".csv"): body for name, body in changes.items()}
+    for name, body in files.items():
+        text(folder / name, body)
+    return folder

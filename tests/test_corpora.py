@@ -1,0 +1,368 @@
+"""The loaders on small stand-ins, one test per quirk; samples, corpora on request, the catalogue.
+
+Faults are in test_corpora_bad_input.py, the real files in test_corpora_public.py.
+"""
+
+import math
+
+import pandas as pd
+import pytest
+import small_corpora as small
+
+from lib import corpora, dialogues
+from lib.corpora import (
+    catalogue,
+    comperdial,
+    labelled_texts,
+    reddit_comments,
+    registry,
+    requested,
+)
+from lib.dialogues import DataError
+
+SMALL = ["usr_topical", "usr_persona", "unieval_topical", "fed_turn", "fed_dialog", "fed_engaging",
+         "grade_convai2_bert_ranker", "better", "predeng600", "convai50", "dstc10_persona_usr",
+         "dstc10_persona_zhao", "dstc7", "ji2022", "zhao_persona", "gpt4_fed", "gpt4_reliable",
+         "gpt4_see"]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return small.write(tmp_path)
+
+
+@pytest.fixture
+def fetch(folder):
+    return lambda key: folder / key
+
+
+def load(name, fetch, **options):
+    return catalogue.PUBLIC[name](fetch, **options)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_tables_are_valid_and_the_account_balances(name, fetch):
+    parts = load(name, fetch)
+    if "turns" in parts:
+        dialogues.validate(parts["turns"])
+    report = parts["report"]
+    assert (report["read"] == report["kept"] + report["set_aside"]).all()
+    assert report["read"].sum() > 0
+    assert parts["ratings"].columns.tolist() == ["item", "annotator", "dimension", "rating"]
+
+
+# --- one test per quirk -------------------------------------------------------------------------
+
+
+def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(fetch):
+    parts = load("usr_topical", fetch)
+    turns, ratings = parts["turns"], parts["ratings"]
+    assert turns["context"].iloc[0] == ["first line 0", "second line , with comma"]
+    assert turns["fact"].tolist() == [["a passage ."]] * 2 + [[]] * 2
+    assert turns["reference"].tolist() == [[], ["true reply"], [], ["true reply"]]
+    assert turns["response"].iloc[0] == "true reply"
+    mine = ratings[(ratings["item"] == 1) & (ratings["dimension"] == "overall")]
+    assert dict(zip(mine["annotator"], mine["rating"], strict=True)) == {"x": 1, "y": 2, "z": 3}
+    assert turns["human_maintains_context"].iloc[1] == 2.0
+    assert turns["score_grade"].isna().tolist() == [True, False, True, False]
+    assert turns["score_grade"].iloc[3] == 0.75
+
+
+def test_usr_persona_sentences_lose_their_label(fetch):
+    assert load("usr_persona", fetch)["turns"]["fact"].iloc[0] == ["i like tea.", "i run."]
+
+
+def test_unieval_agrees_with_usr_and_keeps_sums_above_one(fetch):
+    ours, theirs = load("usr_topical", fetch)["turns"], load("unieval_topical", fetch)["turns"]
+    key = ["system", "agent", "dialog", "turn", "response"]
+    pd.testing.assert_frame_equal(ours[key], theirs[key])
+    assert ours["reference"].tolist() == theirs["reference"].tolist()
+    assert ours["human_overall"].to_list() == pytest.approx(theirs["human_overall"].to_list())
+    assert theirs["score_unieval_engagingness"].max() == 2.5
+
+
+def test_fed_splits_levels_strips_speakers_and_sets_na_aside(fetch):
+    turn, dialog = load("fed_turn", fetch), load("fed_dialog", fetch)
+    assert turn["turns"]["dialog"].tolist() == ["fed-000"] * 3 + ["fed-001"] * 3
+    assert turn["turns"]["turn"].tolist() == [1, 3, 5] * 2
+    assert turn["turns"]["response"].iloc[1] == "reply 1: well?"
+    assert dialog["dialogs"]["speakers"].iloc[0] == ["user", "system"] * 3 + ["user"]
+    report = turn["report"].set_index("unit").loc["ratings"]
+    assert report[["read", "kept", "set_aside"]].tolist() == [270, 264, 6]
+    assert turn["turns"]["human_relevant"].iloc[0] == 1.0  # mean of the four that are left
+    assert math.isnan(dialog["dialogs"]["human_error_recovery"].iloc[1])
+    assert dialog["dialogs"]["human_error_recovery"].iloc[0] == 1.0
+    assert turn["turns"]["score_fed_understanding"].tolist() == [-0.5 * n for n in range(6)]
+
+
+def test_fed_engaging_keeps_the_extremes(fetch):
+    parts = load("fed_engaging", fetch)
+    assert parts["turns"]["human_engaging"].tolist() == [1, 0, 1, 0]
+    assert parts["turns"]["human_engaging_mean"].tolist() == [1.6, 0.8, 2.0, 0.0]
+    mine = parts["ratings"].query("dimension == 'engaging'").groupby("item")["rating"].mean()
+    assert mine.tolist() == parts["turns"]["human_engaging_mean"].tolist()
+
+
+def test_grade_names_contexts_by_content_and_checks_its_means(folder, fetch):
+    turns = load("grade_convai2_bert_ranker", fetch)["turns"]
+    first = turns["dialog"].iloc[0]
+    assert turns["dialog"].tolist()[:2] == [first, f"{first}-2"]
+    assert turns["context"].iloc[2] == ["any plans ?", "none ."]
+    assert turns["human_coherence"].tolist() == pytest.approx([3, 7 / 3, 4.5])
+    small.text(
+        folder / "grade/human_score" / small.GRADE_SET / "human_score.txt", "3.0\n2.5\n4.5\n"
+    )
+    with pytest.raises(DataError, match=r"human_score.txt, row 2: mean 2.5 is not"):
+        load("grade_convai2_bert_ranker", fetch)
+
+
+def test_better_keeps_empty_replies_and_says_so(fetch):
+    parts = load("better", fetch)
+    assert parts["turns"]["response"].tolist() == ["Hello", ""]
+    assert parts["report"].set_index("unit").loc["responses", "notes"] == "1 are empty and kept"
+
+
+def test_predeng_gathers_three_ratings_per_reply(fetch):
+    parts = load("predeng600", fetch)
+    turns = parts["turns"]
+    assert turns["system"].tolist() == ["generated"] * 2 + ["ground_truth"] * 2
+    assert turns["human_engaging"].tolist() == pytest.approx([2, 2, 14 / 3, 14 / 3])
+    assert turns["reference"].tolist() == [["human reply 0"], ["human reply 1"], [], []]
+    assert turns["score_pred_en_mean"].tolist() == [0.25] * 4  # cells end with a newline
+    assert parts["ratings"].groupby("item").size().tolist() == [3] * 4
+
+
+def test_dstc10_counts_a_returning_context_as_a_new_dialog(fetch):
+    turns = load("dstc10_persona_zhao", fetch)["turns"]
+    assert turns["dialog"].str[-3:].tolist() == ["000", "000", "001", "002"]
+    assert turns["context"].iloc[2] == ["a", "b"]
+    assert load("dstc10_persona_usr", fetch)["turns"]["fact"].iloc[0] == ["i run."]
+
+
+def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(fetch):
+    parts = load("dstc7", fetch)
+    turns = parts["turns"]
+    assert turns["fact"].iloc[0] == ['a "quoted passage']
+    assert turns["response"].iloc[0] == 'say "what'
+    assert turns["reference"].tolist() == [["one", "two"], ["only"], ["one", "two"]]
+    assert turns["turn"].tolist() == [2, 3, 2]
+    assert turns["human_relevance"].tolist() == [3, 2, 5]  # TeamCE: (1 + 5) / 2
+    assert turns["human_overall"].iloc[0] == 3
+    assert set(parts["ratings"]["annotator"]) == {"j1", "j2"}
+
+
+def test_ji2022_leaves_quality_control_out_and_hides_workers(fetch):
+    parts = load("ji2022", fetch)
+    dialogs = parts["dialogs"]
+    assert dialogs["agent"].tolist() == ["A", "A_p"] * 3
+    assert set(dialogs["system"]) == {"A"}
+    assert dialogs["human_overall"].tolist() == pytest.approx([10, 60, 11, 61, 12, 62])
+    assert dialogs["human_z_overall"].iloc[1] == pytest.approx(0.1)
+    assert parts["report"].set_index("unit").loc["dialogs", "set_aside"] == 3
+    turns = parts["turns"]
+    assert turns["turn"].tolist() == [1, 3] * 6
+    assert turns["context"].iloc[1] == ["User A 0", "bot A 10 0", "User A 1"]
+    shown = " ".join(str(table.to_dict()) for table in (dialogs, turns, parts["ratings"]))
+    assert "SECRETWORKER" not in shown
+    kept = load("ji2022", fetch, quality_control=True)["dialogs"]
+    assert (kept["agent"] == "QualityControl").sum() == 3
+
+
+def test_zhao_position_is_the_system_and_the_first_is_the_reference(fetch):
+    turns = load("zhao_persona", fetch)["turns"]
+    assert turns["system"].tolist() == [f"position_{n}" for n in range(6)] * 2
+    assert turns["reference"].iloc[[0, 1, 6, 11]].tolist() == [[], ["reply 0"], [], ["reply 6"]]
+    assert turns["human_overall"].iloc[1] == 4.5
+
+
+def test_gpt4_scores_sit_at_their_indices_and_the_rest_is_nan(fetch):
+    reliable = load("gpt4_reliable", fetch)["dialogs"]
+    assert reliable["agent"].tolist() == ["A_p", "A"]  # order of the text file, not of Ji et al.
+    assert reliable["run"].tolist() == ["free2", "free1"]
+    scores = reliable["score_gpt4_overall_run1"]
+    assert math.isnan(scores.iloc[0]) and scores.iloc[1] == 4.0
+    assert load("gpt4_see", fetch)["dialogs"]["score_gpt4_coherence_run5"].notna().tolist() == [
+        True,
+        False,
+    ]
+    own = load("gpt4_fed", fetch)
+    assert own["dialogs"].filter(regex="gpt4_overall").iloc[0].tolist() == [1, 2, 3, 4, 5]
+    assert math.isnan(own["dialogs"]["human_error_recovery"].iloc[0])  # an empty list of ratings
+
+
+def test_both_forms_of_the_derived_files_give_the_same(tmp_path, fetch):
+    other = tmp_path / "full"
+    small.comp_analysis(other, full=True)
+    small.reddit_college(other, full=True)
+    small.rumoureval(other, full=True)
+
+    def upstream(key):
+        entry = registry.file_entry(key).get("upstream")
+        moved = other / entry["key"] if entry else other / key
+        return moved if moved.is_file() else other / key
+
+    for read in (lambda f: load("zhao_persona", f)["turns"], reddit_comments.rumoureval,
+                 reddit_comments.college):  # fmt: skip
+        pd.testing.assert_frame_equal(read(fetch), read(upstream), check_flags=False)
+    files = pd.DataFrame(reddit_comments.college(upstream).attrs["report"]).set_index("unit")
+    assert files.loc["thread files", "set_aside"] == 1
+    assert files.loc["thread files", "reasons"] == "1 of other subreddits"
+
+
+def test_reddit_college_flattens_threads_without_user_names(fetch):
+    table = reddit_comments.college(fetch)
+    assert table["id"].tolist() == ["s1a", "s1b"]
+    assert table["parent_id"].tolist() == ["t3_s1", "t1_s1a"]
+    assert table["link_id"].tolist() == ["t3_s1"] * 2
+    assert table["score"].tolist() == [2, -3]
+    assert table["author"].iloc[1] == "[deleted]"
+    assert table["author"].iloc[0].startswith("user-")
+    assert table["controversiality"].isna().all() and table["edited"].isna().all()
+    assert "NamedPerson" not in str(table.to_dict())
+
+
+def test_rumoureval_sets_stubs_aside_and_reads_the_kinds_of_edited(fetch):
+    table = reddit_comments.rumoureval(fetch)
+    assert table["id"].tolist() == ["a", "b"]
+    assert table["edited"].tolist() == [True, False]
+    assert table["controversiality"].tolist() == [1, 0]
+    report = dialogues.read_report(table)
+    assert report.loc[0, ["read", "kept", "set_aside"]].tolist() == [3, 2, 1]
+
+
+def test_pushshift_reads_times_of_all_generations(fetch):
+    assert reddit_comments.pushshift(fetch)["created_utc"].tolist() == [1388534400, 1707000000]
+
+
+def test_goemotions_reads_several_labels(fetch):
+    table = labelled_texts.goemotions(fetch, "train")
+    assert table["labels"].tolist() == [["joy", "neutral"], ["anger"]]
+    with pytest.raises(DataError, match="no split 'valid'"):
+        labelled_texts.goemotions(fetch, "valid")
+
+
+def test_dailydialog_pairs_are_turns(fetch):
+    turns = labelled_texts.dailydialog_pairs(fetch)
+    dialogues.validate(turns)
+    assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
+
+
+# --- samples and corpora on request ---------------------------------------------------------------
+
+
+def test_sample_bots_has_both_levels():
+    corpus = corpora.load("sample_bots")
+    assert corpus.info["synthetic"] is True
+    assert corpus.level == "turn" and corpus.items is corpus.turns
+    assert corpus.turns["system"].nunique() >= 3
+    assert corpus.turns.groupby("system")["agent"].nunique().min() >= 2
+    assert {"human_overall"} <= set(corpus.turns) & set(corpus.dialogs)
+    report = corpus.report.set_index("unit")
+    assert report.loc["turn ratings", "kept"] == len(corpus.ratings)
+    assert report.loc["dialog ratings", "kept"] == len(corpus.dialog_ratings)
+    assert report.loc["turn ratings", "set_aside"] > 0  # ratings left empty on purpose
+
+
+def test_sample_means_are_those_of_the_file():
+    corpus = corpora.load("sample_bots")
+    raw = pd.read_csv(registry.DATA / "sample/bots/turn_ratings.csv")
+    raw = raw[raw["dimension"] == "overall"].groupby(["dialog", "turn"])["rating"].mean()
+    for row in corpus.turns.itertuples():
+        expected = raw.get((row.dialog, row.turn), math.nan)
+        assert row.human_overall == pytest.approx(expected, nan_ok=True)
+
+
+def test_sample_personas_has_personas_and_references():
+    corpus = corpora.load("sample_personas")
+    assert corpus.turns["fact"].str.len().min() > 0
+    assert corpus.turns["reference"].str.len().min() == 1
+    assert sorted(set(corpus.turns["turn"])) == [1, 3, 5, 7, 9, 11, 13]
+    assert corpus.turns["context"].str.len().equals(corpus.turns["turn"].astype("int64"))
+    assert corpus.dialogs["utterances"].str.len().eq(14).all()
+
+
+def test_three_bots_maps_columns(tmp_path):
+    small.bots(tmp_path, turns_csv="bot,agent,dialog,turn,speaker,said\nA,A1,d,0,system,Oh\n",
+         turn_ratings_csv="dialog,turn,annotator,dimension,rating\nd,0,x,Overall,4\n")  # fmt: skip
+    columns = {"turns.csv": {"system": "bot", "text": "said"}}
+    turns = requested.three_bots(tmp_path, columns)["turns"]
+    assert turns[["system", "response", "human_overall"]].values.tolist() == [["A", "Oh", 4.0]]
+    with pytest.raises(DataError, match="'sytem' is no column of ours"):
+        requested.three_bots(tmp_path, {"turns.csv": {"sytem": "bot"}})
+
+
+CPD_HEAD = "dialog_id,turn,model,response,reference,annotator,rating\n"
+
+
+def test_comperdial_maps_columns_and_checks_dialogs(tmp_path):
+    talk = [
+        {
+            "persona": {"A": ["a"], "B": ["b"]},
+            "dialogue": [{"persona_id": who, "text": who * 2} for who in "ABAB"],
+        }
+    ]
+    small.dump(tmp_path / "ComperDial_data.json", talk)
+    small.text(tmp_path / "turn_annotations.csv", CPD_HEAD +
+               "0,1,S,hm,BB,w1,4\n0,1,S,hm,BB,w2,5\n")  # fmt: skip
+    small.text(
+        tmp_path / "dialogue_annotations.csv", "dialog_id,system,annotator,rating\n0,S,w1,3\n"
+    )
+    parts = comperdial.load(tmp_path, {"turn_annotations.csv": {"system": "model"}})
+    row = parts["turns"].iloc[0]
+    assert row[["dialog", "turn", "response", "human_overall"]].tolist() == ["0", 3, "hm", 4.5]
+    assert (
+        row["context"] == ["AA", "BB", "AA"] and row["fact"] == ["b"] and row["reference"] == ["BB"]
+    )
+    assert parts["dialogs"]["human_overall"].tolist() == [3]
+    small.text(
+        tmp_path / "dialogue_annotations.csv", "dialog_id,system,annotator,rating\n9,S,w1,3\n"
+    )
+    with pytest.raises(DataError, match=r"dialogue_annotations.csv, row 1: 'S' has no turns"):
+        comperdial.load(tmp_path, {"turn_annotations.csv": {"system": "model"}})
+
+
+@pytest.mark.parametrize("name", ["tbd_q1", "comperdial"])
+def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
+    with pytest.raises(DataError) as caught:
+        corpora.load(name)
+    for words in ["not public", "ask the authors", str(tmp_path / name), "data/README.md"]:
+        assert words in str(caught.value)
+
+
+def test_requested_corpora_load_from_a_folder(tmp_path):
+    sample = registry.DATA / "sample"
+    assert len(corpora.load("tbd_q1", folder=sample / "bots").turns) > 100
+    corpus = corpora.load("comperdial", folder=str(sample / "personas/comperdial"))
+    assert corpus.info["synthetic"] is False
+
+
+# --- available ------------------------------------------------------------------------------------
+
+
+def test_available_works_without_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path / "nothing here"))
+    table = corpora.available()
+    assert table.columns.tolist() == [
+        "name",
+        "level",
+        "rows",
+        "systems",
+        "licence",
+        "source",
+        "on disk?",
+    ]
+    assert table["name"].is_unique
+    assert set(catalogue.PUBLIC) | {"tbd_q1", "comperdial", "sample_bots", "goemotions"} <= set(
+        table["name"]
+    )
+    there = table.set_index("name")["on disk?"]
+    assert there[there].index.tolist() == ["sample_bots", "sample_personas"]
+    assert (table["licence"] != "").all()
+
+
+def test_registry_and_loaders_name_the_same_corpora():
+    assert set(registry.registry()["corpora"]) == set(catalogue.PUBLIC)
+    for key, entry in registry.registry()["files"].items():
+        assert entry["set"] in registry.registry()["sets"], key
+        assert len(entry["sha256"]) == 64 and entry["url"].startswith("https://")

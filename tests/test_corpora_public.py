@@ -1,0 +1,306 @@
+"""The real files: registered sizes, and published figures that depend on how the files are read."""
+
+import subprocess
+import sys
+from itertools import combinations
+
+import pytest
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from lib import corpora, dialogues
+from lib.corpora import catalogue, downloads, registry, usr
+
+pytestmark = pytest.mark.public
+
+
+def near(left, right, digits):
+    """Equal as printed with so many digits."""
+    return round(float(left), digits) == right
+
+
+@pytest.mark.parametrize("name", list(catalogue.PUBLIC))
+def test_public_corpus_has_the_registered_size(name, monkeypatch):
+    opened = []
+    real = downloads.path
+    monkeypatch.setattr(downloads, "path", lambda key: opened.append(key) or real(key))
+    corpus = corpora.load(name)
+    entry = registry.registry()["corpora"][name]
+    assert len(corpus.items) == entry["rows"]
+    assert corpus.items["system"].nunique() == entry["systems"]
+    assert corpus.level == entry["level"]
+    assert list(dict.fromkeys(opened)) == entry["files"]
+    assert (corpus.report["read"] == corpus.report["kept"] + corpus.report["set_aside"]).all()
+    assert dialogues.human_columns(corpus.items) or name == "gpt4_see"
+
+
+def test_public_tables_have_the_registered_size():
+    sizes = [len(corpora.goemotions(split)) for split in ("train", "dev", "test")]
+    assert sizes == [43410, 5426, 5427]
+    several = [
+        int((corpora.goemotions(s)["labels"].str.len() > 1).sum()) for s in ("train", "dev", "test")
+    ]
+    assert several == [7102, 878, 837]
+    assert (
+        len({label for labels in corpora.goemotions("train")["labels"] for label in labels}) == 28
+    )
+    assert len(corpora.dailydialog_pairs()) == 13105
+    assert len(corpora.pushshift_sample()) == 27
+
+
+def test_public_reddit_counts():
+    college = corpora.reddit_college()
+    assert college["subreddit"].value_counts().to_dict() == {
+        "CollegeRant": 22825, "Emory": 9567, "CollegeMajors": 4509, "CollegeAdvice": 1402
+    }  # fmt: skip
+    assert int((college["score"] < 0).sum()) == 770
+    assert int(college["body"].isin(["[deleted]", "[removed]"]).sum()) == 629
+    assert college["id"].is_unique
+    replies = college["parent_id"].value_counts()
+    own = college["id"].map(lambda name: replies.get(f"t1_{name}", 0))
+    assert int((own > 0).sum()) == 15923
+    assert own[own > 0].median() == 1 and college.loc[own > 0, "score"].median() == 2
+    rumour = corpora.rumoureval()
+    assert len(rumour) == 665 and int(rumour["edited"].sum()) == 35
+    assert int((rumour["controversiality"] == 1).sum()) == 40
+    assert rumour["link_id"].nunique() == 25
+    assert int(rumour["parent_id"].str[3:].isin(rumour["id"]).sum()) == 476
+    assert int(rumour["parent_id"].str.startswith("t3_").sum()) == 189
+    assert dialogues.read_report(rumour).loc[0, "set_aside"] == 71
+
+
+PAIRS = {
+    ("usr_topical", "understandable"): (0.51, 0.51),
+    ("usr_topical", "natural"): (0.486, 0.487),
+    ("usr_topical", "maintains_context"): (0.557, 0.56),
+    ("usr_topical", "engaging"): (0.575, 0.581),
+    ("usr_topical", "uses_knowledge"): (0.709, 0.709),
+    ("usr_topical", "overall"): (0.71, 0.718),
+    ("usr_persona", "understandable"): (0.298, 0.298),
+    ("usr_persona", "natural"): (0.472, 0.484),
+    ("usr_persona", "maintains_context"): (0.613, 0.612),
+    ("usr_persona", "engaging"): (0.429, 0.414),
+    ("usr_persona", "uses_knowledge"): (0.812, 0.812),
+    ("usr_persona", "overall"): (0.66, 0.658),
+}
+
+
+@pytest.mark.parametrize("name, dimension", PAIRS)
+def test_usr_annotators_correlate_as_published(name, dimension):
+    ratings = corpora.load(name).ratings.query("dimension == @dimension")
+    first, second, third = (ratings["rating"].to_numpy()[n::3] for n in range(3))  # file order
+    pairs = [(first, second), (first, third), (second, third)]
+    means = [
+        sum(measure(*pair).statistic for pair in pairs) / 3 for measure in (pearsonr, spearmanr)
+    ]
+    assert tuple(round(float(mean), 3) for mean in means) == PAIRS[name, dimension]
+
+
+def test_usr_grade_scores_correlate_as_published():
+    turns = corpora.load("usr_topical").turns.dropna(subset="score_grade")
+    assert len(turns) == 300
+    pearson = pearsonr(turns["score_grade"], turns["human_overall"]).statistic
+    spearman = spearmanr(turns["score_grade"], turns["human_overall"]).statistic
+    assert near(pearson, 0.2002, 4) and near(spearman, 0.2168, 4)
+
+
+UNIEVAL = {
+    "naturalness": (0.443666, 0.513986, 0.373973), "coherence": (0.595143, 0.612942, 0.465915),
+    "engagingness": (0.55651, 0.604739, 0.455941), "groundedness": (0.536209, 0.574954, 0.451533),
+    "understandability": (0.380038, 0.467807, 0.360741), "overall": (0.632796, 0.662583, 0.487272),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dimension", UNIEVAL)
+def test_unieval_correlates_to_six_decimals(dimension):
+    turns = corpora.load("unieval_topical").turns
+    scores, human = turns[f"score_unieval_{dimension}"], turns[f"human_{dimension}"]
+    found = [measure(scores, human).statistic for measure in (pearsonr, spearmanr, kendalltau)]
+    assert tuple(round(float(value), 6) for value in found) == UNIEVAL[dimension]
+
+
+def test_unieval_is_usr_topical():
+    ours, theirs = corpora.load("usr_topical").turns, corpora.load("unieval_topical").turns
+    columns = ["system", "dialog", "turn", "context", "response", "reference", "fact"]
+    assert ours[columns].to_dict("list") == theirs[columns].to_dict("list")
+    names = dict(zip(usr.SCALES, usr.UNIEVAL_SCALES, strict=True))
+    for old, new in names.items():
+        mine = ours[f"human_{usr.snake(old)}"].to_list()
+        assert mine == pytest.approx(theirs[f"human_{new}"].to_list())
+
+
+def test_fed_turn_row_of_dialevalmetrics():
+    turns = corpora.load("fed_turn").turns
+    aspects = ["interesting", "engaging", "specific", "relevant", "correct",
+               "semantically_appropriate", "understandable", "fluent"]  # fmt: skip
+    score = turns[[f"score_fed_{aspect}" for aspect in aspects]].mean(axis=1)
+    assert near(pearsonr(score, turns["human_overall"]).statistic, 0.120, 3)
+    assert near(spearmanr(score, turns["human_overall"]).statistic, 0.095, 3)
+
+
+def test_fed_turns_are_in_their_dialogs():
+    turns, dialogs = corpora.load("fed_turn").turns, corpora.load("fed_dialog").dialogs
+    said = dict(zip(dialogs["dialog"], dialogs["utterances"], strict=True))
+    system = dict(zip(dialogs["dialog"], dialogs["system"], strict=True))
+    for row in turns.itertuples():
+        shared = min(len(row.context), len(said[row.dialog]))
+        assert said[row.dialog][:shared] == row.context[:shared]
+        assert system[row.dialog] == row.system
+
+
+def test_fed_engaging_has_261_turns():
+    turns = corpora.load("fed_engaging").turns
+    assert turns["human_engaging"].value_counts().to_dict() == {1.0: 217, 0.0: 44}
+
+
+WORDS = set(["how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?"])
+
+
+def question(turns):
+    """EnDex's Question baseline, written out: 1 if a token of the reply is a question word."""
+    return turns["response"].map(lambda text: int(bool(WORDS & set(text.lower().split()))))
+
+
+@pytest.mark.parametrize(
+    "name, published", [("better", (0.167, 0.167)), ("predeng600", (0.073, 0.074))]
+)
+def test_question_baseline_of_endex(name, published):
+    turns = corpora.load(name).turns
+    found = [
+        measure(question(turns), turns["human_engaging"]).statistic
+        for measure in (pearsonr, spearmanr)
+    ]
+    assert tuple(round(float(value), 3) for value in found) == published
+
+
+def test_predictive_engagement_facts():
+    better, pred = corpora.load("better").turns, corpora.load("predeng600").turns
+    assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
+    means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
+    assert means == {"generated": 1.84, "ground_truth": 3.45}
+    assert pred["context"].map(tuple).nunique() == 299
+    scores = pred["score_pred_en_mean"], pred["human_engaging"]
+    assert near(pearsonr(*scores).statistic, 0.393, 3) and near(
+        spearmanr(*scores).statistic, 0.448, 3
+    )
+
+    def words(texts):
+        return round(float(texts.str.split().str.len().mean()), 1)
+
+    assert (words(better["context"].str[0]), words(better["response"])) == (6.3, 8.3)
+    assert (words(pred["context"].str[0]), words(pred["response"])) == (12.0, 13.7)
+
+
+def test_dstc7_system_means_as_published():
+    turns = corpora.load("dstc7").turns
+    columns = ["human_relevance", "human_informativeness", "human_overall"]
+    means = turns.groupby("system")[columns].mean()
+    published = {"Human": (3.606, 3.487, 3.547), "Baseline": (2.911, 2.681, 2.796),
+                 "Constant": (2.602, 2.322, 2.462), "Random": (2.32, 2.352, 2.336),
+                 "TeamB": (2.99, 2.872, 2.931)}  # fmt: skip
+    for system, expected in published.items():
+        assert means.loc[system].to_list() == pytest.approx(expected, abs=0.00051)
+    counts = corpora.load("dstc7").ratings.groupby("item").size()
+    assert set(counts[turns["system"] == "TeamCE"]) == {12} and set(counts) == {6, 12}
+
+
+@pytest.mark.parametrize(
+    "pair, published",
+    [
+        (("free1", "free2"), 0.969),
+        (("free1", "icebreaker"), 0.985),
+        (("free2", "icebreaker"), 0.982),
+    ],
+)
+def test_ji2022_runs_replicate_as_published(pair, published):
+    dialogs = corpora.load("ji2022").dialogs
+    means = dialogs.groupby(["run", "agent"])["human_z_overall"].mean().unstack("run")
+    assert len(means) == 10
+    assert near(pearsonr(means[pair[0]], means[pair[1]]).statistic, published, 3)
+
+
+def test_ji2022_control_raises_the_replication():
+    dialogs = corpora.load("ji2022", quality_control=True).dialogs
+    means = dialogs.groupby(["run", "agent"])["human_z_overall"].mean().unstack("run")
+    assert len(dialogs) == 3510 and len(means) == 11
+    assert near(pearsonr(means["free1"], means["free2"]).statistic, 0.981, 3)
+
+
+def test_gpt4_runs_on_fed_dialogs_as_published():
+    dialogs = corpora.load("gpt4_fed").dialogs
+    runs = dialogs[[f"score_gpt4_overall_run{n}" for n in range(1, 6)]]
+    found = {}
+    for size in (1, 3, 5):
+        chosen = [runs[list(some)].mean(axis=1) for some in combinations(runs.columns, size)]
+        values = [spearmanr(some, dialogs["human_overall"]).statistic for some in chosen]
+        found[size] = round(float(sum(values) / len(values)), 3)
+    assert found == {1: 0.648, 3: 0.712, 5: 0.725}
+    mean = runs.mean(axis=1)
+    assert near(pearsonr(mean, dialogs["human_overall"]).statistic, 0.744, 3)
+    assert near(kendalltau(mean, dialogs["human_overall"]).statistic, 0.578, 3)
+
+
+def test_gpt4_on_reliable_dialogs_as_published():
+    dialogs = corpora.load("gpt4_reliable").dialogs
+    score = dialogs[[f"score_gpt4_overall_run{n}" for n in range(1, 6)]].mean(axis=1)
+    rated = dialogs.assign(score=score).dropna(subset="score")
+    assert len(rated) == 500
+    assert near(pearsonr(rated["score"], rated["human_z_overall"]).statistic, 0.502, 3)
+    assert near(spearmanr(rated["score"], rated["human_z_overall"]).statistic, 0.516, 3)
+    means = rated.groupby("agent")[["score", "human_z_overall"]].mean()
+    assert near(spearmanr(means["score"], means["human_z_overall"]).statistic, 0.855, 3)
+
+
+def test_mean_ratings_equal_those_of_the_annotators():
+    """Zhang et al.'s means against ours, matched by context and response."""
+    for name, source, ours in [("zhang_usr_topical", "usr_topical", "human_engaging"),
+                               ("zhang_usr_persona", "usr_persona", "human_engaging"),
+                               ("zhang_fed_turn", "fed_turn", "human_interesting")]:  # fmt: skip
+        theirs, mine = corpora.load(name).turns, corpora.load(source).turns
+        key = ["context", "response"]
+        left = sorted(map(_entry, theirs[key].to_numpy(), theirs["human_overall"]))
+        right = sorted(map(_entry, mine[key].to_numpy(), mine["human_overall"]))
+        same = [a[0] == b[0] and abs(a[1] - b[1]) < 1e-6 for a, b in zip(left, right, strict=True)]
+        assert sum(same) == len(theirs), (name, ours, sum(same))
+
+
+def _entry(key, value):
+    return " ".join(" ".join([*key[0], key[1]]).split()), float(value)
+
+
+def test_zhao_means_by_position():
+    persona = (
+        corpora.load("zhao_persona").turns.groupby("system", sort=False)["human_overall"].mean()
+    )
+    daily = (
+        corpora.load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
+    )
+    assert persona.round(2).tolist() == [4.05, 3.43, 3.56, 3.04, 3.03, 2.0]
+    assert daily.round(2).tolist() == [4.42, 3.78, 3.64, 3.5, 2.8, 2.84, 2.88, 2.78, 2.21]
+
+
+def test_grade_sets_share_contexts_and_count_1200():
+    tables = [corpora.load(name).turns for name in catalogue.grade.SETS]
+    assert sum(map(len, tables)) == 1200
+    daily = [t for t in tables if t["dialog"].iloc[0].startswith("dailydialog")]
+    assert daily[0]["dialog"].tolist() == daily[1]["dialog"].tolist()
+
+
+def test_every_registered_file_verifies():
+    for key in registry.registry()["files"]:
+        assert downloads.path(key).is_file(), key
+
+
+def test_loading_everything_stays_within_its_budget():
+    """Under 10 s of CPU and 1 GB, measured in a process of its own."""
+    script = (
+        "import resource; from lib import corpora; from lib.corpora.catalogue import PUBLIC\n"
+        "for name in PUBLIC: corpora.load(name)\n"
+        "for split in ('train', 'dev', 'test'): corpora.goemotions(split)\n"
+        "corpora.reddit_college(); corpora.rumoureval(); corpora.pushshift_sample()\n"
+        "corpora.dailydialog_pairs(); use = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(use.ru_maxrss / 1024)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 1000  # MB; the CPU time is measured by bench_corpora
