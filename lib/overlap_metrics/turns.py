@@ -100,7 +100,7 @@ def score(
     columns = {}
     with tqdm(total=len(metrics) * len(turns), unit="turn", delay=1, leave=False) as bar:
         for name in metrics:
-            bar.set_description(name)
+            bar.set_description(name, refresh=False)
             columns[name] = _column(name, responses, kept, bar)
     scores = pd.DataFrame(columns, index=turns.index, dtype=float)
     scores.attrs["missing"] = _missing(responses, kept, metrics, scores)
