@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from lib import correlation
 from lib.correlation import draws as draws_module
-from lib.correlation import intervals, significance
+from lib.correlation import intervals, significance, swaps
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
@@ -53,7 +53,7 @@ def test_perm_both_equals_its_definition_draw_by_draw(method):
     a, b, human = tied_data(40)
     swap = np.random.default_rng(3).integers(0, 2, (60, 40), dtype=np.uint8)
     z_a, z_b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
-    found = significance.swapped_difference(z_a, z_b, human, np.arange(40), swap, method)
+    found = swaps.swapped_difference(z_a, z_b, human, np.arange(40), swap, method)
     for value, row in zip(found, swap, strict=True):
         first, second = np.where(row, z_b, z_a), np.where(row, z_a, z_b)
         expected = SCIPY[method](first, human).statistic - SCIPY[method](second, human).statistic
@@ -113,7 +113,7 @@ def test_swapping_contexts_equals_nlpstats_on_the_same_draws(method):
     swap = np.array([np.random.rand(1, 12)[0] > 0.5 for _ in range(80)]).astype(np.uint8)
     z = [stats.zscore(m.ravel()) for m in (a, b)]
     codes = np.tile(np.arange(12), 5)
-    ours = significance.swapped_difference(*z, human.ravel(), codes, swap, method)
+    ours = swaps.swapped_difference(*z, human.ravel(), codes, swap, method)
     assert ours == pytest.approx(np.array(theirs.samples), abs=1e-12)
 
 
@@ -128,7 +128,7 @@ def test_bootstrap_of_contexts_equals_nlpstats_on_the_same_draws(method):
     codes = np.tile(np.arange(12), 5)
     ours = correlation.resampled_correlations(a.ravel(), human.ravel(), counts, method, codes)
     assert ours == pytest.approx(np.array(theirs.samples), abs=1e-12)
-    summary = intervals.summarise(0.0, ours, 60, 12, 0.95)
+    summary = intervals.summarise(0.0, ours, 60, 12, 0.95, expanded=False)
     assert (summary.low, summary.high) == pytest.approx((theirs.lower, theirs.upper))
 
 
@@ -191,7 +191,9 @@ def test_bootstrap_difference_uses_the_same_draws_for_both_metrics():
         y = np.repeat(human, times)
         r_a, r_b = (np.corrcoef(np.repeat(m, times), y)[0, 1] for m in (a, b))
         differences.append(r_a - r_b)
-    assert (found.low, found.high) == pytest.approx(np.quantile(differences, [0.025, 0.975]))
+    tail = stats.norm.cdf(np.sqrt(20 / 19) * stats.t.ppf(0.025, 19))
+    assert tail < 0.02
+    assert (found.low, found.high) == pytest.approx(np.quantile(differences, [tail, 1 - tail]))
 
 
 def test_bootstrap_covers_the_truth():

@@ -1,15 +1,13 @@
-"""The coefficient of many resamples at once.
+"""The coefficient of many bootstrap draws at once.
 
-Every resampling scheme here is a matrix of counts: row = draw, column = item or cluster, entry =
-how often it is in the draw. A bootstrap draw counts dialogs 0, 1, 2, ...; a permutation draw counts
-each of the two metrics' scores 0 or 1. With counts, Pearson needs one matrix product, Spearman a
-cumulative sum over the order sorted once, Kendall a quadratic form: no draw is ever sorted.
+A draw is a row of counts: how often each item or cluster is in it (0, 1, 2, ...). With counts,
+Pearson needs one matrix product, Spearman a cumulative sum over the order sorted once, Kendall a
+quadratic form: no draw is ever sorted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from scipy import stats
 
 from lib.correlation.coefficients import check_method
 
@@ -33,7 +31,6 @@ def resampled_correlations(
     counts: np.ndarray,
     method: str = "pearson",
     clusters: np.ndarray | None = None,
-    ratings_kept: bool = False,
 ) -> np.ndarray:
     """The coefficient of (x, y) under each row of `counts`.
 
@@ -43,8 +40,6 @@ def resampled_correlations(
     counts : (draws, c) how often each cluster is in the draw; c = n without `clusters`.
     method : "pearson", "spearman" or "kendall" (tau-b).
     clusters : (n,) the column of `counts` each item belongs to.
-    ratings_kept : every draw holds the same ratings (two metrics trade places): Spearman then
-        ranks them once.
 
     Returns
     -------
@@ -59,75 +54,94 @@ def resampled_correlations(
     counts = np.asarray(counts)
     clusters = np.arange(len(x)) if clusters is None else np.asarray(clusters)
     x, y = np.asarray(x, float), np.asarray(y, float)
-    if check_method(method) == "spearman":
-        return _spearman(x, y, counts, clusters, ratings_kept)
-    return (_pearson if method == "pearson" else _kendall)(x, y, counts, clusters)
+    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}
+    return engine[check_method(method)](x, y, counts, clusters)
 
 
-def _ratio(product: np.ndarray, x_square: np.ndarray, y_square: np.ndarray) -> np.ndarray:
-    """product / sqrt(x_square * y_square), NaN where a side does not vary."""
-    flat = (x_square <= 0) | (y_square <= 0)
-    ratio = product / np.sqrt(np.where(flat, 1.0, x_square) * np.where(flat, 1.0, y_square))
-    return np.where(flat, np.nan, np.clip(ratio, -1.0, 1.0))
+def ratio(product: np.ndarray, x_square: np.ndarray, y_square: np.ndarray) -> np.ndarray:
+    """product / sqrt(x_square * y_square), within [-1, 1]; NaN where a side does not vary.
+
+    >>> ratio(np.array([3.0, 1.0]), np.array([9.0, 0.0]), np.array([4.0, 1.0]))
+    array([0.5, nan])
+    """
+    flat = ~((x_square > 1e-9) & (y_square > 1e-9))
+    value = product / np.sqrt(np.where(flat, 1.0, x_square * y_square))
+    return np.where(flat, np.nan, np.clip(value, -1.0, 1.0))
 
 
 def _pearson(x, y, counts, clusters):
-    x, y = x - x.mean(), y - y.mean()  # centring keeps the differences of sums below exact
+    x, y = _standard(x), _standard(y)  # the sums below then lose no digits
     columns = (np.ones_like(x), x, y, x * x, y * y, x * y)
     moments = np.stack([np.bincount(clusters, c, counts.shape[1]) for c in columns], axis=1)
-    n, sx, sy, sxx, syy, sxy = (counts @ moments).T
-    x_square, y_square = n * sxx - sx**2, n * syy - sy**2
-    x_square[x_square < 1e-12 * n * sxx] = 0  # a constant draw, up to rounding
-    y_square[y_square < 1e-12 * n * syy] = 0
-    return _ratio(n * sxy - sx * sy, x_square, y_square)
+    n, sx, sy, sxx, syy, sxy = (counts.astype(float) @ moments).T
+    return ratio(n * sxy - sx * sy, n * sxx - sx**2, n * syy - sy**2)
 
 
-def _tie_bounds(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """First position and one past the last of each value's tie group; None without ties."""
-    first = np.searchsorted(ordered, ordered, side="left")
-    last = np.searchsorted(ordered, ordered, side="right")
-    return None if (last - first == 1).all() else (first, last)
+def _standard(values: np.ndarray) -> np.ndarray:
+    return (values - values.mean()) / (values.std() or 1.0)
 
 
-def _doubled_ranks(weights: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
-    """Twice the average rank, less its mean: (count below) + (count up to) - (count of all)."""
-    total = np.zeros((len(weights), weights.shape[1] + 1))
-    np.cumsum(weights, axis=1, out=total[:, 1:])
-    if bounds is None:
-        ranks = total[:, :-1] + total[:, 1:]
+TieGroups = tuple[np.ndarray, np.ndarray] | None
+
+
+def tie_groups(ordered: np.ndarray) -> TieGroups:
+    """Group number of each position and the end of each group; None without ties.
+
+    >>> tie_groups(np.array([1.0, 1.0, 2.0]))
+    (array([0, 0, 1]), array([2, 3]))
+    """
+    new = np.r_[True, ordered[1:] != ordered[:-1]]
+    if new.all():
+        return None
+    return np.cumsum(new) - 1, np.r_[np.flatnonzero(new)[1:], len(ordered)]
+
+
+def doubled_ranks(
+    weights: np.ndarray, groups: TieGroups, places: np.ndarray | None = None
+) -> np.ndarray:
+    """Twice the average rank at each sorted position, less its mean, when items count `weights`.
+
+    For a tie group: (count below it) + (count up to its end) - (count of all). `places` reorders
+    the result.
+
+    >>> doubled_ranks(np.array([[1.0, 1, 1]]), None)
+    array([[-2., 0., 2.]])
+    """
+    total = np.cumsum(weights, axis=1)
+    everything = total[:, -1:].copy()
+    numbers = places
+    if groups is not None:
+        total = total[:, groups[1] - 1]
+        numbers = groups[0] if places is None else groups[0][places]
+    ranks = total - everything
+    ranks += total
+    if groups is None:
+        ranks -= weights
     else:
-        ranks = total[:, bounds[0]] + total[:, bounds[1]]
-    ranks -= total[:, -1:]
-    return ranks
+        ranks[:, 0] -= total[:, 0]
+        ranks[:, 1:] -= total[:, 1:] - total[:, :-1]
+    return ranks if numbers is None else np.take(ranks, numbers, axis=1)
 
 
-def _spearman(x, y, counts, clusters, ratings_kept=False):
+def _spearman(x, y, counts, clusters):
     order = np.argsort(x, kind="stable")  # items once in the order of x, so only y is looked up
     x, y, clusters = x[order], y[order], clusters[order]
-    x_bounds, y_ranks = _tie_bounds(x), _y_ranks(y, ratings_kept)
+    by_y = np.argsort(y, kind="stable")
+    places = np.argsort(by_y)
+    x_groups, y_groups = tie_groups(x), tie_groups(y[by_y])
     result, start = np.empty(len(counts)), 0
     for size in chunks(len(counts), len(x)):
-        weights = counts[start : start + size].astype(float)[:, clusters]
-        y_rank = y_ranks(weights)
-        x_rank = _doubled_ranks(weights, x_bounds)
-        weighted = weights * x_rank
-        result[start : start + size] = _ratio(
-            np.einsum("ij,ij->i", weighted, y_rank),
-            np.einsum("ij,ij->i", weighted, x_rank),
-            np.einsum("ij,ij,ij->i", weights, y_rank, y_rank),
+        block, start = slice(start, start + size), start + size
+        weights = np.take(counts[block].astype(float), clusters, axis=1)
+        x_rank = doubled_ranks(weights, x_groups)
+        y_rank = doubled_ranks(np.take(weights, by_y, axis=1), y_groups, places)
+        x_weighted, y_weighted = weights * x_rank, weights * y_rank
+        result[block] = ratio(
+            np.einsum("ij,ij->i", x_weighted, y_rank),
+            np.einsum("ij,ij->i", x_weighted, x_rank),
+            np.einsum("ij,ij->i", y_weighted, y_rank),
         )
-        start += size
     return result
-
-
-def _y_ranks(y: np.ndarray, kept: bool) -> Callable[[np.ndarray], np.ndarray]:
-    """Ranks of the ratings given the weights; one row for all draws if the ratings never change."""
-    if kept:
-        once = stats.rankdata(y)[None, :] - (len(y) + 1) / 2
-        return lambda weights: np.broadcast_to(once, weights.shape)
-    by_y = np.argsort(y, kind="stable")
-    place, bounds = np.argsort(by_y), _tie_bounds(y[by_y])
-    return lambda weights: _doubled_ranks(weights[:, by_y], bounds)[:, place]
 
 
 def _kendall(x, y, counts, clusters):
@@ -138,17 +152,21 @@ def _kendall(x, y, counts, clusters):
     for size in chunks(len(x), len(x)):
         block, start = slice(start, start + size), start + size
         touched = np.unique(columns[block])
-        sx, sy = _signs(x, block), _signs(y, block)
+        sx, sy = signs(x, block), signs(y, block)
         for total, sign in zip(sums, (sx * sy, np.abs(sx), np.abs(sy)), strict=True):
             # Sums of counts stay whole numbers below 2**24: exact in single precision.
             to_clusters = _collapse(sign, columns[block], columns, counts.shape[1])
             partner = members @ to_clusters.T
             total += np.einsum("ij,ij->i", members[:, touched], partner, dtype=float)
-    return _ratio(*sums)
+    return ratio(*sums)
 
 
-def _signs(values: np.ndarray, block: slice) -> np.ndarray:
-    """sign(v_i - v_j) for i in the block and every j; infinities compare like any other value."""
+def signs(values: np.ndarray, block: slice) -> np.ndarray:
+    """sign(v_i - v_j) for i in the block and every j; infinities compare like any other value.
+
+    >>> signs(np.array([1.0, 2.0]), slice(0, 1))
+    array([[ 0., -1.]], dtype=float32)
+    """
     rows = values[block, None]
     return (rows > values).astype(np.float32) - (rows < values)
 

@@ -7,8 +7,9 @@ import numpy as np
 from scipy import stats
 
 from lib.correlation.coefficients import coefficient, undefined
-from lib.correlation.draws import chunks, resampled_correlations
+from lib.correlation.draws import chunks
 from lib.correlation.intervals import bootstrap_samples, complete_pairs, summarise
+from lib.correlation.swaps import swapped_difference
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 
@@ -88,33 +89,12 @@ def _observed(a, b, y, codes, method, smallest: int = 2) -> Difference:
 def _swapped_differences(a, b, y, codes, method, draws, seed) -> np.ndarray:
     """(draws,) differences after swapping a and b in a random half of the clusters."""
     rng, count = np.random.default_rng(seed), int(codes.max()) + 1
-    swaps = (rng.integers(0, 2, (size, count), dtype=np.uint8) for size in chunks(draws, 2 * count))
-    return np.concatenate([swapped_difference(a, b, y, codes, swap, method) for swap in swaps])
-
-
-def swapped_difference(
-    a: np.ndarray,
-    b: np.ndarray,
-    y: np.ndarray,
-    codes: np.ndarray,
-    swap: np.ndarray,
-    method: str = "pearson",
-) -> np.ndarray:
-    """r(a', y) - r(b', y) for each row of `swap` (draws, clusters), 1 where a and b trade places.
-
-    Both metrics form one pool of 2n scores; a draw counts each score once, for a' or for b'.
-
-    >>> a, b = np.array([1.0, 2, 3]), np.array([3.0, 2, 1])
-    >>> swapped_difference(a, b, a, np.arange(3), np.array([[0, 0, 0], [1, 1, 1]])).round(6)
-    array([ 2., -2.])
-    """
-    pool, human = np.r_[a, b], np.r_[y, y]
-    clusters, pick = np.r_[codes, codes + swap.shape[1]], np.hstack([1 - swap, swap])
-    r_a, r_b = (
-        resampled_correlations(pool, human, side, method, clusters, ratings_kept=True)
-        for side in (pick, 1 - pick)
-    )
-    return r_a - r_b
+    blocks = []
+    for size in chunks(draws, 2 * count):
+        bits = np.frombuffer(rng.bytes(size * -(-count // 8)), np.uint8).reshape(size, -1)
+        swap = np.unpackbits(bits, axis=1, count=count)
+        blocks.append(swapped_difference(a, b, y, codes, swap, method))
+    return np.concatenate(blocks)
 
 
 def _p_value(draws: np.ndarray, observed: float, alternative: str) -> float:
