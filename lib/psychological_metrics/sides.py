@@ -22,8 +22,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Columns that name a dialog, an agent and a system."""
 
 
-def response_counts(table: pd.DataFrame, level: Level = "turn") -> TokenCounts:
-    """Count the agent's tokens per turn, or pooled over each dialog, agent or system.
+def response_counts(table: pd.DataFrame, level: Level = "turn", n: int = 1) -> TokenCounts:
+    """Count the agent's tokens (or n-grams) per turn, or pooled over dialogs, agents, systems.
 
     A turn table gives the column `response`, a dialog table the utterances of the speaker
     "system". A missing response adds nothing to its pool.
@@ -41,7 +41,7 @@ def response_counts(table: pd.DataFrame, level: Level = "turn") -> TokenCounts:
         own = _by_speaker(table, "system")
     else:
         own = [[text] if isinstance(text, str) else [] for text in _column(table, "response")]
-    return _pool(count_pooled(own, table.index), table, level)
+    return _pool(count_pooled(own, table.index, n), table, level)
 
 
 def prompt_counts(

@@ -1,0 +1,100 @@
+"""Score dialogues with trait models, or with a weighted lexicon that is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib.dialogues import DataError
+from lib.lexicons import Lexicon, TokenCounts
+from lib.psychological_metrics.sides import Level, response_counts
+from lib.traits.features import design_matrix
+from lib.traits.model import TraitModel
+
+
+def score_traits(
+    table: pd.DataFrame,
+    models: Mapping[str, TraitModel | Lexicon],
+    *,
+    level: Level = "agent",
+    topics: Lexicon | None = None,
+) -> pd.DataFrame:
+    """Estimate traits from the pooled words of each agent (or dialog, system, turn).
+
+    Section 5: the paper estimates agreeableness and empathy per dialog for want of agent-level
+    data; the measure is meant for agents. Short texts are far from what such models are trained
+    on (a lifetime of posts), so turn-level values are noisy.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Turn or dialog table.
+    models : mapping of column name to TraitModel or Lexicon
+        A Lexicon is a linear model in DLATK's export format (term, category, weight and an
+        `_intercept` row, see `lexicons.read_csv`) with one category; terms of several words are
+        matched with n-grams of their order.
+    level : {"agent", "dialog", "system", "turn"}
+    topics : Lexicon, optional
+        Needed by models that were trained with topics.
+
+    Returns
+    -------
+    DataFrame, one column per model
+        In the units of the questionnaire; NaN for a group without words.
+
+    Raises
+    ------
+    DataError
+        If a model needs topics that were not given, or a lexicon has several categories.
+
+    Examples
+    --------
+    >>> turns = pd.DataFrame({"system": ["s", "s"], "agent": ["kind", "curt"],
+    ...                       "dialog": ["1", "2"], "response": ["thank you so much", "no"]})
+    >>> weights = {"thank you": {"agreeableness": 4.0}, "no": {"agreeableness": -1.0}}
+    >>> lexicon = Lexicon("toy", weights, {"agreeableness": 4.0})
+    >>> score_traits(turns, {"agreeableness": lexicon})["agreeableness"].round(3).tolist()
+    [5.333, 3.0]
+    """
+    orders = sorted({n for model in models.values() for n in _orders(model)} | {1})
+    counts = {n: response_counts(table, level, n) for n in orders}
+    columns = {}
+    for name, model in models.items():
+        if isinstance(model, Lexicon):
+            columns[name] = _score_lexicon(model, counts)
+        else:
+            columns[name] = model.predict(
+                design_matrix(counts, model.ngrams, _topics_of(model, topics))
+            )
+    return pd.DataFrame(columns, index=counts[1].index)
+
+
+def _orders(model: TraitModel | Lexicon) -> set[int]:
+    if isinstance(model, TraitModel):
+        return set(model.ngrams)
+    return {term.count(" ") + 1 for term in model.weights}
+
+
+def _topics_of(model: TraitModel, topics: Lexicon | None) -> Lexicon | None:
+    if not model.topics:
+        return None
+    if topics is None or topics.name != model.topics:
+        raise DataError(
+            f"the model of {model.trait} was trained with the topics {model.topics!r}",
+            fix="pass them, e.g. topics=lexicons.facebook_topics()",
+        )
+    return topics
+
+
+def _score_lexicon(lexicon: Lexicon, counts: Mapping[int, TokenCounts]) -> np.ndarray:
+    if len(lexicon.categories) != 1:
+        raise DataError(
+            f"{lexicon.name} has the categories {list(lexicon.categories)}",
+            fix="choose one with lexicon.restrict([...])",
+        )
+    bare = Lexicon(lexicon.name, lexicon.weights, source=lexicon.source)
+    total = sum(bare.score(counts[n]).fillna(0.0).to_numpy()[:, 0] for n in _orders(lexicon))
+    total = total + next(iter(lexicon.intercepts.values()), 0.0)
+    return np.where(counts[1].totals > 0, total, np.nan)
