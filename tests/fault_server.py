@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def extra_headers(self, fault: str) -> dict[str, str]:
         return {
-            "429_seconds": {"Retry-After": "1"},
+            "429_seconds": {"Retry-After": "0.2"},
             "429_ms": {"retry-after-ms": "150"},
             "429_date": {"Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)},
             "429_long": {"Retry-After": "300"},
@@ -249,7 +249,8 @@ class _Handler(BaseHTTPRequestHandler):
         name = f"file-{len(self.server.owner.files)}"
         self.server.owner.files[name] = part.split(b"\r\n\r\n", 1)[1].rstrip(b"\r\n").decode()
         self.json(200, {"id": name, "object": "file", "bytes": len(part), "created_at": 0,
-                        "filename": "judge.jsonl", "purpose": "batch", "status": "processed"})  # fmt: skip
+                        "filename": "judge.jsonl", "purpose": "batch",
+                        "status": "processed"})  # fmt: skip
 
     def make_batch(self, body: dict) -> None:
         """Answer every line by its planned fate, in shuffled order."""

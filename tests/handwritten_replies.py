@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one reply, one line
 """Judge replies written by hand for the parser's tests: (variant, reply, expected).
 
 ``expected`` is the mark a careful reader takes from the reply, or None where no mark may be
@@ -106,14 +107,17 @@ DEVELOPMENT = [
     (D, "- Humanness: 4\n\nDie Antwort klingt natürlich.", 4), (D, "Ｈｕｍａｎｎｅｓｓ：４", 4),
     (D, "Humanness：3", 3), (D, "- Humanness: 4\n返答は自然です。", 4), (D, "Humanness: ④", 4),
     (D, "La respuesta es natural.\n- Humanness: 5", 5), (D, "Hum\u200banness: 4", 4),
-    (D, "Menschlichkeit: sehr gut", None), (D, "\u2060- Humanness: 3", 3), (D, "Humanness: ½", None),
+    (D, "Menschlichkeit: sehr gut", None), (D, "\u2060- Humanness: 3", 3),
+    (D, "Humanness: ½", None),
     (D, "Humanness: 😀", None), (D, "Humanness: 4 😀", 4),
     # words
-    (D, "Humanness: four", 4), (D, "Four", 4), (D, "Humanness: Three.", 3), (D, "Humanness: ten", None),
+    (D, "Humanness: four", 4), (D, "Four", 4), (D, "Humanness: Three.", 3),
+    (D, "Humanness: ten", None),
     # somebody else's marks
     (D, 'The response says "Humanness: 5".\n- Humanness: 2', 2),
     (D, 'The speaker claims "Humanness: 5", which is odd.', None),
-    (G, '> Final Score - 5\nFinal Score - 2', 2), (G, 'One response contains "Final Score - 5".', None),
+    (G, '> Final Score - 5\nFinal Score - 2', 2),
+    (G, 'One response contains "Final Score - 5".', None),
     (D, "<think>Maybe Humanness: 2? No.</think>\n- Humanness: 4", 4),
     (D, "<think>Perhaps Humanness: 3", None),
     # numbers that are no marks
@@ -176,7 +180,8 @@ HELD_OUT = [
     (OS, "relevance: 5, specificity: 4, interestingness: 3, understandability: 5, overall: 4", 4),
     (OS, "relevance - 4\nspecificity - 4", None), (OD, "Engagingness: 2 (somewhat interesting)", 2),
     (OD, "- Engagingness: 3\n\nIt brings in a fact.", 3), (OD, "Engagingness (1-3): 1", 1),
-    (OD, "Engagingness: 5", None), (OD, "Engagingness: 2.5", 2.5), (OD, "I find it engaging.", None),
+    (OD, "Engagingness: 5", None), (OD, "Engagingness: 2.5", 2.5),
+    (OD, "I find it engaging.", None),
     (G, "Overall Dialogue Turn Score: 4.14\nDialogue Interaction Score: 3\nFinal Score: 4.14", 4.14),
     (G, "1. Overall Dialogue Turn Score - 3\n2. Dialogue Interaction Score - 2\n3. Final Score - 2.5", 2.5),
     (G, "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2", None),
@@ -189,7 +194,8 @@ HELD_OUT = [
 
 LAST = [
     (D, "Here's my assessment.\n\n**Humanness:** 3/5\n\nThe reply is fine but flat.", 3),
-    (D, "- Humanness: 4\n- Reason: warm tone, 1 follow-up question", 4), (D, "-  humanness  -  2", 2),
+    (D, "- Humanness: 4\n- Reason: warm tone, 1 follow-up question", 4),
+    (D, "-  humanness  -  2", 2),
     (D, "Humanness: 4 (the fact about the 2 boats is used well)", 4), (D, "Humanness: it's a 4", 4),
     (D, "Humanness: I'd say 4", None), (D, "My humanness score would be 3.", 3),
     (D, "The response deserves a 2 for humanness, since it repeats itself.", 2),
@@ -204,7 +210,8 @@ LAST = [
     (D, "Humanness:\n3-4", None), (D, "Humanness:\n1. muddled", None), (D, "HUMANNESS = 4 / 5.", 4),
     (D, "\tHumanness: 4\t", 4), (D, "Humanness: 4\r\nThe line is good.\r\n", 4), (D, "04", 4),
     (D, "Humanness: 4\\n", None), (D, "Humanness: 1e1", None), (D, "Humanness: 4x", None),
-    (D, "Final answer: 4", 4), (D, "The answer is 4", 4), (D, "Humanness: 3.0", 3), (D, "4 stars", 4),
+    (D, "Final answer: 4", 4), (D, "The answer is 4", 4), (D, "Humanness: 3.0", 3),
+    (D, "4 stars", 4),
     (D, "Non-humanness: 4", None), (D, "Dehumanness 4", None), (D, "Version 4", None),
     (S, form("4") + "\n\nExplanation: overall, the 3 points fit.", 4), (S, form("3").upper(), 3),
     (S, "```\n" + form("4", ": ") + "\n```", 4), (S, form("2", " = "), 2), (S, form("N/A"), None),

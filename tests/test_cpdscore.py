@@ -1,0 +1,559 @@
+"""CPDScore from prompt to table, against independent calculations and the paper's own text."""
+
+import os
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib import corpora, cpdscore
+from lib.cpdscore import checks, sample_judge, tables
+from lib.cpdscore.templates import INPUTS
+from lib.notebook_runs import ROOT
+from lib.reply_store import Attempt, Job, MissingReplies, Reply, ReplyStore, import_jsonl
+
+PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
+REPLIES = ROOT / "data" / "sample" / "judge_replies.jsonl"
+JUDGE = cpdscore.JudgeModel("m", samples=3, extra=2)
+
+
+@pytest.fixture(scope="module")
+def turns():
+    return corpora.load("sample_personas").turns
+
+
+@pytest.fixture(scope="module")
+def sample(turns):
+    """Store, scores of all variants, and probe scores from the shipped replies."""
+    store = ReplyStore(":memory:")
+    import_jsonl(store, REPLIES)
+    scores = {
+        name: cpdscore.score_turns(turns, name, sample_judge.JUDGE, store)
+        for name in sample_judge.TURN_VARIANTS
+    }
+    step1 = scores["detail_without_reference"].items["score"]
+    scores["dialogue"] = cpdscore.score_dialogs(turns, step1, sample_judge.JUDGE, store)
+    return store, scores
+
+
+def answering(store: ReplyStore, reply):
+    """An ``ask`` that answers every job with ``reply(request, sample)``."""
+
+    def ask(jobs):
+        jobs = list(jobs)
+        store.add_requests(job.request for job in jobs)
+        for request, number in store.missing(jobs):
+            text = reply(request, number)
+            if text is not None:
+                record = [Reply(number, "ok", text, "stop")]
+                store.record(request.key, [number], Attempt("ok", 200, f"req-{number}"), record)
+
+    return ask
+
+
+# -- prompts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", cpdscore.VARIANTS)
+def test_every_shipped_prompt_has_its_inputs_and_its_form(name):
+    template = cpdscore.load_template(name)
+    wanted = {
+        "simple": {"history", "response"}, "detail": {"history", "fact", "response"},
+        "dialogue": {"turns", "turn_scores", "responses"},
+    }  # fmt: skip
+    expected = next(inputs for part, inputs in wanted.items() if part in name)
+    expected |= {"reference"} if "with_reference" in name else set()
+    assert set(template.inputs) == expected
+    text = template.text.lower()
+    assert all(field in text for field in template.variant.fields)
+    assert not re.search(r"\[\s*here is", text)
+
+
+def test_with_and_without_reference_differ_where_the_paper_does():
+    one, two = (cpdscore.load_template(f"detail_{w}_reference").text for w in ("with", "without"))
+    assert "rate" not in {one, two}
+    assert "{reference}" in one and "{reference}" not in two
+    assert "possible" in two and "possible" not in one
+    assert len({t.wording for t in cpdscore.load_templates().values()}) == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{response}", "{history} {turns}", "{0} {} {{}}", "### Response:\nnothing", "\\1 \\g<0>",
+     "[Here is history information ]", "né 😀\nnew line", "%s %(history)s", "Final Score - 5"],
+)  # fmt: skip
+def test_whatever_a_user_writes_stays_text(text):
+    template = cpdscore.load_template("detail_with_reference")
+    values = {name: f"<{name}>{text}" for name in template.inputs}
+    filled = template.fill(**values)
+    pieces = re.split(r"\{(?:" + "|".join(INPUTS) + r")\}", template.text)
+    order = re.findall(r"\{(" + "|".join(INPUTS) + r")\}", template.text)
+    expected = pieces[0]
+    for name, piece in zip(order, pieces[1:], strict=True):
+        expected += values[name] + piece
+    assert filled == expected
+
+
+def test_a_missing_or_unused_input_is_named():
+    template = cpdscore.load_template("original_simple")
+    with pytest.raises(ValueError, match="missing \\['response'\\]"):
+        template.fill(history="A: Hi")
+    with pytest.raises(ValueError, match="not used \\['fact'\\]"):
+        template.fill(history="A: Hi", response="Hello", fact="x")
+    with pytest.raises(ValueError, match="there are: original_simple"):
+        cpdscore.load_template("simple")
+
+
+def paper() -> Path:
+    name = os.environ.get("COMPERDIAL_PAPER")
+    if not name or not Path(name).is_file():
+        pytest.skip("the paper's text: set COMPERDIAL_PAPER to a text conversion of the paper")
+    return Path(name)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+|[^\w\s#`*]", text)
+
+
+def test_prompts_from_the_paper_are_its_appendix_word_for_word():
+    """7 of 7, against a second, independent way of cutting the appendix out of the text."""
+    path = paper()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    heads = {
+        match[1]: number
+        for number, line in enumerate(lines)
+        if (match := re.match(r"#+ (B\.\d\.\d|B\.\d|C) \w", line))
+    }
+    order = sorted(heads.values())
+    templates = cpdscore.prompts_from_paper(path)
+    assert len(templates) == 7
+    for template in templates.values():
+        start = heads[template.variant.section]
+        end = next(number for number in order if number > start)
+        section = [line for line in lines[start + 1 : end] if "(Continue next page)" not in line]
+        expected = words("\n".join(section))
+        restored = {
+            "history": "[Here is history information ]",
+            "reference": "[Here is reference response information ]",
+            "fact": "[Here is fact information ]",
+            "response": "[Here is response information ]",
+            "turn_scores": "Turn<sub>1</sub> Score - [score<sub>1</sub> ] Turn<sub>2</sub> Score -"
+            " [score<sub>2</sub> ] : Turn<sub>7</sub> Score - [score<sub>7</sub> ]",
+            "responses": "Turn<sub>1</sub>: [turn<sub>1</sub> ] Turn<sub>2</sub>: [turn<sub>2</sub>"
+            " ] : Turn<sub>7</sub>: [turn<sub>7</sub> ]",
+        }
+        got = words(template.fill(**{name: restored[name] for name in template.inputs}))
+        assert got == expected, template.variant.name
+        assert template.source == "paper"
+
+
+def test_the_shipped_wording_is_not_the_papers():
+    """No run of eight words in common outside the forms, headings and scale names."""
+    theirs, ours = cpdscore.prompts_from_paper(paper()), cpdscore.load_templates()
+    for name in theirs:
+        runs = [
+            {tuple(part[i : i + 8]) for part in prose(t.text) for i in range(len(part) - 7)}
+            for t in (theirs[name], ours[name])
+        ]
+        assert not runs[0] & runs[1], name
+
+
+def prose(text: str) -> list[list[str]]:
+    """Words of each line that is neither heading nor form, the names of the scores left out."""
+    text = re.sub(
+        r"(?i)(overall )?dialogue \w+ (evaluation )?(score|criteria)s?|final score", "", text
+    )
+    lines = [line for line in text.splitlines() if not re.search(r"^#|- x$|:$|^\{|^score \d", line)]
+    return [re.findall(r"[a-z]+", line.lower()) for line in lines]
+
+
+def test_a_text_without_the_appendix_is_refused(tmp_path):
+    path = tmp_path / "other.txt"
+    path.write_text("An article about something else.")
+    with pytest.raises(ValueError, match="B.1.1.*appendix B"):
+        cpdscore.prompts_from_paper(path)
+
+
+# -- requests -------------------------------------------------------------------------------
+
+
+def test_the_prompt_shows_history_persona_reference_and_response(turns):
+    template = cpdscore.load_template("detail_with_reference")
+    row = turns.iloc[41]
+    prompt = cpdscore.turn_requests(turns.iloc[[41]], template, JUDGE)[0].messages[0][1]
+    assert f"A: {row['context'][-1]}" in prompt and f"B: {row['context'][-2]}" in prompt
+    for text in (*row["fact"], row["reference"][0], row["response"]):
+        assert text in prompt
+
+
+def test_fact_can_be_left_out_or_extended(turns):
+    template, row = cpdscore.load_template("detail_without_reference"), turns.iloc[[5]]
+    none = cpdscore.turn_requests(row, template, JUDGE, fact="none")[0].messages[0][1]
+    assert turns.iloc[5]["fact"][0] not in none
+    with pytest.raises(ValueError, match="persona_a"):
+        cpdscore.turn_requests(row, template, JUDGE, fact="both")
+    both = row.assign(persona_a=[["i am a diver."]])
+    text = cpdscore.turn_requests(both, template, JUDGE, fact="both")[0].messages[0][1]
+    assert "A: i am a diver." in text and f"B: {turns.iloc[5]['fact'][0]}" in text
+    with pytest.raises(ValueError, match="persona_b, both, none"):
+        cpdscore.turn_requests(row, template, JUDGE, fact="persona")
+
+
+def test_a_changed_model_parameter_or_wording_is_another_request(turns):
+    template, row = cpdscore.load_template("simple_without_reference"), turns.iloc[[0]]
+    changed = cpdscore.Template(template.variant, template.text + " ", "project")
+    judges = [JUDGE, cpdscore.JudgeModel("other"), cpdscore.JudgeModel("m", parameters={}),
+              cpdscore.JudgeModel("m", role="system")]  # fmt: skip
+    keys = {cpdscore.turn_requests(row, template, judge)[0].key for judge in judges}
+    keys |= {cpdscore.turn_requests(row, changed, JUDGE)[0].key}
+    assert len(keys) == 5
+
+
+def test_a_row_without_a_reference_is_not_asked_and_counted(turns):
+    few = turns.head(4).copy()
+    few["reference"] = [["r"], [], [""], ["r"]]
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: "overall - 4")
+        scores = cpdscore.score_turns(few, "simple_with_reference", JUDGE, store, ask)
+    assert scores.items["status"].tolist() == ["ok", "no input", "no input", "ok"]
+    assert scores.coverage == 0.5
+    assert scores.items["score"].isna().tolist() == [False, True, True, False]
+
+
+# -- scores ---------------------------------------------------------------------------------
+
+
+def test_the_score_is_the_mean_of_its_samples(turns):
+    marks = [4, 5, 3]
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: f"- Humanness: {marks[sample]}")
+        scores = cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)
+    assert (scores.items["score"] == 4).all() and (scores.items["status"] == "ok").all()
+    assert scores.items["spread"].to_numpy() == pytest.approx(np.std(marks, ddof=1))
+    assert (scores.first(1).items["score"] == 4).all()
+    assert (scores.first(2).items["score"] == 4.5).all()
+    assert scores.items.index.equals(turns.index)
+
+
+def test_unreadable_replies_are_asked_again_and_never_become_a_number(turns):
+    few, asked = turns.head(3), []
+
+    def reply(request, sample):
+        asked.append((request.key, sample))
+        place = few.index[few["system"] == request.labels["system"]][0]
+        if place == 0:
+            return "no idea" if sample == 1 else f"- Humanness: {sample + 1}"
+        return "no idea" if place == 1 else "- Humanness: 2"
+
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, reply)
+        scores = cpdscore.score_turns(few, "detail_without_reference", JUDGE, store, ask)
+    first, second, third = scores.items.to_dict("records")
+    assert (first["score"], first["asked"], first["status"]) == (
+        pytest.approx((1 + 3 + 4) / 3),
+        4,
+        "ok",
+    )
+    assert np.isnan(second["score"]) and (second["status"], second["asked"]) == ("unparsable", 5)
+    assert (third["score"], third["asked"]) == (2, 3)
+    assert len(asked) == 4 + 5 + 3
+    assert scores.statuses["unparsable"] == 6
+
+
+def test_replies_that_never_came_end_as_not_asked(turns):
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: None)
+        scores = cpdscore.score_turns(turns.head(3), "original_simple", JUDGE, store, ask)
+    assert scores.items["status"].tolist() == ["not asked"] * 3 and scores.coverage == 0
+
+
+def test_replay_without_the_replies_is_an_error(turns):
+    with ReplyStore(":memory:") as store, pytest.raises(MissingReplies, match="252 replies"):
+        cpdscore.score_turns(turns, "original_simple", JUDGE, store)
+
+
+def test_the_shipped_replies_are_what_the_sample_judge_writes(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    sample_judge.write(path)
+    assert path.read_bytes() == REPLIES.read_bytes(), "run python -m lib.cpdscore.sample_judge"
+
+
+def test_the_shipped_replies_are_marked_as_synthetic(sample):
+    store, scores = sample
+    assert "no model was asked" in store.meta("synthetic")
+    assert all(cpdscore.summary(one)["synthetic"] for one in scores.values())
+
+
+def test_aggregation_equals_plain_means(sample, turns):
+    scores = sample[1]["detail_with_reference"]
+    frame = turns.assign(score=scores.items["score"])
+    for level, keys in (("dialog", ["system", "dialog"]), ("system", ["system"])):
+        table = cpdscore.aggregate(scores, level).set_index(keys)
+        for place, rows in frame.groupby(keys):
+            place = place[0] if len(keys) == 1 else place
+            assert table.loc[place, "score"] == pytest.approx(np.mean(rows["score"].dropna()))
+            assert table.loc[place, "items"] == len(rows)
+    with pytest.raises(ValueError, match="dialog, agent, system"):
+        cpdscore.aggregate(scores, "turns")
+
+
+def test_missing_scores_show_in_coverage_and_are_no_zero(turns):
+    with ReplyStore(":memory:") as store:
+        ask = answering(
+            store, lambda r, s: "?" if (r.labels["system"], r.labels["turn"]) == ("atlas", 1)
+            else "- Humanness: 4")  # fmt: skip
+        scores = cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)
+    table = cpdscore.aggregate(scores, "system").set_index("system")
+    assert table.loc["atlas", "score"] == 4 and not table.loc["atlas", "complete"]
+    assert table.loc["atlas", "coverage"] == pytest.approx(18 / 21)
+    assert table.drop("atlas")["complete"].all()
+
+
+def test_the_dialogue_prompt_holds_turn_means_and_responses_in_order(turns):
+    step1 = pd.Series(np.linspace(1, 5, len(turns)), index=turns.index)
+    shuffled = turns.sample(frac=1, random_state=0)
+    with ReplyStore(":memory:") as store:
+        form = "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 2.5"
+        ask = answering(store, lambda request, sample: form)
+        scores = cpdscore.score_dialogs(shuffled, step1.loc[shuffled.index], JUDGE, store, ask)
+        prompt = cpdscore.prompt_of(scores, store, 0)
+        place = scores.units.iloc[0]
+    rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
+    rows = rows.sort_values("turn")
+    for number, (index, row) in enumerate(rows.iterrows(), 1):
+        assert f"Turn {number} Score - {step1[index]:.2f}\n" in prompt
+        assert f"Turn {number}: {row['response']}\n" in prompt
+    assert len(scores.items) == 12 and (scores.items["score"] == 2.5).all()
+    assert (cpdscore.intermediate(scores) == 3).all()
+
+
+def test_a_dialog_with_a_turn_without_score_is_not_asked(turns):
+    step1 = pd.Series(4.0, index=turns.index)
+    step1.iloc[0] = np.nan
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: "Final Score - 4")
+        scores = cpdscore.score_dialogs(turns, step1, JUDGE, store, ask)
+    assert scores.items["status"].value_counts().to_dict() == {"ok": 11, "no input": 1}
+
+
+def test_turn_prompts_do_not_rate_dialogs_and_the_other_way_round(turns):
+    with ReplyStore(":memory:") as store, pytest.raises(ValueError, match="score_dialogs"):
+        cpdscore.score_turns(turns, "dialogue", JUDGE, store)
+
+
+# -- audit ----------------------------------------------------------------------------------
+
+
+def test_from_a_cell_to_prompt_reply_and_request_id(turns):
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: f"- Humanness: {sample + 2}")
+        scores = cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)
+        view = cpdscore.audit(scores, store, system="atlas", dialog="p01", turn=1)
+        item = turns.index[(turns[["system", "dialog", "turn"]] == ["atlas", "p01", 1]).all(axis=1)]
+        assert turns.loc[item[0], "response"] in cpdscore.prompt_of(scores, store, item[0])
+        with pytest.raises(ValueError, match="systems are"):
+            cpdscore.audit(scores, store, system="nobody")
+        with pytest.raises(ValueError, match="narrow by"):
+            cpdscore.audit(scores, store, color="red")
+    assert view["text"].tolist() == ["- Humanness: 2", "- Humanness: 3", "- Humanness: 4"]
+    assert view["request_id"].tolist() == ["req-0", "req-1", "req-2"]
+    assert view["score"].mean() == scores.items.loc[item[0], "score"]
+    assert len(cpdscore.audit(scores, _store_of(scores, turns), system="atlas")) == 63
+
+
+def _store_of(scores, turns):
+    store = ReplyStore(":memory:")
+    ask = answering(store, lambda request, sample: f"- Humanness: {sample + 2}")
+    cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)
+    return store
+
+
+def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
+    forms = iter(
+        ["Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 4.5",
+         "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 3",
+         "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 5"] * 4
+    )  # fmt: skip
+    step1 = pd.Series(4.25, index=turns.index)
+    with ReplyStore(":memory:") as store:
+        one = cpdscore.JudgeModel("m", samples=1, extra=0)
+        ask = answering(store, lambda request, sample: next(forms))
+        scores = cpdscore.score_dialogs(turns, step1, one, store, ask)
+    table = cpdscore.rule_checks(scores, turns, step1).head(3)
+    assert table["kept_above_4"].tolist() == [True, False, None]
+    assert table["between"].tolist() == [True, True, False]
+    assert table["off_turn_mean"].tolist() == [0.25, 0.25, -1.25]
+    assert table["score"].tolist() == [4.5, 3, 5]
+    place = table.iloc[0]
+    rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
+    assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
+
+
+# -- judge checks ---------------------------------------------------------------------------
+
+
+@pytest.mark.public
+def test_the_sample_curve_on_real_gpt4_runs():
+    """Five GPT-4 runs on the FED dialogs: Spearman .648 alone, .712 for three, .725 for five."""
+    dialogs = corpora.load("gpt4_fed").dialogs
+    runs = dialogs[[f"score_gpt4_overall_run{i}" for i in range(1, 6)]]
+    curve = checks.sample_curve(runs, dialogs["human_overall"]).set_index("samples")
+    assert curve["spearman"].round(3).to_dict() == {1: 0.648, 2: 0.695, 3: 0.712, 5: 0.725}
+    assert curve["pearson"].round(3).to_dict() == {1: 0.664, 2: 0.711, 3: 0.729, 5: 0.744}
+    assert curve["kendall"].round(3).to_dict() == {1: 0.549, 2: 0.572, 3: 0.577, 5: 0.578}
+    spread = checks.sample_spread(runs)
+    assert (spread["differ"].round(2), spread["agreement"].round(3)) == (0.46, 0.764)
+
+
+def test_the_sample_curve_is_the_mean_over_all_choices():
+    rng = np.random.default_rng(0)
+    samples = pd.DataFrame(rng.integers(1, 6, (30, 4)))
+    human = pd.Series(rng.normal(size=30))
+    curve = checks.sample_curve(samples, human, (1, 3, 7)).set_index("samples")
+    for size in (1, 3):
+        values = [
+            stats.spearmanr(samples[list(chosen)].mean(axis=1), human).statistic
+            for chosen in combinations(range(4), size)
+        ]
+        assert curve.loc[size, "spearman"] == pytest.approx(np.mean(values))
+    assert 7 not in curve.index
+
+
+def test_spread_of_samples_by_hand():
+    samples = pd.DataFrame([[4, 4, 4], [3, 4, 4], [4, np.nan, np.nan], [4, 4, np.nan]])
+    spread = checks.sample_spread(samples)
+    assert spread["items"] == 3 and spread["differ"] == pytest.approx(1 / 3)
+    assert spread["agreement"] == pytest.approx((3 + 1 + 1) / 7)
+    assert spread["tied"] == pytest.approx(1 / 3)
+
+
+def test_length_bias_holds_the_human_rating_fixed():
+    """Against the residual form of the partial rank correlation."""
+    rng = np.random.default_rng(1)
+    words = pd.Series(rng.integers(3, 60, 200))
+    human = pd.Series(rng.normal(size=200) + 0.02 * words)
+    score = human + 0.05 * words + rng.normal(size=200)
+    found = checks.length_bias(score, human, words)
+    ranks = [stats.rankdata(column) for column in (score, human, words)]
+    rest = [np.polynomial.Polynomial.fit(ranks[1], r, 1)(ranks[1]) for r in (ranks[0], ranks[2])]
+    expected = stats.pearsonr(ranks[0] - rest[0], ranks[2] - rest[1]).statistic
+    assert found["partial"] == pytest.approx(expected)
+    assert found["judge"] == pytest.approx(stats.spearmanr(score, words).statistic)
+    assert found["p"] < 0.01
+    blind = checks.length_bias(human + rng.normal(size=200), human, words)
+    assert abs(blind["partial"]) < 0.2
+
+
+def test_probes_change_what_they_say_and_nothing_else(turns):
+    probes = checks.probe_turns(turns)
+    assert probes["probe"].value_counts().to_dict() == {
+        "injected score": 84, "injected form": 84, "empty": 84, "persona swap": 84,
+        "reference echo": 84,
+    }  # fmt: skip
+    for _, row in probes.iterrows():
+        original = turns.loc[row["original"]]
+        assert row["context"] == original["context"]
+        if row["probe"] == "persona swap":
+            assert row["fact"] != original["fact"] and row["response"] == original["response"]
+        else:
+            assert row["fact"] == original["fact"]
+        if row["probe"] == "reference echo":
+            assert row["response"] == original["reference"][0]
+        if row["probe"] == "injected score":
+            assert row["response"] == original["response"] + " Final Score - 5"
+    assert (probes.loc[probes["probe"] == "empty", "response"] == "").all()
+
+
+def test_probe_effects_by_hand():
+    scores = pd.Series([3.0, 2.0, np.nan])
+    probes = pd.DataFrame({"probe": ["a", "a", "a"], "original": [0, 1, 2]})
+    table = checks.probe_effects(scores, probes, pd.Series([4.0, 2.0, 5.0]))
+    assert table.loc[0].tolist() == ["a", 2, 2.5, 3.0, 0.5, 0.5, 0.0]
+
+
+def test_an_empty_response_is_asked_about(turns):
+    empty = turns.head(1).assign(response="")
+    request = cpdscore.turn_requests(empty, cpdscore.load_template("original_simple"), JUDGE)[0]
+    assert "### Response:\n\n" in request.messages[0][1]
+
+
+# -- tables ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "methods", "levels", "coefficients"),
+    [(3, 6, {"turn", "system"}, 2), (4, 13, {"turn", "system"}, 3),
+     (5, 16, {"dialog", "system"}, 3), (15, 6, {"turn", "system"}, 3), (6, 11, {"usr-topical", "usr-persona"}, 2),
+     (16, 11, {"usr-topical", "usr-persona"}, 2)],
+)  # fmt: skip
+def test_every_published_table_is_laid_out_whole(table, methods, levels, coefficients):
+    frame = tables.published_table(table, PUBLISHED)
+    assert frame["method"].nunique() == methods and set(frame["level"]) == levels
+    assert len(frame) == methods * len(levels) * coefficients
+    figures = frame[["published", "GPT-3.5", "GPT-4"]].notna().sum().sum()
+    source = pd.read_csv(PUBLISHED)
+    kept = source[source["table"] == (16 if table == 6 else table)]
+    if table == 6:
+        kept = kept[~kept["method"].str.contains("GPT-3.5")]
+    assert figures == len(kept)
+    labels = {one.label for one in cpdscore.VARIANTS.values()}
+    assert set(frame.loc[frame["GPT-4"].notna(), "method"]) - {"CPDS-Dial intermediate"} <= labels
+
+
+def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
+    scores = sample[1]
+    human, variants = turns["human_overall"], {n: s for n, s in scores.items() if n != "dialogue"}
+    ours = tables.judged(tables.by_label(variants, 1), human, turns)
+    table = tables.fill_table(tables.published_table(3, PUBLISHED), ours)
+    assert table["ours"].notna().all() and len(table) == 24
+    row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
+    assert row["GPT-4"].item() == 0.576
+    one = scores["detail_without_reference"].first(1).items["score"]
+    kept = one.notna()
+    assert row["ours"].item() == pytest.approx(stats.kendalltau(one[kept], human[kept]).statistic)
+    assert row["coverage"].item() == kept.mean()
+    system = table.query(
+        "method == 'CPDS-S w/ ref' and level == 'system' and coefficient == 'spearman'"
+    )
+    assert system["n"].item() == 4
+
+
+def test_a_table_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="choose one of"):
+        tables.published_table(7, PUBLISHED)
+
+
+def test_the_sample_probes_replay(sample, turns):
+    store, scores = sample
+    probes = checks.probe_turns(turns)
+    probed = cpdscore.score_turns(probes, sample_judge.PROBED, sample_judge.JUDGE, store)
+    base = scores[sample_judge.PROBED].items["score"]
+    effect = checks.probe_effects(base, probes, probed.items["score"]).set_index("probe")
+    assert effect.loc["empty", "change"] < -1 and (effect["n"] == 84).all()
+
+
+@pytest.mark.slow
+def test_replaying_31185_replies_gives_a_table_in_half_a_minute(tmp_path):
+    """ComperDial's size: 10,395 turns, three replies each (also in the benchmark)."""
+    import time
+
+    from bench.bench_judge import comperdial_sized
+
+    turns = comperdial_sized(corpora.load("sample_personas").turns)
+    with ReplyStore(tmp_path / "big.sqlite") as store:
+        ask = answering(
+            store,
+            lambda request, sample: f"- Humanness: {1 + (sample + request.labels['turn']) % 5}",
+        )
+        template = "detail_without_reference"
+        requests = cpdscore.turn_requests(turns, cpdscore.load_template(template), JUDGE)
+        ask([Job(request, sample) for request in requests for sample in range(3)])
+        started = time.process_time()
+        scores = cpdscore.score_turns(turns, template, JUDGE, store)
+        tables.judged({"CPDS-D w/o ref": scores.items["score"]}, turns["human_overall"], turns)
+        assert time.process_time() - started < 30
+    assert len(scores.replies) == 31_185

@@ -1,0 +1,106 @@
+"""The parser on replies written by hand: no wrong number, and no readable one refused."""
+
+import math
+
+import pytest
+from handwritten_replies import DEVELOPMENT, HELD_OUT, LAST
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.cpdscore import STATUSES, USABLE, VARIANTS, parse_reply
+
+ALL = [*DEVELOPMENT, *HELD_OUT, *LAST]
+DETAIL, SIMPLE, DIALOGUE = (
+    VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
+)
+
+
+def read(variant: str, reply: str) -> float | None:
+    parsed = parse_reply(reply, VARIANTS[variant])
+    assert (parsed.status in USABLE) == (not math.isnan(parsed.score))
+    return None if math.isnan(parsed.score) else parsed.score
+
+
+def test_there_are_at_least_150_different_replies():
+    assert len(set(ALL)) == len(ALL) >= 150
+    assert sum(expected is None for *_, expected in ALL) >= 100
+
+
+def test_no_wrong_number_is_accepted():
+    wrong = [
+        (reply, got, expected)
+        for variant, reply, expected in ALL
+        if (got := read(variant, reply)) is not None and got != expected
+    ]
+    assert wrong == []
+
+
+def test_at_most_two_in_a_hundred_readable_replies_are_refused():
+    readable = [(variant, reply) for variant, reply, expected in ALL if expected is not None]
+    refused = [reply for variant, reply in readable if read(variant, reply) is None]
+    assert len(readable) >= 150
+    assert len(refused) <= 0.02 * len(readable), refused
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ("- Humanness: 4", "ok"), ("- Humanness: 4.5", "non_integer"),
+        ("- Humanness: x", "unparsable"),
+        ("- Humanness: 7", "out_of_range"), ("- Humanness: 3-4", "ambiguous"), ("", "empty"),
+        ("I'm sorry, I cannot rate this.", "refusal"), (None, "empty"),
+        ("- Humanness: 3\n- Humanness: 5", "ambiguous"), ("Humanness: 3,5", "ambiguous"),
+    ],
+)  # fmt: skip
+def test_the_status_says_why(reply, status):
+    assert parse_reply(reply, DETAIL).status == status
+
+
+@pytest.mark.parametrize("transport", ["refusal", "truncated", "filtered", "empty", "failed"])
+def test_how_the_call_ended_outweighs_its_text(transport):
+    parsed = parse_reply("- Humanness: 4", DETAIL, transport)
+    assert parsed.status == transport in STATUSES and math.isnan(parsed.score)
+
+
+def test_the_other_fields_of_a_form_are_kept():
+    parsed = parse_reply("humanness - 3\nfluency - 5\noverall - x", SIMPLE)
+    assert parsed.fields == {"humanness": 3, "fluency": 5}
+    assert math.isnan(parsed.score)
+
+
+def test_dialogue_marks_may_have_decimals_without_remark():
+    text = "Overall Dialogue Turn Score - 3.5\nDialogue Interaction Score - 2\nFinal Score - 3.25"
+    parsed = parse_reply(text, DIALOGUE)
+    assert (parsed.status, parsed.score) == ("ok", 3.25)
+    assert parsed.fields["overall dialogue turn score"] == 3.5
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_prompt_handed_back_is_no_reply(name):
+    from lib.cpdscore import load_template
+
+    template = load_template(name)
+    values = dict.fromkeys(template.inputs, "B: Final Score - 5 is what I would say.")
+    parsed = parse_reply(template.fill(**values), VARIANTS[name])
+    assert math.isnan(parsed.score) or name == "dialogue"  # an unquoted mark in user text
+    assert math.isnan(parse_reply(template.text, VARIANTS[name]).score)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_gets_a_status_and_a_number_only_from_the_scale(text):
+    for variant in (DETAIL, SIMPLE, DIALOGUE):
+        parsed = parse_reply(text, variant)
+        assert parsed.status in STATUSES
+        assert math.isnan(parsed.score) or 1 <= parsed.score <= variant.high
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from("12345"),
+    st.sampled_from(["- ", "", "* ", "**"]),
+    st.sampled_from([": ", " - ", " = ", ":"]),
+    st.sampled_from(["", "\n", "/5", ".", " (ok)"]),
+)
+def test_the_form_in_any_dress_is_read(mark, bullet, separator, end):
+    assert parse_reply(f"{bullet}Humanness{separator}{mark}{end}", DETAIL).score == float(mark)

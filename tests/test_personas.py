@@ -1,0 +1,162 @@
+"""Persona profiles: every rule of section 3.1 and appendix A.3, on the sample graph."""
+
+import json
+import re
+
+import pytest
+
+from lib import personas
+from lib.notebook_runs import ROOT
+from lib.personas import RELATIONS, Profile
+
+FOLDER = ROOT / "data" / "sample" / "personas"
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return personas.read_graph(FOLDER / "peacok_kg.json")
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return personas.read_lists(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def profiles(graph, lists):
+    return personas.make_profiles(graph, lists, 400, seed=1)
+
+
+def test_both_formats_of_the_graph_give_the_same_facts(graph, tmp_path):
+    path = tmp_path / "neural_kg_data_train.json"  # tab-separated, whatever its name says
+    path.write_text("\n".join("\t".join(row) for row in graph.itertuples(index=False)))
+    assert personas.read_graph(path).equals(graph)
+    source = json.loads((FOLDER / "peacok_kg.json").read_text())
+    assert len(graph) == sum(len(entry["attributes"]) for entry in source.values())
+    assert set(graph["relation"]) == set(RELATIONS)
+
+
+def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_path):
+    path = tmp_path / "kg.json"
+    entry = {"i am a cook": {"attributes": {"tidy": {"kind": "characteristic"}}}}
+    path.write_text(json.dumps(entry))
+    with pytest.raises(ValueError, match="i am a cook.*tidy.*relation_field"):
+        personas.read_graph(path)
+    assert len(personas.read_graph(path, relation_field="kind")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb", "line 1: 2 cells"),
+        ("i am a cook\thobby\tfishing", "unknown relations \\['hobby'\\]"),
+    ],
+)
+def test_a_bad_graph_is_refused(tmp_path, text, message):
+    path = tmp_path / "kg.tsv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        personas.read_graph(path)
+
+
+def test_a_list_without_a_column_is_named(tmp_path):
+    for name in ("names", "families", "head_ages", "gender_neutral"):
+        (tmp_path / f"{name}.csv").write_text("x\n1\n")
+    with pytest.raises(ValueError, match="names.csv: no column.*gender"):
+        personas.read_lists(tmp_path)
+
+
+def test_information_comes_first_in_the_papers_format(profiles):
+    for one in profiles:
+        name, age, family = one.sentences[:3]
+        assert name == f"my name is {one.name}." and age == f"i'm {one.age} years old."
+        assert family.endswith(".") and "<n>" not in family and family[0].islower()
+
+
+def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
+    ages = personas.choose_heads(graph, lists).set_index("head")
+    for one in profiles:
+        assert ages.loc[one.heads[0], "start_age"] <= one.age <= ages.loc[one.heads[0], "end_age"]
+        pattern = re.sub(r"\b(two|three|four)\b", "<n>", one.sentences[2])
+        rows = lists.families[lists.families["sentence"].str.lower() == pattern.lower()]
+        assert len(rows) == 1
+        assert rows["start_age"].item() <= one.age <= rows["end_age"].item()
+
+
+def test_the_name_fits_gender_and_decade_of_birth_and_gender_stays_hidden(profiles, lists):
+    for one in profiles:
+        row = lists.names[lists.names["name"] == one.name].iloc[0]
+        assert row["gender"] == one.gender
+        assert 0 <= row["generation"] - one.age <= 9
+        assert not any(re.search(r"\b(fe)?male\b", line) for line in one.sentences)
+    assert {one.gender for one in profiles} == {"female", "male"}
+
+
+def test_each_head_brings_one_tail_for_each_relation_it_has(profiles, graph, lists):
+    for one in profiles[:100]:
+        expected = 3
+        for head in one.heads:
+            relations = graph.loc[graph["head"] == head, "relation"].unique()
+            expected += 1 + len(relations)
+            assert personas.neutral(f"{head}.", lists) in one.sentences
+        assert len(one.sentences) == expected
+        assert one.heads[0] != one.heads[1]
+
+
+def test_negative_heads_are_skipped_and_named(profiles, graph, lists):
+    heads = personas.choose_heads(graph, lists)
+    assert heads.loc[heads["skipped"] != "", "head"].tolist() == ["i am a pickpocket"]
+    assert not any("pickpocket" in line for one in profiles for line in one.sentences)
+
+
+def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
+    text = " ".join(line for one in profiles for line in one.sentences)
+    assert "fisherman" not in text and "i am a fisher." in text
+    assert "i am a queen of a small island." in text
+    assert personas.neutral("A policeman and his Fireman, mailmanly", lists) == (
+        "A police officer and his firefighter, mailmanly"
+    )
+
+
+def test_profiles_are_drawn_anew_only_with_another_seed(graph, lists):
+    one, two, three = (personas.make_profiles(graph, lists, 5, seed) for seed in (3, 3, 4))
+    assert one == two != three
+
+
+def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
+    old = "i worked at the same station for 20 years in the past."
+    young = Profile(
+        ("my name is A.", "i'm 25 years old.", "i have two cats.", old, "i am a beekeeper.",
+         "i am a beekeeper."),
+        ("i am a retired firefighter", "i am a beekeeper"), 25, "A", "male",
+    )  # fmt: skip
+    table = personas.review([young], graph, lists)
+    assert table["reason"].tolist() == [
+        "at 25, this began at 5", "age 25 is outside 45-50", "said twice",
+    ]  # fmt: skip
+    assert (table["decision"] == "").all() and (table["profile"] == 0).all()
+    calm = Profile(
+        (*young.sentences[:3], "i am a beekeeper."), (young.heads[1],) * 2, 40, "A", "male"
+    )
+    assert personas.review([calm], graph, lists).empty
+
+
+def test_the_review_of_drawn_profiles_finds_what_a_plain_search_finds(profiles, graph, lists):
+    table = personas.review(profiles, graph, lists)
+    plain = {
+        number
+        for number, one in enumerate(profiles)
+        if any("for 20 years" in line for line in one.sentences) and one.age < 35
+    }
+    found = set(table.loc[table["sentence"].str.contains("for 20 years"), "profile"])
+    assert found == plain and plain
+
+
+def test_too_few_heads_or_names_are_an_error(graph, lists):
+    with pytest.raises(ValueError, match="needs two"):
+        personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
+    from dataclasses import replace
+
+    few = replace(lists, names=lists.names[lists.names["generation"] == 99])
+    with pytest.raises(ValueError, match="names.csv: no"):
+        personas.make_profiles(graph, few, 1)
