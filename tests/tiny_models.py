@@ -110,7 +110,9 @@ def roberta(folder: Path, seed: int = 0) -> Path:
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     folder.mkdir(parents=True, exist_ok=True)
     byte_level(specials).model.save(str(folder))
-    tokenizer = RobertaTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    tokenizer = RobertaTokenizer(
+        str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=128
+    )
     config = RobertaConfig(
         vocab_size=len(tokenizer),
         hidden_size=16,
