@@ -62,7 +62,11 @@ def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(fetch):
     assert turns["reference"].tolist() == [[], ["true reply"], [], ["true reply"]]
     assert turns["response"].iloc[0] == "true reply"
     mine = ratings[(ratings["item"] == 1) & (ratings["dimension"] == "overall")]
-    assert dict(zip(mine["annotator"], mine["rating"], strict=True)) == {"x": 1, "y": 2, "z": 3}
+    assert dict(zip(mine["annotator"], mine["rating"], strict=True)) == {
+        "person1": 1,
+        "person2": 2,
+        "person3": 3,
+    }
     assert turns["human_maintains_context"].iloc[1] == 2.0
     assert turns["score_grade"].isna().tolist() == [True, False, True, False]
     assert turns["score_grade"].iloc[3] == 0.75
@@ -326,7 +330,7 @@ def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     with pytest.raises(DataError) as caught:
         corpora.load(name)
-    for words in ["not public", "ask the authors", str(tmp_path / name), "data/README.md"]:
+    for words in ["not public", "ask the authors of", str(tmp_path / name), "data/README.md"]:
         assert words in str(caught.value)
 
 

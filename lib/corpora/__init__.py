@@ -14,17 +14,20 @@ from lib.corpora.catalogue import (
     rumoureval,
 )
 from lib.corpora.downloads import data_folder, path
+from lib.corpora.overview import accounts, overview
 from lib.corpora.tables import Corpus
 from lib.dialogues.errors import DataError
 
 __all__ = [
     "Corpus",
     "DataError",
+    "accounts",
     "available",
     "dailydialog_pairs",
     "data_folder",
     "goemotions",
     "load",
+    "overview",
     "path",
     "pushshift_sample",
     "reddit_college",

@@ -52,7 +52,7 @@ REQUESTED: dict[str, dict] = {
         "files": ["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"],
         "title": "TBD-Q1-2023: three bots, rated turns and dialogs",
         "citation": "Giorgi et al. (2023), Psychological Metrics for Dialog System Evaluation",
-        "source": "the authors of the paper, on request",
+        "source": "on request from the authors",
         "licence": "as agreed with the authors",
     },
     "comperdial": {
@@ -60,7 +60,7 @@ REQUESTED: dict[str, dict] = {
         "files": ["ComperDial_data.json", "turn_annotations.csv", "dialogue_annotations.csv"],
         "title": "ComperDial: commonsense persona-grounded dialogues, 99 systems",
         "citation": "Wakaki et al. (2024), ComperDial",
-        "source": "the authors of the paper, on request",
+        "source": "on request from the authors",
         "licence": "as agreed with the authors",
     },
 }
@@ -129,7 +129,7 @@ def _load_requested(name: str, folder: Path | str | None = None, **options) -> C
             raise DataError(
                 "the file is not there; this corpus is not public",
                 file=home / file,
-                fix=f"ask {about['source']} ({about['citation']}), put the files in {home} in the "
+                fix=f"ask the authors of {about['citation']}; put the files in {home} in the "
                 "layout of data/README.md, or pass folder=",
             )
     info = {key: about[key] for key in ("title", "licence", "source", "citation")}

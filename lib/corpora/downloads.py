@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pooch
 
+from lib.corpora import registry
 from lib.corpora.archives import members
-from lib.corpora.registry import file_entry
 from lib.corpora.resume import ResumingDownload
 from lib.dialogues.errors import DataError
 
@@ -32,7 +32,7 @@ def data_folder() -> Path:
 
 def find(key: str) -> Path | None:
     """The local file of a registry key, unverified: as registered, or in its upstream form."""
-    upstream = file_entry(key).get("upstream")
+    upstream = registry.file_entry(key).get("upstream")
     for name in [key, *([upstream["key"]] if upstream else [])]:
         if (data_folder() / name).is_file():
             return data_folder() / name
@@ -47,7 +47,7 @@ def path(key: str) -> Path:
     they differ.
     """
     found = find(key) or _download(key)
-    entry = file_entry(key)
+    entry = registry.file_entry(key)
     upstream = entry.get("upstream", {})
     if found == data_folder() / key:
         _compare(found, sha256(found), entry["sha256"])
@@ -100,7 +100,7 @@ def _content_sha256(file: str, size: int, changed: int, folders: tuple[str, ...]
 
 def _download(key: str) -> Path:
     """Fetch a file (in its upstream form, if it has one) into the data folder."""
-    entry, folder = file_entry(key), data_folder()
+    entry, folder = registry.file_entry(key), data_folder()
     upstream = entry.get("upstream")
     name, expected = (upstream["key"], upstream["sha256"]) if upstream else (key, entry["sha256"])
     target = folder / name

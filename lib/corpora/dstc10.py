@@ -32,8 +32,8 @@ def load(fetch, name: str) -> dict:
         place = {"file": path, "row": number}
         context = records.get(item, "context", str, **place)
         fact = records.get(item, "fact", str, **place) if "fact" in item else ""
-        if (context, fact) != before:
-            block, before = block + 1, (context, fact)
+        if context != before:  # the facts of one context differ in white space
+            block, before = block + 1, context
         rows.append(_row(item, f"{name}-{block:03d}", context, fact, place))
         _rate(item, number - 1, scales, ratings, place)
     account.read("responses", len(rows))

@@ -37,6 +37,7 @@ def better(fetch) -> dict:
         rows.append({"system": "convai", "dialog": f"better-{cells['id']}", "turn": 1,
                      "context": [query], "response": response})  # fmt: skip
         ratings.add(number - 1, "published label", "engaging", cells["label"], (0, 1))
+    _some(rows, path)
     account.read("responses", len(rows))
     empty = sum(not row["response"] for row in rows)
     account.note("responses", f"{empty} are empty and kept" if empty else "")
@@ -69,9 +70,9 @@ def predeng600(fetch) -> dict:
             raise DataError("the halves hold different queries", file=path, row=number + 1)
         reply["dialog"] = truth["dialog"] = f"predeng-{number:03d}"
         reply["reference"] = [truth["response"]]
-    account.read("rating rows", len(cells))
     rows = generated + human
-    report = account.table({"ratings": len(ratings), "rating rows": len(cells)})
+    account.read("responses", len(rows))
+    report = account.table({"ratings": len(ratings), "responses": len(rows)})
     turns = join(turn_table(rows), ratings.means(len(rows)))
     return {"turns": turns, "ratings": ratings.table(), "report": report}
 
@@ -127,7 +128,13 @@ def convai50(fetch) -> dict:
                      "speakers": [who for who, _ in spoken]})  # fmt: skip
         names = ["annotator1", "annotator2", "annotator3"]
         ratings.add_list(number - 1, names, "engaging", cells[2:5], (0, 5))
+    _some(rows, path)
     account.read("dialogs", len(rows))
     report = account.table({"ratings": len(ratings), "dialogs": len(rows)})
     dialogs = join(pd.DataFrame(rows), ratings.means(len(rows)))
     return {"dialogs": dialogs, "ratings": ratings.table(), "report": report}
+
+
+def _some(rows: list, path) -> None:
+    if not rows:
+        raise DataError("has no rows", file=path, fix="fetch the file again")

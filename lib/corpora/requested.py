@@ -41,13 +41,17 @@ def turn_number(cell: str, place: dict) -> int:
     return int(cell)
 
 
-def three_bots(folder: Path, columns: Mapping[str, Mapping[str, str]] | None = None) -> dict:
+def three_bots(
+    folder: Path,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    scale: tuple[float, float] = SCALE,
+) -> dict:
     """The layout in which we expect TBD-Q1-2023: one row per utterance, ratings apart.
 
     `turns.csv`, `turn_ratings.csv`, `dialog_ratings.csv`, and if there, `references.csv` (dialog,
     turn, reference) and `dialogs.csv` (dialog, user: who talked to the bot, added to both tables).
-    `columns={"turns.csv": {"text": "utterance"}}` maps names. The turn table holds the system's
-    utterances; the user's are their context.
+    `columns={"turns.csv": {"text": "utterance"}}` maps names; `scale` is that of all ratings. The
+    turn table holds the system's utterances; the user's are their context.
     """
     columns, account = columns or {}, Account()
     talk = _talk(folder / "turns.csv", columns, account)
@@ -55,8 +59,8 @@ def three_bots(folder: Path, columns: Mapping[str, Mapping[str, str]] | None = N
     dialogs = pd.DataFrame([{"dialog": name, **said} for name, said in talk.items()])
     dialogs = dialogs[["system", "agent", "dialog", "utterances", "speakers"]]
     order = {(name,): row for row, name in enumerate(dialogs["dialog"])}
-    by_turn = _rate(folder / "turn_ratings.csv", TURN_RATINGS, columns, position, account)
-    by_dialog = _rate(folder / "dialog_ratings.csv", DIALOG_RATINGS, columns, order, account)
+    by_turn = _rate(folder / "turn_ratings.csv", TURN_RATINGS, columns, position, account, scale)
+    by_dialog = _rate(folder / "dialog_ratings.csv", DIALOG_RATINGS, columns, order, account, scale)
     users = _users(folder / "dialogs.csv", columns, talk)
     turns = turn_table(rows)
     for table in (turns, dialogs):
@@ -141,7 +145,7 @@ def _users(path: Path, columns, talk: dict) -> dict[str, str]:
     return users
 
 
-def _rate(path: Path, needed: list[str], columns, position: dict, account: Account) -> Ratings:
+def _rate(path: Path, needed: list[str], columns, position: dict, account, scale) -> Ratings:
     """Single judgements of the items in `position`; one annotator judges an item once."""
     ratings = Ratings(account, path, needed[1 if len(needed) == 5 else 0] + " ratings")
     seen: dict[tuple, int] = {}
@@ -158,5 +162,5 @@ def _rate(path: Path, needed: list[str], columns, position: dict, account: Accou
                 f"repeats the judgement of row {seen[once]}", **place, column="annotator"
             )
         seen[once] = number
-        ratings.add(position[key], once[-2], once[-1], row["rating"], SCALE, row=number)
+        ratings.add(position[key], once[-2], once[-1], row["rating"], scale, row=number)
     return ratings

@@ -50,6 +50,7 @@ def _read(path, name: str) -> dict:
     account = Account()
     ratings = Ratings(account, path)
     rows: list[dict] = []
+    people: dict[str, str] = {}  # some annotators are named: number them in order of appearance
     for number, item in enumerate(records.json_list(path)):
         place = {"file": path, "row": number + 1}
         shared = {
@@ -57,7 +58,8 @@ def _read(path, name: str) -> dict:
             "context": records.utterances(records.get(item, "context", str, **place)),
             "fact": records.persona(records.get(item, "fact", str, **place)),
         }
-        annotators = records.texts(item, "annotators", **place)
+        names = records.texts(item, "annotators", **place)
+        annotators = [people.setdefault(name, f"person{len(people) + 1}") for name in names]
         responses = records.objects(item, "responses", **place)
         truth = [r.get("response") for r in responses if r.get("model") == TRUTH]
         for response in responses:

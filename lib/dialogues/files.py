@@ -170,35 +170,33 @@ def _row(header: list[str], cells: list[str], number: int, path: Path | str) -> 
 
 def text_cell(value: Any, *, file, row, column, empty: bool = True) -> str:
     """A cell that must be text; `empty=False` refuses one without a visible character."""
+    place = {"file": file, "row": row, "column": column}
     if not isinstance(value, str):
-        raise DataError(f"is {value!r:.60}, not text", file=file, row=row, column=column)
+        raise DataError(f"is {value!r:.60}, not text", **place, fix="put a text there")
     if not empty and not value.strip():
-        raise DataError("is empty", file=file, row=row, column=column)
+        raise DataError("is empty", **place, fix="fill it in, or remove the row")
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise DataError(
-                "holds half of a surrogate pair", file=file, row=row, column=column
-            ) from error
+            fix = "write the character whole, as UTF-8"
+            raise DataError("holds half of a surrogate pair", **place, fix=fix) from error
     return value
 
 
 def rating_cell(value: Any, *, file, row, column, scale: tuple[float, float] | None) -> float:
     """A cell that must be a finite number on the scale `(lowest, highest)`."""
-    number = math.nan
+    place, number = {"file": file, "row": row, "column": column}, math.nan
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
         except (ValueError, OverflowError):
             number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"rating is {value!r:.60}, not a number", file=file, row=row, column=column)
+        fix = "put a number there, with a point for decimals"
+        raise DataError(f"rating is {value!r:.60}, not a number", **place, fix=fix)
     if scale and not scale[0] <= number <= scale[1]:
-        raise DataError(
-            f"rating {number:g} is outside the scale {scale[0]:g} to {scale[1]:g}",
-            file=file,
-            row=row,
-            column=column,
-        )
+        limits = f"{scale[0]:g} to {scale[1]:g}"
+        fix = "correct the rating, or load the file with its own scale"
+        raise DataError(f"rating {number:g} is outside the scale {limits}", **place, fix=fix)
     return number

@@ -1,0 +1,73 @@
+"""What it costs to load every public corpus: CPU seconds and peak memory, each in a process of its
+own, beside the bound of only reading, verifying and parsing the same files.
+
+Needs the corpora (DIALOGUE_DATA_DIR). Writes data/results/bench_corpora.csv.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import date
+from importlib.metadata import version
+
+import pandas as pd
+
+from lib.notebook_runs import ROOT
+
+REPORT = (
+    "import resource, sys; use = resource.getrusage(resource.RUSAGE_SELF); "
+    "print(use.ru_utime + use.ru_stime, use.ru_maxrss / 1024)"
+)
+LOAD = """
+from lib import corpora
+from lib.corpora.catalogue import PUBLIC
+for name in PUBLIC: corpora.load(name)
+for split in ("train", "dev", "test"): corpora.goemotions(split)
+corpora.reddit_college(); corpora.rumoureval()
+corpora.pushshift_sample(); corpora.dailydialog_pairs()
+"""
+BOUND = """
+import json
+from lib import corpora
+from lib.corpora.archives import members
+from lib.corpora.registry import registry
+known = registry()
+for entry in [*known["corpora"].values(), *known["tables"].values()]:
+    for key in entry["files"]:
+        path = corpora.path(key)
+        if key.endswith("gz"):
+            for name, raw in members(path): json.loads(raw) if name.endswith(".json") else raw
+        elif key.endswith(".json") and "pushshift" not in key: json.loads(path.read_text("utf-8"))
+        else: path.read_text("utf-8").split("\\n")
+"""
+IMPORTS = "from lib import corpora"
+
+
+def cost(script: str) -> tuple[float, float]:
+    """CPU seconds and peak memory (MB) of a script in a fresh interpreter."""
+    command = [sys.executable, "-c", f"{script}\n{REPORT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    seconds, megabytes = done.stdout.split()[-2:]
+    return float(seconds), float(megabytes)
+
+
+def main() -> None:
+    """Print and save the table."""
+    rows = []
+    for name, script in [("imports only", IMPORTS), ("bound: read, verify, parse", BOUND),
+                         ("load everything", LOAD)]:  # fmt: skip
+        runs = [cost(script) for _ in range(3)]
+        best = min(runs)
+        rows.append({"what": name, "cpu_s": round(best[0], 2), "peak_mb": round(best[1])})
+    table = pd.DataFrame(rows)
+    table["ratio_to_bound"] = (table["cpu_s"] / table["cpu_s"].iloc[1]).round(2)
+    table["date"], table["cores"] = date.today().isoformat(), os.cpu_count()
+    table["cpu"] = platform.processor() or platform.machine()
+    table["versions"] = f"python {platform.python_version()}, pandas {version('pandas')}"
+    print(table.to_string(index=False))
+    table.to_csv(ROOT / "data/results/bench_corpora.csv", index=False)
+
+
+if __name__ == "__main__":
+    main()

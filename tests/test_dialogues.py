@@ -1,0 +1,262 @@
+"""The turn table: its shape, its checks, and reading a user's own file."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from lib import dialogues
+from lib.dialogues import DataError, read_turns, turn_table, validate
+
+ROW = {"system": "A", "agent": "A1", "dialog": "d1", "turn": 1, "context": ["Hi"],
+       "response": "Hello", "reference": ["Hey"], "fact": []}  # fmt: skip
+
+
+def table(**changes):
+    frame = turn_table([ROW, {**ROW, "turn": 3}])
+    frame["human_overall"] = [4.0, np.nan]
+    return frame.assign(**changes)
+
+
+def test_a_valid_table_passes():
+    validate(table())
+    validate(table(), scale=(1, 5))
+
+
+CASES = {
+    "no column": (lambda t: t.drop(columns="response"), None, "'response'"),
+    "near column": (lambda t: t.rename(columns={"fact": "facts"}), None, "did you mean 'facts'"),
+    "system is a number": (lambda t: t.assign(system=[1, 2]), 1, "not text"),
+    "dialog is empty": (lambda t: t.assign(dialog=["d", " "]), 2, "is empty"),
+    "response is missing": (lambda t: t.assign(response=["a", None]), 2, "not text"),
+    "half a surrogate": (lambda t: t.assign(context=[["a"], ["\ud83d"]]), 2, "surrogate"),
+    "turn is negative": (lambda t: t.assign(turn=[1, -1]), 2, "-1"),
+    "turn is a float": (lambda t: t.assign(turn=[1.0, 2.0]), 1, "1.0"),
+    "context is a text": (lambda t: t.assign(context=["Hi", "Ho"]), 1, "not a list"),
+    "reference holds None": (lambda t: t.assign(reference=[["a"], [None]]), 2, "not text"),
+    "rating is text": (lambda t: t.assign(human_overall=["4", "5"]), None, "decimal numbers"),
+    "rating is infinite": (lambda t: t.assign(human_overall=[1.0, np.inf]), 2, "inf"),
+    "rating out of scale": (lambda t: t.assign(human_overall=[1.0, 6.0]), 2, "scale 1 to 5"),
+    "key twice": (lambda t: t.assign(turn=[1, 1]), 2, "repeats the key of row 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_validate_names_row_and_column(case):
+    change, row, words = CASES[case]
+    with pytest.raises(DataError) as caught:
+        validate(change(table()), file="mine", scale=(1, 5))
+    assert caught.value.row == row
+    assert words in str(caught.value) and "mine" in str(caught.value)
+
+
+def test_turn_table_fills_agent_and_lists_with_their_own_objects():
+    frame = turn_table([{"system": "A", "dialog": "d", "turn": 0, "response": "x", "note": "n"},
+                        {"system": "A", "dialog": "e", "turn": 0, "response": "y"}])  # fmt: skip
+    assert frame["agent"].tolist() == ["A", "A"]
+    frame["context"].iloc[0].append("changed")
+    assert frame["context"].iloc[1] == [] and turn_table([ROW])["fact"].iloc[0] == []
+    assert frame["note"].tolist()[0] == "n" and pd.isna(frame["note"].iloc[1])
+
+
+def test_to_dialogs_orders_turns_and_averages_what_is_rated():
+    said = [("d2", 1, 1.0), ("d1", 3, 5.0), ("d1", 1, np.nan), ("d2", 3, 2.0)]
+    rows = [
+        {
+            **ROW,
+            "dialog": dialog,
+            "turn": turn,
+            "response": f"{dialog}{turn}",
+            "human_overall": mean,
+        }
+        for dialog, turn, mean in said
+    ]
+    found = dialogues.to_dialogs(turn_table(rows))
+    assert found["dialog"].tolist() == ["d1", "d2"]
+    assert found["responses"].tolist() == [["d11", "d13"], ["d21", "d23"]]
+    assert found["turns"].tolist() == [2, 2]
+    assert found["human_overall"].tolist() == [5.0, 1.5]
+
+
+def test_errors_travel_between_processes():
+    error = DataError("wrong", file="f", row=3, column="c", fix="mend it")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and (again.file, again.row, again.column) == ("f", 3, "c")
+    assert isinstance(error, ValueError)
+
+
+# --- a user's own file ----------------------------------------------------------------------------
+
+OWN = [{"system": "A", "dialog": "d1", "context": ["Hi", "Hey"], "response": "How are you?",
+        "reference": ["Fine day!"], "human_overall": 4},
+       {"system": "A", "dialog": "d2", "context": [], "response": "🙂\nWell", "reference": [],
+        "human_overall": None}]  # fmt: skip
+
+
+def write(path, rows=OWN):
+    """The same rows as CSV, TSV, JSONL, JSON or Parquet."""
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        cells = [
+            {k: json.dumps(v) if isinstance(v, list) else v for k, v in r.items()} for r in rows
+        ]
+        pd.DataFrame(cells).to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json", "parquet"])
+def test_all_formats_give_the_same_table(kind, tmp_path):
+    turns = read_turns(write(tmp_path / f"mine.{kind}"), scale=(1, 5))
+    assert turns["context"].tolist() == [["Hi", "Hey"], []]
+    assert turns["turn"].tolist() == [2, 0]
+    assert turns["response"].tolist() == ["How are you?", "🙂\nWell"]
+    assert turns["reference"].tolist() == [["Fine day!"], []]
+    assert turns["agent"].tolist() == ["A", "A"]
+    assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(turns["human_overall"].iloc[1])
+    report = dialogues.read_report(turns).set_index("unit")
+    assert report.loc["ratings", ["read", "kept", "set_aside"]].tolist() == [2, 1, 1]
+    assert report.loc["ratings", "reasons"] == "1 left empty in human_overall"
+
+
+def csv(tmp_path, body, name="mine.csv"):
+    path = tmp_path / name
+    path.write_bytes(body if isinstance(body, bytes) else body.encode())
+    return path
+
+
+def test_plain_cells_are_lines_of_context_and_one_reference(tmp_path):
+    body = (
+        'system,dialog,context,response,reference,fact\nA,1,"Hi\nHey",Oh,"two\nlines",[laughs] ok\n'
+    )
+    row = read_turns(csv(tmp_path, body)).iloc[0]
+    assert row["context"] == ["Hi", "Hey"] and row["reference"] == ["two\nlines"]
+    assert row["fact"] == ["[laughs] ok"]
+
+
+def test_without_context_turns_count_within_the_dialog(tmp_path):
+    body = "system,dialog,response\nA,1,a\nA,2,b\nA,1,c\nB,1,d\n"
+    assert read_turns(csv(tmp_path, body))["turn"].tolist() == [0, 0, 1, 0]
+
+
+def test_whole_numbers_are_names_and_counts(tmp_path):
+    path = write(tmp_path / "m.jsonl", [{"system": 7, "dialog": 12, "turn": 3.0, "response": "x"}])
+    assert read_turns(path)[["system", "dialog", "turn"]].values.tolist() == [["7", "12", 3]]
+
+
+def test_mapping_extra_columns_and_scales_per_dimension(tmp_path):
+    body = "bot,chat,said,liked,funny,model version\nA,1,x,5,0.5,v2\n"
+    names = {"system": "bot", "dialog": "chat", "response": "said", "human_liking": "liked",
+             "human_fun": "funny"}  # fmt: skip
+    turns = read_turns(csv(tmp_path, body), names, {"human_liking": (1, 5), "human_fun": (0, 1)})
+    assert turns[["human_liking", "human_fun", "model version"]].values.tolist() == [
+        [5.0, 0.5, "v2"]
+    ]
+    with pytest.raises(DataError, match=r"row 1, column 'funny': rating 0.5 is outside"):
+        read_turns(csv(tmp_path, body), names, (1, 5))
+
+
+@pytest.mark.parametrize("blank", ["", "NA", "n/a", "NaN", "null", "None"])
+def test_every_blank_rating_is_nan_and_counted(blank, tmp_path):
+    turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,r,{blank}\nA,2,r,3\n"))
+    assert math.isnan(turns["human_x"].iloc[0])
+    assert dialogues.read_report(turns)["set_aside"].tolist() == [0, 1]
+
+
+def test_an_empty_response_stays_and_is_counted(tmp_path):
+    turns = read_turns(csv(tmp_path, "system,dialog,response\nA,1,\nA,2,ok\n"))
+    assert turns["response"].tolist() == ["", "ok"]
+    assert dialogues.read_report(turns)["notes"].iloc[0] == "1 are empty and kept"
+
+
+def test_marks_and_windows_line_ends_change_nothing(tmp_path):
+    body = 'system,dialog,response\nA,1,"a ""quoted"", thing"\n'
+    plain = read_turns(csv(tmp_path, body))
+    again = read_turns(csv(tmp_path, b"\xef\xbb\xbf" + body.replace("\n", "\r\n").encode()))
+    pd.testing.assert_frame_equal(plain, again)
+
+
+HEAD = "system,dialog,response,human_overall\n"
+BAD = {
+    "wrong column": ("system,dialog,respones\nA,1,x\n", ["'response'", "did you mean 'respones'?"]),
+    "misnamed optional column": ("system,dialog,response,contexts\nA,1,x,y\n",
+                                 ["'context'", "did you mean 'contexts'?"]),
+    "rating under another name": ("system,dialog,response,Human rating\nA,1,x,3\n",
+                                  ["'Human rating'", "human_<dimension>"]),
+    "non-numeric rating": (HEAD + "A,1,x,4\nA,2,y,good\n", ["row 2", "'human_overall'", "'good'"]),
+    "comma as decimal point": (HEAD + 'A,1,x,"3,5"\n', ["row 1", "'3,5'", "not a number"]),
+    "infinite rating": (HEAD + "A,1,x,inf\n", ["row 1", "'human_overall'"]),
+    "rating out of scale": (HEAD + "A,1,x,6\n", ["row 1", "6 is outside the scale 1 to 5"]),
+    "duplicate key": ("system,dialog,turn,response\nA,1,1,x\nB,1,1,x\nA,1,1,y\n",
+                      ["row 3", "repeats the key of row 1"]),
+    "empty name": (HEAD + " ,1,x,4\n", ["row 1", "'system'", "is empty"]),
+    "turn is a word": ("system,dialog,turn,response\nA,1,first,x\n", ["row 1", "'first'"]),
+    "turn is a fraction": ("system,dialog,turn,response\nA,1,1.5,x\n", ["row 1", "whole number"]),
+    "broken list": ('system,dialog,response,context\nA,1,x,"[""a"", ""b"\n',
+                    ["row 1", "'context'", "JSON list"]),
+    "list of numbers": ('system,dialog,response,context\nA,1,x,"[""a"", 3]"\n',
+                        ["row 1", "'context'", "not text"]),
+    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 2", "5 cells", "quotes"]),
+    "a cell too few": (HEAD + "A,1\n", ["row 1", "2 cells"]),
+    "unclosed quote": (HEAD + 'A,1,"x,4\n', ["line", "quotes"]),
+    "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "twice"]),
+    "no header": ("", ["empty"]),
+    "no rows": (HEAD, ["no rows"]),
+    "Latin-1": (HEAD.encode() + "A,1,café,4\n".encode("latin-1"), ["line 2", "0xe9", "UTF-8"]),
+    "UTF-16": (HEAD.encode("utf-16"), ["UTF-16"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_csv_names_the_place(case, tmp_path):
+    body, expected = BAD[case]
+    path = csv(tmp_path, body)
+    with pytest.raises(DataError) as caught:
+        read_turns(path, scale=(1, 5))
+    assert str(path) in str(caught.value)
+    for words in expected:
+        assert words in str(caught.value)
+
+
+def test_bad_files_of_other_kinds(tmp_path):
+    cases = [
+        ("a.jsonl", b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
+        ("b.jsonl", b"[1]\n", ["line 1", "not a JSON object"]),
+        ("c.json", b'{"rows": []}', ["list of objects"]),
+        ("d.parquet", b"PAR1 not really", ["Parquet"]),
+        ("e.xlsx", b"PK", [".xlsx", "use .csv"]),
+        ("f.jsonl", b'{"system":"A","dialog":"1","response":null}', ["row 1", "None"]),
+        ("g.json", b"[" * 100_000, ["not usable JSON"]),
+        ("h.jsonl", b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "surrogate"]),
+    ]  # fmt: skip
+    for name, body, expected in cases:
+        with pytest.raises(DataError) as caught:
+            read_turns(csv(tmp_path, body, name))
+        for words in [name, *expected]:
+            assert words in str(caught.value)
+    with pytest.raises(DataError, match="No such file"):
+        read_turns(tmp_path / "absent.csv")
+
+
+def test_bad_mappings(tmp_path):
+    path = csv(tmp_path, HEAD + "A,1,x,4\n")
+    with pytest.raises(DataError, match="did you mean 'response'"):
+        read_turns(path, {"respons": "response"})
+    with pytest.raises(DataError, match=r"'reply': this mapped column is missing"):
+        read_turns(path, {"response": "reply"})
+    with pytest.raises(DataError, match=r"'system': two columns of the file"):
+        read_turns(path, {"system": "dialog"})
+
+
+def test_reports_only_where_there_is_one():
+    with pytest.raises(DataError, match="no account"):
+        dialogues.read_report(table())
