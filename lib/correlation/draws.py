@@ -14,13 +14,15 @@ from lib.correlation.coefficients import check_method
 CELLS = 400_000  # items x draws held at once: a few arrays of 3 MB, whatever the corpus size
 
 
-def chunks(draws: int, width: int) -> Iterator[int]:
+def chunks(draws: int, width: int, method: str = "") -> Iterator[int]:
     """Split `draws` into block sizes so that one block holds about `CELLS` cells.
+
+    Kendall prepares an item by item matrix for each block, so its blocks are 20 times longer.
 
     >>> list(chunks(5, CELLS // 2))
     [2, 2, 1]
     """
-    size = max(1, CELLS // max(width, 1))
+    size = max(1, CELLS * (20 if method == "kendall" else 1) // max(width, 1))
     for start in range(0, draws, size):
         yield min(size, draws - start)
 

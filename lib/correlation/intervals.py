@@ -80,7 +80,7 @@ def bootstrap_samples(
     rng, count = np.random.default_rng(seed), int(codes.max()) + 1
     blocks = [
         resampled_correlations(x, y, draw_counts(rng, size, count), method, codes)
-        for size in chunks(draws, count)
+        for size in chunks(draws, count, method)
     ]
     return np.concatenate(blocks)
 

@@ -90,7 +90,7 @@ def _swapped_differences(a, b, y, codes, method, draws, seed) -> np.ndarray:
     """(draws,) differences after swapping a and b in a random half of the clusters."""
     rng, count = np.random.default_rng(seed), int(codes.max()) + 1
     blocks = []
-    for size in chunks(draws, 2 * count):
+    for size in chunks(draws, 2 * count, method):
         bits = np.frombuffer(rng.bytes(size * -(-count // 8)), np.uint8).reshape(size, -1)
         swap = np.unpackbits(bits, axis=1, count=count)
         blocks.append(swapped_difference(a, b, y, codes, swap, method))

@@ -58,9 +58,12 @@ class Run:
         )
         return frame
 
-    def figure(self, figure: Figure, name: str) -> None:
-        """Write `NN_name.png`; a figure of the sample profile is stamped as synthetic."""
-        if self.profile == "sample":
+    def figure(self, figure: Figure, name: str, synthetic: bool | None = None) -> None:
+        """Write `NN_name.png`; a figure of the sample profile is stamped as synthetic.
+
+        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
+        """
+        if self.profile == "sample" if synthetic is None else synthetic:
             figure.text(
                 0.995, 0.005, SAMPLE_STAMP, ha="right", va="bottom", fontsize=8, color="0.5"
             )

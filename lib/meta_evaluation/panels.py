@@ -1,0 +1,173 @@
+"""A panel: the rated items of one corpus, what each metric says of them, and how they nest."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from lib import corpora
+
+#: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
+PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
+
+#: Sets that were rated under one scheme and are reported pooled: panel name -> corpora.
+POOLED = {
+    "grade_convai2": [
+        f"grade_convai2_{model}"
+        for model in ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
+    ],
+    "grade_dailydialog": [
+        f"grade_dailydialog_{model}" for model in ("transformer_generator", "transformer_ranker")
+    ],
+    "grade_empatheticdialogues": [
+        f"grade_empatheticdialogues_{model}"
+        for model in ("transformer_generator", "transformer_ranker")
+    ],
+}
+
+#: The panels of the overview: each rating set once, turn level first.
+PUBLIC = (
+    "usr_topical",
+    "usr_persona",
+    "fed_turn",
+    *POOLED,
+    "better",
+    "predeng600",
+    "dstc10_dailydialog_zhao",
+    "dstc10_persona_zhao",
+    "gpt4_fed",
+    "gpt4_reliable",
+)
+FED_TURN = [
+    f"fed_{aspect}"
+    for aspect in ("interesting", "engaging", "specific", "relevant", "correct")
+    + ("semantically_appropriate", "understandable", "fluent")
+]
+SAMPLE = ("sample_bots", "sample_personas")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rated items of one corpus.
+
+    Attributes
+    ----------
+    name, level : the corpus and what one item is, "turn" or "dialog".
+    table : the turn or dialog table, one row per rated item.
+    human : the rating the metrics are held against, on the index of `table`.
+    scores : one column per metric on the same index; higher is better.
+    ratings : the single ratings (item, annotator, dimension, rating), or None.
+    synthetic : True for the bundled sample.
+    """
+
+    name: str
+    level: str
+    table: pd.DataFrame
+    human: pd.Series
+    scores: pd.DataFrame
+    ratings: pd.DataFrame | None
+    synthetic: bool
+
+    @property
+    def clusters(self) -> pd.Series:
+        """The unit to resample: the dialog, or the context that several systems answered."""
+        return self.table["dialog"]
+
+    @property
+    def dimension(self) -> str:
+        """Name of the rating without its prefix."""
+        return str(self.human.name).removeprefix("human_")
+
+    def with_scores(self, scores: pd.DataFrame) -> "Panel":
+        """The same items with more metric columns."""
+        return replace(self, scores=pd.concat([self.scores, scores], axis=1))
+
+
+def load_panel(name: str, rating: str = "") -> Panel:
+    """Read a corpus (or a pooled set of corpora) as a panel with the scores shipped with it.
+
+    Parameters
+    ----------
+    name : a corpus name of `corpora.available()` or a key of `POOLED`.
+    rating : dimension to use, for example "engaging"; "" takes the first of `PREFERENCE`.
+
+    Items without that rating are left out (a judge's 500 rated dialogs of 2,925, say). Raises
+    ValueError, naming the dimensions there are, when the corpus has no such rating.
+
+    >>> panel = load_panel("sample_bots")
+    >>> panel.level, panel.dimension, len(panel.human) == len(panel.table)
+    ('turn', 'overall', True)
+    """
+    parts = [corpora.load(part) for part in POOLED.get(name, [name])]
+    table, ratings = _stack(parts)
+    table = _with_predictions(table, name)
+    human = _rating(table, rating, name)
+    kept = human.notna()
+    table, human = table[kept].reset_index(drop=True), human[kept].reset_index(drop=True)
+    position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
+    if ratings is not None and len(ratings):
+        ratings = ratings[ratings["item"].isin(position.index)]
+        ratings = ratings.assign(item=ratings["item"].map(position)).reset_index(drop=True)
+    return Panel(
+        name, parts[0].level, table, human, shipped_scores(table), ratings,
+        bool(parts[0].info.get("synthetic", False)),
+    )  # fmt: skip
+
+
+def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Tables and ratings of several corpora, one below the other; items keep their position."""
+    tables = [part.turns if part.level == "turn" else part.dialogs for part in parts]
+    starts = np.cumsum([0, *(len(table) for table in tables)])
+    ratings = [
+        part.ratings.assign(item=part.ratings["item"] + start)
+        for part, start in zip(parts, starts, strict=False)
+        if part.ratings is not None and len(part.ratings)
+    ]
+    both = pd.concat(ratings, ignore_index=True) if ratings else None
+    return pd.concat(tables, ignore_index=True), both
+
+
+def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """USR-Topical with UniEval's predictions, which were shipped as a corpus of their own."""
+    if name != "usr_topical":
+        return table
+    key = ["system", "dialog", "response"]
+    shipped = corpora.load("unieval_topical").turns
+    scores = [column for column in shipped if column.startswith("score_")]
+    return table.merge(shipped[[*key, *scores]], on=key, how="left", validate="one_to_one")
+
+
+def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
+    known = [column.removeprefix("human_") for column in table if column.startswith("human_")]
+    wanted = [rating] if rating else [d for d in PREFERENCE if d in known] or known[:1]
+    if not wanted or wanted[0] not in known:
+        raise ValueError(
+            f"corpus {name!r} has no rating {rating!r}; it has: {', '.join(known) or 'none'}"
+        )
+    return table[f"human_{wanted[0]}"].astype(float)
+
+
+def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
+    """The `score_*` columns that came with the corpus, without the prefix.
+
+    Repeated runs of a judge (`..._run1`, `..._run2`, ...) are averaged into one column. Of FED's 18
+    aspects remain `fed_engaging`, `fed_relevant` and `fed_mean`, the mean of the eight aspects that
+    were meant for single turns.
+
+    >>> table = pd.DataFrame({"score_gpt4_overall_run1": [1.0], "score_gpt4_overall_run2": [2.0]})
+    >>> shipped_scores(table)
+       gpt4_overall
+    0           1.5
+    """
+    columns = [column for column in table if column.startswith("score_")]
+    scores = table[columns].astype(float)
+    names = pd.Index(columns).str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
+    if not len(names):
+        return pd.DataFrame(index=table.index)
+    scores = scores.T.groupby(names.to_numpy(), sort=False).mean().T
+    aspects = [column for column in scores if column.startswith("fed_")]
+    if not set(FED_TURN) <= set(aspects):
+        return scores
+    mean = scores[FED_TURN].mean(axis=1, skipna=False)
+    dropped = set(aspects) - {"fed_engaging", "fed_relevant"}
+    return scores.drop(columns=sorted(dropped)).assign(fed_mean=mean)
