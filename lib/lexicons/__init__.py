@@ -13,6 +13,7 @@ from lib.lexicons.lexicon import Lexicon, score_stream
 from lib.lexicons.sources import (
     FUNCTION_WORDS,
     LexiconMissing,
+    dlatk_lexicon,
     facebook_topics,
     function_words,
     liwc,
@@ -30,6 +31,7 @@ __all__ = [
     "clean",
     "count_pooled",
     "count_tokens",
+    "dlatk_lexicon",
     "facebook_topics",
     "from_triples",
     "function_words",

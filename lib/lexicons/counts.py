@@ -99,7 +99,7 @@ class TokenCounts:
             (np.ones(len(members)), members, np.concatenate([[0], np.cumsum(sizes)])),
             shape=(len(rows), self.matrix.shape[0]),
         )
-        index = pd.RangeIndex(len(rows)) if index is None else pd.Index(index)
+        index = pd.RangeIndex(len(rows)) if index is None else index
         return TokenCounts((membership @ self.matrix).tocsr(), self.features, index)
 
     def relative(self, feature: str) -> pd.Series:
@@ -142,7 +142,7 @@ def count_tokens(texts: Sequence[str], n: int = 1, index: pd.Index | None = None
         index = texts.index if isinstance(texts, pd.Series) else pd.RangeIndex(len(texts))
     rows, distinct = _distinct(texts)
     counts = _count_distinct(distinct, n)
-    return TokenCounts(counts.matrix[rows], counts.features, pd.Index(index))
+    return TokenCounts(counts.matrix[rows], counts.features, index)
 
 
 def count_pooled(

@@ -150,6 +150,27 @@ def facebook_topics(path: str | Path | None = None) -> Lexicon:
     )
 
 
+def dlatk_lexicon(table: str) -> Lexicon:
+    """Load another lexicon of the installed DLATK package, such as "dd_emnlp14_ageGender".
+
+    Its database holds word-based models of age and gender, well-being, affect, and temporal
+    orientation (each with its own paper, see the WWBP lexica pages), with their intercepts.
+
+    Raises
+    ------
+    LexiconMissing
+        If the package is not installed.
+    DataError
+        If it has no such table; the message lists those it has.
+    """
+    database = _dlatk_database()
+    if database is None:
+        raise LexiconMissing(
+            f"The lexicon {table!r} comes with DLATK: run `pip install --no-deps dlatk==1.3.15`."
+        )
+    return read_database(database, table)
+
+
 def liwc(path: str | Path | None = None, style_only: bool = True) -> Lexicon:
     """Load the user's own LIWC dictionary (.dic), from `path` or the variable LIWC_DICTIONARY.
 

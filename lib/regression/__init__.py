@@ -12,8 +12,11 @@ from lib.regression.gain import (
 )
 from lib.regression.incremental import adjust, incremental_validity, paper_layout
 from lib.regression.models import adjusted_r2, complete_rows, fit_ols, zscore
+from lib.regression.published import PAPER_SETS, published_alone, published_gains, published_tables
+from lib.regression.simulation import rejection_rates
 
 __all__ = [
+    "PAPER_SETS",
     "CorrelationMap",
     "GainTest",
     "adjust",
@@ -28,6 +31,10 @@ __all__ = [
     "nested_f_test",
     "paper_layout",
     "plot_correlation_map",
+    "published_alone",
+    "published_gains",
+    "published_tables",
+    "rejection_rates",
     "residual_t_test",
     "stars",
     "zscore",
