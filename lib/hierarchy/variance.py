@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from scipy import optimize, stats
+from threadpoolctl import threadpool_limits
 
 from lib.dialogues import DataError
 from lib.hierarchy.nesting import LEVELS, Nest, nest, separable_levels
@@ -93,20 +94,9 @@ def variance_split(
         left_out = {}
     _check(chosen, left_out, values)
     groups = nest(used, values, chosen)
-    shares, best = _maximise(groups, _free(len(chosen)))
-    total = _total_variance(shares, groups)
-    drop = stats.chi2.ppf(confidence, 1) / 2
-    rows = []
-    for k, level in enumerate([*chosen, unit]):
-        count = [*groups.groups, len(values)][k]
-        low, high = _interval(groups, [k], shares[k], best, drop)
-        row = {"level": level, "groups": count, "variance": shares[k] * total}
-        row |= {"share": shares[k], "share_low": low, "share_high": high}
-        if k < len(chosen):
-            row["icc"] = shares[: k + 1].sum()
-            inside = list(range(k + 1))
-            row["icc_low"], row["icc_high"] = _interval(groups, inside, row["icc"], best, drop)
-        rows.append(row)
+    # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
+    with threadpool_limits(1):
+        rows = _rows(groups, [*chosen, unit], len(values), confidence)
     split = pd.DataFrame(rows).set_index("level")
     split["note"] = ""
     for level, why in left_out.items():
@@ -114,6 +104,25 @@ def variance_split(
     split = split.reindex([*asked, unit])
     split.attrs = {"rows": len(values), "dropped": len(table) - len(values)}
     return split
+
+
+def _rows(groups: Nest, names: list[str], units: int, confidence: float) -> list[dict]:
+    levels = len(names) - 1
+    starts = [np.full(levels, start) for start in (0.1, 0.5)]
+    shares, best = _maximise(groups, _sticks, starts)
+    total = _total_variance(shares, groups)
+    drop = stats.chi2.ppf(confidence, 1) / 2
+    rows = []
+    for k, level in enumerate(names):
+        low, high = _interval(groups, [k], shares, best, drop)
+        row = {"level": level, "groups": [*groups.groups, units][k]}
+        row |= {"variance": shares[k] * total, "share": shares[k]}
+        row |= {"share_low": low, "share_high": high}
+        if k < levels:
+            row["icc"] = shares[: k + 1].sum()
+            row["icc_low"], row["icc_high"] = _interval(groups, range(k + 1), shares, best, drop)
+        rows.append(row)
+    return rows
 
 
 def _check(chosen: list[str], left_out: dict[str, str], values: pd.Series) -> None:
@@ -166,46 +175,33 @@ def _total_variance(shares: np.ndarray, groups: Nest) -> float:
     return float((q_sum - t_sum.sum() ** 2 / s_sum.sum()) / (groups.sizes.sum() - 1))
 
 
-Shares = Callable[[np.ndarray], np.ndarray]
-
-
 def _sticks(fractions: np.ndarray) -> np.ndarray:
     """Break a stick of length 1 into len(fractions) + 1 pieces."""
     left = np.concatenate([[1.0], np.cumprod(1 - fractions)])
     return left * np.concatenate([fractions, [1.0]])
 
 
-def _free(levels: int) -> tuple[Shares, int]:
-    return _sticks, levels
+def _fractions(pieces: np.ndarray) -> np.ndarray:
+    """Invert `_sticks`: the fraction of what is left that each piece takes."""
+    left = pieces[::-1].cumsum()[::-1][:-1]
+    return np.clip(pieces[:-1] / np.maximum(left, SMALLEST), 0, 1)
 
 
-def _fixed(total: int, inside: Sequence[int], value: float) -> tuple[Shares, int]:
-    """Shares whose entries `inside` add up to `value`, and how many numbers are left to choose."""
-    outside = [k for k in range(total) if k not in inside]
-
-    def shares(fractions: np.ndarray) -> np.ndarray:
-        result = np.empty(total)
-        result[list(inside)] = value * _sticks(fractions[: len(inside) - 1])
-        result[outside] = (1 - value) * _sticks(fractions[len(inside) - 1 :])
-        return result
-
-    return shares, total - 2
-
-
-def _maximise(groups: Nest, family: tuple[Shares, int]) -> tuple[np.ndarray, float]:
-    shares, free = family
+def _maximise(
+    groups: Nest, shares: Callable[[np.ndarray], np.ndarray], starts: Sequence[np.ndarray]
+) -> tuple[np.ndarray, float]:
+    """Maximise the likelihood over fractions in [0, 1] that `shares` turns into shares."""
 
     def cost(fractions: np.ndarray) -> float:
         guarded = np.maximum(shares(fractions), 0)
         guarded[-1] = max(guarded[-1], SMALLEST)
         return -log_likelihood(guarded, groups)
 
+    free = len(starts[0])
     if free == 0:
-        return shares(np.empty(0)), -cost(np.empty(0))
-    runs = [
-        optimize.minimize(cost, np.full(free, start), method="L-BFGS-B", bounds=[(0, 1)] * free)
-        for start in (0.1, 0.5)
-    ]
+        return shares(starts[0]), -cost(starts[0])
+    bounds = [(0, 1)] * free
+    runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     finished = [run for run in runs if np.isfinite(run.fun)]
     if not finished:
         raise ConvergenceError(
@@ -218,19 +214,24 @@ def _maximise(groups: Nest, family: tuple[Shares, int]) -> tuple[np.ndarray, flo
 
 
 def _interval(
-    groups: Nest, inside: Sequence[int], estimate: float, best: float, drop: float
+    groups: Nest, inside: Sequence[int], shares: np.ndarray, best: float, drop: float
 ) -> tuple[float, float]:
     """Values of a share (or of a sum of shares) whose profile likelihood is within `drop`."""
-    total = len(groups.levels) + 1
+    inside = list(inside)
+    outside = [k for k in range(len(shares)) if k not in inside]
+    start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
 
     def excess(value: float) -> float:
-        return best - _maximise(groups, _fixed(total, inside, value))[1] - drop
+        def fixed(fractions: np.ndarray) -> np.ndarray:
+            result = np.empty(len(shares))
+            result[inside] = value * _sticks(fractions[: len(inside) - 1])
+            result[outside] = (1 - value) * _sticks(fractions[len(inside) - 1 :])
+            return result
+
+        return best - _maximise(groups, fixed, [start])[1] - drop
 
     edges = (SMALLEST, 1 - SMALLEST)
-    estimate = float(np.clip(estimate, *edges))
-    low, high = edges
-    if excess(edges[0]) > 0:
-        low = optimize.brentq(excess, edges[0], estimate, xtol=1e-4)
-    if excess(edges[1]) > 0:
-        high = optimize.brentq(excess, estimate, edges[1], xtol=1e-4)
-    return (0.0 if low == edges[0] else low), (1.0 if high == edges[1] else high)
+    estimate = float(np.clip(shares[inside].sum(), *edges))
+    low = optimize.brentq(excess, edges[0], estimate, xtol=1e-4) if excess(edges[0]) > 0 else 0.0
+    high = optimize.brentq(excess, estimate, edges[1], xtol=1e-4) if excess(edges[1]) > 0 else 1.0
+    return low, high
