@@ -21,7 +21,7 @@ from lib.meta_evaluation.metrics import (
     without_gold,
 )
 from lib.meta_evaluation.overview import in_family_order, overview
-from lib.meta_evaluation.panels import POOLED, PUBLIC, SAMPLE, Panel, load_panel
+from lib.meta_evaluation.panels import POOLED, PUBLIC, SAMPLE, Panel, load_panel, shipped_scores
 from lib.meta_evaluation.plots import heat_map, interval_plot, rate_plot
 from lib.meta_evaluation.published import beside, published
 
@@ -53,5 +53,6 @@ __all__ = [
     "rows",
     "rule_scores",
     "score_panel",
+    "shipped_scores",
     "without_gold",
 ]

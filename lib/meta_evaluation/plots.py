@@ -47,7 +47,9 @@ def _cell(axes, x: int, y: int, row) -> None:
         interval = f"{row.low:.2f} to {row.high:.2f}"
         axes.text(x, y + 0.24, interval, ha="center", va="center", fontsize=5.5, color=colour)
     if row.rank == 1:
-        frame = plt.Rectangle((x - 0.47, y - 0.46), 0.94, 0.92, fill=False, linewidth=1.6)
+        frame = plt.Rectangle(
+            (x - 0.47, y - 0.46), 0.94, 0.92, fill=False, linewidth=1.6, edgecolor="black"
+        )
         axes.add_patch(frame)
 
 

@@ -1,0 +1,31 @@
+"""Score your own chatbot: read a file of dialogs, warn, score, profile, write a page.
+
+`python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
+"""
+
+from lib.report.checks import english_share, warnings
+from lib.report.page import to_html, write_page
+from lib.report.plots import beside_references, profile_plot, quantiles, share_plot
+from lib.report.profile import PROFILE, agent_profile, state_or_trait
+from lib.report.reading import read, suggest_columns
+from lib.report.scoring import composite, coverage, evidence, score
+
+__all__ = [
+    "PROFILE",
+    "agent_profile",
+    "beside_references",
+    "composite",
+    "coverage",
+    "english_share",
+    "evidence",
+    "profile_plot",
+    "quantiles",
+    "read",
+    "score",
+    "share_plot",
+    "state_or_trait",
+    "suggest_columns",
+    "to_html",
+    "warnings",
+    "write_page",
+]

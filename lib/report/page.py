@@ -1,0 +1,76 @@
+"""Notebook 11 run on a user's file and exported as one HTML page."""
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import nbformat
+import papermill
+from nbconvert import HTMLExporter
+
+from lib.notebook_runs import ROOT
+from lib.report.reading import read
+
+NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
+
+
+def write_page(
+    dialogs: Path | str,
+    columns: Mapping[str, str] | None = None,
+    out: Path | str | None = None,
+    code: bool = False,
+) -> Path:
+    """Run notebook 11 on `dialogs` and write the page; returns where it is.
+
+    Parameters
+    ----------
+    dialogs : CSV, TSV, JSONL, JSON or Parquet file (see `read`).
+    columns : our column name -> the file's.
+    out : HTML file; by default `build/report/<name of the file>.html`.
+    code : also show the code cells.
+
+    The file is read once before anything else, so that a fault in it is reported at once. Raises
+    `DataError` for such a fault and `papermill.PapermillExecutionError` for one in the notebook.
+    """
+    dialogs = Path(dialogs).resolve()
+    read(dialogs, columns)
+    out = Path(out) if out else ROOT / "build" / "report" / f"{dialogs.stem}.html"
+    with tempfile.TemporaryDirectory() as folder:
+        ran = Path(folder) / "report.ipynb"
+        papermill.execute_notebook(
+            NOTEBOOK,
+            ran,
+            parameters={"DIALOGS": str(dialogs), "COLUMNS": dict(columns or {})},
+            kernel_name="python3",
+            progress_bar=True,
+            cwd=ROOT,
+        )
+        notebook = nbformat.read(ran, as_version=4)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(to_html(notebook, f"Report on {dialogs.name}", code), encoding="utf-8")
+    return out
+
+
+def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> str:
+    """A notebook as one self-contained HTML page.
+
+    Cells tagged `not-in-report` (exercises, links between notebooks) and, unless asked for, all
+    code are left out.
+
+    >>> cell = nbformat.v4.new_markdown_cell("# Title")
+    >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+    True
+    """
+    kept = nbformat.v4.new_notebook(metadata=notebook.metadata)
+    hidden = {"not-in-report", "injected-parameters", "parameters"}
+    kept.cells = [c for c in notebook.cells if not hidden & set(c.metadata.get("tags", []))]
+    for cell in kept.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+        else:  # links to other notebooks lead nowhere from a page of its own
+            cell.source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+    exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True)
+    exporter.embed_images = True
+    body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
+    return body

@@ -1,0 +1,103 @@
+"""The figures of the report."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
+    """Five quantiles of every metric: what a corpus looks like, without its texts.
+
+    Columns corpus, metric, n, q05, q25, q50, q75, q95; metrics without values are left out.
+
+    >>> quantiles(pd.DataFrame({"words": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
+    [2.0]
+    """
+    names = [f"q{round(100 * q):02d}" for q in QUANTILES]
+    table = scores.quantile(list(QUANTILES)).T.set_axis(names, axis=1).dropna()
+    counts = scores.notna().sum()[table.index]
+    table.insert(0, "n", counts)
+    table.insert(0, "corpus", corpus)
+    return table.rename_axis("metric").reset_index()[["corpus", "metric", "n", *names]]
+
+
+def beside_references(table: pd.DataFrame, yours: str, metrics: list[str]) -> Figure:
+    """One panel per metric: the middle half (bar), middle 90 % (line) and median of each corpus.
+
+    `table` comes from `quantiles`; rows of the corpora in `yours` are drawn in colour.
+
+    >>> frame = quantiles(pd.DataFrame({"words": [1.0, 2.0, 3.0]}), "mine")
+    >>> len(beside_references(frame, "mine", ["words"]).axes)
+    1
+    """
+    columns = min(3, len(metrics))
+    lines = -(-len(metrics) // columns)
+    corpora = list(dict.fromkeys(table["corpus"]))
+    size = (4.2 * columns, lines * (0.9 + 0.27 * len(corpora)))
+    figure, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, sharey=True)
+    for axis, metric in zip(axes.flat, metrics, strict=False):
+        for row in table[table["metric"] == metric].itertuples():
+            place = -corpora.index(row.corpus)
+            colour = "C1" if row.corpus.startswith(yours) else "0.6"
+            axis.hlines(place, row.q05, row.q95, color=colour, linewidth=1.2)
+            axis.barh(place, row.q75 - row.q25, left=row.q25, height=0.55, color=colour, alpha=0.7)
+            axis.plot(row.q50, place, "|", color="black", markersize=9)
+        axis.set_title(metric)
+        axis.set_yticks([-k for k in range(len(corpora))], corpora)
+        axis.grid(False, axis="y")
+    for axis in axes.flat[len(metrics) :]:
+        axis.set_visible(False)
+    figure.tight_layout()
+    return figure
+
+
+def profile_plot(profile: pd.DataFrame) -> Figure:
+    """Each agent's profile: standardised means with intervals, one colour per agent.
+
+    >>> row = {"system": "A", "agent": "A", "metric": "words"}
+    >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
+    >>> len(profile_plot(pd.DataFrame([row])).axes)
+    1
+    """
+    metrics = list(dict.fromkeys(profile["metric"]))
+    agents = list(dict.fromkeys(zip(profile["system"], profile["agent"], strict=True)))
+    step = 0.7 / max(len(agents), 1)
+    height = 1.2 + len(metrics) * max(0.4, 0.13 * len(agents))
+    figure, axes = plt.subplots(figsize=(8, height))
+    colours = sns.color_palette("colorblind", len(agents))
+    for k, (system, agent) in enumerate(agents):
+        rows = profile[(profile["system"] == system) & (profile["agent"] == agent)]
+        place = [-metrics.index(m) + step * ((len(agents) - 1) / 2 - k) for m in rows["metric"]]
+        label = agent if agent == system else f"{system}: {agent}"
+        axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
+        axes.plot(rows["z"], place, "o", color=colours[k], markersize=4.5, label=label)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks([-k for k in range(len(metrics))], metrics)
+    axes.set_xlabel("mean of the agent, in standard deviations of turns (0: all turns)")
+    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
+    return figure
+
+
+def share_plot(shares: pd.DataFrame) -> Figure:
+    """Stacked bars: how much of each metric's variance lies between systems, ..., turns.
+
+    >>> row = {"metric": "words", "system": 0.1, "agent": 0.1, "dialog": 0.2, "turn": 0.6}
+    >>> len(share_plot(pd.DataFrame([row])).axes)
+    1
+    """
+    levels = ["system", "agent", "dialog", "turn"]
+    known = shares.dropna(subset="turn").iloc[::-1]
+    figure, axes = plt.subplots(figsize=(8, 1.1 + 0.34 * len(known)))
+    left = np.zeros(len(known))
+    colours = [*sns.color_palette("Blues_r", 4)[:3], "0.85"]
+    for level, colour in zip(levels, colours, strict=True):
+        width = known[level].fillna(0).to_numpy()
+        axes.barh(known["metric"], width, left=left, color=colour, label=level)
+        left += width
+    axes.set(xlabel="share of variance (trait: system and agent; state: turn)", xlim=(0, 1))
+    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
+    return figure
