@@ -18,6 +18,7 @@ from lib.corpora import (
     registry,
     requested,
 )
+from lib.corpora.tables import Account
 from lib.dialogues import DataError
 
 SMALL = ["usr_topical", "usr_persona", "unieval_topical", "fed_turn", "fed_dialog", "fed_engaging",
@@ -49,6 +50,20 @@ def test_tables_are_valid_and_the_account_balances(name, fetch):
     assert (report["read"] == report["kept"] + report["set_aside"]).all()
     assert report["read"].sum() > 0
     assert parts["ratings"].columns.tolist() == ["item", "annotator", "dimension", "rating"]
+
+
+def test_an_account_that_does_not_balance_is_refused():
+    account = Account()
+    account.read("responses", 5)
+    account.set_aside("responses", "are empty", 2)
+    assert account.table({"responses": 3}).loc[0, "reasons"] == "2 are empty"
+    with pytest.raises(DataError, match="5 responses were read but 4 kept"):
+        account.table({"responses": 4})
+
+
+def test_tables_without_ratings_are_not_corpora():
+    with pytest.raises(DataError, match=r"call corpora.goemotions\(\)"):
+        corpora.load("goemotions")
 
 
 # --- one test per quirk -------------------------------------------------------------------------

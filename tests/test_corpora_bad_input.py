@@ -112,7 +112,7 @@ BAD = {
     "truncated archive": (
         "dstc7",
         cut("dstc7/dstc7-task2-human_eval.tgz", 200),
-        ["human_eval.tgz", "not a complete tar archive"],
+        ["human_eval.tgz", "not a complete archive"],
     ),
     "Latin-1": ("usr_topical", replace(TC, b"true reply", b"true r\xe9ply"), [TC, "0xe9", "UTF-8"]),
     "UTF-16": (

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import os
 import threading
 
 import pytest
@@ -154,7 +155,9 @@ def test_a_damaged_file_is_named_with_both_checksums(entry, tmp_path):
 
 def test_a_changed_file_is_checked_again(entry, tmp_path):
     corpora.path("s/file.bin")
-    (tmp_path / "s/file.bin").write_bytes(b"changed")
+    file = tmp_path / "s/file.bin"
+    file.write_bytes(BODY[::-1])  # same size
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
     with pytest.raises(DataError, match="another version"):
         corpora.path("s/file.bin")
 
@@ -196,20 +199,27 @@ def test_upstream_form_is_downloaded_verified_and_preferred_less(entry, host, tm
     assert corpora.path("s/file.bin") == tmp_path / "s/file.bin"
 
 
-def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
+def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path, monkeypatch):
     small.reddit_college(tmp_path, full=True)
     packed = tmp_path / "reddit_college/reddit-college-86b4acb-subset.tar.gz"
     content = downloads.content_sha256(packed, ["Emory/"])
     entry["upstream"] = {"key": str(packed.relative_to(tmp_path)), "sha256": None,
                          "content": ["Emory/"], "content_sha256": content}  # fmt: skip
     assert corpora.path("s/file.bin") == packed
+    pin = packed.with_name(packed.name + ".sha256")
+    assert pin.read_text().split() == [downloads.sha256(packed), packed.name]
+    monkeypatch.setattr(downloads, "content_sha256", None)  # pinned: not needed again
+    assert corpora.path("s/file.bin") == packed
+    monkeypatch.undo()
+    monkeypatch.setattr(registry, "registry", lambda: {"files": {"s/file.bin": entry}})
+    monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     small.reddit_college(tmp_path)  # other packing, same folder inside
     assert corpora.path("s/file.bin") == packed
     small.tar(packed, {"top/dat/Emory/Emory-1-s1.json": b"{}"})
     with pytest.raises(DataError, match=f"expected {content}"):
         corpora.path("s/file.bin")
     packed.write_bytes(packed.read_bytes()[:40])
-    with pytest.raises(DataError, match="not a complete tar archive"):
+    with pytest.raises(DataError, match="not a complete archive"):
         corpora.path("s/file.bin")
 
 

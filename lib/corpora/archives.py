@@ -3,45 +3,34 @@
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lib.dialogues.errors import DataError
 
 FIX = "delete the file and fetch it again"
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError)
 
 
-def tar_members(path) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of each regular file in a tar archive, in archive order.
+def members(path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the regular files in a tar or zip archive whose name is `wanted`.
 
     Raises `DataError` if the archive is damaged or cut off.
     """
     try:
-        with tarfile.open(path, "r:*") as archive:
-            for member in archive:
-                if member.isfile():
-                    yield member.name, archive.extractfile(member).read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise DataError(f"is not a complete tar archive ({error})", file=path, fix=FIX) from error
+        yield from _zipped(path, wanted) if zipfile.is_zipfile(path) else _tarred(path, wanted)
+    except DAMAGE as error:
+        raise DataError(f"is not a complete archive ({error})", file=path, fix=FIX) from error
 
 
-def zip_members(path) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of each regular file in a zip archive."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.is_dir():
-                    yield member.filename, archive.read(member)
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        zlib.error,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
-        raise DataError(f"is not a complete zip archive ({error})", file=path, fix=FIX) from error
+def _tarred(path, wanted) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            if member.isfile() and wanted(member.name):
+                yield member.name, archive.extractfile(member).read()
 
 
-def members(path) -> Iterator[tuple[str, bytes]]:
-    """Members of a zip or a tar archive, whichever `path` is."""
-    return zip_members(path) if zipfile.is_zipfile(path) else tar_members(path)
+def _zipped(path, wanted) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and wanted(member.filename):
+                yield member.filename, archive.read(member)

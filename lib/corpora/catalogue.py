@@ -85,6 +85,8 @@ def load(name: str, **options) -> Corpus:
         return _corpus(name, parts, _sample_info(folder))
     if name in REQUESTED:
         return _load_requested(name, **options)
+    if name in registry()["tables"]:
+        raise DataError(f"{name!r} has no ratings", fix=f"call corpora.{name}() for its table")
     hint = nearest(name, [*PUBLIC, *SAMPLES, *REQUESTED])
     raise DataError(f"there is no corpus {name!r}", fix=hint or "see corpora.available()")
 

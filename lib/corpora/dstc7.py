@@ -6,7 +6,7 @@ Depth, the number of earlier turns. TeamCE was judged twice (as TeamCE and TeamE
 judgements per context are merged. "Human" is one held-out human response.
 """
 
-from lib.corpora.archives import tar_members
+from lib.corpora.archives import members
 from lib.corpora.tables import Account, Ratings, join
 from lib.dialogues.errors import DataError
 from lib.dialogues.files import checked_header, decode, rating_cell, read_table, text_cell
@@ -33,7 +33,7 @@ def load(fetch) -> dict:
 
 def _texts(path) -> dict[str, str]:
     names = {f"{FOLDER}{name}.tsv": name for name in FILES}
-    found = {names[m]: decode(raw, f"{path}:{m}") for m, raw in tar_members(path) if m in names}
+    found = {names[m]: decode(raw, f"{path}:{m}") for m, raw in members(path, names.__contains__)}
     for member, name in names.items():
         if name not in found:
             raise DataError(f"the archive has no {member}", file=path, fix="fetch the file again")

@@ -54,6 +54,7 @@ def predeng600(fetch) -> dict:
     """
     path = fetch("predictive_engagement/Eng_Scores_queries_gen_gtruth_replies.csv")
     cells = read_table(path, columns=["query", "response", "human_score", *METRICS])
+    _some(cells, path)
     if len(cells) % 6:
         raise DataError(
             f"has {len(cells)} rows, not 3 ratings of each reply in two halves", file=path

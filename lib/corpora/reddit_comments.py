@@ -8,6 +8,7 @@ them. Deleted and removed bodies are kept: they still count as replies.
 
 import hashlib
 import math
+import re
 
 import pandas as pd
 
@@ -20,6 +21,7 @@ from lib.dialogues.files import decode, parse_json, read_json_lines
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip
+REPLY = re.compile(r"reddit-test-data/.*/replies/.*\.json$")
 READABLE = {"[deleted]", "AutoModerator"}
 COLLEGE = "reddit_college/reddit-college-86b4acb-subset.tar.gz"
 RUMOUR = "reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz"
@@ -33,22 +35,26 @@ def college(fetch, subreddits=SUBREDDITS) -> pd.DataFrame:
     both are missing here. Thread files of other subreddits in the archive are set aside.
     """
     path, account, rows = fetch(COLLEGE), Account(), []
-    for name, raw in members(path):
-        parts = name.split("/")
-        if "dat" not in parts or not name.endswith(".json"):
-            continue
+
+    def ours(name: str) -> bool:
+        """Whether a member is a thread of a wanted subreddit; threads of others are counted."""
+        if "/dat/" not in name or not name.endswith(".json"):
+            return False
         account.read("thread files")
-        if parts[-2] not in subreddits:
-            account.set_aside("thread files", "of other subreddits")
-            continue
+        known = name.split("/")[-2] in subreddits
+        account.set_aside("thread files", "of other subreddits", 0 if known else 1)
+        return known
+
+    wanted = dict(members(path, ours))
+    for name, raw in sorted(wanted.items()):  # the two forms of the archive order them differently
         place = {"file": f"{path}:{name}", "row": None}
         thread = parse_json(decode(raw, place["file"]), place["file"])
         post = "t3_" + records.get(thread, "sid", str, **place)
-        _walk(thread, "comments", post, {"link_id": post, "subreddit": parts[-2]}, rows, place)
-    kept = len(rows)
+        shared = {"link_id": post, "subreddit": name.split("/")[-2]}
+        _walk(thread, "comments", post, shared, rows, place)
+    account.read("comments", len(rows))
     table = _frame(rows)
-    account.read("comments", kept)
-    report = account.table({"comments": kept, "thread files": account.total("thread files")})
+    report = account.table({"comments": len(table), "thread files": len(wanted)})
     table.attrs["report"] = report.to_dict("records")
     return table
 
@@ -84,9 +90,8 @@ def rumoureval(fetch) -> pd.DataFrame:
     "more", which stand for comments that were not fetched, are set aside.
     """
     path, account, rows = fetch(RUMOUR), Account(), []
-    for name, raw in members(path):
-        if "reddit-test-data/" not in name or "/replies/" not in name or not name.endswith(".json"):
-            continue
+    wanted = dict(members(path, REPLY.search))
+    for name, raw in sorted(wanted.items()):  # the two forms of the archive order them differently
         place = {"file": f"{path}:{name}", "row": None}
         record = parse_json(decode(raw, place["file"]), place["file"])
         account.read("comments")

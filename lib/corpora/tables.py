@@ -62,10 +62,6 @@ class Account:
         if text:
             self._notes.setdefault(unit, []).append(text)
 
-    def total(self, unit: str) -> int:
-        """Rows of a unit that were read and not set aside."""
-        return self._read.get(unit, 0) - sum(self._aside.get(unit, {}).values())
-
     def table(self, kept: Mapping[str, int]) -> pd.DataFrame:
         """One row per unit; raises `DataError` if read is not kept plus set aside."""
         rows = []
