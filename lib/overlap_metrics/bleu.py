@@ -12,10 +12,11 @@ one of them, and r is the length nearest to c.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import sacrebleu
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-from pycocoevalcap.bleu.bleu_scorer import BleuScorer
+from pycocoevalcap.bleu.bleu_scorer import BleuScorer, cook_refs, cook_test
 
 from lib.overlap_metrics.texts import normalize_answer, prepare, undefined
 
@@ -58,9 +59,16 @@ def bleu4_coco(response: str, references: Sequence[str]) -> float:
     hypothesis, kept = prepare(response, references, str.strip)
     if not hypothesis or not kept:
         return undefined(hypothesis, kept)
-    scorer = BleuScorer(n=4)
-    scorer += (hypothesis, kept)
+    scorer, counted = BleuScorer(n=4), _counted(tuple(kept))
+    scorer.crefs.append(counted)
+    scorer.ctest.append(cook_test(hypothesis, counted))
     return scorer.compute_score(option="closest")[1][3][0]
+
+
+@lru_cache(maxsize=4096)
+def _counted(references: tuple[str, ...]) -> tuple[list[int], dict]:
+    """Lengths and n-gram limits: many systems answer one context, so they are counted once."""
+    return cook_refs(references)
 
 
 def bleu4_nltk_normalized(response: str, references: Sequence[str]) -> float:

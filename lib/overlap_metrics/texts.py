@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,7 @@ _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
+@lru_cache(maxsize=2**16)  # references come back with every system that answers the same context
 def normalize_answer(text: str) -> str:
     """Lower-case a text, and turn punctuation, articles and runs of white space into one space.
 

@@ -1,0 +1,167 @@
+"""Overlap metrics on 10,000 DSTC7 responses: ours beside a plain loop over the package itself.
+
+    python tests/bench/bench_overlap.py
+
+Two settings: the first reference of every response, and all references (35 on average) of the
+responses to 100 contexts. The peers are what a reader of the papers would write: normalise where
+the paper does, then call nltk, rouge-score, sacrebleu or pycocoevalcap once per response. Scores
+are compared as well, so that no time is won by computing something else. METEOR is timed with its
+Java program, start included.
+"""
+
+import datetime
+import os
+import platform
+import re
+import resource
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pandas as pd
+import sacrebleu
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.meteor.meteor import Meteor
+from pycocoevalcap.rouge.rouge import Rouge
+from rouge_score.rouge_scorer import RougeScorer
+
+from lib import corpora, overlap_metrics
+from lib.notebook_runs import ROOT
+
+PUNCTUATION = re.compile(r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]")
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalized(text: str) -> str:
+    return " ".join(ARTICLES.sub(" ", PUNCTUATION.sub(" ", text.lower())).split())
+
+
+def coco_bleu(responses, references) -> list[float]:
+    keys = range(len(responses))
+    gold = {i: references[i] for i in keys}
+    said = {i: [responses[i]] for i in keys}
+    return Bleu(4).compute_score(gold, said, verbose=0)[1][3]
+
+
+def coco_rouge(responses, references) -> list[float]:
+    scorer = Rouge()
+    return [scorer.calc_score([h], r) for h, r in zip(responses, references, strict=True)]
+
+
+def coco_meteor(responses, references) -> list[float]:
+    keys = range(len(responses))
+    gold = {i: references[i] for i in keys}
+    said = {i: [responses[i]] for i in keys}
+    return Meteor().compute_score(gold, said)[1]
+
+
+def nltk_bleu(responses, references) -> list[float]:
+    smoothing = SmoothingFunction(epsilon=1e-12).method1
+    return [
+        sentence_bleu(
+            [normalized(text).split() for text in texts],
+            normalized(response).split(),
+            smoothing_function=smoothing,
+        )
+        for response, texts in zip(responses, references, strict=True)
+    ]
+
+
+def rouge_score(responses, references) -> list[float]:
+    scorer = RougeScorer(["rougeL"])
+    return [
+        scorer.score_multi([normalized(t) for t in texts], normalized(response))["rougeL"].fmeasure
+        for response, texts in zip(responses, references, strict=True)
+    ]
+
+
+def sacre(responses, references) -> list[float]:
+    return [
+        sacrebleu.sentence_bleu(response, texts).score / 100
+        for response, texts in zip(responses, references, strict=True)
+    ]
+
+
+PEERS: dict[str, tuple[str, Callable]] = {
+    "bleu4_coco": ("pycocoevalcap", coco_bleu),
+    "rouge_l_coco": ("pycocoevalcap", coco_rouge),
+    "meteor_15": ("pycocoevalcap", coco_meteor),
+    "bleu4_nltk_normalized": ("nltk", nltk_bleu),
+    "rouge_l_f1_normalized": ("rouge-score", rouge_score),
+    "bleu4_sacrebleu": ("sacrebleu", sacre),
+}
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of the children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def timed(call: Callable) -> tuple[float, np.ndarray]:
+    start = cpu()
+    values = np.asarray(call(), dtype=float)
+    return cpu() - start, values
+
+
+def ours(name: str, turns: pd.DataFrame) -> np.ndarray:
+    if name == "meteor_15":  # a program of its own, so that its CPU time is counted at the end
+        with overlap_metrics.Meteor() as program:
+            rows = zip(turns["response"], turns["reference"], strict=True)
+            return [program.score(response, references) for response, references in rows]
+    overlap_metrics.normalize_answer.cache_clear()
+    return overlap_metrics.score(turns, [name])[name]
+
+
+def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
+    rows = []
+    for name in names:
+        package, peer = PEERS[name]
+        theirs, expected = timed(lambda run=peer: run(list(turns.response), list(turns.reference)))
+        seconds, values = timed(lambda name=name: ours(name, turns))
+        rows.append(
+            {
+                "setting": setting,
+                "metric": name,
+                "peer": package,
+                "responses": len(turns),
+                "ours_cpu_s": seconds,
+                "peer_cpu_s": theirs,
+                "ratio": theirs / seconds,
+                "scores_equal_share": np.isclose(values, expected, atol=1e-9).mean(),
+            }
+        )
+    return rows
+
+
+def cpu_model() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
+
+
+def main() -> None:
+    turns = corpora.load("dstc7").turns[["dialog", "response", "reference"]]
+    turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")]
+    few = turns[turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])]
+    first = turns.assign(reference=turns["reference"].str[:1])
+    rows = measure("first reference", first, list(PEERS))
+    rows += measure("all references", few, [name for name in PEERS if name != "meteor_15"])
+    table = pd.DataFrame(rows)
+    print(table.to_string(index=False, float_format="%.3f"))
+    table["date"] = datetime.date.today().isoformat()
+    table["cpu"] = cpu_model()
+    packages = ("nltk", "rouge-score", "sacrebleu", "pycocoevalcap")
+    table["versions"] = ", ".join(
+        [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
+    )
+    table.to_csv(ROOT / "data/results/bench_overlap.csv", index=False, float_format="%.4g")
+
+
+if __name__ == "__main__":
+    main()
