@@ -23,6 +23,7 @@ FORMS = {
     "goal_plan": "i intend to {} in the future.",
     "experience": "i {} in the past.",
 }
+Facts = dict[str, dict[str, list[str]]]  # head -> relation -> tails
 DEFAULT_AGES = (20, 50)  # the range of most heads in Table 11
 THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
 _NUMBERS = ("two", "three", "four")
@@ -126,7 +127,8 @@ def fact_sentence(relation: str, tail: str) -> str:
 
 def neutral(text: str, lists: PersonaLists) -> str:
     """``text`` with gendered words replaced where a neutral one exists (king and queen stay)."""
-    for word, other in lists.gender_neutral[["gendered", "neutral"]].itertuples(index=False):
+    table = lists.gender_neutral
+    for word, other in zip(table["gendered"], table["neutral"], strict=True):
         text = re.sub(rf"\b{re.escape(word)}\b", other, text, flags=re.IGNORECASE)
     return text
 
@@ -159,13 +161,16 @@ def make_profiles(
     usable = heads[heads["skipped"] == ""].reset_index(drop=True)
     if len(usable) < 2:
         raise ValueError(f"{len(usable)} usable heads; a profile needs two")
-    facts = dict(tuple(graph.groupby("head", sort=False)))
+    facts = {
+        head: rows.groupby("relation")["tail"].agg(list).to_dict()
+        for head, rows in graph.groupby("head", sort=False)
+    }
     rng = np.random.default_rng(seed)
     return [_profile(usable, facts, lists, rng) for _ in range(count)]
 
 
 def _profile(
-    heads: pd.DataFrame, facts: dict[str, pd.DataFrame], lists: PersonaLists,
+    heads: pd.DataFrame, facts: Facts, lists: PersonaLists,
     rng: np.random.Generator,
 ) -> Profile:  # fmt: skip
     first, second = (heads.iloc[i] for i in rng.choice(len(heads), size=2, replace=False))
@@ -193,12 +198,11 @@ def _names(lists: PersonaLists, age: int, gender: str) -> list[str]:
     return names.loc[fits, "name"].tolist()
 
 
-def _persona(head: str, facts: dict[str, pd.DataFrame], rng: np.random.Generator) -> list[str]:
+def _persona(head: str, facts: Facts, rng: np.random.Generator) -> list[str]:
     """The head and one tail for each relation that it has."""
     lines = [f"{head}."]
     for relation in RELATIONS:
-        tails = facts[head].loc[facts[head]["relation"] == relation, "tail"]
-        if len(tails):
+        if tails := facts[head].get(relation):
             lines.append(fact_sentence(relation, str(rng.choice(tails))))
     return lines
 

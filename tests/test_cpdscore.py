@@ -487,8 +487,8 @@ def test_an_empty_response_is_asked_about(turns):
 @pytest.mark.parametrize(
     ("table", "methods", "levels", "coefficients"),
     [(3, 6, {"turn", "system"}, 2), (4, 13, {"turn", "system"}, 3),
-     (5, 16, {"dialog", "system"}, 3), (15, 6, {"turn", "system"}, 3), (6, 11, {"usr-topical", "usr-persona"}, 2),
-     (16, 11, {"usr-topical", "usr-persona"}, 2)],
+     (5, 16, {"dialog", "system"}, 3), (15, 6, {"turn", "system"}, 3),
+     (6, 11, {"usr-topical", "usr-persona"}, 2), (16, 11, {"usr-topical", "usr-persona"}, 2)],
 )  # fmt: skip
 def test_every_published_table_is_laid_out_whole(table, methods, levels, coefficients):
     frame = tables.published_table(table, PUBLISHED)
@@ -507,7 +507,7 @@ def test_every_published_table_is_laid_out_whole(table, methods, levels, coeffic
 def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     scores = sample[1]
     human, variants = turns["human_overall"], {n: s for n, s in scores.items() if n != "dialogue"}
-    ours = tables.judged(tables.by_label(variants, 1), human, turns)
+    ours = tables.judged(tables.by_label(variants, 1, synthetic=True), human, turns)
     table = tables.fill_table(tables.published_table(3, PUBLISHED), ours)
     assert table["ours"].notna().all() and len(table) == 24
     row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
@@ -520,6 +520,13 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
         "method == 'CPDS-S w/ ref' and level == 'system' and coefficient == 'spearman'"
     )
     assert system["n"].item() == 4
+
+
+def test_synthetic_scores_never_stand_beside_the_paper(sample, turns):
+    assert tables.by_label(sample[1], 1) == {}
+    ours = tables.judged({}, turns["human_overall"], turns)
+    table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
+    assert table["ours"].isna().all() and len(table) == 78
 
 
 def test_a_table_that_is_not_there_is_named():

@@ -392,6 +392,28 @@ def test_a_batch_may_ask_for_all_samples_in_one_line(store):
     assert store.missing(jobs) == []
 
 
+def test_every_mode_of_asking(store):
+    jobs = jobs_for(6)
+    assert judge.asker("replay", store) is None
+    with pytest.raises(ValueError, match="replay, live, batch, dry-run"):
+        judge.asker("alive", store)
+    with FaultServer() as server:
+        dry = judge.asker("dry-run", store, settings=judge.Settings(requests_per_minute=60))
+        with pytest.raises(judge.DryRun, match="6 requests.*nothing was sent") as caught:
+            dry(jobs)
+        assert caught.value.forecast["minutes"].sum() == pytest.approx(0.1)
+        assert server.requests == 0
+        judge.asker("live", store, server.url)(jobs[:2])
+        assert server.requests == 2
+        server.batch_status = "in_progress"
+        batch = judge.asker("batch", store, server.url)
+        with pytest.raises(judge.BatchPending, match="4 replies.*batch-0"):
+            batch(jobs)
+        server.batches["batch-0"]["status"] = "completed"
+        batch(jobs)
+    assert store.missing(jobs) == []
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_the_forecast_counts_requests_exactly(store, many):
     jobs = jobs_for(40, samples=3)

@@ -7,12 +7,18 @@ from pathlib import Path
 import pandas as pd
 
 from lib.correlation import correlate
+from lib.cpdscore.aggregation import aggregate, intermediate
 from lib.cpdscore.scoring import Scores
 
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).
 CALLS = {3: 1, 15: 1, 4: 3, 5: 3, 6: 3, 16: 3}
-_NAMES = {"Simple": "Original simple", "Detail": "Original detail"}  # as Table 3 shortens them
+_PLACE = ["system", "agent", "dialog"]
+_OURS = ["method", "level", "coefficient", "ours", "n", "coverage"]
+_NAMES = {
+    "Simple": "Original simple", "Detail": "Original detail",  # as Table 3 shortens them
+    "$FED_{En}$": "FED-En", "$FED_{Rel}$": "FED-Rel",
+}  # fmt: skip
 
 
 def published_table(table: int, path: str | Path) -> pd.DataFrame:
@@ -53,6 +59,8 @@ def judged(
     says what an item is, "turn" or "dialog"; system level is the mean over its items. Columns:
     method, level, coefficient, ours, n (units), coverage (share of items with a score).
     """
+    if not scores:
+        return pd.DataFrame(columns=_OURS)
     frame = pd.DataFrame(dict(scores))
     rows = correlate(frame, human.rename("human"), level=["turn", "system"], units=units)
     covered = frame.notna().mean()
@@ -83,6 +91,45 @@ def fill_table(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     return published.merge(ours, how="left", on=["method", "level", "coefficient"])
 
 
-def by_label(scores: Mapping[str, Scores], calls: int) -> dict[str, pd.Series]:
-    """Score columns under the paper's labels, from the number of calls a table averages."""
-    return {one.template.variant.label: one.first(calls).items["score"] for one in scores.values()}
+def by_label(
+    scores: Mapping[str, Scores], calls: int, synthetic: bool = False
+) -> dict[str, pd.Series]:
+    """Score columns under the paper's labels, from the number of calls a table averages.
+
+    Scores from replies that no model wrote are left out, so that they never stand beside a
+    published figure, unless ``synthetic`` asks for them.
+    """
+    return {
+        one.template.variant.label: one.first(calls).items["score"]
+        for one in scores.values()
+        if synthetic or not one.synthetic
+    }
+
+
+def dialog_columns(
+    scores: Mapping[str, Scores], dialogs: pd.DataFrame, synthetic: bool = False
+) -> dict[str, pd.Series]:
+    """Columns of Table 5 on the rows of a dialog table.
+
+    Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its
+    intermediate score as they are. Synthetic scores are left out as in ``by_label``.
+    """
+    columns = {}
+    for one in scores.values():
+        if one.synthetic and not synthetic:
+            continue
+        label, keys = one.template.variant.label, one.units[_PLACE]
+        if one.template.variant.level == "turn":
+            columns[label] = aggregate(one, "dialog").set_index(_PLACE)["score"]
+            continue
+        index = pd.MultiIndex.from_frame(keys)
+        columns[label] = one.items["score"].set_axis(index)
+        columns[f"{label} intermediate"] = intermediate(one).set_axis(index)
+    places = pd.MultiIndex.from_frame(dialogs[_PLACE])
+    return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
+
+
+def judged_corpus(scores: Mapping[str, pd.Series], human: pd.Series, corpus: str) -> pd.DataFrame:
+    """Turn-level rows of Tables 6 and 16, where ``level`` names the corpus (``usr-topical``)."""
+    rows = judged(scores, human, pd.DataFrame({"system": human.index}, index=human.index))
+    return rows[rows["level"] == "turn"].assign(level=corpus.replace("_", "-"))

@@ -8,13 +8,17 @@ from lib.judge.batch import collect, submit
 from lib.judge.budget import Budget, Prices, estimate_tokens, forecast
 from lib.judge.client import Answer, Connection, connect
 from lib.judge.faults import FailItem, Fault, Retry, StopRun
+from lib.judge.modes import MODES, BatchPending, DryRun, asker
 from lib.judge.pacing import Pacer
 from lib.judge.runner import RunReport, RunStopped, Settings, run
 
 __all__ = [
+    "MODES",
     "Answer",
+    "BatchPending",
     "Budget",
     "Connection",
+    "DryRun",
     "FailItem",
     "Fault",
     "Pacer",
@@ -24,6 +28,7 @@ __all__ = [
     "RunStopped",
     "Settings",
     "StopRun",
+    "asker",
     "collect",
     "connect",
     "estimate_tokens",

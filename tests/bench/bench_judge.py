@@ -1,0 +1,223 @@
+"""The judge's runner beside the bare openai client, against a local server in its own process.
+
+    python tests/bench/bench_judge.py
+
+Ours stores every attempt in SQLite; the peer is the client alone (64 threads, its own retries as
+they come), which stores nothing. Rates need a quiet machine: the load average is on every row.
+"""
+
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import openai
+import pandas as pd
+from fault_server import FaultServer, random_faults
+
+from lib import corpora, cpdscore, judge
+from lib.cpdscore import tables
+from lib.notebook_runs import ROOT
+from lib.reply_store import Attempt, Job, Reply, ReplyStore, Request
+
+PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
+WORKERS = 64
+
+
+@contextmanager
+def server(*options: str) -> Iterator[str]:
+    """The fault server in a process of its own; yields its address."""
+    script = Path(__file__).parents[1] / "fault_server.py"
+    process = subprocess.Popen(
+        [sys.executable, str(script), *options], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def stats(url: str) -> dict[str, int]:
+    import json
+    from urllib.request import urlopen
+
+    with urlopen(url.removesuffix("/v1") + "/stats", timeout=10) as answer:
+        return json.load(answer)
+
+
+def timed(call: Callable[[], object]) -> tuple[object, float, float]:
+    """Result, wall seconds and CPU seconds of this process (the server's are not in it)."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    return result, time.perf_counter() - wall, time.process_time() - cpu
+
+
+def jobs_for(count: int) -> list[Job]:
+    return [Job(Request("m", (("user", f"{i} {PROMPT}"),))) for i in range(count)]
+
+
+def ours(url: str, count: int, **settings) -> tuple[int, int]:
+    """Replies stored and requests made by the runner."""
+    with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
+        connection = judge.connect(url, timeout_s=settings.pop("timeout_s", 60), deadline_s=60)
+        options = judge.Settings(**({"workers": WORKERS} | settings))
+        report = judge.run(jobs_for(count), store, connection, options, progress=False)
+        return store.counts()["ok"], report.requests
+
+
+def bare(url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout: float = 60):
+    """Replies received by the client alone; its requests are counted by the server."""
+    client = openai.OpenAI(api_key="none", base_url=url, max_retries=retries, timeout=timeout)
+
+    def ask(number: int) -> bool:
+        messages = [{"role": "user", "content": f"{number} {PROMPT}"}]
+        try:
+            reply = client.chat.completions.create(model="m", messages=messages)
+            return bool(reply.choices[0].message.content)
+        except Exception:
+            return False
+
+    with ThreadPoolExecutor(workers) as pool:
+        return sum(pool.map(ask, range(count)))
+
+
+def throughput(count: int = 1920) -> Iterator[dict]:
+    ideal = WORKERS / 0.3
+    for who, call in (
+        ("ours", lambda url: ours(url, count)[0]),
+        ("peer", lambda u: bare(u, count)),
+    ):
+        with server("--latency", "0.3") as url:
+            got, wall, cpu = timed(lambda url=url, call=call: call(url))
+        yield {
+            "task": "64 workers, 300 ms a reply", "who": who, "jobs": count, "lost": count - got,
+            "per_second": got / wall, "share_of_ideal": got / wall / ideal,
+            "cpu_ms_per_call": 1000 * cpu / count,
+        }  # fmt: skip
+
+
+def overhead(count: int = 1500) -> Iterator[dict]:
+    """CPU alone: eight threads, a server that answers at once."""
+    for who, call in (
+        ("ours", lambda url: ours(url, count, workers=8)[0]),
+        ("peer", lambda url: bare(url, count, workers=8)),
+    ):
+        with server() as url:
+            call_once = bare(url, 16, workers=8)  # imports and first connections are not measured
+            got, wall, cpu = timed(lambda url=url, call=call: call(url))
+        yield {
+            "task": "8 workers, no wait", "who": who, "jobs": count, "lost": count - got,
+            "per_second": got / wall, "cpu_ms_per_call": 1000 * cpu / count, "warm": call_once,
+        }  # fmt: skip
+
+
+def capped(count: int = 500) -> Iterator[dict]:
+    """A server that refuses more than 50 requests a second."""
+    for who in ("ours, told 45/s", "ours, not told", "peer"):
+        with server("--cap", "50", "--latency", "0.1") as url:
+            if who == "peer":
+                got, wall, cpu = timed(lambda url=url: bare(url, count))
+            else:
+                pace = 45 * 60 if "told 45" in who else None
+                (got, _), wall, cpu = timed(
+                    lambda url=url, pace=pace: ours(url, count, requests_per_minute=pace)
+                )
+            made = stats(url)["requests"]
+        yield {
+            "task": "server cap 50/s", "who": who, "jobs": count, "lost": count - got,
+            "per_second": got / wall, "requests": made, "extra_share": made / count - 1,
+            "cpu_ms_per_call": 1000 * cpu / count,
+        }  # fmt: skip
+
+
+def faulty(count: int = 1000) -> Iterator[dict]:
+    """A quarter of all calls fails, with every transient fault in turn."""
+    for who in ("ours", "peer"):
+        with FaultServer(random_faults(0.25)) as local:
+            if who == "ours":
+                got, wall, _ = timed(
+                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05)[0]
+                )
+            else:
+                got, wall, _ = timed(lambda url=local.url: bare(url, count, timeout=1))
+            made = local.requests
+        yield {
+            "task": "25 % faults", "who": who, "jobs": count, "lost": count - got,
+            "per_second": got / wall, "requests": made,
+        }  # fmt: skip
+
+
+def comperdial_sized(sample: pd.DataFrame) -> pd.DataFrame:
+    """10,395 turns (99 systems, 15 dialogs, 7 turns) made of the sample's, all different."""
+    blocks = [group for _, group in sample.groupby(["system", "dialog"], sort=False)]
+    parts = []
+    for number in range(99 * 15):
+        system, dialog = divmod(number, 15)
+        part = blocks[number % len(blocks)].copy()
+        part["response"] += f" ({number})"
+        parts.append(part.assign(system=f"s{system}", agent=f"s{system}", dialog=f"d{dialog}"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def replay() -> Iterator[dict]:
+    """31,185 stored replies to scores, means per dialog and system, and correlations."""
+    turns = comperdial_sized(corpora.load("sample_personas").turns)
+    model = cpdscore.JudgeModel("m")
+    template = cpdscore.load_template("detail_without_reference")
+    requests = cpdscore.turn_requests(turns, template, model)
+    with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
+        for number, request in enumerate(requests):
+            replies = [Reply(s, "ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
+            store.record(request.key, [0, 1, 2], Attempt("ok", 200), replies)
+
+        def table() -> int:
+            scores = cpdscore.score_turns(turns, template.variant.name, model, store)
+            cpdscore.aggregate(scores, "dialog"), cpdscore.aggregate(scores, "system")
+            tables.judged({"x": scores.items["score"]}, turns["human_overall"], turns)
+            return len(scores.replies)
+
+        got, wall, cpu = timed(table)
+        left = judge.forecast([Job(r, s) for r in requests for s in range(3)], store)
+    yield {
+        "task": "replay of stored replies", "who": "ours", "jobs": got, "lost": 31_185 - got,
+        "per_second": got / wall, "seconds": wall, "cpu_seconds": cpu,
+        "requests": int(left["requests"].sum()),
+    }  # fmt: skip
+
+
+PARTS = {"throughput": throughput, "overhead": overhead, "capped": capped, "faulty": faulty,
+         "replay": replay}  # fmt: skip
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(PARTS)
+    rows = []
+    for name in chosen:
+        for row in PARTS[name]():
+            row |= {"load": round(os.getloadavg()[0], 1)}
+            rows.append(row)
+            print({key: round(v, 3) if isinstance(v, float) else v for key, v in row.items()})
+    frame = pd.DataFrame(rows).drop(columns="warm", errors="ignore").assign(
+        date=datetime.date.today().isoformat(), cpu=platform.processor() or platform.machine(),
+        cores=os.cpu_count(), python=platform.python_version(), openai=openai.__version__,
+    )  # fmt: skip
+    print(frame.round(3).to_string(index=False))
+    if len(chosen) == len(PARTS):
+        frame.to_csv(
+            ROOT / "data" / "results" / "bench_judge.csv", index=False, float_format="%.4g"
+        )
+
+
+if __name__ == "__main__":
+    main()
