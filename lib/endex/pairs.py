@@ -1,0 +1,131 @@
+"""Training pairs from RED: the split, the ablation by dimension, the made-up negatives.
+
+A pair is one row with context (the parent comment), response (the post) and label (1 engaging).
+"""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+COLUMNS = ["context", "response", "label"]
+GENERIC = [
+    "I don't know.",
+    "Okay.",
+    "That is nice.",
+    "I am not sure.",
+    "Yes.",
+    "Me too.",
+    "Thanks.",
+    "I see.",
+    "Good for you.",
+    "Maybe.",
+]
+KINDS = ("insertion", "deletion", "copying", "generic")
+
+
+def split(
+    pairs: pd.DataFrame, validation: float = 0.2, seed: int = 0, by: str | None = "link"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Divide pairs into a training and a validation part (paper: .8 and .2).
+
+    A thread falls wholly on one side, decided by the md5 of seed and thread, so that no comment
+    is a response in training and a context in validation. The shares are therefore approximate.
+
+    Args:
+        pairs: with a column `by`.
+        validation: share of threads for validation.
+        by: "link" (the thread), or None to divide row by row (the paper does not say).
+
+    >>> parts = split(pd.DataFrame({"link": list("aabbccddee")}), validation=0.4)
+    >>> [len(part) for part in parts]
+    [6, 4]
+    """
+    keys = pairs.index.astype(str) if by is None else pairs[by].astype(str)
+    draws = [int(hashlib.md5(f"{seed}-{key}".encode()).hexdigest()[:8], 16) for key in keys]
+    order = pd.Series(draws, pairs.index).rank(method="dense")
+    held_out = order <= round(validation * order.max())
+    return pairs[~held_out], pairs[held_out]
+
+
+def one_dimension(
+    posts: pd.DataFrame, sample: pd.DataFrame, dimension: str, kappa: float = 1.0
+) -> pd.DataFrame:
+    """Ids and labels for the ablation of Figure 2: positives by one dimension, negatives as in RED.
+
+    Positives are posts whose z of this dimension exceeds kappa, drawn in the order of RED, at most
+    as many as there are negatives. Where fewer exceed it, the highest ones fill up.
+
+    Args:
+        posts: `Red.posts()`.
+        sample: `Red.sample`, whose negatives are kept.
+        dimension: re, be, ae or ee.
+        kappa: threshold on z.
+
+    Returns:
+        id, parent, link and label.
+    """
+    negatives = sample[sample["label"] == 0]
+    rest = posts[~posts["id"].isin(negatives["id"])]
+    above = rest[rest[f"z_{dimension}"] > kappa].sort_values("draw")
+    if len(above) < len(negatives):
+        above = rest.sort_values([f"z_{dimension}", "draw"], ascending=[False, True])
+    columns = ["id", "parent", "link"]
+    positives = above.head(len(negatives))[columns].assign(label=1)
+    return pd.concat([positives, negatives[columns].assign(label=0)], ignore_index=True)
+
+
+def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd.DataFrame:
+    """EnDex+NS: part of the negatives replaced by rule-based ones, built from positives.
+
+    The four kinds come in equal parts: words of another reply inserted, words deleted, the context
+    copied, a generic reply. Built from the positives of the same part of the split only.
+
+    Args:
+        pairs: with context, response and label.
+        ratio: share of the negatives that is replaced (the paper does not say how many).
+        seed: of the draws.
+
+    Returns:
+        As many rows as before; `made` names the kind, "" for a pair of RED.
+    """
+    rng = np.random.default_rng(seed)
+    positives = pairs[pairs["label"] == 1]
+    negatives = pairs[pairs["label"] == 0]
+    n = min(round(ratio * len(negatives)), len(positives))
+    sources = positives.iloc[rng.permutation(len(positives))[:n]]
+    kinds = [KINDS[i % len(KINDS)] for i in range(n)]
+    replies = positives["response"].tolist()
+    made = sources.assign(
+        response=[
+            corrupt(kind, row.context, row.response, replies[rng.integers(len(replies))], rng)
+            for kind, row in zip(kinds, sources.itertuples(), strict=True)
+        ],
+        label=0,
+        made=kinds,
+    )
+    kept = negatives.iloc[rng.permutation(len(negatives))[: len(negatives) - n]]
+    return pd.concat([positives.assign(made=""), kept.assign(made=""), made], ignore_index=True)
+
+
+def corrupt(kind: str, context: str, response: str, other: str, rng: np.random.Generator) -> str:
+    """A reply that nobody would give, made of one that somebody gave.
+
+    insertion: a third of the words of `other` at random places; deletion: about half of the words
+    left out; copying: the context said again; generic: one of ten empty phrases.
+
+    >>> corrupt("copying", "Where to?", "Home.", "", np.random.default_rng(0))
+    'Where to?'
+    """
+    words = response.split()
+    if kind == "insertion":
+        for word in other.split()[: max(1, len(other.split()) // 3)]:
+            words.insert(int(rng.integers(len(words) + 1)), word)
+        return " ".join(words)
+    if kind == "deletion":
+        return " ".join(word for word in words if rng.random() < 0.5) or words[0]
+    if kind == "copying":
+        return context
+    if kind == "generic":
+        return GENERIC[int(rng.integers(len(GENERIC)))]
+    raise ValueError(f"kind {kind!r}: choose one of {', '.join(KINDS)}")
