@@ -191,7 +191,7 @@ DSTC7 = {
     "system_responses.tsv": 'SystemID\tInstanceID\tResponse\nTeamCE\ti1\tsay "what\n'
     "TeamCE\ti2\tno\nHuman\ti1\tyes\n",
     "human-eval-per-judge.tsv": "\ufeffJudgeID\tInstanceID\tSystemID\tRelevance\tInformativeness\n"
-    "j1\ti1\tTeamCE\t1\t2\nj2\ti1\tTeamEC\t5\t4\nj1\ti2\tTeamCE\t2\t2\nj1\ti1\tHuman\t5\t5\n",
+    'j1\ti1\tTeamCE\t1\t2\n"j2\ti1\tTeamEC\t5\t4\nj1\ti2\tTeamCE\t2\t2\nj1\ti1\tHuman\t5\t5\n',
 }
 
 

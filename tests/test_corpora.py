@@ -167,7 +167,7 @@ def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(fetch):
     assert turns["turn"].tolist() == [2, 3, 2]
     assert turns["human_relevance"].tolist() == [3, 2, 5]  # TeamCE: (1 + 5) / 2
     assert turns["human_overall"].iloc[0] == 3
-    assert set(parts["ratings"]["annotator"]) == {"j1", "j2"}
+    assert set(parts["ratings"]["annotator"]) == {"j1", '"j2'}
 
 
 def test_ji2022_leaves_quality_control_out_and_hides_workers(fetch):
@@ -264,6 +264,12 @@ def test_dailydialog_pairs_are_turns(fetch):
     turns = labelled_texts.dailydialog_pairs(fetch)
     dialogues.validate(turns)
     assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
+
+
+def test_pairs_of_unequal_length_are_refused(folder, fetch):
+    small.text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\n")
+    with pytest.raises(DataError, match="has 1 lines, .* has 2"):
+        labelled_texts.dailydialog_pairs(fetch)
 
 
 # --- samples and corpora on request ---------------------------------------------------------------

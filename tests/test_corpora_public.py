@@ -1,5 +1,6 @@
 """The real files: registered sizes, and published figures that depend on how the files are read."""
 
+import functools
 import subprocess
 import sys
 from itertools import combinations
@@ -11,6 +12,7 @@ from lib import corpora, dialogues
 from lib.corpora import catalogue, downloads, registry, usr
 
 pytestmark = pytest.mark.public
+load = functools.cache(corpora.load)  # the tests only read
 
 
 def near(left, right, digits):
@@ -86,7 +88,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("name, dimension", PAIRS)
 def test_usr_annotators_correlate_as_published(name, dimension):
-    ratings = corpora.load(name).ratings.query("dimension == @dimension")
+    ratings = load(name).ratings.query("dimension == @dimension")
     first, second, third = (ratings["rating"].to_numpy()[n::3] for n in range(3))  # file order
     pairs = [(first, second), (first, third), (second, third)]
     means = [
@@ -96,7 +98,7 @@ def test_usr_annotators_correlate_as_published(name, dimension):
 
 
 def test_usr_grade_scores_correlate_as_published():
-    turns = corpora.load("usr_topical").turns.dropna(subset="score_grade")
+    turns = load("usr_topical").turns.dropna(subset="score_grade")
     assert len(turns) == 300
     pearson = pearsonr(turns["score_grade"], turns["human_overall"]).statistic
     spearman = spearmanr(turns["score_grade"], turns["human_overall"]).statistic
@@ -112,14 +114,14 @@ UNIEVAL = {
 
 @pytest.mark.parametrize("dimension", UNIEVAL)
 def test_unieval_correlates_to_six_decimals(dimension):
-    turns = corpora.load("unieval_topical").turns
+    turns = load("unieval_topical").turns
     scores, human = turns[f"score_unieval_{dimension}"], turns[f"human_{dimension}"]
     found = [measure(scores, human).statistic for measure in (pearsonr, spearmanr, kendalltau)]
     assert tuple(round(float(value), 6) for value in found) == UNIEVAL[dimension]
 
 
 def test_unieval_is_usr_topical():
-    ours, theirs = corpora.load("usr_topical").turns, corpora.load("unieval_topical").turns
+    ours, theirs = load("usr_topical").turns, load("unieval_topical").turns
     columns = ["system", "dialog", "turn", "context", "response", "reference", "fact"]
     assert ours[columns].to_dict("list") == theirs[columns].to_dict("list")
     names = dict(zip(usr.SCALES, usr.UNIEVAL_SCALES, strict=True))
@@ -129,7 +131,7 @@ def test_unieval_is_usr_topical():
 
 
 def test_fed_turn_row_of_dialevalmetrics():
-    turns = corpora.load("fed_turn").turns
+    turns = load("fed_turn").turns
     aspects = ["interesting", "engaging", "specific", "relevant", "correct",
                "semantically_appropriate", "understandable", "fluent"]  # fmt: skip
     score = turns[[f"score_fed_{aspect}" for aspect in aspects]].mean(axis=1)
@@ -138,7 +140,7 @@ def test_fed_turn_row_of_dialevalmetrics():
 
 
 def test_fed_turns_are_in_their_dialogs():
-    turns, dialogs = corpora.load("fed_turn").turns, corpora.load("fed_dialog").dialogs
+    turns, dialogs = load("fed_turn").turns, load("fed_dialog").dialogs
     said = dict(zip(dialogs["dialog"], dialogs["utterances"], strict=True))
     system = dict(zip(dialogs["dialog"], dialogs["system"], strict=True))
     for row in turns.itertuples():
@@ -148,7 +150,7 @@ def test_fed_turns_are_in_their_dialogs():
 
 
 def test_fed_engaging_has_261_turns():
-    turns = corpora.load("fed_engaging").turns
+    turns = load("fed_engaging").turns
     assert turns["human_engaging"].value_counts().to_dict() == {1.0: 217, 0.0: 44}
 
 
@@ -164,7 +166,7 @@ def question(turns):
     "name, published", [("better", (0.167, 0.167)), ("predeng600", (0.073, 0.074))]
 )
 def test_question_baseline_of_endex(name, published):
-    turns = corpora.load(name).turns
+    turns = load(name).turns
     found = [
         measure(question(turns), turns["human_engaging"]).statistic
         for measure in (pearsonr, spearmanr)
@@ -173,7 +175,7 @@ def test_question_baseline_of_endex(name, published):
 
 
 def test_predictive_engagement_facts():
-    better, pred = corpora.load("better").turns, corpora.load("predeng600").turns
+    better, pred = load("better").turns, load("predeng600").turns
     assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
     means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
     assert means == {"generated": 1.84, "ground_truth": 3.45}
@@ -191,7 +193,7 @@ def test_predictive_engagement_facts():
 
 
 def test_dstc7_system_means_as_published():
-    turns = corpora.load("dstc7").turns
+    turns = load("dstc7").turns
     columns = ["human_relevance", "human_informativeness", "human_overall"]
     means = turns.groupby("system")[columns].mean()
     published = {"Human": (3.606, 3.487, 3.547), "Baseline": (2.911, 2.681, 2.796),
@@ -199,7 +201,7 @@ def test_dstc7_system_means_as_published():
                  "TeamB": (2.99, 2.872, 2.931)}  # fmt: skip
     for system, expected in published.items():
         assert means.loc[system].to_list() == pytest.approx(expected, abs=0.00051)
-    counts = corpora.load("dstc7").ratings.groupby("item").size()
+    counts = load("dstc7").ratings.groupby("item").size()
     assert set(counts[turns["system"] == "TeamCE"]) == {12} and set(counts) == {6, 12}
 
 
@@ -212,21 +214,21 @@ def test_dstc7_system_means_as_published():
     ],
 )
 def test_ji2022_runs_replicate_as_published(pair, published):
-    dialogs = corpora.load("ji2022").dialogs
+    dialogs = load("ji2022").dialogs
     means = dialogs.groupby(["run", "agent"])["human_z_overall"].mean().unstack("run")
     assert len(means) == 10
     assert near(pearsonr(means[pair[0]], means[pair[1]]).statistic, published, 3)
 
 
 def test_ji2022_control_raises_the_replication():
-    dialogs = corpora.load("ji2022", quality_control=True).dialogs
+    dialogs = load("ji2022", quality_control=True).dialogs
     means = dialogs.groupby(["run", "agent"])["human_z_overall"].mean().unstack("run")
     assert len(dialogs) == 3510 and len(means) == 11
     assert near(pearsonr(means["free1"], means["free2"]).statistic, 0.981, 3)
 
 
 def test_gpt4_runs_on_fed_dialogs_as_published():
-    dialogs = corpora.load("gpt4_fed").dialogs
+    dialogs = load("gpt4_fed").dialogs
     runs = dialogs[[f"score_gpt4_overall_run{n}" for n in range(1, 6)]]
     found = {}
     for size in (1, 3, 5):
@@ -240,7 +242,7 @@ def test_gpt4_runs_on_fed_dialogs_as_published():
 
 
 def test_gpt4_on_reliable_dialogs_as_published():
-    dialogs = corpora.load("gpt4_reliable").dialogs
+    dialogs = load("gpt4_reliable").dialogs
     score = dialogs[[f"score_gpt4_overall_run{n}" for n in range(1, 6)]].mean(axis=1)
     rated = dialogs.assign(score=score).dropna(subset="score")
     assert len(rated) == 500
@@ -255,7 +257,7 @@ def test_mean_ratings_equal_those_of_the_annotators():
     for name, source, ours in [("zhang_usr_topical", "usr_topical", "human_engaging"),
                                ("zhang_usr_persona", "usr_persona", "human_engaging"),
                                ("zhang_fed_turn", "fed_turn", "human_interesting")]:  # fmt: skip
-        theirs, mine = corpora.load(name).turns, corpora.load(source).turns
+        theirs, mine = load(name).turns, load(source).turns
         key = ["context", "response"]
         left = sorted(map(_entry, theirs[key].to_numpy(), theirs["human_overall"]))
         right = sorted(map(_entry, mine[key].to_numpy(), mine["human_overall"]))
@@ -268,18 +270,14 @@ def _entry(key, value):
 
 
 def test_zhao_means_by_position():
-    persona = (
-        corpora.load("zhao_persona").turns.groupby("system", sort=False)["human_overall"].mean()
-    )
-    daily = (
-        corpora.load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
-    )
+    persona = load("zhao_persona").turns.groupby("system", sort=False)["human_overall"].mean()
+    daily = load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
     assert persona.round(2).tolist() == [4.05, 3.43, 3.56, 3.04, 3.03, 2.0]
     assert daily.round(2).tolist() == [4.42, 3.78, 3.64, 3.5, 2.8, 2.84, 2.88, 2.78, 2.21]
 
 
 def test_grade_sets_share_contexts_and_count_1200():
-    tables = [corpora.load(name).turns for name in catalogue.grade.SETS]
+    tables = [load(name).turns for name in catalogue.grade.SETS]
     assert sum(map(len, tables)) == 1200
     daily = [t for t in tables if t["dialog"].iloc[0].startswith("dailydialog")]
     assert daily[0]["dialog"].tolist() == daily[1]["dialog"].tolist()

@@ -24,6 +24,7 @@ from lib.corpora import (
 from lib.corpora.registry import DATA, registry, set_of
 from lib.corpora.tables import Corpus
 from lib.dialogues.errors import DataError, nearest
+from lib.dialogues.files import read_json
 from lib.dialogues.table import check_key, validate
 
 PUBLIC: dict[str, Callable] = {
@@ -73,9 +74,16 @@ SAMPLES: dict[str, tuple[str, str]] = {
 def load(name: str, **options) -> Corpus:
     """Load a corpus by name; `available()` lists the names.
 
-    Options: `quality_control=True` for `ji2022`; `columns={file: {ours: theirs}}` and `folder` for
-    `comperdial` and `tbd_q1`. Raises `DataError` for an unknown name, a file that is missing,
+    Options: `quality_control=True` for `ji2022`; `columns={file: {ours: theirs}}`, `folder` and
+    `scale` for `tbd_q1`, the first two for `comperdial`. Public files are downloaded if they are
+    not there. Raises `DataError` for an unknown name, and for a file that is missing,
     damaged or not as described.
+
+    >>> corpus = load("sample_bots")
+    >>> corpus
+    <Corpus sample_bots, synthetic: ... rated turns, 3 systems, ... judgements>
+    >>> corpus.turns[["system", "turn", "human_overall"]].head(1).round(2).values.tolist()
+    [['lantern', 1, 4.33]]
     """
     if name in PUBLIC:
         return _corpus(name, PUBLIC[name](downloads.path, **options), _public_info(name))
@@ -93,7 +101,7 @@ def load(name: str, **options) -> Corpus:
 
 def _corpus(name: str, parts: dict, info: dict) -> Corpus:
     """Check the tables of a loader once more and freeze them."""
-    level = "turn" if "human_" in "".join(parts.get("turns", pd.DataFrame()).columns) else "dialog"
+    level = registry()["corpora"].get(name, {}).get("level", "turn")
     if "turns" in parts:
         validate(parts["turns"], file=name)
     if "dialogs" in parts:
@@ -117,8 +125,6 @@ def _public_info(name: str) -> dict:
 
 
 def _sample_info(folder: str) -> dict:
-    from lib.dialogues.files import read_json
-
     about = read_json(DATA / folder / "info.json")
     return {"citation": "none", **about, "synthetic": True}
 
@@ -144,6 +150,9 @@ def available() -> pd.DataFrame:
     Works without any data: `rows` and `systems` are those of the registry (missing where the corpus
     must be asked for); "on disk?" says whether every file is there, unverified. Names below the
     samples are not loaded by `load` but by the function of that name (`goemotions("train")`).
+
+    >>> available().set_index("name").loc["usr_topical", ["level", "licence"]].tolist()
+    ['turn', 'none stated']
     """
     known, rows = registry(), []
     for name, entry in known["corpora"].items():

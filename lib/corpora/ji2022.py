@@ -30,7 +30,7 @@ def load(fetch, quality_control: bool = False) -> dict:
     `robotic` and `repetitive` are already reversed: higher is better throughout. `human_overall`
     and `human_z_overall` are means of the seven. `quality_control=True` keeps the degraded control
     agent, which published statistics leave out. `turns` has every bot turn with its context, and
-    no ratings: people rated whole dialogs.
+    no ratings: people rated whole dialogs. Topics and written feedback are not kept.
     """
     parts = dialogs(fetch, quality_control)
     chats = parts["dialogs"].to_dict("records")

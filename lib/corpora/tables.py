@@ -33,6 +33,14 @@ class Corpus:
     info: Mapping[str, Any] = field(default_factory=dict)
     dialog_ratings: pd.DataFrame | None = None
 
+    def __repr__(self) -> str:
+        systems = self.items["system"].nunique()
+        label = ", synthetic" if self.info.get("synthetic") else ""
+        return (
+            f"<Corpus {self.name}{label}: {len(self.items)} rated {self.level}s, "
+            f"{systems} systems, {len(self.ratings)} judgements>"
+        )
+
     @property
     def items(self) -> pd.DataFrame:
         """The table that carries the ratings: `turns` or `dialogs`, by `level`."""

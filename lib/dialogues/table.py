@@ -47,6 +47,12 @@ def validate(turns: pd.DataFrame, *, file=None, scale: tuple[float, float] | Non
     Checked: the columns, their types, the unique key (system, agent, dialog, turn), lone
     surrogates in texts, and ratings that are numbers or NaN, on `scale` if one is given. An empty
     response is allowed: a system may answer with nothing, and a metric then gives NaN.
+
+    >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": 1, "response": "Hi"}]))
+    >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": -1, "response": "Hi"}]))
+    Traceback (most recent call last):
+        ...
+    lib.dialogues.errors.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
     """
     for name in COLUMNS:
         if name not in turns.columns:
