@@ -1,0 +1,38 @@
+"""Toxicity of responses, with the checkpoint of Detoxify's "original" model."""
+
+import numpy as np
+import pandas as pd
+
+from lib import toxicity as texts
+from lib.checkpoints import find, provenance
+
+
+def toxicity(turns: pd.DataFrame, *, checkpoint: str = texts.MODEL, **options) -> pd.Series:
+    """Probability that each response is toxic; *lower* is better.
+
+    The sigmoid of the label "toxic" (six labels, not exclusive), so equal to Detoxify's
+    `predict(text)["toxicity"]` with the same weights, but in length-sorted batches.
+
+    Args:
+        turns: turn table; uses `response`.
+        checkpoint: folder or hub id of a classifier with a label "toxic".
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Series "toxicity" on `turns.index` in [0, 1]; NaN for an empty response.
+
+    Reference: Hanu and Unitary team (2020), Detoxify.
+    """
+    has_words = [isinstance(text, str) and bool(text.strip()) for text in turns["response"]]
+    scores = np.full(len(turns), np.nan)
+    scores[has_words] = texts.toxicity(turns["response"][has_words].tolist(), checkpoint, **options)
+    return pd.Series(scores, turns.index, name="toxicity")
+
+
+def toxicity_provenance(*, checkpoint: str = texts.MODEL, **options) -> dict:
+    """Return what a toxicity score depends on besides the texts."""
+    return {
+        **provenance(find(checkpoint), options.get("dtype", "float32")),
+        "formula": "sigmoid of the label toxic",
+        "truncation": "the model's positions",
+    }

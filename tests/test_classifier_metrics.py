@@ -1,0 +1,250 @@
+"""Classifier metrics against plain torch and transformers, row by row and in batches."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_models
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertForSequenceClassification,
+    GPT2ForSequenceClassification,
+    RemBertConfig,
+    RemBertForSequenceClassification,
+)
+
+from lib import batching, checkpoints
+from lib import classifier_metrics as cm
+from lib.classifier_metrics.unieval import QUESTIONS
+
+TURNS = pd.DataFrame(
+    {
+        "context": [
+            ["do you like tea?"],
+            ["hi", "the kettle sings", "oh"],
+            ["my sister plays"],
+            ["that sounds like a lot of fun", "yes"],
+            [],
+            ["hello there"],
+            ["so what"],
+        ],
+        "response": [
+            "Yes, I do! Very much.",
+            "coffee keeps me awake at night",
+            "fun",
+            "my sister plays. In a band? Yes!",
+            "tea",
+            "",
+            "really?",
+        ],
+        "reference": [["I do", "no"], ["tea"], ["in a band"], ["the water"], ["a"], ["b"], []],
+        "fact": [["tea is hot"], ["water", "kettles sing"], [], ["a band plays"], ["b"], ["c"], []],
+    },
+    index=[5, 3, 9, 1, 0, 7, 2],
+)
+
+
+@pytest.fixture(params=[1, 2, 7])
+def batches(request, monkeypatch):
+    """Exactly so many rows in a batch, whatever their length."""
+    real = batching.token_batches
+    monkeypatch.setattr(
+        batching, "token_batches", lambda lengths, tokens, rows: real(lengths, 10**9, request.param)
+    )
+
+
+def shuffled(function, **options):
+    order = np.random.default_rng(0).permutation(len(TURNS))
+    return function(TURNS.iloc[order], device="cpu", **options).loc[TURNS.index]
+
+
+@pytest.fixture(scope="module")
+def heads(tmp_path_factory):
+    root = tmp_path_factory.mktemp("heads")
+    return {
+        name: str(tiny_models.gpt2_classifier(root / name, seed))
+        for seed, name in enumerate(cm.HEADS)
+    }
+
+
+def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, batches):
+    scores = shuffled(cm.dialogrpt, heads=heads)
+    for key, turn in TURNS.iterrows():
+        if not (turn.context and turn.response):
+            assert scores.loc[key].isna().all()
+            continue
+        text = "<|endoftext|>".join([*turn.context[-2:], turn.response])
+        one = {}
+        for name, folder in heads.items():
+            # transformers' own head on one unpadded row: the last token is the last position.
+            tokenizer = checkpoints.load_classifier(folder, device="cpu").tokenizer
+            network = GPT2ForSequenceClassification.from_pretrained(folder).eval()
+            with torch.no_grad():
+                logit = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits
+            one[name] = float(logit.sigmoid())
+            assert scores.loc[key, f"dialogrpt_{name}"] == pytest.approx(one[name], abs=1e-5)
+        prior = (one["human_vs_rand"] + one["human_vs_machine"]) / 2
+        cond = (one["updown"] + 0.48 * one["depth"] - 0.5 * one["width"]) / 0.98
+        assert scores.loc[key, "dialogrpt"] == pytest.approx(prior * cond, abs=1e-5)
+
+
+def test_two_replies_to_one_context_get_two_scores(heads):
+    """transformers 4.35 gave them one score, read at the end of the first context turn."""
+    turns = TURNS.iloc[[1, 1]].assign(response=["tea", "a band in the rain"])
+    scores = cm.dialogrpt(turns, heads={"updown": heads["updown"]})["dialogrpt_updown"]
+    assert abs(scores.iloc[0] - scores.iloc[1]) > 1e-4
+
+
+def test_dialogrpt_without_all_heads_has_no_ensemble(heads):
+    scores = cm.dialogrpt(TURNS, heads={"depth": heads["depth"]})
+    assert list(scores.columns) == ["dialogrpt_depth"]
+
+
+def test_only_two_turns_of_context_are_read(heads):
+    one = {"width": heads["width"]}
+    cut = TURNS.iloc[[1]].assign(context=[["kettle", "the kettle sings", "oh"]])
+    same = cm.dialogrpt(cut, heads=one).to_numpy() == cm.dialogrpt(TURNS.iloc[[1]], heads=one)
+    assert same.to_numpy().all()
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    return str(tiny_models.t5(tmp_path_factory.mktemp("t5")))
+
+
+def yes(folder, text):
+    model = checkpoints.load_seq2seq(folder, device="cpu")
+    pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
+    with torch.no_grad():
+        logits = model.network(
+            input_ids=torch.tensor([model.tokenizer(text)["input_ids"]]),
+            decoder_input_ids=torch.tensor([[0]]),
+        ).logits[0, 0]
+    p = logits.softmax(-1)[pair]
+    return float(p[0] / p.sum())
+
+
+def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
+    scores = shuffled(cm.unieval, checkpoint=t5)
+    turn = TURNS.loc[1]
+    history = "that sounds like a lot of fun\nyes\n\n"
+    fact = "a band plays\n"
+    response = f" </s> response: {turn.response}"
+    expected = {
+        "naturalness": yes(t5, f"question: {QUESTIONS['naturalness']}{response}"),
+        "coherence": yes(
+            t5, f"question: {QUESTIONS['coherence']}{response} </s> dialogue history: {history}"
+        ),
+        "groundedness": yes(
+            t5, f"question: {QUESTIONS['groundedness']}{response} </s> fact: {fact}"
+        ),
+        "understandability": yes(t5, f"question: {QUESTIONS['understandability']}{response}"),
+    }
+    each = [
+        yes(
+            t5,
+            f"question: {QUESTIONS['engagingness']} </s> response: {sentence}"
+            f" </s> dialogue history: {history} </s> fact: {fact}",
+        )
+        for sentence in ("my sister plays.", "In a band?", "Yes!")
+    ]
+    for name, value in expected.items():
+        assert scores.loc[1, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
+    assert scores.loc[1, "unieval_engagingness"] == pytest.approx(sum(each), abs=1e-5)
+    assert scores.loc[1, "unieval_engagingness_mean"] == pytest.approx(sum(each) / 3, abs=1e-5)
+    overall = (sum(expected.values()) + sum(each)) / 5
+    assert scores.loc[1, "unieval_overall"] == pytest.approx(overall, abs=1e-5)
+
+
+def test_unieval_leaves_out_what_it_cannot_read(t5):
+    scores = cm.unieval(TURNS, checkpoint=t5)
+    assert scores.loc[7].isna().all()  # empty response
+    assert np.isfinite(scores.loc[9, ["unieval_naturalness", "unieval_coherence"]]).all()
+    assert scores.loc[9, ["unieval_groundedness", "unieval_overall"]].isna().all()  # no fact
+    assert scores.loc[0, ["unieval_coherence", "unieval_engagingness"]].isna().all()  # no context
+
+
+@pytest.fixture(scope="module")
+def toxic(tmp_path_factory):
+    return str(tiny_models.bert_classifier(tmp_path_factory.mktemp("toxic"), ["insult", "toxic"]))
+
+
+def test_toxicity_is_the_sigmoid_of_its_label(toxic, batches):
+    model = checkpoints.load_classifier(toxic, device="cpu")
+    scores = shuffled(cm.toxicity, checkpoint=toxic)
+    for key, text in TURNS["response"].items():
+        with torch.no_grad():
+            logits = model.network(
+                input_ids=torch.tensor([model.tokenizer(text)["input_ids"]])
+            ).logits[0]
+        expected = float(logits[1].sigmoid()) if text else np.nan
+        assert scores[key] == pytest.approx(expected, abs=1e-5, nan_ok=True)
+
+
+def as_bleurt(folder, network, prefix, **extra):
+    """Rewrite a checkpoint under the names of the public BLEURT conversions."""
+    weights = load_file(folder / "model.safetensors")
+    names = {key: key.replace(prefix, "bleurt.", 1) for key in weights}
+    names = {
+        key: name.replace("embedding_hidden_mapping_in", "embedding_projection")
+        for key, name in names.items()
+    }
+    save_file({names[key]: value for key, value in weights.items()}, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    kept = {key: config.get(key) for key in tiny_models.BERT} | extra
+    (folder / "config.json").write_text(json.dumps({**kept, "model_type": "bleurt"}))
+    return str(folder), network
+
+
+@pytest.fixture(scope="module", params=["bert", "rembert"])
+def bleurt(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "bert":
+        tiny_models.bert_classifier(folder, ["score"])
+        network = BertForSequenceClassification.from_pretrained(folder).eval()
+        return as_bleurt(folder, network, "bert.")
+    config = RemBertConfig(
+        **tiny_models.BERT, input_embedding_size=8, output_embedding_size=8, num_labels=1
+    )
+    network = RemBertForSequenceClassification(config)
+    tiny_models._save(network, tiny_models.wordpiece(), folder, seed=4)
+    return as_bleurt(folder, network, "rembert.", embedding_size=8, layer_norm_eps=1e-12)
+
+
+def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
+    folder, network = bleurt
+    tokenizer = tiny_models.wordpiece()
+    scores = shuffled(cm.bleurt, checkpoint=folder)
+    for key, turn in TURNS.iterrows():
+        each = []
+        for reference in turn.reference if turn.response else []:
+            inputs = tokenizer(reference, turn.response, return_tensors="pt")
+            with torch.no_grad():
+                each.append(float(network(**inputs).logits))
+        assert scores[key] == pytest.approx(max(each, default=np.nan), abs=1e-5, nan_ok=True)
+
+
+def test_bleurt_refuses_another_kind_of_checkpoint(tmp_path):
+    tiny_models.bert(tmp_path)
+    as_bleurt(tmp_path, None, "bert.")
+    with pytest.raises(checkpoints.CheckpointError, match="not a BLEURT checkpoint"):
+        cm.bleurt_pairs(["a"], ["b"], checkpoint=str(tmp_path))
+
+
+def test_long_and_odd_texts_are_scored(t5, heads, toxic):
+    odd = ["word " * 4000, "🙂🙃", "tea \x00\x07", "tea" * 6000]
+    turns = pd.DataFrame(
+        {"context": [["hi"]] * 4, "response": odd, "fact": [["a"]] * 4, "reference": [["a"]] * 4}
+    )
+    assert np.isfinite(cm.dialogrpt(turns, heads={"depth": heads["depth"]})).all(axis=None)
+    assert np.isfinite(cm.toxicity(turns, checkpoint=toxic)).all()
+    assert np.isfinite(cm.unieval(turns, checkpoint=t5)).all(axis=None)
+
+
+@pytest.mark.parametrize("metric", [cm.bleurt, cm.dialogrpt, cm.unieval, cm.toxicity])
+def test_without_its_checkpoint_a_metric_says_how_to_get_it(metric, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(checkpoints.CheckpointError, match="Three ways to provide it"):
+        metric(TURNS)

@@ -1,0 +1,69 @@
+"""Golden values for those who have the weights: published numbers that a real checkpoint gives."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import checkpoints
+from lib import classifier_metrics as cm
+from lib import likelihood_metrics as lm
+
+pytestmark = pytest.mark.hub
+
+
+def need(*names):
+    for name in names:
+        try:
+            checkpoints.find(name)
+        except checkpoints.CheckpointError as error:
+            pytest.skip(str(error))
+
+
+def test_bartscore_of_the_authors_readme():
+    """Their README prints -2.5107 for this pair with facebook/bart-large-cnn."""
+    need("facebook/bart-large-cnn")
+    turns = pd.DataFrame(
+        {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
+    )
+    found = lm.bartscore(turns)["bartscore_context_to_response"][0]
+    assert found == pytest.approx(-2.510652780532837, abs=1e-4)
+
+
+def test_dialogrpt_of_the_authors_readme():
+    """Their README ranks two replies to "I love NLP!" at .613 and .111 (updown)."""
+    need("microsoft/DialogRPT-updown")
+    replies = ["Here’s a free textbook (URL) in case anyone needs it.", "Me too!"]
+    turns = pd.DataFrame({"context": [["I love NLP!"]] * 2, "response": replies})
+    found = cm.dialogrpt(turns, heads={"updown": "microsoft/DialogRPT-updown"})
+    assert found["dialogrpt_updown"].tolist() == pytest.approx([0.613, 0.111], abs=0.002)
+
+
+@pytest.mark.public
+def test_unieval_gives_its_shipped_predictions(public_data):
+    need("MingZhong/unieval-dialog")
+    rows = json.loads((public_data / "unieval/topical_chat_result.json").read_text())[:60]
+    turns = pd.DataFrame(
+        {
+            "context": [row["source"].rstrip("\n").split("\n") for row in rows],
+            "response": [row["system_output"] for row in rows],
+            "fact": [[row["context"].rstrip("\n")] for row in rows],
+        }
+    )
+    scores = cm.unieval(turns)
+    for name in ("naturalness", "coherence", "groundedness", "understandability", "overall"):
+        shipped = np.array([row["predict_scores"][name] for row in rows])
+        assert np.abs(scores[f"unieval_{name}"] - shipped).max() < 1e-3
+
+
+@pytest.mark.public
+def test_fed_gives_the_stored_scores(public_data):
+    """Scores of DialoGPT-large stored with the FED data; first turn-level item."""
+    need("microsoft/DialoGPT-large")
+    text = (public_data / "fed/turn_level_FU_scores.jsonl").read_text()
+    item, _ = json.JSONDecoder().raw_decode(text)
+    *context, response = item["input"].removeprefix("<|endoftext|> ").split(" <|endoftext|> ")
+    scores = lm.fed(pd.DataFrame({"context": [context], "response": [response]})).iloc[0]
+    for name, value in item["score"].items():
+        assert scores[f"fed_{name.replace(' ', '_')}"] == pytest.approx(value, abs=1e-3)
