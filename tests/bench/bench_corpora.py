@@ -37,7 +37,8 @@ for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:
         path = corpora.path(key)
         if key.endswith("gz"):
-            for name, raw in members(path): json.loads(raw) if name.endswith(".json") else raw
+            for name, raw in members(path, lambda name: True):
+                json.loads(raw) if name.endswith(".json") else raw
         elif key.endswith(".json") and "pushshift" not in key: json.loads(path.read_text("utf-8"))
         else: path.read_text("utf-8").split("\\n")
 """
