@@ -4,9 +4,12 @@ import hashlib
 import importlib.metadata
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
+from types import CodeType
 
 import numpy as np
 import pandas as pd
@@ -27,7 +30,7 @@ def compute(
     options: Mapping[str, Mapping] | None = None,
     folder: str | Path | None = None,
     rows: int = ROWS,
-    say=print,
+    say: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
     """Compute metrics of a turn table, or read them where they were computed before.
 
@@ -38,7 +41,8 @@ def compute(
             lists of them, since they are part of the provenance.
         folder: where scores are kept; data/cache/scores by default.
         rows: rows per batch, the unit that a crash can cost.
-        say: takes a line for each metric: what was reused, what was computed.
+        say: takes a line for each metric: what was reused, what was computed; prints to standard
+            error by default.
 
     Returns:
         One float column per score on `turns.index`; missing is NaN. `attrs["provenance"]` has the
@@ -52,8 +56,8 @@ def compute(
     >>> from tempfile import TemporaryDirectory
     >>> turns = pd.DataFrame({"response": ["Why not?", "No."]})
     >>> with TemporaryDirectory() as folder:
-    ...     first = compute(turns, ["question"], folder=folder)
-    ...     again = compute(turns, ["question"], folder=folder)
+    ...     first = compute(turns, ["question"], folder=folder, say=print)
+    ...     again = compute(turns, ["question"], folder=folder, say=print)
     question: computed 2 rows
     question: reused 2 rows
     >>> print(again["question"].tolist())
@@ -61,6 +65,7 @@ def compute(
     """
     folder = Path(folder or notebook_runs.ROOT / "data" / "cache" / "scores")
     folder.mkdir(parents=True, exist_ok=True)
+    say = say or partial(print, file=sys.stderr)
     tables, records = [], {}
     for name in names:
         chosen = metric(name)
@@ -163,13 +168,23 @@ def _provenance(chosen: Metric, options: dict) -> dict:
 
 def _code(chosen: Metric) -> str:
     """Checksum of the module or package that the metric lives in: an edit makes scores anew."""
-    module = inspect.getmodule(chosen.load())
+    function = chosen.load()
+    module = inspect.getmodule(function)
+    if getattr(module, "__file__", None) is None:  # written in a notebook or a shell
+        return hashlib.sha256(_bytecode(function.__code__).encode()).hexdigest()[:16]
     path = Path(module.__file__)
-    files = sorted(path.parent.glob("*.py")) if path.parent.name != "lib" else [path]
+    within = "." in (module.__package__ or "")  # as in lib.overlap_metrics
+    files = sorted(path.parent.glob("*.py")) if within else [path]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _bytecode(code: CodeType) -> str:
+    """What a function does, without the places in memory that a plain repr would show."""
+    constants = [_bytecode(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return repr((code.co_code.hex(), code.co_names, constants))
 
 
 def _key(turns: pd.DataFrame, chosen: Metric, record: dict, rows: int) -> str:
