@@ -47,7 +47,7 @@ lab: .venv/users
 
 report: .venv/users
 	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file.csv"; exit 1; }
-	$(BIN)/python -m lib.report "$(DIALOGS)"
+	$(BIN)/python -m lib.report "$(DIALOGS)" $(if $(ACCEPT),--accept)
 
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

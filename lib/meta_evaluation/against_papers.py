@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from lib import correlation
-from lib.meta_evaluation.metrics import asks_question, recorded_scores, rule_scores
+from lib import correlation, endex
+from lib.meta_evaluation.metrics import score_panel
 from lib.meta_evaluation.panels import Panel, load_panel
 from lib.notebook_runs import Run
 
@@ -20,6 +20,8 @@ ENDEX_ROWS = {
     "EnDex+NS": "endex_ns",
     "USL-H": "usl_h",
 }
+
+_ENDEX_RATING = {"grade_convai2_bert_ranker": "coherence"}
 
 
 def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
@@ -46,21 +48,22 @@ def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
 def endex_rows(dataset: str, name: str, run: Run, seed: int = 0) -> pd.DataFrame:
     """Pearson and Spearman of the rows of EnDex Table 2 that can be computed for one data set.
 
-    Random (seeded uniform scores), Question, Specificity (content words by our own list), and rows
-    whose scores came with the corpus or were recorded by an earlier notebook. FED is not tokenised,
-    so its questions are searched in running text. Columns: method, dataset, coefficient, value.
+    Random (seeded uniform scores), Question, Specificity (content words by our own stop list), and
+    rows whose scores came with the corpus or were recorded by an earlier notebook. FED is not
+    tokenised: its punctuation is split off first. Columns: method, dataset, coefficient, value.
 
     >>> endex_rows("SAMPLE", "sample_bots", Run("08", "sample"))["method"].unique().tolist()[:3]
     ['Random', 'Question', 'Specificity']
     """
-    panel = load_panel(name, "engaging" if name != "grade_convai2_bert_ranker" else "")
-    scores = panel.scores.join(recorded_scores(panel, run))
+    panel = score_panel(load_panel(name, _ENDEX_RATING.get(name, "engaging")), run, ())
+    spaced = panel.table["response"].str.replace(r"([^\w\s])", r" \1 ", regex=True)
+    turns = panel.table.assign(response=spaced) if "fed" in name else panel.table
     rows = {
-        "Random": pd.Series(np.random.default_rng(seed).random(len(panel.human))),
-        "Question": asks_question(panel.table["response"], untokenised="fed" in name),
-        "Specificity": rule_scores(panel.table)["content_words"],
+        "Random": endex.random(turns, seed),
+        "Question": endex.question(turns),
+        "Specificity": endex.specificity(turns),
     }
-    rows |= {row: scores[metric] for row, metric in ENDEX_ROWS.items() if metric in scores}
+    rows |= {row: panel.scores[name] for row, name in ENDEX_ROWS.items() if name in panel.scores}
     return pd.DataFrame(
         [
             (method, dataset, kind, correlation.coefficient(values, panel.human, kind).value)

@@ -29,9 +29,9 @@ def contributions(panels: Iterable[Panel], folds: int = 10, seed: int = 0) -> pd
     >>> from lib.meta_evaluation.panels import load_panel
     >>> panel = load_panel("sample_bots")
     >>> length = panel.table["response"].str.len().astype(float)
-    >>> panel = panel.with_scores(pd.DataFrame({"words": length}))
+    >>> panel = panel.with_scores(pd.DataFrame({"length": length}))
     >>> contributions([panel])[["base", "added", "metrics"]].values.tolist()
-    [['none', 'rule', 1]]
+    [['none', 'baseline', 1]]
     """
     table = pd.concat([_of_panel(panel, folds, seed) for panel in panels], ignore_index=True)
     return table.assign(q_cv=regression.benjamini_hochberg(table["p_cv"]))

@@ -1,135 +1,78 @@
 """Which metrics can be computed for a panel, and to which family each belongs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from lib import embedding_metrics, lexicons, overlap_metrics, psychological_metrics
+from lib import scores as score_store
 from lib.dialogues import KEY
 from lib.meta_evaluation.panels import Panel
 from lib.notebook_runs.outputs import Run, folder
 
-#: Families of metrics, in the order of the overview, with the prefixes of their names.
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "rule": ("words", "content_words", "question"),
-    "overlap": ("bleu", "rouge", "meteor", "word_f1"),
-    "embedding": ("bertscore", "reference_similarity", "context_similarity", "mauve"),
-    "likelihood": ("fed_", "bartscore", "prism", "likelihood", "perplexity"),
-    "psychological": (
-        "emotional_entropy",
-        "emotion_matching",
-        "language_style_matching",
-        "agreeableness",
-        "empathy",
-    ),
-    "engagement": ("endex", "pred_en"),
-    "classifier": ("unieval", "usl_h", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref"),
-    "judge": ("gpt4", "cpdscore", "judge"),
-}
-
-QUESTION_WORDS = frozenset(
-    ("how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?")
+#: Metrics that take seconds per corpus and no model.
+QUICK = (
+    "length",
+    "specificity",
+    "question",
+    "bleu4_coco",
+    "rouge_l_coco",
+    "word_f1_normalized",
+    "emotional_entropy",
+    "emotion_matching",
+    "language_style_matching",
 )
+
+#: Metrics by the packaged sentence encoder: minutes for thousands of texts, once.
+ENCODER = ("context_similarity", "reference_similarity", "bertscore")
+
+#: Families in the order of the overview, with the starts of the names that are not registered in
+#: `lib.scores`: predictions that came with a corpus.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "baseline": (),
+    "overlap": ("bleu", "rouge", "meteor", "word_f1"),
+    "embedding": ("bertscore",),
+    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve"),
+    "psychological": ("agreeableness", "empathy"),
+    "engagement": ("endex", "pred_en"),
+    "classifier": ("unieval", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref", "toxicity"),
+    "judge": ("gpt4", "cpds", "judge"),
+}
 
 
 def family(metric: str) -> str:
-    """The family of a metric, by the start of its name; "other" when none fits.
+    """The family of a metric: as registered in `lib.scores`, else by the start of its name.
 
     >>> family("bleu4_coco"), family("gpt4_overall"), family("my_metric")
     ('overlap', 'judge', 'other')
     """
-    for name, prefixes in FAMILIES.items():
-        if metric.startswith(prefixes):
+    if metric in score_store.METRICS:
+        return score_store.METRICS[metric].family
+    for name, starts in FAMILIES.items():
+        if starts and metric.startswith(starts):
             return name
     return "other"
 
 
-def asks_question(responses: pd.Series, untokenised: bool = False) -> pd.Series:
-    """1 if a token of the lower-cased response is a question word or "?", else 0.
+def computed_scores(panel: Panel, names: Sequence[str] = QUICK) -> pd.DataFrame:
+    """Registered metrics of a turn-level panel, each computed once and kept by `lib.scores`.
 
-    On tokenised text (tokens between spaces) this is the reading of "Question" that gives the
-    figures of Xu et al. 2022, Table 2, on BETTER and PredEng-600. `untokenised` also finds them
-    inside running text ("really?"). An empty response is 0.
-
-    >>> asks_question(pd.Series(["and where do you live ?", "really?", ""])).tolist()
-    [1.0, 0.0, 0.0]
-    >>> asks_question(pd.Series(["really?"]), untokenised=True).tolist()
-    [1.0]
-    """
-    lower = responses.str.lower()
-    tokens = lower.str.findall(r"\w+|\?") if untokenised else lower.str.split()
-    return tokens.map(lambda words: float(not QUESTION_WORDS.isdisjoint(words)))
-
-
-def rule_scores(turns: pd.DataFrame) -> pd.DataFrame:
-    """Baselines that read the surface only: number of words, content words, a question or none.
-
-    `words` counts tokens between spaces, `content_words` those of them that are words but no
-    function words (our own list), `question` is `asks_question`.
-
-    >>> rule_scores(pd.DataFrame({"response": ["you live and learn ?", ""]})).values.tolist()
-    [[5.0, 2.0, 1.0], [0.0, 0.0, 0.0]]
-    """
-    tokens = turns["response"].str.lower().str.split()
-    function_words = {word.rstrip("*") for word in lexicons.function_words().weights}
-    content = tokens.map(lambda t: sum(w.isalpha() and w not in function_words for w in t))
-    return pd.DataFrame(
-        {
-            "words": tokens.map(len).astype(float),
-            "content_words": content.astype(float),
-            "question": asks_question(turns["response"]),
-        }
-    )
-
-
-def quick_scores(panel: Panel, java: bool = False) -> pd.DataFrame:
-    """Rule-based and overlap scores of a turn-level panel: seconds, no model.
-
-    Metrics that need a reference are computed where any item has one; items without are NaN.
-    METEOR starts Java, so it is left out unless asked for. A dialog-level panel gets no columns.
+    Metrics that read references are left out where no item has any. A dialog-level panel gets no
+    columns: these metrics score turns. Of BERTScore only F1 is kept.
 
     >>> from lib.meta_evaluation.panels import load_panel
-    >>> "rouge_l_coco" in quick_scores(load_panel("sample_bots"))
-    True
+    >>> computed_scores(load_panel("sample_bots"), ["question", "length"]).columns.tolist()
+    ['question', 'length']
     """
     if panel.level != "turn":
         return pd.DataFrame(index=panel.table.index)
-    scores = rule_scores(panel.table)
-    if panel.table["reference"].map(len).any():
-        names = ("bleu4_coco", "rouge_l_coco", "word_f1_normalized") + ("meteor_15",) * java
-        scores = scores.join(overlap_metrics.score(panel.table, names))
-    return scores
-
-
-def psychological_scores(panel: Panel) -> pd.DataFrame:
-    """Emotional entropy, emotion matching and language style matching of a turn-level panel.
-
-    They have no better or worse direction by definition; their sign is part of the finding.
-
-    >>> from lib.meta_evaluation.panels import load_panel
-    >>> psychological_scores(load_panel("sample_bots")).columns.tolist()
-    ['emotional_entropy', 'emotion_matching', 'language_style_matching']
-    """
-    if panel.level != "turn":
-        return pd.DataFrame(index=panel.table.index)
-    metrics = ("emotional_entropy", "emotion_matching", "language_style_matching")
-    return pd.DataFrame({m: getattr(psychological_metrics, m)(panel.table) for m in metrics})
-
-
-def embedding_scores(panel: Panel) -> pd.DataFrame:
-    """Cosine of response and context, and of response and reference where there is one, by the
-    packaged MiniLM encoder.
-
-    >>> embedding_scores.__name__
-    'embedding_scores'
-    """
-    if panel.level != "turn":
-        return pd.DataFrame(index=panel.table.index)
-    scores = {"context_similarity": embedding_metrics.context_similarity(panel.table)}
-    if panel.table["reference"].map(len).any():
-        scores["reference_similarity"] = embedding_metrics.reference_similarity(panel.table)
-    return pd.DataFrame(scores)
+    referenced = panel.table["reference"].map(len).any()
+    chosen = [
+        name for name in names if referenced or "reference" not in score_store.metric(name).needs
+    ]
+    found = score_store.compute(panel.table, chosen, say=lambda line: None)
+    return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
 
 
 def without_gold(panel: Panel) -> Panel:
@@ -191,21 +134,19 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
     return found
 
 
-def score_panel(panel: Panel, run: Run | None = None, embeddings: bool = True) -> Panel:
-    """The panel with every metric at hand: recorded by earlier notebooks, or quick to compute.
+def score_panel(panel: Panel, run: Run | None = None, names: Sequence[str] = QUICK) -> Panel:
+    """The panel with every metric at hand: recorded by earlier notebooks, or computed now.
 
-    Recorded scores come first, then rule-based, overlap and psychological ones and, if asked for,
-    embedding similarities; a name that is there already is not computed again. Metrics that are NaN
-    for every item are left out. The scores shipped with the corpus stay as they are.
+    The scores shipped with the corpus come first, then recorded ones, then `names`; a metric that
+    is there already is not computed again, one that is NaN for every item is left out.
 
     >>> from lib.meta_evaluation.panels import load_panel
-    >>> panel = score_panel(load_panel("sample_bots"), embeddings=False)
-    >>> {"words", "rouge_l_coco", "emotion_matching"} <= set(panel.scores)
+    >>> {"length", "rouge_l_coco"} <= set(score_panel(load_panel("sample_bots")).scores)
     True
     """
-    parts = [] if run is None else [recorded_scores(panel, run)]
-    parts += [quick_scores(panel), psychological_scores(panel)]
-    parts += [embedding_scores(panel)] if embeddings else []
-    scores = pd.concat([panel.scores, *parts], axis=1)
+    parts = [panel.scores] + ([] if run is None else [recorded_scores(panel, run)])
+    present = {name for part in parts for name in part}
+    parts.append(computed_scores(panel, [name for name in names if name not in present]))
+    scores = pd.concat(parts, axis=1)
     scores = scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
     return replace(panel, scores=scores)

@@ -29,9 +29,9 @@ def overview(
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> panel = load_panel("sample_bots")
-    >>> panel = panel.with_scores(pd.DataFrame({"words": panel.table["response"].str.len()}))
+    >>> panel = panel.with_scores(pd.DataFrame({"length": panel.table["response"].str.len()}))
     >>> overview([panel], draws=50)[["metric", "family", "rank"]].values.tolist()
-    [['words', 'rule', 1]]
+    [['length', 'baseline', 1]]
     """
     parts = [_one(panel, method, draws, seed) for panel in tqdm(list(panels), desc="overview")]
     return pd.concat(parts, ignore_index=True)

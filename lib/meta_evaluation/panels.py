@@ -45,6 +45,9 @@ FED_TURN = [
 ]
 SAMPLE = ("sample_bots", "sample_personas")
 
+#: Ratings that are on one scale only after standardising each worker, as their authors do.
+STANDARDISED = {"gpt4_reliable": "z_overall", "ji2022": "z_overall"}
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -91,8 +94,9 @@ def load_panel(name: str, rating: str = "") -> Panel:
     name : a corpus name of `corpora.available()` or a key of `POOLED`.
     rating : dimension to use, for example "engaging"; "" takes the first of `PREFERENCE`.
 
-    Items without that rating are left out (a judge's 500 rated dialogs of 2,925, say). Raises
-    ValueError, naming the dimensions there are, when the corpus has no such rating.
+    Items without that rating are left out, and so are dialogs without any of the scores that came
+    with them (a judge that read 500 of 2,925). Raises ValueError, naming the dimensions there are,
+    when the corpus has no such rating.
 
     >>> panel = load_panel("sample_bots")
     >>> panel.level, panel.dimension, len(panel.human) == len(panel.table)
@@ -101,8 +105,10 @@ def load_panel(name: str, rating: str = "") -> Panel:
     parts = [corpora.load(part) for part in POOLED.get(name, [name])]
     table, ratings = _stack(parts)
     table = _with_predictions(table, name)
-    human = _rating(table, rating, name)
-    kept = human.notna()
+    human = _rating(table, rating or STANDARDISED.get(name, ""), name)
+    kept, shipped = human.notna(), shipped_scores(table)
+    if parts[0].level == "dialog" and len(shipped.columns):
+        kept &= shipped.notna().any(axis=1)
     table, human = table[kept].reset_index(drop=True), human[kept].reset_index(drop=True)
     position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
     if ratings is not None and len(ratings):

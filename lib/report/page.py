@@ -70,6 +70,8 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
             cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         else:  # links to other notebooks lead nowhere from a page of its own
             cell.source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+    if kept.cells and kept.cells[0].cell_type == "markdown":  # its question, not its bookkeeping
+        kept.cells[0].source = kept.cells[0].source.split("*You will learn*")[0]
     exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True)
     exporter.embed_images = True
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})

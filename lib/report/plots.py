@@ -6,7 +6,18 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from lib.notebook_runs import ROOT
+
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def plain(label: str) -> str:
+    """A label without the characters that figure fonts lack (emoji and other rare symbols).
+
+    >>> plain("Ada \U0001f916")
+    'Ada'
+    """
+    return "".join(c for c in label if ord(c) < 0x2190).strip() or "?"
 
 
 def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
@@ -14,7 +25,7 @@ def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
 
     Columns corpus, metric, n, q05, q25, q50, q75, q95; metrics without values are left out.
 
-    >>> quantiles(pd.DataFrame({"words": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
+    >>> quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
     [2.0]
     """
     names = [f"q{round(100 * q):02d}" for q in QUANTILES]
@@ -25,15 +36,36 @@ def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
     return table.rename_axis("metric").reset_index()[["corpus", "metric", "n", *names]]
 
 
-def beside_references(table: pd.DataFrame, yours: str, metrics: list[str]) -> Figure:
-    """One panel per metric: the middle half (bar), middle 90 % (line) and median of each corpus.
+def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd.DataFrame:
+    """Quantiles of each of the file's systems, then those of the public corpora.
+
+    The public ones were recorded by notebook 11 in `data/results/11_reference_quantiles.csv`;
+    without that file only the file's own systems are listed.
+
+    >>> turns = pd.DataFrame({"system": ["A", "A"]})
+    >>> table = with_references(turns, pd.DataFrame({"length": [1.0, 2.0]}), "mine")
+    >>> table["corpus"].iloc[0]
+    'mine: A'
+    """
+    parts = [
+        quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(turns["system"])
+    ]
+    path = ROOT / "data" / "results" / "11_reference_quantiles.csv"
+    parts += [pd.read_csv(path)] if path.is_file() else []
+    return pd.concat(parts, ignore_index=True)
+
+
+def beside_references(table: pd.DataFrame, yours: str) -> Figure:
+    """Each metric of `SHOWN`: middle half (bar), middle 90 % (line) and median of each corpus.
 
     `table` comes from `quantiles`; rows of the corpora in `yours` are drawn in colour.
 
-    >>> frame = quantiles(pd.DataFrame({"words": [1.0, 2.0, 3.0]}), "mine")
-    >>> len(beside_references(frame, "mine", ["words"]).axes)
+    >>> frame = quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "mine")
+    >>> len(beside_references(frame, "mine").axes)
     1
     """
+    own = set(table.loc[table["corpus"].str.startswith(yours), "metric"])
+    metrics = [metric for metric in SHOWN if metric in own]
     columns = min(3, len(metrics))
     lines = -(-len(metrics) // columns)
     corpora = list(dict.fromkeys(table["corpus"]))
@@ -47,7 +79,7 @@ def beside_references(table: pd.DataFrame, yours: str, metrics: list[str]) -> Fi
             axis.barh(place, row.q75 - row.q25, left=row.q25, height=0.55, color=colour, alpha=0.7)
             axis.plot(row.q50, place, "|", color="black", markersize=9)
         axis.set_title(metric)
-        axis.set_yticks([-k for k in range(len(corpora))], corpora)
+        axis.set_yticks([-k for k in range(len(corpora))], [plain(name) for name in corpora])
         axis.grid(False, axis="y")
     for axis in axes.flat[len(metrics) :]:
         axis.set_visible(False)
@@ -55,10 +87,15 @@ def beside_references(table: pd.DataFrame, yours: str, metrics: list[str]) -> Fi
     return figure
 
 
+#: Shown beside the references, in this order, where they were computed.
+SHOWN = ("length", "specificity", "question", "context_similarity", "reference_similarity")
+SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
+
+
 def profile_plot(profile: pd.DataFrame) -> Figure:
     """Each agent's profile: standardised means with intervals, one colour per agent.
 
-    >>> row = {"system": "A", "agent": "A", "metric": "words"}
+    >>> row = {"system": "A", "agent": "A", "metric": "length"}
     >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
     >>> len(profile_plot(pd.DataFrame([row])).axes)
     1
@@ -72,7 +109,7 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     for k, (system, agent) in enumerate(agents):
         rows = profile[(profile["system"] == system) & (profile["agent"] == agent)]
         place = [-metrics.index(m) + step * ((len(agents) - 1) / 2 - k) for m in rows["metric"]]
-        label = agent if agent == system else f"{system}: {agent}"
+        label = plain(agent if agent == system else f"{system}: {agent}")
         axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
         axes.plot(rows["z"], place, "o", color=colours[k], markersize=4.5, label=label)
     axes.axvline(0, color="black", linewidth=0.8)
@@ -85,7 +122,7 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
 def share_plot(shares: pd.DataFrame) -> Figure:
     """Stacked bars: how much of each metric's variance lies between systems, ..., turns.
 
-    >>> row = {"metric": "words", "system": 0.1, "agent": 0.1, "dialog": 0.2, "turn": 0.6}
+    >>> row = {"metric": "length", "system": 0.1, "agent": 0.1, "dialog": 0.2, "turn": 0.6}
     >>> len(share_plot(pd.DataFrame([row])).axes)
     1
     """

@@ -15,7 +15,7 @@ PROFILE = (
     "language_style_matching",
     "agreeableness",
     "empathy",
-    "words",
+    "length",
     "question",
     "context_similarity",
 )
@@ -34,7 +34,7 @@ def agent_profile(
     all turns, in standard deviations of turns), z_low, z_high. With one dialog the interval is NaN.
 
     >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "1", "2"]})
-    >>> agent_profile(turns, pd.DataFrame({"words": [1.0, 3.0, 5.0]}))["value"].tolist()
+    >>> agent_profile(turns, pd.DataFrame({"length": [1.0, 3.0, 5.0]}))["value"].tolist()
     [3.0]
     """
     rows = []
@@ -74,7 +74,7 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     level that cannot be told apart), note (why nothing could be split).
 
     >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1"] * 4})
-    >>> state_or_trait(turns, pd.DataFrame({"words": [1.0, 2, 3, 4]}))["note"].item() != ""
+    >>> state_or_trait(turns, pd.DataFrame({"length": [1.0, 2, 3, 4]}))["note"].item() != ""
     True
     """
     rows = []

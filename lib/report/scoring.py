@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from lib import meta_evaluation
+from lib import correlation, meta_evaluation
 from lib.notebook_runs import ROOT
 
 #: Families computed here without any download, and what each needs.
 NEEDS = {
-    "rule": "response",
+    "baseline": "response",
     "overlap": "response and reference",
     "embedding": "response and context (or reference)",
     "psychological": "response and context",
@@ -18,13 +18,13 @@ NEEDS = {
 def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
-    Rule-based, overlap, embedding and psychological metrics (`meta_evaluation.score_panel`), then
-    the file's own `score_*` columns. A metric that is defined nowhere (no references, say) gives no
-    column; `coverage` says why.
+    Baseline, overlap, psychological and (with `embeddings`) encoder metrics by `lib.scores`, which
+    keeps what it computed, after the file's own `score_*` columns. A metric that is defined nowhere
+    (no references, say) gives no column; `coverage` says what it needs.
 
     >>> from lib import corpora
     >>> turns = corpora.load("sample_bots").turns.head(4)
-    >>> "words" in score(turns, embeddings=False)
+    >>> "length" in score(turns, embeddings=False)
     True
     """
     panel = meta_evaluation.Panel(
@@ -36,7 +36,8 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
         None,
         False,
     )
-    return meta_evaluation.score_panel(panel, embeddings=embeddings).scores
+    names = meta_evaluation.QUICK + (meta_evaluation.ENCODER if embeddings else ())
+    return meta_evaluation.score_panel(panel, names=names).scores
 
 
 def coverage(scores: pd.DataFrame) -> pd.DataFrame:
@@ -44,8 +45,8 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
 
     Columns family, metrics, scored (lowest share within the family), needs.
 
-    >>> coverage(pd.DataFrame({"words": [3.0, 4.0]})).loc[0, "metrics"]
-    'words'
+    >>> coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
+    'length'
     """
     rows = []
     for family in meta_evaluation.FAMILIES:
@@ -87,3 +88,66 @@ def composite(scores: pd.DataFrame, weights: pd.Series) -> pd.Series:
     z = (scores[used] - scores[used].mean()) / scores[used].std(ddof=0)
     total = z.notna() @ weights[used] if used else pd.Series(0.0, index=scores.index)
     return (z.fillna(0) @ weights[used] / total.where(total > 0)).rename("composite")
+
+
+def describe(turns: pd.DataFrame) -> pd.DataFrame:
+    """Per agent: dialogs, replies, and the share of replies with a context and with a reference.
+
+    >>> from lib import corpora
+    >>> describe(corpora.load("sample_bots").turns)["dialogs"].sum()
+    np.int64(30)
+    """
+    filled = {name: turns[name].map(len).gt(0) for name in ("context", "reference")}
+    grouped = turns.assign(**{f"with_{name}": has for name, has in filled.items()})
+    return grouped.groupby(["system", "agent"]).agg(
+        dialogs=("dialog", "nunique"),
+        replies=("response", "size"),
+        with_context=("with_context", "mean"),
+        with_reference=("with_reference", "mean"),
+    )
+
+
+def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Spearman of each metric with the file's first rating, with intervals and clusters.
+
+    `correlation.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
+    resampled. An empty table when the file has no ratings.
+
+    >>> turns = pd.DataFrame({"response": ["a"], "dialog": ["1"]})
+    >>> len(against_ratings(turns, pd.DataFrame({"length": [1.0]})))
+    0
+    """
+    rated = [name for name in turns if name.startswith("human_") and turns[name].notna().any()]
+    if not rated:
+        return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
+    covering = scores.loc[:, scores.notna().mean() >= 0.8]
+    table = correlation.rank_metrics(
+        covering, turns[rated[0]], turns["dialog"], "spearman", draws=1000, seed=seed
+    )
+    table.insert(0, "rating", rated[0])
+    return table
+
+
+def reading_list(turns: pd.DataFrame, scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """All replies with what was said before them, best composite first.
+
+    `known` is `evidence()`: its medians are the weights; without any, all metrics count alike.
+    Columns: system, agent, dialog, turn, before, reply, composite. Replies that no weighted metric
+    scores are left out.
+
+    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "2"], "turn": [1, 1],
+    ...     "context": [["Hi"], []], "response": ["Yes", "Why do you ask?"]})
+    >>> reading_list(turns, pd.DataFrame({"length": [1.0, 4.0]}), pd.DataFrame())["reply"].tolist()
+    ['Why do you ask?', 'Yes']
+    """
+    weights = pd.Series(1.0, index=scores.columns)
+    if len(known):
+        weights = known.set_index("metric")["median"]
+    table = turns[["system", "agent", "dialog", "turn"]].assign(
+        before=turns["context"].map(lambda context: context[-1] if context else ""),
+        reply=turns["response"],
+        composite=composite(scores, weights),
+    )
+    return table.dropna(subset="composite").sort_values(
+        "composite", ascending=False, kind="stable", ignore_index=True
+    )

@@ -1,0 +1,168 @@
+"""Panels, the overview, family contributions, and the published figures on the real corpora."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import correlation, meta_evaluation, regression
+from lib.meta_evaluation import panels as panels_module
+from lib.notebook_runs import Run
+
+
+@pytest.fixture(scope="module")
+def bots():
+    return meta_evaluation.score_panel(meta_evaluation.load_panel("sample_bots"))
+
+
+def test_panel_keeps_items_ratings_and_scores_together(bots):
+    rated = bots.ratings[bots.ratings["dimension"] == "overall"].groupby("item")["rating"].mean()
+    assert rated.to_numpy() == pytest.approx(bots.human[rated.index].to_numpy())
+    assert bots.scores.index.equals(bots.table.index)
+
+
+def test_rows_renumbers_the_single_ratings(bots):
+    kept = np.arange(len(bots.human)) % 3 == 1
+    part = meta_evaluation.rows(bots, kept)
+    ratings = part.ratings.query("dimension == 'overall'").groupby("item")["rating"].mean()
+    assert ratings.to_numpy() == pytest.approx(part.human[ratings.index].to_numpy())
+    assert part.table["response"].tolist() == bots.table["response"][kept].tolist()
+
+
+def test_pooled_corpora_keep_their_ratings_apart():
+    class Part:
+        level = "turn"
+
+        def __init__(self, value):
+            self.turns = pd.DataFrame({"dialog": ["d"] * 2})
+            self.ratings = pd.DataFrame({"item": [0, 1], "rating": [value, value + 1]})
+
+    table, ratings = panels_module._stack([Part(1.0), Part(3.0)])
+    assert len(table) == 4
+    assert ratings["item"].tolist() == [0, 1, 2, 3]
+    assert ratings["rating"].tolist() == [1, 2, 3, 4]
+
+
+def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
+    table = pd.DataFrame(
+        {"score_j_run1": [1.0, np.nan], "score_j_run2": [3.0, 5.0], "score_other": [0.0, 1.0]}
+    )
+    scores = meta_evaluation.shipped_scores(table)
+    assert scores.to_dict("list") == {"j": [2.0, 5.0], "other": [0.0, 1.0]}
+
+
+def test_unknown_rating_names_the_known_ones():
+    with pytest.raises(ValueError, match="it has: .*overall"):
+        meta_evaluation.load_panel("sample_bots", "charm")
+
+
+def test_recorded_scores_are_matched_by_key(bots, tmp_path, monkeypatch):
+    key = ["system", "agent", "dialog", "turn"]
+    recorded = bots.table[key].assign(judge=np.arange(len(bots.table), dtype=float))
+    recorded = recorded.sample(frac=1, random_state=0)
+    recorded.to_csv(tmp_path / "07_judge_scores.csv", index=False)
+    recorded.assign(dialog="elsewhere", foreign=1.0).to_csv(tmp_path / "06_scores.csv", index=False)
+    monkeypatch.setattr("lib.meta_evaluation.metrics.folder", lambda *_: tmp_path)
+    found = meta_evaluation.recorded_scores(bots, Run("08", "sample"))
+    assert found.columns.tolist() == ["judge"]
+    assert found["judge"].tolist() == list(range(len(bots.table)))
+
+
+def test_overview_ranks_only_metrics_that_cover_the_items(bots):
+    few = bots.scores["length"].where(np.arange(len(bots.human)) < 20)
+    table = meta_evaluation.overview([bots.with_scores(few.rename("few"))], draws=60)
+    row = table.set_index("metric").loc["few"]
+    assert np.isnan(row["rank"]) and row["n"] == 20 and "of the items" in row["reason"]
+    row = table.set_index("metric").loc["length"]
+    expected = correlation.coefficient(bots.scores["length"], bots.human, "spearman").value
+    assert row["value"] == pytest.approx(expected) and row["low"] < expected < row["high"]
+
+
+def test_contributions_equal_the_regressions(bots):
+    panel = meta_evaluation.Panel(
+        bots.name, "turn", bots.table, bots.human,
+        bots.scores[["length", "question", "emotional_entropy"]], None, True,
+    )  # fmt: skip
+    table = meta_evaluation.contributions([panel]).set_index(["base", "added"])
+    data = panel.scores.assign(human=panel.human).dropna()
+    both = regression.adjusted_r2(data, "human", ["length", "question", "emotional_entropy"])
+    alone = regression.adjusted_r2(data, "human", ["length", "question"])
+    row = table.loc[("baseline", "psychological")]
+    assert (row["r2_both"], row["r2_base"]) == pytest.approx((both, alone))
+    assert table.loc[("none", "baseline"), "r2_both"] == pytest.approx(alone)
+
+
+def test_fine_and_coarse_keeps_the_order_and_loses_accuracy():
+    rng = np.random.default_rng(0)
+    human = pd.Series(np.round(rng.normal(3, 1, 300)), name="human_x")
+    table = pd.DataFrame({"dialog": np.arange(300) // 6, "system": "A"})
+    scores = pd.DataFrame({"m": human + rng.normal(size=300)})
+    panel = meta_evaluation.Panel("toy", "turn", table, human, scores, None, True)
+    fine, coarse = meta_evaluation.fine_and_coarse(panel, "m").to_dict("records")
+    assert coarse["kendall"] > fine["kendall"]
+    assert coarse["acc23"] < fine["acc23"]
+
+
+def test_beside_keeps_every_published_row():
+    paper = pd.DataFrame({"m": ["a", "b"], "value": [0.1, 0.2]})
+    table = meta_evaluation.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
+    assert table["difference"].tolist() == pytest.approx([0.05, np.nan], nan_ok=True)
+    with pytest.raises(ValueError, match="repeat a key"):
+        meta_evaluation.beside(paper, pd.concat([paper, paper]), ["m"])
+    with pytest.raises(FileNotFoundError, match="endex_table2"):
+        meta_evaluation.published("endex_table9")
+
+
+@pytest.mark.public
+def test_shipped_predictions_give_every_published_figure():
+    paper = meta_evaluation.published("meta_evaluation")
+    ours = pd.concat(meta_evaluation.published_pairs(n, paper) for n in paper["corpus"].unique())
+    keys = ["corpus", "metric", "rating", "level", "method"]
+    table = meta_evaluation.beside(paper, ours, keys)
+    exact = table["corpus"] == "unieval_topical"
+    assert exact.sum() == 18 and table.loc[exact, "difference"].abs().max() < 1e-6
+    assert table["difference"].abs().max() < 6e-4  # the others were printed to 3 decimals
+
+
+@pytest.mark.public
+def test_dstc7_system_means_are_the_published_ones():
+    from lib import corpora
+
+    means = meta_evaluation.system_means(corpora.load("dstc7").turns)
+    table = meta_evaluation.beside(
+        meta_evaluation.published("dstc7_systems"), means, ["system", "rating"]
+    )
+    assert len(table) == 15 and table["difference"].abs().max() < 6e-4
+
+
+@pytest.mark.public
+def test_averaging_gpt4_runs_gives_the_known_gain():
+    from lib import corpora
+
+    table = corpora.load("gpt4_fed").dialogs
+    runs = table[[f"score_gpt4_overall_run{k}" for k in range(1, 6)]]
+    found = meta_evaluation.averaged_runs(runs, table["human_overall"]).set_index("runs")
+    assert found["spearman"][[1, 3, 5]].tolist() == pytest.approx([0.648, 0.712, 0.725], abs=5e-4)
+
+
+@pytest.mark.public
+def test_question_baseline_of_endex_table2():
+    run = Run("08", "public")
+    for dataset, name, values in (
+        ("BETTER", "better", (0.167, 0.167)),
+        ("PREDENG-600", "predeng600", (0.073, 0.074)),
+    ):
+        rows = meta_evaluation.endex_rows(dataset, name, run).query("method == 'Question'")
+        assert rows["value"].tolist() == pytest.approx(values, abs=5e-4)
+
+
+@pytest.mark.public
+def test_systems_interval_on_usr_topical_is_the_measured_one():
+    """Six systems, UniEval overall: other contexts .43 to .66, other systems nearly -1 to 1."""
+    panel = meta_evaluation.load_panel("usr_topical")
+    table = meta_evaluation.system_intervals(panel, "unieval_overall", draws=2000)
+    table = table.set_index("resampled")
+    assert table["value"]["contexts"] == pytest.approx(0.486, abs=5e-4)
+    assert table.loc["contexts", ["low", "high"]].tolist() == pytest.approx(
+        [0.429, 0.657], abs=0.06
+    )
+    assert table["low"]["systems"] < -0.85 and table["high"]["systems"] == 1
