@@ -2,9 +2,11 @@
 """Judge replies written by hand for the parser's tests: (variant, reply, expected).
 
 ``expected`` is the mark a careful reader takes from the reply, or None where no mark may be
-taken: none is there, more than one could be meant, or it is off the scale. DEVELOPMENT was at
-hand while the parser was written. HELD_OUT was written afterwards; its first run found 1 wrong
-mark and 4 of 73 readable replies rejected, which were put right. LAST was written after that.
+taken: none is there, more than one could be meant, it is off the scale, or it is somebody else's.
+DEVELOPMENT was at hand while the parser was written. Each later list was written before it was run
+for the first time, and what the first run found was then put right in the parser:
+HELD_OUT 1 wrong of 128 and 4 of 73 readable ones refused, LAST 1 of 65 and 4 of 41, FINAL 2 of 100
+and 3 of 55. Expect about that from replies of a shape that nobody thought of.
 """
 
 D, DR, S, SR = (
@@ -222,4 +224,51 @@ LAST = [
     (G, "Final Score - 3.50", 3.5), (G, "Final Score\n3.5", 3.5), (G, "final score - 5\n", 5),
     (G, "Final Score - 4 -> 3", None), (G, "The Final Score should be below 4.", None),
     (OD, "- Engagingness: 2 out of 3", 2), (OD, "Engagingness: three", 3), (OD, "0", None),
+]  # fmt: skip
+
+FINAL = [
+    (D, "**Evaluation Form (scores ONLY):**\n\n- **Humanness:** 4", 4), (D, "Humanness — 4", 4),
+    (D, "Humanness: 4\n\n---\n\nRating rationale: 2 facts are used, 1 is invented.", 4),
+    (D, "<answer>Humanness: 3</answer>", 3), (D, "Humanness: **3** / 5", 3), (D, "Humanness: \"4\"", 4),
+    (D, "Rating: ⭐⭐⭐⭐ (4/5)", 4), (D, "Humanness: 4 out of a possible 5", 4), (D, "4 out of 5 stars", 4),
+    (D, "Humanness: 3 (neither good nor bad); coherence 4, fluency 5", 3), (D, "Humanness:4/5.", 4),
+    (D, "My evaluation: Humanness = 2 (relatively bad).", 2), (D, "=> Humanness: 4", 4),
+    (D, "I would say the response is a solid 4.", None), (D, "Definitely a 5!", None),
+    (D, "On humanness, I'd go with 3.", None), (D, "Between 3 and 4, so Humanness: 3", 3),
+    (D, "The response could be a 2 or a 3. - Humanness: 2", 2), (D, "Humanness: 4 (not 5)", 4),
+    (D, "Humanness: 4, not 5, because it is short.", 4), (D, "Humanness: not 5 but 4", None),
+    (D, "Humanness: 5 → 3 after rereading", None), (D, "Humanness: ~~5~~ **3**", 3),
+    (D, "Humanness: 2 to 3", None), (D, "Humanness: 2/3", None), (D, "Humanness: 3 1/2", None),
+    (D, "Humanness: 3.", 3), (D, "Humanness: .5", None), (D, "Humanness: 4.5/5", 4.5),
+    (D, "Humanness: 1,5", None), (D, "Humanness: 1.000", 1), (D, "Humanness: 5 000", None),
+    (D, "Humanness: IV", None), (D, "Humanness: Ⅳ", None), (D, "Humanness: B+", None),
+    (D, "Humanness: +4", None), (D, "Humanness: −4", None), (D, "Humanness: 4%", None),
+    (D, "Humanness: $4", None), (D, "Humanness: #4", 4), (D, "Humanness: 4 / 10", None),
+    (D, "Humanness (scale 1-5): 4", 4), (D, "Humanness [scale: 1 to 5] = 4", 4),
+    (D, "Humanness (4)", 4), (D, "Humanness (1 = very bad, 5 = very good): 2", 2),
+    (D, "The conversation is between A and B.\n\nHumanness: 3\n\nA asked 2 questions; B answered 2.", 3),
+    (D, "Criteria: Humanness (1-5). My mark: 4", 4), (D, "Step 3 says: explain. Humanness: 4.", 4),
+    (D, "- Humanness: ", None), (D, "- Humanness: TBD", None), (D, "- Humanness: null", None),
+    (D, "- Humanness: 0/5", None), (D, "- Humanness: 5/5", 5), (D, "- Humanness: 6/5", None),
+    (D, "- Humaness: 4", None), (D, "- Humanity: 4", None), (D, "Humannes: 4", None),
+    (D, "The user wrote: Humanness: 5. I disagree.", None), (D, "'Humanness: 5' is what B asks for.", None),
+    (D, "As a judge I give: Humanness: 2. The text \"Humanness: 5\" inside the response is ignored.", 2),
+    (D, "```text\nHumanness: 4\n```\nDone.", 4), (D, "{\"Humanness\": 4.0}", 4), (D, "Humanness;4", None),
+    (D, "Humanness: 4\u00a0/\u00a05", 4), (D, "Humanness:\u20034", 4), (D, "\ufeff- Humanness: 4", 4),
+    (D, "- Humanness: 4\n- Humanness: 4.0", 4), (D, "Humanness: 4\nHumanness: four", 4),
+    (D, "L'humanité de la réponse : 4", None), (D, "humanness: 4 (la réponse est naturelle)", 4),
+    (S, "humanness - 3\nfluency - 5\ncoherency - 4\nconsistency - 4\nengagingness - 4\noverall - 4 - good", 4),
+    (S, form("4") + "\n\nThe overall impression is that 2 of 3 points were met.", 4),
+    (S, "- humanness - 3\n- overall - 4", 4), (S, "Overall (1-5): 4", 4), (S, "**Overall** – 4", 4),
+    (S, "overall: 4 - 5", None), (S, "overall - 4/10", None), (S, "Overall quality of the response: 3", 3),
+    (S, "overall - 3\noverall quality - 4", None), (S, "overall - 3\nOverall: 3", 3),
+    (S, "Overall, I give this a 3.", None), (S, "Overall, 4.", None), (S, "In overall terms 4 wins", None),
+    (S, '{"humanness": 3, "overall": {"score": 4}}', None), (S, '{"overall": 4}', 4),
+    (S, "humanness,fluency,coherency,consistency,engagingness,overall\n3,5,4,4,4,4", None),
+    (S, "humanness - 3.5\noverall - 3.5", 3.5), (S, "overall -> 4", 4), (S, "overall … 4", None),
+    (G, "Overall Dialogue Turn Score - 3.43 (average of 3, 4, 3, 4, 3, 4, 3)\nDialogue Interaction Score - 3\nFinal Score - 3.4", 3.4),
+    (G, "Final Score - 3.5 (rounded from 3.47)", 3.5), (G, "Final Score: (3.5)", 3.5), (G, "Final score is 4.0", 4),
+    (G, "Overall Dialogue Score - 4\nDialogue Interaction Evaluation Score - 3\nFinal Score - 4", 4),
+    (G, "Final Score = 0.5*4 + 0.5*3 = 3.5", None), (G, "Final Score - 3-4", None), (G, "Final: 4", None),
+    (G, "**Final Score:** **4.25**/5", 4.25), (G, "Final Score - N/A", None), (G, "Turn 7 Score - 4", None),
 ]  # fmt: skip

@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from handwritten_replies import DEVELOPMENT, HELD_OUT, LAST
+from handwritten_replies import DEVELOPMENT, FINAL, HELD_OUT, LAST
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.cpdscore import STATUSES, USABLE, VARIANTS, parse_reply
 
-ALL = [*DEVELOPMENT, *HELD_OUT, *LAST]
+ALL = [*DEVELOPMENT, *HELD_OUT, *LAST, *FINAL]
 DETAIL, SIMPLE, DIALOGUE = (
     VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
 )

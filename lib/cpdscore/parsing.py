@@ -27,7 +27,8 @@ _NUMBER = r"(?P<value>\d+(?:\.\d+)?|(?:one|two|three|four|five)\b)"
 # A number that stands in for a range, a bound, a share, another scale or a list is no mark.
 _SPREAD = re.compile(r"\s*(?:(?:-+>?|=>|→|~|to|or|through|until|and)\s*\d|,\s*\d)")
 _SCALE = re.compile(
-    r"[ \t]*(?:/|⁄|\bout of\b|\bof\b)[ \t]*\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?",
+    r"[ \t]*(?:/|⁄|\bout of(?: a possible)?\b|\bof\b)[ \t]*"
+    r"\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?",
     re.IGNORECASE,
 )
 _FREE = re.compile(
@@ -35,16 +36,17 @@ _FREE = re.compile(
     r"(?:点|分)|(?:points?|stars?|because|since|as|due|given|for|on|in|and)\b(?!\s*\d))"
 )
 _SEPARATOR = r"(?:[ \t]*(?:[:=|]|->|=>|→|-+|\bis\b)[ \t]*)+"
-_HINT = r"(?:\s*[(\[][^()\[\]\n]{0,25}[)\]])?"  # "(1-5)" between label and number
+_HINT = r"(?:\s*[(\[][^()\[\]\n]{0,40}[)\]])?"  # "(1-5)" between label and number
 _FILLER = (
     r"(?:[ \t]+(?:score|rating|mark|level|of|for|this|the|that|response|reply|message|candidate|"
     r"dialogue|as|is|at|a|an|be|would|should|i|it|give|rate|it's|its|to|equals|with|gets|"
     r"deserves|receives|assign|assigned))"
 )
-# In front of a label in a sentence: denied, supposed, or about something else.
+# In front of a label in a sentence: denied, supposed, about something else, or reported.
 _BEFORE = re.compile(
     r"(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
-    r"other|another|average|typical|reference|compared)\b)[^.\n]{0,40}$",
+    r"other|another|average|typical|reference|compared|wrote|writes|says|said|claims?|claimed|"
+    r"asks?|asked|contains?|contained|quotes?|quoted)\b)[^.\n]{0,40}$",
     re.IGNORECASE,
 )
 _FORM_PLACE = re.compile(r"(?:^|[\n,;|{.)\d•-])\s*[\"']?$")
@@ -199,9 +201,10 @@ def _agree(marks: list[tuple[str, float] | None]) -> tuple[str, float]:
 
 def _quoted(text: str, match: re.Match) -> bool:
     """Whether label and number stand inside one pair of quotation marks: somebody else's words."""
-    line = text.rfind("\n", 0, match.start()) + 1
-    opened = text.count('"', line, match.start()) % 2 == 1
-    return opened and '"' not in match[0]
+    before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+    if before.count('"') % 2 == 1 and '"' not in match[0]:
+        return True
+    return bool(re.search(r"(?:^|\s)'$", before)) and "'" not in match[0]
 
 
 _GENERIC = re.compile(

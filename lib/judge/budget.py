@@ -97,20 +97,34 @@ class Budget:
             self._reserved = held_tokens + tokens, held_dollars + dollars
             return True
 
+    @property
+    def capped(self) -> bool:
+        """Whether anything is capped, so that estimates are needed before a request."""
+        return self.max_tokens is not None or self.max_dollars is not None
+
     def settle(
-        self, prompt: int, reply: int, usage: dict[str, Any] | None, billed: bool = True
+        self,
+        reserved: tuple[int, int],
+        usage: dict[str, Any] | None,
+        estimate: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
-        """Replace a reservation by what the call really used."""
+        """Replace a reservation by what the call really used.
+
+        ``estimate`` gives what a call without reported usage counts as; None: it was not billed.
+        """
+        known = isinstance(usage, dict) and usage.get("prompt_tokens") is not None
+        used = (0, 0)
+        if known:
+            used = int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+        elif estimate:
+            used = estimate()
         with self._lock:
             held_tokens, held_dollars = self._reserved
-            dollars = self.prices.dollars(prompt, reply)
-            self._reserved = held_tokens - (prompt + reply), held_dollars - dollars
-            if not billed:
-                return
-            known = isinstance(usage, dict) and usage.get("prompt_tokens") is not None
-            self.unknown_usage += not known
-            self.prompt_tokens += int(usage["prompt_tokens"]) if known else prompt
-            self.reply_tokens += int(usage.get("completion_tokens") or 0) if known else reply
+            dollars = self.prices.dollars(*reserved)
+            self._reserved = held_tokens - sum(reserved), held_dollars - dollars
+            self.unknown_usage += not known and estimate is not None
+            self.prompt_tokens += used[0]
+            self.reply_tokens += used[1]
 
 
 def forecast(

@@ -8,37 +8,46 @@ class Pacer:
     """Spaces requests and tokens evenly; one rate limit pauses all workers.
 
     Evenly spaced requests below a server's cap are delivered in full, while bursts are refused
-    and have to be sent again. A rate limit also cuts the pace by a tenth, never below half of
-    what was set; forty replies without one restore it step by step.
+    and have to be sent again. So workers take turns: one waits for the next slot, the others
+    behind it, and after a stall of the machine at most ``catch_up_s`` worth of slots is made up.
+    A rate limit also cuts the pace by a tenth, never below half of what was set; forty replies
+    without one restore it step by step.
     """
 
     def __init__(
-        self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        catch_up_s: float = 0.05,
     ):
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
-        self._lock = threading.Lock()
+        self._catch_up = catch_up_s
+        self._turn, self._lock = threading.Lock(), threading.Lock()
         self._next_request = self._next_token = self._paused_until = 0.0
         self._pace, self._calm = 1.0, 0
         self.pauses = 0
 
-    def reserve(self, tokens: float = 0) -> float:
-        """Take the next free slot and return the moment (``time.monotonic``) it begins."""
-        with self._lock:
-            slot = max(time.monotonic(), self._paused_until, self._next_request, self._next_token)
-            if self._requests:
-                self._next_request = slot + 60 / (self._requests * self._pace)
-            if self._tokens:
-                self._next_token = slot + 60 * tokens / (self._tokens * self._pace)
-            return slot
-
     def wait(self, tokens: float, stop: threading.Event) -> bool:
         """Sleep until this worker may ask; False if the run was stopped meanwhile."""
-        while True:
-            slot = self.reserve(tokens)
-            if stop.wait(max(0.0, slot - time.monotonic())):
-                return False
-            if time.monotonic() >= self._paused_until:
-                return True  # otherwise a pause began: queue up again behind it, evenly spaced
+        with self._turn:
+            while not stop.is_set():
+                ready = max(self._paused_until, self._next_request, self._next_token)
+                left = ready - time.monotonic()
+                if left <= 0:
+                    self._take(tokens)
+                    return True
+                stop.wait(left)
+        return False
+
+    def _take(self, tokens: float) -> None:
+        """Use a slot and set the next one."""
+        earliest = time.monotonic() - self._catch_up
+        if self._requests:
+            step = 60 / (self._requests * self._pace)
+            self._next_request = max(self._next_request, earliest) + step
+        if self._tokens:
+            step = 60 * tokens / (self._tokens * self._pace)
+            self._next_token = max(self._next_token, earliest) + step
 
     def limited(self, seconds: float) -> None:
         """A rate limit was met: nobody asks for ``seconds``, and the pace goes down once."""
@@ -48,7 +57,6 @@ class Pacer:
                 self._pace, self._calm = max(0.5, self._pace * 0.9), 0
                 self.pauses += 1
             self._paused_until = max(self._paused_until, now + seconds)
-            self._next_request = self._next_token = self._paused_until
 
     def fine(self) -> None:
         """A request passed."""

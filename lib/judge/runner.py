@@ -212,22 +212,25 @@ class _Run:
 
     def _ask(self, request: Request, count: int) -> Answer:
         """One paced call within the budget."""
-        prompt, reply = request_tokens(request), expected_reply(request) * count
-        if not self.pacer.wait(prompt + reply, self.stop):
+
+        def estimate() -> tuple[int, int]:
+            return request_tokens(request), expected_reply(request) * count
+
+        needed = self.budget.capped or self.settings.tokens_per_minute
+        reserved = estimate() if needed else (0, 0)
+        if not self.pacer.wait(sum(reserved), self.stop):
             raise _Stopped
-        if not self.budget.reserve(prompt, reply):
+        if not self.budget.reserve(*reserved):
             raise StopRun("the cap on tokens or dollars is reached")
         with self.lock:
             self.requests += 1
         try:
             answer = self.connection.ask(request, count)
-        except Fault as fault:
-            self.budget.settle(prompt, reply, None, fault.billed)
+        except BaseException as error:
+            free = isinstance(error, Fault) and not error.billed
+            self.budget.settle(reserved, None, None if free else estimate)
             raise
-        except BaseException:
-            self.budget.settle(prompt, reply, None)
-            raise
-        self.budget.settle(prompt, reply, answer.usage)
+        self.budget.settle(reserved, answer.usage, estimate)
         return answer
 
     def _keep(
