@@ -1,0 +1,95 @@
+"""What 1,000 turns cost: CPU seconds of each metric that runs without a download, one thread.
+
+    python tests/bench/bench_metric_cost.py
+
+1,000 DSTC7 responses with their first reference, and as context that of the turn before. Models and lexica are loaded by a
+first call on ten other turns, which is not timed. Metrics whose checkpoint is not on this machine
+are listed with the size of their model and no time.
+"""
+
+import datetime
+import os
+import platform
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pandas as pd
+
+from lib import checkpoints, corpora, overlap_metrics, scores
+from lib.notebook_runs import ROOT
+
+LEFT_OUT = ("endex", "mauve", "random")  # a network of one's own; a set; no metric
+MODELS = {
+    "bartscore": "BARTScore",
+    "prism_style": "Prism-style",
+    "fed": "FED",
+    "usl_h": "USL-H",
+    "bleurt": "BLEURT",
+    "dialogrpt": "DialogRPT",
+    "unieval": "UniEval",
+    "toxicity": "toxicity",
+}
+
+
+def cpu_seconds(chosen: scores.Metric, turns: pd.DataFrame) -> float:
+    if chosen.name.startswith("meteor"):  # a program of its own, counted when it ends
+        before = os.times()
+        with overlap_metrics.Meteor() as program:
+            for response, references in zip(turns["response"], turns["reference"], strict=True):
+                program.score(response, references)
+        after = os.times()
+        return sum(after[:4]) - sum(before[:4])
+    function = chosen.load()
+    function(turns.iloc[-10:], **chosen.options)
+    start = time.process_time()
+    function(turns.iloc[:1000], **chosen.options)
+    return time.process_time() - start
+
+
+def parameters(name: str) -> float:
+    if name in ("bertscore", "reference_similarity", "context_similarity"):
+        return checkpoints.CHECKPOINTS[checkpoints.DEFAULT_ENCODER].parameters
+    table = checkpoints.table()
+    sizes = table[table["used_by"].str.contains(MODELS[name])]["parameters"]
+    return float(sizes.sum() if name == "dialogrpt" else sizes.max())
+
+
+def cpu_model() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, 1 thread"
+
+
+def main() -> None:
+    turns = corpora.load("dstc7").turns
+    turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")].iloc[:1010]
+    first = turns["reference"].str[:1]
+    # The set comes without its contexts: the reference of the turn before stands in.
+    turns = turns.assign(reference=first, context=first.shift(fill_value=first.iloc[-1]))
+    rows = []
+    for name, chosen in scores.METRICS.items():
+        if name in LEFT_OUT or chosen.family == "test" or name == "meteor_15_normalized":
+            continue
+        absent = name in MODELS
+        rows.append(
+            {
+                "metric": name,
+                "family": chosen.family,
+                "cpu_s_per_1000": np.nan if absent else cpu_seconds(chosen, turns),
+                "parameters_millions": parameters(name) if chosen.provenance and (
+                    absent or chosen.family == "embedding"
+                ) else np.nan,
+            }
+        )  # fmt: skip
+    table = pd.DataFrame(rows)
+    print(table.to_string(index=False, float_format="%.3g"))
+    table["date"], table["cpu"] = datetime.date.today().isoformat(), cpu_model()
+    table.to_csv(ROOT / "data/results/bench_metric_cost.csv", index=False, float_format="%.3g")
+
+
+if __name__ == "__main__":
+    main()
