@@ -277,6 +277,19 @@ def test_any_bytes_of_three_bots(data):
         assert (report["read"] == report["kept"] + report["set_aside"]).all()
 
 
+@SETTINGS
+@given(st.data())
+def test_any_bytes_of_a_zip(data):
+    with tempfile.TemporaryDirectory() as scratch:
+        small.rumoureval(Path(scratch), full=True)
+        path = Path(scratch) / reddit_comments.RUMOUR
+        raw = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+        path.write_bytes(raw[: data.draw(st.just(len(raw)) | st.integers(0, len(raw)))])
+        outcome("rumoureval", lambda key: path)
+
+
 def test_the_fuzz_reaches_both_outcomes(files, folder):
     """A guard on the tests above: some spoiled files still load, some do not."""
     rng, seen = random.Random(1), {True: 0, False: 0}

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator
 from lib.dialogues.errors import DataError
 
 FIX = "delete the file and fetch it again"
-DAMAGE = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError)
+DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,  # names that cannot be decoded
+    RuntimeError,  # a damaged flag reads as "encrypted" or as an unknown compression
+)
 
 
 def members(path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

@@ -62,7 +62,7 @@ def path(key: str) -> Path:
 def _verify_content(found: Path, upstream: dict) -> None:
     """Check an archive by its content once, then pin its own SHA-256 in a file beside it."""
     pin, own = found.with_name(found.name + ".sha256"), sha256(found)
-    if pin.is_file() and pin.read_text(encoding="utf-8").startswith(own):
+    if pin.is_file() and pin.read_bytes().startswith(own.encode()):
         return
     _compare(found, content_sha256(found, upstream["content"]), upstream["content_sha256"])
     with contextlib.suppress(OSError):  # a folder that cannot be written: check again next time
@@ -80,8 +80,11 @@ def _compare(file: Path, found: str, expected: str) -> None:
 
 def sha256(file: Path) -> str:
     """SHA-256 of a file, computed once per state (size and time) of the file."""
-    status = file.stat()
-    return _sha256(str(file), status.st_size, status.st_mtime_ns)
+    try:
+        status = file.stat()
+        return _sha256(str(file), status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", file=file) from error
 
 
 @lru_cache(maxsize=1024)
