@@ -78,6 +78,13 @@ def test_each_transient_fault_is_outlived(store, fault):
     assert store.attempts()["outcome"].tolist()[1] == "ok"
 
 
+def test_a_reply_that_drips_in_is_cut_off_at_the_deadline(store):
+    """Each byte comes within the time-out per read; only a deadline for the whole call helps."""
+    with FaultServer(once("drip")) as server:
+        assert run(jobs_for(1), store, server).done == 1
+    assert store.attempts()["outcome"].iloc[0] == "reply not complete after 1 s"
+
+
 @pytest.mark.parametrize("fault", ["quota", "401", "403", "404", "429_long"])
 def test_what_no_retry_can_cure_stops_the_run_at_once(store, fault):
     jobs = jobs_for(100)

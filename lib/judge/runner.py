@@ -47,12 +47,16 @@ class RunReport:
     dollars: float
     stopped: str | None = None
 
-    def __str__(self) -> str:
-        text = (
+    @property
+    def progress(self) -> str:
+        """How far the run came, in words."""
+        return (
             f"{self.done} of {self.jobs - self.stored} replies received in {self.requests} requests"
             f" ({self.stored} were stored before, {self.failed} refused, {self.left} left)"
         )
-        return text + (f"; stopped: {self.stopped}" if self.stopped else "")
+
+    def __str__(self) -> str:
+        return self.progress + (f"; stopped: {self.stopped}" if self.stopped else "")
 
 
 class RunStopped(RuntimeError):
@@ -61,8 +65,8 @@ class RunStopped(RuntimeError):
     def __init__(self, report: RunReport):
         self.report = report
         super().__init__(
-            f"{report.stopped}. {report}. Every reply received is stored: put the cause right and "
-            "run again, only what is left will be asked."
+            f"{report.stopped.rstrip('.')}. {report.progress}. Put the cause right and run again: "
+            "only what is left will be asked."
         )
 
 
