@@ -190,6 +190,12 @@ def test_the_prompt_shows_history_persona_reference_and_response(turns):
         assert text in prompt
 
 
+def test_the_last_utterance_before_the_response_is_always_the_other_speakers():
+    assert cpdscore.history_text(["Hello!", "Tea?"]) == "B: Hello!\nA: Tea?"
+    assert cpdscore.history_text(["x", "y", "z"], ("U", "S")) == "U: x\nS: y\nU: z"
+    assert cpdscore.history_text([]) == ""
+
+
 def test_fact_can_be_left_out_or_extended(turns):
     template, row = cpdscore.load_template("detail_without_reference"), turns.iloc[[5]]
     none = cpdscore.turn_requests(row, template, JUDGE, fact="none")[0].messages[0][1]
@@ -262,6 +268,16 @@ def test_unreadable_replies_are_asked_again_and_never_become_a_number(turns):
     assert (third["score"], third["asked"]) == (2, 3)
     assert len(asked) == 4 + 5 + 3
     assert scores.statuses["unparsable"] == 6
+
+
+def test_a_judge_of_one_call_does_not_borrow_samples_that_others_asked_for(turns):
+    one, few = cpdscore.JudgeModel("m", samples=1, extra=0), turns.head(2)
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: "?" if sample == 0 else "- Humanness: 4")
+        three = cpdscore.score_turns(few, "detail_without_reference", JUDGE, store, ask)
+        single = cpdscore.score_turns(few, "detail_without_reference", one, store)
+    assert (three.items["score"] == 4).all() and (three.items["asked"] == 4).all()
+    assert single.items["score"].isna().all() and (single.items["asked"] == 1).all()
 
 
 def test_replies_that_never_came_end_as_not_asked(turns):
@@ -376,18 +392,19 @@ def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
     forms = iter(
         ["Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 4.5",
          "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 3",
-         "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 5"] * 4
+         "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 5",
+         "Overall Dialogue Turn Score - 4\nDialogue Interaction Score - 2\nFinal Score - 3"] * 3
     )  # fmt: skip
     step1 = pd.Series(4.25, index=turns.index)
     with ReplyStore(":memory:") as store:
         one = cpdscore.JudgeModel("m", samples=1, extra=0)
         ask = answering(store, lambda request, sample: next(forms))
         scores = cpdscore.score_dialogs(turns, step1, one, store, ask)
-    table = cpdscore.rule_checks(scores, turns, step1).head(3)
-    assert table["kept_above_4"].tolist() == [True, False, None]
-    assert table["between"].tolist() == [True, True, False]
-    assert table["off_turn_mean"].tolist() == [0.25, 0.25, -1.25]
-    assert table["score"].tolist() == [4.5, 3, 5]
+    table = cpdscore.rule_checks(scores, turns, step1).head(4)
+    assert table["kept_above_4"].tolist() == [True, False, None, None]  # at 4, no rule
+    assert table["between"].tolist() == [True, True, False, True]
+    assert table["off_turn_mean"].tolist() == [0.25, 0.25, -1.25, -0.25]
+    assert table["score"].tolist() == [4.5, 3, 5, 3]
     place = table.iloc[0]
     rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
     assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
