@@ -88,7 +88,7 @@ def signature(record: Mapping) -> str:
     'm|layer:9'
     """
     left_out = {"metric", "rows", "missing", "computed", "libraries"}
-    rest = (f"{key}:{value}" for key, value in record.items() if key not in left_out)
+    rest = (f"{key}:{value}" for key, value in sorted(record.items()) if key not in left_out)
     return "|".join([record["metric"], *rest])
 
 

@@ -2,9 +2,9 @@
 
     python tests/bench/bench_metric_cost.py
 
-1,000 DSTC7 responses with their first reference, and as context that of the turn before. Models and lexica are loaded by a
-first call on ten other turns, which is not timed. Metrics whose checkpoint is not on this machine
-are listed with the size of their model and no time.
+1,000 DSTC7 responses with their first reference, and as context that of the turn before. Models
+and lexica are loaded by a first call on ten other turns, which is not timed. Metrics whose
+checkpoint is not on this machine are listed with the size of their model and no time.
 """
 
 import datetime
