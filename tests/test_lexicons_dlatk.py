@@ -1,0 +1,92 @@
+"""N-grams, lexicon scores and topics against DLATK itself, run unmodified on its SQLite engine."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import corpora, lexicons
+
+SETS = (
+    "dstc10_topical_usr",
+    "dstc10_persona_usr",
+    "dstc10_dailydialog_zhao",
+    "dstc10_persona_zhao",
+)
+
+# DLATK keeps its databases under the home folder, so it gets one of its own.
+ENGINE = """
+import sys
+from dlatk.featureExtractor import FeatureExtractor
+dlatk = FeatureExtractor("sqlite", None, sys.argv[1], "message_id", "", "message", "message_id",
+                         "utf8mb4", True, "dlatk_lexica")
+for n in (1, 2, 3):
+    dlatk.addNGramTable(n, metaFeatures=False)
+for mean_weight in (False, True):
+    dlatk.addLexiconFeat("nrc_emot", isWeighted=True, lexicon_weighting=mean_weight)
+dlatk.addLexiconFeat("fb2000_cp", isWeighted=True)
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.public]
+
+
+@pytest.fixture(scope="module")
+def texts(public_data) -> list[str]:
+    return [r for name in SETS for r in corpora.load(name).turns["response"]]
+
+
+@pytest.fixture(scope="module")
+def database(texts, tmp_path_factory):
+    package = pytest.importorskip("dlatk").__path__[0]
+    home = tmp_path_factory.mktemp("home")
+    (home / "sqlite_data").mkdir()
+    shutil.copy(f"{package}/data/dlatk_lexica.db", home / "sqlite_data")
+    messages = home / "messages.csv"
+    frame = pd.DataFrame({"message_id": range(1, len(texts) + 1), "message": texts})
+    frame.to_csv(messages, index=False)
+    subprocess.run(
+        [sys.executable, "-c", ENGINE, str(messages)],
+        env=os.environ | {"HOME": str(home)},
+        check=True,
+        capture_output=True,
+    )
+    with sqlite3.connect(home / "sqlite_data" / "messages.db") as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_ngram_tables_are_identical(texts, database, n):
+    counts = lexicons.count_tokens(texts, n=n)
+    table = f'"feat${n}gram$messages$message_id"'
+    rows = database.execute(f"SELECT group_id, feat, value, group_norm FROM {table}").fetchall()
+    entries = counts.matrix.tocoo()
+    ours = {
+        (row + 1, counts.features[column]): value
+        for row, column, value in zip(entries.row, entries.col, entries.data, strict=True)
+    }
+    assert ours == {(int(group), feature): value for group, feature, value, _ in rows}
+    shares = [ours[int(g), f] / counts.totals[int(g) - 1] for g, f, _, _ in rows]
+    np.testing.assert_allclose(shares, [norm for *_, norm in rows], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("table", "loader", "weighting"),
+    [
+        ("cat_nrc_emot_w", "nrc_hashtag", "relative"),
+        ("cat_nrc_emot_w_lw", "nrc_hashtag", "lex_norm"),
+        ("cat_fb2000_cp_w", "facebook_topics", "relative"),
+    ],
+)
+def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, loader, weighting):
+    scores = getattr(lexicons, loader)().score(lexicons.count_tokens(texts), weighting)
+    name = f'"feat${table}$messages$message_id$1gra"'
+    stored = pd.read_sql(f"SELECT group_id, feat, group_norm FROM {name}", database)
+    stored = stored[stored["feat"] != "_intercept"].astype({"group_id": int})
+    theirs = stored.pivot(index="group_id", columns="feat", values="group_norm")
+    theirs = theirs.reindex(index=range(1, len(texts) + 1), columns=scores.columns).fillna(0.0)
+    np.testing.assert_allclose(scores.fillna(0.0), theirs, rtol=0, atol=1e-12)
