@@ -20,12 +20,18 @@ def test_panel_keeps_items_ratings_and_scores_together(bots):
     assert bots.scores.index.equals(bots.table.index)
 
 
-def test_rows_renumbers_the_single_ratings(bots):
-    kept = np.arange(len(bots.human)) % 3 == 1
-    part = meta_evaluation.rows(bots, kept)
-    ratings = part.ratings.query("dimension == 'overall'").groupby("item")["rating"].mean()
-    assert ratings.to_numpy() == pytest.approx(part.human[ratings.index].to_numpy())
-    assert part.table["response"].tolist() == bots.table["response"][kept].tolist()
+def test_ground_truth_is_not_compared_with_itself(bots):
+    gold = bots.table[bots.table["reference"].map(len) > 0].copy()
+    gold["response"], gold["system"] = gold["reference"].str[0], "gold"
+    table = pd.concat([bots.table, gold], ignore_index=True)
+    panel = meta_evaluation.Panel(
+        "toy", "turn", table, table["human_overall"], pd.DataFrame(index=table.index), None, True
+    )
+    scores = meta_evaluation.computed_scores(panel, ["rouge_l_coco", "length"])
+    is_gold = table["system"] == "gold"
+    assert scores.loc[is_gold, "rouge_l_coco"].isna().all()
+    assert scores["length"].notna().all()
+    assert scores.loc[~is_gold, "rouge_l_coco"].notna().any()
 
 
 def test_pooled_corpora_keep_their_ratings_apart():

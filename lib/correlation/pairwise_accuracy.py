@@ -78,10 +78,10 @@ def _group_ends(positive: np.ndarray, gap: np.ndarray) -> np.ndarray:
 
 
 def _agreements(x, y, first, second) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs tied by humans, and pairs both order the same way."""
+    """Pairs tied by humans, and pairs both order the same way (or both tie: never beyond 0)."""
     order = np.sign(y[first] - y[second])
     metric = (x[first] > x[second]).astype(int) - (x[first] < x[second])
-    return order == 0, (order != 0) & (order == metric)
+    return order == 0, order == metric
 
 
 def _pairs(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

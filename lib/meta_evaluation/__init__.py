@@ -13,10 +13,9 @@ from lib.meta_evaluation.metrics import (
     QUICK,
     computed_scores,
     family,
+    gold_rows,
     recorded_scores,
-    rows,
     score_panel,
-    without_gold,
 )
 from lib.meta_evaluation.overview import in_family_order, overview
 from lib.meta_evaluation.panels import POOLED, PUBLIC, SAMPLE, Panel, load_panel, shipped_scores
@@ -55,6 +54,7 @@ __all__ = [
     "families_at_hand",
     "family",
     "fine_and_coarse",
+    "gold_rows",
     "heat_map",
     "in_family_order",
     "interval_plot",
@@ -66,11 +66,9 @@ __all__ = [
     "published_pairs",
     "rate_plot",
     "recorded_scores",
-    "rows",
     "score_panel",
     "shipped_scores",
     "soft_accuracies",
     "system_intervals",
     "system_means",
-    "without_gold",
 ]

@@ -27,6 +27,9 @@ QUICK = (
 #: Metrics by the packaged sentence encoder: minutes for thousands of texts, once.
 ENCODER = ("context_similarity", "reference_similarity", "bertscore")
 
+#: Columns outside the overlap family that compare with the reference.
+REFERENCED = ("reference_similarity", "bertscore_f1")
+
 #: Families in the order of the overview, with the starts of the names that are not registered in
 #: `lib.scores`: predictions that came with a corpus.
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -58,8 +61,9 @@ def family(metric: str) -> str:
 def computed_scores(panel: Panel, names: Sequence[str] = QUICK) -> pd.DataFrame:
     """Registered metrics of a turn-level panel, each computed once and kept by `lib.scores`.
 
-    Metrics that read references are left out where no item has any. A dialog-level panel gets no
-    columns: these metrics score turns. Of BERTScore only F1 is kept.
+    Metrics that read references are left out where no item has any, and are NaN for ground-truth
+    responses, which would be compared with themselves. A dialog-level panel gets no columns: these
+    metrics score turns. Of BERTScore only F1 is kept.
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> computed_scores(load_panel("sample_bots"), ["question", "length"]).columns.tolist()
@@ -72,41 +76,23 @@ def computed_scores(panel: Panel, names: Sequence[str] = QUICK) -> pd.DataFrame:
         name for name in names if referenced or "reference" not in score_store.metric(name).needs
     ]
     found = score_store.compute(panel.table, chosen, say=lambda line: None)
-    return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
+    found = found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
+    compared = [c for c in found if family(c) == "overlap" or c in REFERENCED]
+    found.loc[gold_rows(panel.table), compared] = np.nan
+    return found
 
 
-def without_gold(panel: Panel) -> Panel:
-    """The panel without rows whose response is its own reference, where overlap is 1 by design.
+def gold_rows(turns: pd.DataFrame) -> np.ndarray:
+    """True for the responses of a system that only repeats the reference: the ground truth itself.
 
-    >>> from lib.meta_evaluation.panels import load_panel
-    >>> len(without_gold(load_panel("sample_bots")).table) <= len(load_panel("sample_bots").table)
-    True
+    >>> turns = pd.DataFrame({"system": ["gold", "bot", "bot"], "response": ["a", "a", "b"],
+    ...                       "reference": [["a"], ["a"], ["c"]]})
+    >>> gold_rows(turns).tolist()
+    [True, False, False]
     """
-    own = np.array(
-        [text in references for text, references in zip(
-            panel.table["response"], panel.table["reference"], strict=True
-        )]
-    )  # fmt: skip
-    return rows(panel, ~own)
-
-
-def rows(panel: Panel, kept: np.ndarray) -> Panel:
-    """The panel on some of its rows (a boolean mask), single ratings included.
-
-    >>> from lib.meta_evaluation.panels import load_panel
-    >>> panel = load_panel("sample_bots")
-    >>> len(rows(panel, np.arange(len(panel.table)) < 5).human)
-    5
-    """
-    position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
-    ratings = panel.ratings
-    if ratings is not None:
-        ratings = ratings[ratings["item"].isin(position.index)]
-        ratings = ratings.assign(item=ratings["item"].map(position)).reset_index(drop=True)
-    table, human, scores = (
-        part[kept].reset_index(drop=True) for part in (panel.table, panel.human, panel.scores)
-    )
-    return Panel(panel.name, panel.level, table, human, scores, ratings, panel.synthetic)
+    pairs = zip(turns["response"], turns["reference"], strict=True)
+    own = pd.Series([text in references for text, references in pairs], index=turns.index)
+    return own.groupby(turns["system"]).transform("all").to_numpy()
 
 
 def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
@@ -137,14 +123,19 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
 def score_panel(panel: Panel, run: Run | None = None, names: Sequence[str] = QUICK) -> Panel:
     """The panel with every metric at hand: recorded by earlier notebooks, or computed now.
 
-    The scores shipped with the corpus come first, then recorded ones, then `names`; a metric that
-    is there already is not computed again, one that is NaN for every item is left out.
+    The scores shipped with the corpus come first, then recorded ones (of the many overlap variants
+    only those in `names`), then `names`; a metric that is there already is not computed again, one
+    that is NaN for every item is left out.
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> {"length", "rouge_l_coco"} <= set(score_panel(load_panel("sample_bots")).scores)
     True
     """
-    parts = [panel.scores] + ([] if run is None else [recorded_scores(panel, run)])
+    parts = [panel.scores]
+    if run is not None:
+        recorded = recorded_scores(panel, run)
+        keep = [n for n in recorded if n in names or family(n) != "overlap"]
+        parts.append(recorded[keep])
     present = {name for part in parts for name in part}
     parts.append(computed_scores(panel, [name for name in names if name not in present]))
     scores = pd.concat(parts, axis=1)

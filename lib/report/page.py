@@ -14,6 +14,11 @@ from lib.report.reading import read
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
 
+# Texts read better from the left, and a page for a colleague needs no full window width.
+STYLE = ".jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left;} " + (
+    "body {max-width: 60em; margin: auto;}"
+)
+
 
 def write_page(
     dialogs: Path | str,
@@ -55,8 +60,8 @@ def write_page(
 def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> str:
     """A notebook as one self-contained HTML page.
 
-    Cells tagged `not-in-report` (exercises, links between notebooks) and, unless asked for, all
-    code are left out.
+    `title` replaces the notebook's own. Cells tagged `not-in-report` (exercises, links between
+    notebooks) and, unless asked for, all code are left out.
 
     >>> cell = nbformat.v4.new_markdown_cell("# Title")
     >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
@@ -71,8 +76,9 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
         else:  # links to other notebooks lead nowhere from a page of its own
             cell.source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
     if kept.cells and kept.cells[0].cell_type == "markdown":  # its question, not its bookkeeping
-        kept.cells[0].source = kept.cells[0].source.split("*You will learn*")[0]
+        question = kept.cells[0].source.split("*You will learn*")[0]
+        kept.cells[0].source = re.sub(r"\A# .*", f"# {title}", question)
     exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True)
     exporter.embed_images = True
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
-    return body
+    return body.replace("</head>", f"<style>{STYLE}</style></head>", 1)

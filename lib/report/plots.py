@@ -88,7 +88,7 @@ def beside_references(table: pd.DataFrame, yours: str) -> Figure:
 
 
 #: Shown beside the references, in this order, where they were computed.
-SHOWN = ("length", "specificity", "question", "context_similarity", "reference_similarity")
+SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
 SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
 
 

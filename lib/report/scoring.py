@@ -86,8 +86,8 @@ def composite(scores: pd.DataFrame, weights: pd.Series) -> pd.Series:
     weights = weights[weights > 0]
     used = [name for name in scores if name in weights.index and scores[name].std(ddof=0) > 0]
     z = (scores[used] - scores[used].mean()) / scores[used].std(ddof=0)
-    total = z.notna() @ weights[used] if used else pd.Series(0.0, index=scores.index)
-    return (z.fillna(0) @ weights[used] / total.where(total > 0)).rename("composite")
+    total = z.notna().astype(float) @ weights[used].astype(float)
+    return (z.fillna(0) @ weights[used] / total.where(total > 0)).astype(float).rename("composite")
 
 
 def describe(turns: pd.DataFrame) -> pd.DataFrame:
