@@ -9,10 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import torch
 
-from lib import checkpoints
-from lib.batching import map_batches, pad
 from lib.emotions import embedded
 from lib.emotions.labels import LABELS, POSITIVE
 
@@ -59,12 +56,18 @@ def _embedded(texts: list[str]) -> tuple[np.ndarray, list[str]]:
 
 
 def _network(texts: list[str], name: str, options: dict) -> tuple[np.ndarray, list[str]]:
+    # Torch takes seconds to import, and the embedded model does without.
+    import torch
+
+    from lib import checkpoints
+    from lib.batching import map_batches, pad
+
     softmax = options.pop("softmax", False)
     model = checkpoints.load_classifier(name, **options)
     ids = model.tokenizer(texts, truncation=True, max_length=model.positions)["input_ids"]
 
     @torch.inference_mode()
-    def score(rows: np.ndarray) -> torch.Tensor:
+    def score(rows: np.ndarray) -> "torch.Tensor":
         tokens, mask = pad([ids[row] for row in rows], model.tokenizer.pad_token_id)
         logits = model.network(
             input_ids=tokens.to(model.device), attention_mask=mask.to(model.device)

@@ -21,7 +21,6 @@ class DuckDB:
     def __init__(self, memory: str | None = None, threads: int | None = None):
         config = {"memory_limit": memory, "threads": threads}
         self.connection = duckdb.connect(config={k: v for k, v in config.items() if v is not None})
-        self.connection.execute("set enable_progress_bar = false")
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""

@@ -107,7 +107,6 @@ def _one_dump(
     counts = {"lines": 0, "bad_lines": 0, "other_subreddits": 0, "comments": 0, "bad": []}
     try:
         with duckdb.connect(config={"threads": threads}) as connection:
-            connection.execute("set enable_progress_bar = false")
             for number, piece in enumerate(pieces(dump, partial, piece_bytes, bar.update)):
                 _one_piece(connection, piece, partial / f"part-{number:05d}", settings, counts)
                 if number == 0:

@@ -48,7 +48,6 @@ def score_texts(
     sizes = {f"{file.parent.name}/{file.name}": file.stat().st_size for file in files}
     _keep_or_restart(folder, {"model": str(model), "column": column, "comments": sizes})
     with duckdb.connect() as connection, tqdm(unit=" texts", desc=column, leave=False) as bar:
-        connection.execute("set enable_progress_bar = false")
         connection.register("comments", connection.read_parquet([str(file) for file in files]))
         rows, number = connection.execute(which), 0
         while (part := rows.fetchmany(PART)) or number == 0:

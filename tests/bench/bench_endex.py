@@ -1,0 +1,129 @@
+"""Training and scoring speed of EnDex: length-bucketed batches beside batches of random order.
+
+    python tests/bench/bench_endex.py                 # the packaged encoder; on a GPU RoBERTa-large
+
+Pairs are invented words with the length distribution of Reddit pairs (median 15 words a text, long
+tail). On a CPU a few hundred pairs are enough; on a GPU one epoch of 64,259 pairs is run with the
+shape of RoBERTa-large (random weights: speed does not depend on them), in bf16. The peer is the
+same network and optimizer on batches of 32 in random order, padded to the longest.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib import checkpoints, endex
+from lib.endex import train as training
+from lib.notebook_runs import ROOT
+
+LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+LARGE |= {"intermediate_size": 4096, "vocab_size": 50_265, "max_position_embeddings": 514}
+
+
+def pairs(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    words = np.array("soup lake bread path game fern night stone river light".split())  # noqa: SIM905
+
+    def text() -> str:
+        return " ".join(rng.choice(words, int(np.clip(rng.lognormal(2.7, 0.95), 1, 200))))
+
+    rows = [{"context": text(), "response": text(), "label": i % 2, "link": i} for i in range(n)]
+    return pd.DataFrame(rows)
+
+
+def large(folder: Path) -> Path:
+    """A network of the shape of RoBERTa-large with random weights, and the packaged tokenizer."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+    config = AutoConfig.for_model("roberta", num_labels=2, pad_token_id=1, **LARGE)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    packaged = checkpoints.find(checkpoints.DEFAULT_ENCODER).folder
+    AutoTokenizer.from_pretrained(packaged).save_pretrained(folder)
+    return folder
+
+
+def random_batches(lengths, tokens, seed, epoch, multiple=1):
+    rng = np.random.default_rng([seed, epoch])
+    return [rows for rows in np.array_split(rng.permutation(len(lengths)), -(-len(lengths) // 32))]
+
+
+def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
+    """Pairs and tokens per second of one epoch, validation and writing left out."""
+    kept = training.epoch_batches, training._Training._validate, training._Training._save
+    training.epoch_batches = batches
+    training._Training._validate = lambda self, epoch: self.progress.update(
+        best=0, validation=[{"accuracy": 1.0, "auc": 1.0, "spread": 1.0}]
+    )
+    training._Training._save = lambda self: None
+    try:
+        with TemporaryDirectory() as folder:
+            cpu = time.process_time()
+            run = endex.fine_tune(data.iloc[:-20], data.iloc[-20:], folder, options)
+            cpu = time.process_time() - cpu
+    finally:
+        training.epoch_batches, training._Training._validate, training._Training._save = kept
+    seconds = run.record["seconds_of_last_session"]
+    return {"pairs": len(data) - 20, "seconds": seconds, "cpu_seconds": cpu,
+            "pairs_per_second": (len(data) - 20) / seconds,
+            "tokens_per_second": run.record["tokens"] / seconds}  # fmt: skip
+
+
+def score(data: pd.DataFrame, model, **options) -> dict:
+    turns = data.assign(context=[[text] for text in data["context"]])
+    endex.score(turns.head(8), model, **options)
+    started, cpu = time.perf_counter(), time.process_time()
+    endex.score(turns, model, **options)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    return {"pairs": len(data), "seconds": seconds, "cpu_seconds": cpu,
+            "pairs_per_second": len(data) / seconds}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    gpu = torch.cuda.is_available()
+    parser.add_argument("--pairs", type=int, default=64_279 if gpu else 300)
+    arguments = parser.parse_args()
+    data = pairs(arguments.pairs)
+    with TemporaryDirectory() as temporary:
+        encoder = str(large(Path(temporary))) if gpu else checkpoints.DEFAULT_ENCODER
+        options = endex.Options(
+            encoder=encoder, epochs=1, max_length=256, rate=1e-6,
+            batch_tokens=16_384 if gpu else 2048, precision="bf16" if gpu else "fp32",
+        )  # fmt: skip
+        rows = [
+            {"what": "train, ours", **train(data, options, training.epoch_batches)},
+            {"what": "train, random batches of 32", **train(data, options, random_batches)},
+        ]
+        network, tokenizer, _ = training.networks.build(encoder, 0)
+        network.save_pretrained(f"{temporary}/model")
+        tokenizer.save_pretrained(f"{temporary}/model")
+        dtype = {"dtype": "bfloat16", "batch_tokens": 65_536} if gpu else {}
+        rows.append({"what": "score, ours", **score(data, f"{temporary}/model", **dtype)})
+        parameters = sum(p.numel() for p in network.base_model.encoder.parameters())
+    table = pd.DataFrame(rows)
+    table["peer_cpu_over_ours"] = (
+        table["cpu_seconds"].shift(-1).where(table.index == 0) / (table["cpu_seconds"])
+    )
+    # Forward and backward: about 6 floating-point operations per weight and token.
+    table["tflops"] = 6 * parameters * table["tokens_per_second"] / 1e12
+    table["encoder"] = "RoBERTa-large shape, random" if gpu else checkpoints.DEFAULT_ENCODER
+    table["device"] = (
+        torch.cuda.get_device_name()
+        if gpu
+        else (f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
+    )
+    table["load_before"], table["date"] = os.getloadavg()[0], datetime.date.today().isoformat()
+    print(table.round(3).to_string(index=False))
+    table.to_csv(ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g")
+
+
+if __name__ == "__main__":
+    main()

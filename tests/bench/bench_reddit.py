@@ -1,0 +1,139 @@
+"""Comment dumps to RED: ours beside the usual loop of json.loads over lines, same dump.
+
+    python tests/bench/bench_reddit.py                # 1 million generated comments
+    python tests/bench/bench_reddit.py --comments 1000000 5000000
+
+Each stage runs in a process of its own, so that its CPU seconds and its peak memory are its own.
+The loop reads the same fields and writes the same Parquet, without counting content words (ours
+counts them). The emotion of a reply is replaced by a fixed fraction: the classifier is another
+stage. Writing the dump is not timed. Wall times are worth something on idle cores only.
+"""
+
+import argparse
+import datetime
+import io
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from lib.notebook_runs import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+FIELDS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score"]
+FIELDS += ["score_hidden", "controversiality", "edited", "created_utc", "retrieved_on"]
+
+
+def ours(dump: Path, folder: Path) -> dict:
+    """Dump to labelled sample, as a user would run it, with a stand-in for the emotions."""
+    from lib import engagement, reddit
+
+    started = time.perf_counter()
+    reddit.to_parquet([dump], folder / "comments")
+    read = time.perf_counter()
+    ingest = resource.getrusage(resource.RUSAGE_SELF)
+    engine = engagement.DuckDB(memory="1200MB")
+    engine.read("features", reddit.parquet_files(folder / "comments"))
+    target = folder / "ee.parquet"
+    engine.connection.execute(
+        "copy (select id, (tokens * 37 % 101) / 100.0::double as ee from features "
+        f"where tokens is not null) to '{target}' (format parquet)"
+    )
+    red = engagement.build(folder / "comments", emotions=target, engine=engine)
+    return {
+        "sample": len(red.sample),
+        "ingest_wall": read - started,
+        "ingest_cpu": ingest.ru_utime + ingest.ru_stime,
+        "wall": time.perf_counter() - started,
+        "fingerprint": engagement.fingerprint(red.sample),
+    }
+
+
+def loop(dump: Path, folder: Path) -> dict:
+    """The common script: decompress, json.loads each line, keep fields, write Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zstandard
+
+    started, rows, writer = time.perf_counter(), [], None
+
+    def write():
+        nonlocal writer
+        table = pa.Table.from_pydict({name: [row[name] for row in rows] for name in FIELDS})
+        writer = writer or pq.ParquetWriter(folder / "loop.parquet", table.schema)
+        writer.write_table(table)
+        rows.clear()
+
+    with dump.open("rb") as raw:
+        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(raw)
+        for line in io.TextIOWrapper(stream, encoding="utf-8"):
+            try:
+                record = json.loads(line)
+                rows.append({name: str(record[name]) for name in FIELDS})
+            except (ValueError, TypeError, KeyError):
+                continue
+            if len(rows) == 200_000:
+                write()
+    write()
+    writer.close()
+    return {"ingest_wall": time.perf_counter() - started}
+
+
+def child(stage: str, dump: Path, folder: Path) -> None:
+    """Run one stage and print what it took."""
+    result = {"ours": ours, "loop": loop}[stage](dump, folder)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    result |= {"cpu": usage.ru_utime + usage.ru_stime, "peak_mb": usage.ru_maxrss / 1024}
+    print("RESULT" + json.dumps(result))
+
+
+def measure(stage: str, dump: Path) -> dict:
+    """One stage in a process of its own."""
+    folder = Path(tempfile.mkdtemp(dir=dump.parent))
+    command = [sys.executable, __file__, "--child", stage, str(dump), str(folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    shutil.rmtree(folder)
+    return json.loads(output.split("RESULT")[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--comments", type=int, nargs="+", default=[1_000_000])
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.child[0], *map(Path, arguments.child[1:]))
+        return
+    import comment_dump
+
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for n in arguments.comments:
+            dump = comment_dump.write(Path(temporary) / f"RC_{n}.zst", n)
+            load = os.getloadavg()[0]
+            for stage in ("ours", "loop") if n == min(arguments.comments) else ("ours",):
+                rows.append({"comments": n, "stage": stage, "load_before": load,
+                             **measure(stage, dump)})  # fmt: skip
+            dump.unlink()
+    table = pd.DataFrame(rows)
+    peer = table[table["stage"] == "loop"].iloc[0]
+    per_million = table["ingest_cpu"].fillna(table["cpu"]) / table["comments"] * 1e6
+    table["ingest_cpu_per_million"] = per_million
+    table["loop_over_ours"] = peer["cpu"] / peer["comments"] * 1e6 / per_million
+    table["date"] = datetime.date.today().isoformat()
+    table["machine"] = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    print(table.round(2).to_string(index=False))
+    table.to_csv(ROOT / "data/results/bench_reddit.csv", index=False, float_format="%.4g")
+
+
+if __name__ == "__main__":
+    main()
