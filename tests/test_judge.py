@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,23 @@ def test_a_second_run_makes_no_request(store):
         assert run(jobs, store, server).requests == 0
         assert run(jobs_for(50, samples=3), store, server).requests == 50
         assert run(jobs_for(50, temperature=0), store, server).requests == 50
+
+
+def test_parameters_that_only_some_servers_know_are_sent_as_they_are(store):
+    jobs = jobs_for(1, top_k=5, guided_choice=["1", "2"], temperature=0.5, max_tokens=7)
+    with FaultServer() as server:
+        assert run(jobs, store, server).done == 1
+        assert server.bodies[0] == jobs[0].request.body
+
+
+def test_a_second_server_for_the_same_model_is_pointed_out(store):
+    with FaultServer() as one, FaultServer() as other:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run(jobs_for(2), store, one)
+        with pytest.warns(UserWarning, match="2 servers or versions"):
+            run(jobs_for(4), store, other)
+    assert store.origins()["calls"].tolist() == [2, 2]
 
 
 def test_usage_that_is_not_reported_counts_at_its_estimate(store):

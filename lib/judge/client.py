@@ -47,10 +47,13 @@ class Connection:
         never meets it: the body is read in pieces against a deadline for the whole call.
         """
         started = time.monotonic()
-        extra = {"n": samples} if samples > 1 else {}
+        body = dict(request.body)  # as extra_body: servers know parameters that the client does not
+        model, messages = body.pop("model"), body.pop("messages")
+        if samples > 1:
+            body["n"] = samples
         try:
             with self.client.chat.completions.with_streaming_response.create(
-                **request.body, **extra
+                model=model, messages=messages, extra_body=body
             ) as response:
                 text = self.redact(self._read(response, started + self.deadline_s))
                 request_id = response.headers.get("x-request-id")

@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from lib.judge.client import Answer, Connection, reply_of
 from lib.judge.faults import FailItem, Fault, Retry, StopRun
 from lib.judge.pacing import Pacer
 from lib.reply_store import Attempt, Job, Reply, ReplyStore, Request
+
+_DICE = random.Random()  # spreads the workers' pauses; no result depends on it
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class _Run:
                 self._watch(threads, bar)
                 raise KeyboardInterrupt(str(self._report("interrupted"))) from None
         report = self._report(self.reason)
+        self._warn_of_several_origins()
         if self.reason:
             raise RunStopped(report) from self.cause
         return report
@@ -154,6 +158,17 @@ class _Run:
             self.jobs, self.stored, self.done, self.failed, left, self.requests,
             self.budget.prompt_tokens, self.budget.reply_tokens, self.budget.dollars, stopped,
         )  # fmt: skip
+
+    def _warn_of_several_origins(self) -> None:
+        """A model behind another address, or in another version, is another judge."""
+        origins = self.store.origins()
+        mixed = origins[origins.duplicated("model", keep=False)] if self.requests else origins[:0]
+        if len(mixed):
+            warnings.warn(
+                f"replies of one model come from {len(mixed)} servers or versions:\n"
+                f"{mixed.to_string(index=False)}\nUse a store for each, or say so with the scores.",
+                stacklevel=4,
+            )
 
     def _halt(self, reason: str, cause: Exception | None = None) -> None:
         with self.lock:
@@ -272,7 +287,7 @@ class _Run:
     def _patient(self, fault: Retry, faults: int, started: float) -> bool:
         """Pause before the next try; False if this job has waited long enough."""
         pause = min(self.settings.backoff_s * 2 ** max(faults - 1, 0), 16 * self.settings.backoff_s)
-        pause *= random.uniform(0.75, 1.25)  # spread the workers; no result depends on it
+        pause *= _DICE.uniform(0.75, 1.25)
         if fault.wait is not None:
             if fault.wait > self.settings.longest_wait_s:
                 raise StopRun(

@@ -228,6 +228,16 @@ class ReplyStore:
                 f"SELECT * FROM attempt {where} ORDER BY id", self._db, params=values
             )
 
+    def origins(self) -> pd.DataFrame:
+        """Where the good replies of each model came from: address, version, number of calls."""
+        query = (
+            "SELECT model, base_url, fingerprint, COUNT(*) AS calls FROM attempt"
+            " JOIN request USING (key) WHERE id IN (SELECT attempt FROM reply WHERE status = 'ok')"
+            " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        )
+        with self._guarded():
+            return pd.read_sql_query(query, self._db)
+
     def counts(self) -> dict[str, int]:
         """Replies by status, and the number of requests and attempts."""
         found = dict(self._rows("SELECT status, COUNT(*) FROM reply GROUP BY status"))
