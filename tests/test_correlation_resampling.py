@@ -47,6 +47,23 @@ def test_a_constant_draw_is_nan(method):
     assert np.isnan(found[:2]).all() and found[2] == pytest.approx(SCIPY[method](x, y).statistic)
 
 
+def test_many_equal_scores_in_a_draw_are_constant_despite_rounding():
+    """One dialog of 20,000 equal scores, drawn alone: no correlation, whatever the last digits."""
+    x = np.r_[np.full(20_000, 0.1), np.linspace(0, 1, 50)]
+    y, clusters = np.sin(np.arange(len(x))), np.r_[np.zeros(20_000, int), np.ones(50, int)]
+    found = correlation.resampled_correlations(x, y, np.array([[2, 0], [0, 2]]), clusters=clusters)
+    assert np.isnan(found[0]) and found[1] == pytest.approx(np.corrcoef(x[-50:], y[-50:])[0, 1])
+
+
+@pytest.mark.parametrize("method", ["spearman", "kendall"])
+def test_infinite_scores_count_as_ranks_in_the_bootstrap(method):
+    scores = np.array([3.0, np.inf, 1, 2, -np.inf, 5, 4, np.inf])
+    human = np.array([2.0, 5, 1, 1, 2, 4, 3, 5])
+    finite = stats.rankdata(scores)
+    found = [correlation.bootstrap_interval(x, human, None, method, 200) for x in (scores, finite)]
+    assert found[0] == found[1] and not np.isnan(found[0].low)
+
+
 @pytest.mark.parametrize("method", correlation.METHODS)
 def test_perm_both_equals_its_definition_draw_by_draw(method):
     """mt-metrics-eval's PERM-BOTH written out: z-score both, swap each element, correlate again."""

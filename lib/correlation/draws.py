@@ -76,7 +76,17 @@ def _pearson(x, y, counts, clusters):
     columns = (np.ones_like(x), x, y, x * x, y * y, x * y)
     moments = np.stack([np.bincount(clusters, c, counts.shape[1]) for c in columns], axis=1)
     n, sx, sy, sxx, syy, sxy = (counts.astype(float) @ moments).T
-    return ratio(n * sxy - sx * sy, n * sxx - sx**2, n * syy - sy**2)
+    return ratio(n * sxy - sx * sy, spread(n, sx, sxx), spread(n, sy, syy))
+
+
+def spread(n: np.ndarray | int, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """n sum(x^2) - sum(x)^2, which is 0 for equal values; what rounding leaves of 0 becomes 0.
+
+    >>> spread(3, np.array([0.3]), np.array([3 * 0.1**2]))
+    array([0.])
+    """
+    value = n * squares - total**2
+    return np.where(value < 1e-12 * n * squares, 0.0, value)
 
 
 def _standard(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from lib.correlation.coefficients import check_method
-from lib.correlation.draws import chunks, doubled_ranks, ratio, signs, tie_groups
+from lib.correlation.draws import chunks, doubled_ranks, ratio, signs, spread, tie_groups
 
 
 def swapped_difference(
@@ -48,7 +48,7 @@ def _pearson(a, b, y, codes, swap):
     ]
     first = sums[0].sum(axis=0) + swap.astype(float) @ (sums[1] - sums[0])
     second = (sums[0] + sums[1]).sum(axis=0) - first
-    r = [ratio(n * sxy, n * sxx - sx**2, n * (y @ y)) for sx, sxx, sxy in (first.T, second.T)]
+    r = [ratio(n * sxy, spread(n, sx, sxx), n * (y @ y)) for sx, sxx, sxy in (first.T, second.T)]
     return r[0] - r[1]
 
 
