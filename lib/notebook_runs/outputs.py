@@ -64,9 +64,7 @@ class Run:
         `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
         """
         if self.profile == "sample" if synthetic is None else synthetic:
-            figure.text(
-                0.995, 0.005, SAMPLE_STAMP, ha="right", va="bottom", fontsize=8, color="0.5"
-            )
+            figure.text(0.995, -0.01, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.5")
         # No software tag in the file: the same figure must give the same bytes.
         figure.savefig(
             self._path("figures", f"{name}.png"),
