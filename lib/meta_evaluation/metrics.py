@@ -123,9 +123,9 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
 def score_panel(panel: Panel, run: Run | None = None, names: Sequence[str] = QUICK) -> Panel:
     """The panel with every metric at hand: recorded by earlier notebooks, or computed now.
 
-    The scores shipped with the corpus come first, then recorded ones (of the many overlap variants
-    only those in `names`), then `names`; a metric that is there already is not computed again, one
-    that is NaN for every item is left out.
+    The scores shipped with the corpus come first, then recorded ones (of the many variants of
+    overlap and embedding metrics only those in `names`), then `names`; a metric that is there
+    already is not computed again, one that is NaN for every item is left out.
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> {"length", "rouge_l_coco"} <= set(score_panel(load_panel("sample_bots")).scores)
@@ -134,7 +134,8 @@ def score_panel(panel: Panel, run: Run | None = None, names: Sequence[str] = QUI
     parts = [panel.scores]
     if run is not None:
         recorded = recorded_scores(panel, run)
-        keep = [n for n in recorded if n in names or family(n) != "overlap"]
+        variants = ("overlap", "embedding")
+        keep = [n for n in recorded if n in names or family(n) not in variants]
         parts.append(recorded[keep])
     present = {name for part in parts for name in part}
     parts.append(computed_scores(panel, [name for name in names if name not in present]))
