@@ -251,7 +251,7 @@ def _in_precision(network: PreTrainedModel, dtype: str) -> torch.nn.Module:
         if isinstance(part, torch.nn.Linear) and ("att" in name.lower() or "intermediate" in name)
     }
     if not spec:
-        raise CheckpointError(f"{type(network).__name__}: no linear layers that quantising is known to bear.")
+        raise CheckpointError(f"{type(network).__name__}: no layer to quantise.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated in torch 2.13, which this project pins
         return torch.ao.quantization.quantize_dynamic(network, spec, torch.qint8)
