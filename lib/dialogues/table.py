@@ -46,7 +46,7 @@ def validate(turns: pd.DataFrame, *, file=None, scale: tuple[float, float] | Non
 
     Checked: the columns, their types, the unique key (system, agent, dialog, turn), lone
     surrogates in texts, and ratings that are numbers or NaN, on `scale` if one is given. An empty
-    response is allowed: a system may answer with nothing, and a metric then gives NaN.
+    response is allowed: a system may answer with nothing, and each metric says what that scores.
 
     >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": 1, "response": "Hi"}]))
     >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": -1, "response": "Hi"}]))
