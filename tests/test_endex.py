@@ -20,7 +20,7 @@ from lib.endex import train as training
 from lib.endex.batches import epoch_batches
 from lib.endex.pairs import KINDS, corrupt
 
-OPTIONS = endex.Options(encoder="tiny", epochs=2, rate=3e-3, batch_tokens=128, save_every=2)
+OPTIONS = endex.Options(encoder="tiny", epochs=3, rate=3e-3, batch_tokens=128, save_every=2)
 WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
 COLD = ["ok", "no", "maybe not"]
 
@@ -106,7 +106,7 @@ def test_batches_cover_rows_within_the_budget():
 
 def test_training_learns_and_keeps_the_best_epoch(run):
     validation = run.validation
-    assert validation["epoch"].tolist() == [0, 1, 2]
+    assert validation["epoch"].tolist() == [0, 1, 2, 3]
     assert validation["auc"].iloc[-1] > 0.95 > validation["auc"].iloc[0]
     assert validation["loss"].iloc[-1] < 0.2 < validation["loss"].iloc[0]
     best = validation.loc[validation["epoch"] == run.record["best"], "auc"].item()
