@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from scipy import stats
+from scipy import optimize, stats
 
 from lib import corpora, hierarchy
 from lib.dialogues import DataError
+from lib.hierarchy.nesting import nest
+from lib.hierarchy.variance import log_likelihood
 
 
 def nested(systems=6, agents=3, dialogs=5, turns=4, spread=(1.0, 0.7, 0.8, 1.0), seed=1):
@@ -91,6 +93,31 @@ def test_intervals_touch_zero_for_a_level_without_variance():
     split = hierarchy.variance_split(nested(spread=(0, 0, 0, 1), seed=2), "score")
     assert split.loc["agent", "share_low"] == 0.0 and split.loc["turn", "share"] > 0.85
     assert split.loc["turn", "share_high"] == 1.0
+
+
+@pytest.mark.parametrize("trait", ["system", "agent"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_strong_trait_is_split_and_not_lost_at_the_edge(trait, seed):
+    spread = (1.0, 0.0, 0.0, 0.1) if trait == "system" else (0.0, 1.0, 0.0, 0.1)
+    table = nested(systems=3, agents=2, dialogs=4, turns=5, spread=spread, seed=seed)
+    split = hierarchy.variance_split(table, "score")
+    assert np.isfinite(split["variance"]).all()
+    assert split.loc[["system", "agent"], "share"].sum() > 0.9
+    # An independent search over log variances, without bounds, finds nothing better.
+    groups = nest(table, table["score"], ["system", "agent", "dialog"])
+
+    def cost(logs):
+        variances = np.exp([*logs, 0.0])
+        return -log_likelihood(variances / variances.sum(), groups)
+
+    starts = np.random.default_rng(seed).normal(0, 4, (4, 3))
+    best = min(optimize.minimize(cost, start, method="Nelder-Mead").fun for start in starts)
+    assert log_likelihood(split["share"].to_numpy(), groups) >= -best - 1e-6
+    # What is left to turns is known without a model: the mean square within dialogs.
+    within = table.groupby("dialog")["score"].var().mean()
+    assert split.loc["turn", "variance"] == pytest.approx(within, rel=0.1)
+    low, high = split.loc["turn", ["share_low", "share_high"]]
+    assert 0 < low < split.loc["turn", "share"] < high < 0.5
 
 
 @pytest.mark.slow

@@ -245,6 +245,17 @@ def test_edge_texts_are_counted_and_scored(text, tokens):
     assert score[1] == 3.0 and (np.isnan(score[0]) if tokens == 0 else score[0] == 0)
 
 
+@pytest.mark.parametrize("token", ["too-old", "zoo-keeper", "pro-life", "don't", "2nd"])
+def test_a_word_that_holds_a_face_is_a_word(token):
+    assert lexicons.is_word(token)
+    assert lexicons.count_tokens([token]).word_totals.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("token", [":D", "o.o", "ooo", "=p", "<3", "...", "<newline>"])
+def test_faces_marks_and_line_breaks_are_no_words(token):
+    assert not lexicons.is_word(token)
+
+
 def test_a_reply_of_30000_words_is_scored_in_full():
     counts = lexicons.count_tokens(["happy stone " * 15_000])
     assert counts.totals[0] == 30_000

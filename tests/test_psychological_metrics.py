@@ -142,6 +142,15 @@ def test_edge_replies_are_nan_with_a_reason_or_a_number(name):
         assert found.index.equals(table.index)
 
 
+@pytest.mark.parametrize(("denominator", "side"), [("words", "no words in the"), ("tokens", "")])
+def test_punctuation_alone_has_tokens_but_no_words(denominator, side):
+    table = turns([(["you are sad"], "..."), (["?!"], "you are sad")])
+    found = psych.language_style_matching(table, denominator=denominator, details=True)
+    expected = [f"{side} response", f"{side} prompt"] if side else ["", ""]
+    assert found["reason"].tolist() == expected
+    assert (found["language_style_matching"].isna() == bool(side)).all()
+
+
 @pytest.mark.parametrize("history", [[], [""], [None]], ids=["no turn", "empty", "missing"])
 def test_an_empty_prompt_leaves_matching_undefined(history):
     table = turns([(history, "i am happy")])

@@ -129,11 +129,45 @@ def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(d
     ]
     per_cluster = (errors[0] - errors[1]).groupby(data["dialog"]).mean()
     ours = regression.cross_validated_gain(strong, "y", ["a"], ["p"], data["dialog"], seed=2)
-    assert ours.statistic == pytest.approx((errors[0] - errors[1]).mean(), abs=1e-12)
+    assert ours.statistic == pytest.approx(per_cluster.mean(), abs=1e-12)
     assert ours.p == pytest.approx(stats.ttest_1samp(per_cluster, 0).pvalue, abs=1e-12)
     assert ours.statistic > 0 and ours.p < 0.001
     few = regression.cross_validated_gain(strong, "y", ["a"], ["p"], np.arange(200) % 9)
     assert np.isnan(few.p), "nine clusters cannot be cut into ten folds"
+
+
+def test_cross_validated_gain_weighs_clusters_and_not_rows(data):
+    uneven = data[(data["dialog"] > 0) | (data.index < 1)]
+    uneven = pd.concat([uneven, *[data[data["dialog"] == 39]] * 20], ignore_index=True)
+    gain = regression.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"])
+    columns, folds = ["a", "p"], GroupKFold(10, shuffle=True, random_state=0)
+    scaled = regression.zscore(uneven[["y", *columns]])
+    errors = [
+        np.abs(
+            scaled["y"]
+            - cross_val_predict(
+                LinearRegression(), scaled[c], scaled["y"], groups=uneven["dialog"], cv=folds
+            )
+        )
+        for c in (["a"], columns)
+    ]
+    drop = errors[0] - errors[1]
+    assert gain.statistic == pytest.approx(drop.groupby(uneven["dialog"]).mean().mean(), abs=1e-12)
+    assert abs(gain.statistic - drop.mean()) > 1e-3, "rows and clusters must differ here"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [regression.nested_f_test, regression.cross_validated_gain, regression.bootstrap_gain],
+)
+def test_a_missing_cluster_is_refused_and_in_the_table_dropped(data, test):
+    holed = data.assign(dialog=data["dialog"].astype(float).where(data.index != 7))
+    with pytest.raises(DataError, match="1 of 200 rows have no cluster, the first is row 7"):
+        test(holed, "y", ["a"], ["p"], holed["dialog"])
+    table = regression.incremental_validity(holed, "y", ["a"], ["p"], draws=20)
+    without = regression.incremental_validity(data.drop(index=7), "y", ["a"], ["p"], draws=20)
+    assert table["dropped"].tolist() == [1] and table["n"].tolist() == [199]
+    pd.testing.assert_frame_equal(table.drop(columns="dropped"), without.drop(columns="dropped"))
 
 
 def test_benjamini_hochberg_equals_statsmodels_within_families():

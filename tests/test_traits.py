@@ -134,6 +134,14 @@ def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
         traits.score_traits(replies("a"), {"t": two})
 
 
+def test_a_one_word_wildcard_does_not_match_bigrams():
+    weights = {"lov*": {"warmth": 1.0}, "thank you": {"warmth": 1.0}}
+    lexicon = lexicons.Lexicon("toy", weights)
+    scores = traits.score_traits(replies("loving you", "thank you"), {"w": lexicon})["w"]
+    # One word of two; and one bigram of one.
+    assert scores.tolist() == [0.5, 1.0]
+
+
 def test_training_faults_are_explained(essays):
     with pytest.raises(DataError, match="no column .'openness'"):
         traits.fit_trait_model(essays, "openness")

@@ -21,6 +21,8 @@ from lib.hierarchy.nesting import LEVELS, Nest, nest, separable_levels
 
 SMALLEST = 1e-8
 """Least share of the variance left to the units, which keeps the covariance invertible."""
+LARGEST = 1 - 1e-6
+"""Largest fraction of the remaining variance that one level may take during the search."""
 
 
 class ConvergenceError(RuntimeError):
@@ -108,9 +110,13 @@ def variance_split(
 
 def _rows(groups: Nest, names: list[str], units: int, confidence: float) -> list[dict]:
     levels = len(names) - 1
-    starts = [np.full(levels, start) for start in (0.1, 0.5)]
+    # Also one start at each corner: the likelihood of a trait is steep near its own corner.
+    starts = [np.full(levels, start) for start in (0.1, 0.5, 0.9)]
+    starts += [np.where(np.arange(levels) == k, 0.95, 0.05) for k in range(levels)]
     shares, best = _maximise(groups, _sticks, starts)
     total = _total_variance(shares, groups)
+    if not np.isfinite(total):
+        raise _not_maximised(groups)
     drop = stats.chi2.ppf(confidence, 1) / 2
     rows = []
     for k, level in enumerate(names):
@@ -200,17 +206,22 @@ def _maximise(
     free = len(starts[0])
     if free == 0:
         return shares(starts[0]), -cost(starts[0])
-    bounds = [(0, 1)] * free
+    # A fraction of exactly 1 leaves nothing to the finer levels, and the search never comes back.
+    bounds = [(0, LARGEST)] * free
     runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     finished = [run for run in runs if np.isfinite(run.fun)]
     if not finished:
-        raise ConvergenceError(
-            f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
-            f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
-            "level with the fewest groups"
-        )
+        raise _not_maximised(groups)
     best = min(finished, key=lambda run: run.fun)
     return shares(best.x), -best.fun
+
+
+def _not_maximised(groups: Nest) -> ConvergenceError:
+    return ConvergenceError(
+        f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
+        f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
+        "level with the fewest groups"
+    )
 
 
 def _interval(

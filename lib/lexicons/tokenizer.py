@@ -47,6 +47,7 @@ RULES: tuple[tuple[str, str], ...] = (
 
 _TOKEN = re.compile("|".join(pattern for _, pattern in RULES), re.IGNORECASE)
 _FIND_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).search
+_IS_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).fullmatch
 _NUMBERED_ENTITY = re.compile(r"&#(\d+);")
 _NAMED_ENTITY = re.compile(r"&(\w+);")
 _ESCAPED_BYTE = re.compile(r"\\x[0-9a-z]{1,4}")
@@ -111,12 +112,14 @@ def clean(text: str) -> str:
 def is_word(token: str) -> bool:
     """Whether a token is a word or number rather than punctuation, a face or a line break.
 
+    Only a whole token is a face: "too-old" holds the eyes and mouth of one and is a word.
+
     Examples
     --------
-    >>> [is_word(t) for t in ["don't", "3.5", "...", ":D", "<newline>"]]
+    >>> [is_word(t) for t in ["don't", "too-old", "...", ":D", "<newline>"]]
     [True, True, False, False, False]
     """
-    if token == NEWLINE or _FIND_EMOTICON(token):
+    if token == NEWLINE or _IS_EMOTICON(token):
         return False
     return any(character.isalnum() for character in token)
 

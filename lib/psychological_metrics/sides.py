@@ -84,9 +84,14 @@ def prompt_counts(
     return _pool(count_pooled(heard, table.index, newline_tokens=newline_tokens), table, level)
 
 
-def missing_side(counts: TokenCounts, table: pd.DataFrame, name: str) -> pd.Series:
-    """Say for each row why a side has no tokens ("" where it has some)."""
-    empty = counts.totals == 0
+def missing_side(
+    counts: TokenCounts,
+    table: pd.DataFrame,
+    name: str,
+    unit: Literal["words", "tokens"] = "tokens",
+) -> pd.Series:
+    """Say for each row why a side has no tokens, or no words ("" where it has some)."""
+    empty = (counts.word_totals if unit == "words" else counts.totals) == 0
     reason = pd.Series(np.where(empty, f"no words in the {name}", ""), index=counts.index)
     if name == "response" and "response" in table and counts.index.equals(table.index):
         missing = ~table["response"].map(lambda text: isinstance(text, str)).to_numpy()

@@ -120,8 +120,8 @@ def language_style_matching(
     values = similarity.mean(axis=1).rename("language_style_matching")
     if not details:
         return values
-    reason = missing_side(said, table, "response")
-    reason = reason.where(reason != "", missing_side(heard, table, "prompt"))
+    reason = missing_side(said, table, "response", denominator)
+    reason = reason.where(reason != "", missing_side(heard, table, "prompt", denominator))
     reason = reason.mask(values.isna() & (reason == ""), "no function word on either side")
     return pd.concat([values, reason.rename("reason"), similarity], axis=1)
 

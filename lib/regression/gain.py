@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.model_selection import GroupKFold
 
+from lib.dialogues import DataError
 from lib.regression.models import fit_ols, zscore
 
 
@@ -27,7 +28,7 @@ def residual_t_test(smaller, larger) -> GainTest:
     two-sided. Residuals are in sample, so the larger model has the smaller squared errors by
     construction, but its absolute errors may grow: then t is negative, and a star would reward
     the worse model. Under a true null this test rejects far too rarely with one added predictor
-    and about as often as it should with five (notebook 09).
+    and about twice as often as it should with five (notebook 09).
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def nested_f_test(
     if np.linalg.matrix_rank(full.model.exog) < full.model.exog.shape[1]:
         return GainTest(np.nan, np.nan)
     if clusters is not None:
-        codes = pd.factorize(pd.Index(clusters))[0]
+        codes = _codes(clusters, len(data))
         full = full.model.fit(cov_type="cluster", cov_kwds={"groups": codes}, use_t=True)
     restriction = np.eye(len(predictors) + 1)[1 + len(list(smaller)) :]
     tested = full.f_test(restriction)
@@ -113,8 +114,9 @@ def cross_validated_gain(
     Returns
     -------
     GainTest
-        Mean |error| of A minus that of P+A, in standard deviations of the outcome (positive: P+A
-        predicts new items better), and the two-sided p. NaN with fewer clusters than folds.
+        Mean over clusters of |error| of A minus that of P+A, in standard deviations of the
+        outcome (positive: P+A predicts new items better), and the two-sided p.
+        NaN with fewer clusters than folds.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def cross_validated_gain(
     True
     """
     scaled = zscore(data[[outcome, *smaller, *added]])
-    groups = pd.factorize(pd.Index(clusters))[0] if clusters is not None else np.arange(len(data))
+    groups = _codes(clusters, len(data))
     if groups.max() + 1 < folds:
         return GainTest(np.nan, np.nan)
     gained = np.zeros(len(scaled))
@@ -140,7 +142,7 @@ def cross_validated_gain(
     per_cluster = pd.Series(gained).groupby(groups).mean()
     if np.allclose(per_cluster, 0, atol=1e-12):
         return GainTest(np.nan, np.nan)
-    return GainTest(float(gained.mean()), float(stats.ttest_1samp(per_cluster, 0.0).pvalue))
+    return GainTest(float(per_cluster.mean()), float(stats.ttest_1samp(per_cluster, 0.0).pvalue))
 
 
 def bootstrap_gain(
@@ -175,7 +177,7 @@ def bootstrap_gain(
     True
     """
     scaled = zscore(data[[outcome, *smaller, *added]])
-    groups = pd.factorize(pd.Index(clusters))[0] if clusters is not None else np.arange(len(data))
+    groups = _codes(clusters, len(data))
     count = groups.max() + 1
     if count < 3:
         return np.nan, np.nan
@@ -189,6 +191,20 @@ def bootstrap_gain(
     tail = (1 - confidence) / 2
     low, high = np.quantile(gains, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def _codes(clusters: Sequence[Hashable] | None, rows: int) -> np.ndarray:
+    """Number the clusters from 0; without clusters each row is its own."""
+    if clusters is None:
+        return np.arange(rows)
+    codes = pd.factorize(pd.Index(clusters))[0]
+    if (codes < 0).any():
+        raise DataError(
+            f"{(codes < 0).sum()} of {rows} rows have no cluster, the first is row "
+            f"{int(np.argmax(codes < 0))}",
+            fix="drop those rows and count them, or pass clusters=None",
+        )
+    return codes
 
 
 def _adjusted(moments: np.ndarray, used: int) -> np.ndarray:

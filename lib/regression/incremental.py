@@ -49,7 +49,8 @@ def incremental_validity(
     automatic, psychological : sequences of str
         Metric columns. With several psychological metrics a last model, "all", has all of them.
     cluster : str or None
-        Column whose values are the independent units (dialog, or shared context).
+        Column whose values are the independent units (dialog, or shared context). A row without
+        one is dropped and counted.
     draws, folds, seed
         Of `bootstrap_gain` and `cross_validated_gain`; draws=0 leaves the interval out.
 
@@ -80,9 +81,9 @@ def incremental_validity(
         )
     models = [(name, [name]) for name in psychological]
     models += [(ALL, list(psychological))] if len(psychological) > 1 else []
-    rows = []
+    rows, always = [], [outcome, *psychological, *([cluster] if cluster else [])]
     for metric in tqdm(automatic, desc=f"regressions on {outcome}", disable=len(automatic) < 3):
-        data, dropped = complete_rows(table, [outcome, metric, *psychological])
+        data, dropped = complete_rows(table, list(dict.fromkeys([*always, metric])))
         for name, added in models:
             row = {"outcome": outcome, "automatic": metric, "psychological": name}
             row |= {"n": len(data), "dropped": dropped}

@@ -16,17 +16,18 @@ PAPER_SETS = {
 
 
 def published_tables() -> pd.DataFrame:
-    """Read the printed adjusted R2 of Tables 1-5 and 7-18, with signs restored.
+    """Read the printed adjusted R2 of Tables 1-5 and 7-18, with signs inferred.
 
     Tables 1-5 print negative values, Tables 7-18 none, though adjusted R2 of a useless predictor
-    is negative (about -1/(n - 2)). The sign of a P value is restored where the same metric lowers
-    the adjusted R2 of every automatic metric of the table: P+A < A in all six rows.
+    is negative (about -1/(n - 2)). The sign of a P value is inferred where the same metric lowers
+    the adjusted R2 of every automatic metric of the table: P+A < A in all six rows. That is by
+    far likeliest for a useless metric, but no proof: P+A < A means |t| < 1 beside A.
 
     Returns
     -------
     DataFrame
         table, level, dataset, rating, automatic_metric, psychological_metric, model (A, P, P+A),
-        adjusted_r2 as printed, stars (printed at P+A, "" elsewhere), signed (with signs restored).
+        adjusted_r2 as printed, stars (printed at P+A, "" elsewhere), signed (with signs inferred).
 
     References
     ----------

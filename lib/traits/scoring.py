@@ -34,7 +34,7 @@ def score_traits(
     models : mapping of column name to TraitModel or Lexicon
         A Lexicon is a linear model in DLATK's export format (term, category, weight and an
         `_intercept` row, see `lexicons.read_csv`) with one category; terms of several words are
-        matched with n-grams of their order.
+        matched with n-grams of their order, wildcards too.
     level : {"agent", "dialog", "system", "turn"}
     topics : Lexicon, optional
         Needed by models that were trained with topics.
@@ -94,7 +94,15 @@ def _score_lexicon(lexicon: Lexicon, counts: Mapping[int, TokenCounts]) -> np.nd
             f"{lexicon.name} has the categories {list(lexicon.categories)}",
             fix="choose one with lexicon.restrict([...])",
         )
-    bare = Lexicon(lexicon.name, lexicon.weights, source=lexicon.source)
-    total = sum(bare.score(counts[n]).fillna(0.0).to_numpy()[:, 0] for n in _orders(lexicon))
+    total = sum(
+        _of_order(lexicon, n).score(counts[n]).fillna(0.0).to_numpy()[:, 0]
+        for n in _orders(lexicon)
+    )
     total = total + next(iter(lexicon.intercepts.values()), 0.0)
     return np.where(counts[1].totals > 0, total, np.nan)
+
+
+def _of_order(lexicon: Lexicon, n: int) -> Lexicon:
+    # Without this a one-word wildcard such as "lov*" would match the bigram "loving you" too.
+    terms = {term: w for term, w in lexicon.weights.items() if term.count(" ") + 1 == n}
+    return Lexicon(lexicon.name, terms, source=lexicon.source)
