@@ -358,12 +358,42 @@ def test_an_item_missing_in_one_metric_leaves_both():
     assert test.p == correlation.permutation_test(a[kept], b[kept], human[kept], draws=99).p
 
 
-def test_two_systems_give_an_interval_that_says_nothing():
-    scores = pd.DataFrame([[1.0, 2, 3, 1], [2, 1, 4, 5]])
-    human = pd.DataFrame([[1.0, 2, 2, 1], [3, 1, 2, 2]])
-    interval = correlation.system_interval(scores, human, resample="both", draws=500)
-    assert (interval.low, interval.high) == (-1, 1)
-    assert 100 < interval.undefined < 500  # half of the draws hold one system twice
+@pytest.mark.parametrize("systems, undefined", [(2, (100, 500)), (4, (1, 50))])
+def test_too_few_systems_get_no_interval_over_systems(systems, undefined):
+    rng = np.random.default_rng(0)
+    scores, human = (pd.DataFrame(rng.normal(size=(systems, 6))) for _ in range(2))
+    for resample in ("systems", "both"):
+        interval = correlation.system_interval(scores, human, resample=resample, draws=500)
+        assert np.isnan([interval.low, interval.high]).all()
+        assert interval.reason == "too few systems to resample"
+        assert undefined[0] < interval.undefined < undefined[1]  # one system drawn every time
+    over_contexts = correlation.system_interval(scores, human, resample="contexts", draws=500)
+    assert np.isfinite([over_contexts.low, over_contexts.high]).all()
+
+
+def test_draws_without_a_coefficient_take_the_interval_over_systems():
+    """Six systems, five of them alike: a third of the draws miss the sixth, hence are constant."""
+    scores = pd.DataFrame(np.repeat([[1.0], [1], [1], [1], [1], [5]], 4, axis=1))
+    interval = correlation.system_interval(scores, scores, resample="systems", draws=500)
+    assert interval.undefined > 100 and interval.reason == "too few systems to resample"
+
+
+def test_equally_good_metrics_are_told_apart_at_the_stated_rate():
+    """The data choose which metric is called better: a one-sided p would reject in a tenth."""
+    rng, p = np.random.default_rng(1), []
+    for world in range(300):
+        human = rng.normal(size=40)
+        scores = pd.DataFrame(human[:, None] + rng.normal(size=(40, 2)), columns=["a", "b"])
+        table = correlation.compare_metrics(scores, pd.Series(human), draws=99, seed=world)
+        p.append(table["p"].item())
+    assert np.mean(np.array(p) <= 0.05) < 0.075
+    assert 0.4 < np.mean(p) < 0.6  # p-values of a true null are uniform
+
+
+def test_bootstrap_difference_says_why_it_is_undefined():
+    found = correlation.bootstrap_difference([1.0, 1, 1, 1], [4.0, 2, 3, 1], [1.0, 2, 2, 5])
+    assert np.isnan([found.value, found.low, found.high]).all()
+    assert found.reason == "all scores equal"
 
 
 def test_cluster_without_a_name_is_an_error():

@@ -1,5 +1,7 @@
 """Panels, the overview, family contributions, and the published figures on the real corpora."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,6 +61,23 @@ def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
 def test_unknown_rating_names_the_known_ones():
     with pytest.raises(ValueError, match="it has: .*overall"):
         meta_evaluation.load_panel("sample_bots", "charm")
+
+
+def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monkeypatch):
+    key = ["system", "agent", "dialog", "turn"]
+    own = bots.table[key].assign(endex=np.arange(len(bots.table), dtype=float))
+    both = pd.concat([own.assign(corpus="fed_turn"), own.assign(corpus="better", endex=-1.0)])
+    both.to_csv(tmp_path / "05_endex_scores.csv", index=False)
+    monkeypatch.setattr("lib.meta_evaluation.metrics.folder", lambda profile, kind: tmp_path)
+    for name, expected in (
+        ("fed_turn", own["endex"]),
+        ("fed_engaging", own["endex"]),  # the same replies under another loader
+        ("better", own["endex"] * 0 - 1),
+    ):
+        found = meta_evaluation.recorded_scores(replace(bots, name=name), Run("08", "sample"))
+        assert found["endex"].tolist() == expected.tolist()
+    other = meta_evaluation.recorded_scores(replace(bots, name="dstc7"), Run("08", "sample"))
+    assert "endex" not in other
 
 
 def test_recorded_scores_are_matched_by_key(bots, tmp_path, monkeypatch):

@@ -143,6 +143,10 @@ def complete_pairs(*columns: Sequence[float], clusters: Sequence | None = None) 
     return *(column[kept] for column in values), codes
 
 
+#: With fewer systems the same few draws come up again and again.
+FEWEST_SYSTEMS = 5
+
+
 def system_interval(
     scores: pd.DataFrame,
     human: pd.DataFrame,
@@ -164,8 +168,10 @@ def system_interval(
 
     Returns
     -------
-    Interval; `n` is the number of systems, `clusters` the number of contexts. Draws with fewer
-    than two different systems are undefined and counted. Reference: Deutsch, Dror and Roth 2021.
+    Interval; `n` is the number of systems, `clusters` the number of contexts. Draws without a
+    defined coefficient (fewer than two different systems, say) are counted. Drawing systems needs
+    five of them and at most 5 % such draws: else the bounds are NaN, with the reason, because what
+    is left of the draws says little. Reference: Deutsch, Dror and Roth 2021.
 
     >>> scores = pd.DataFrame([[1.0, 2, 3], [2, 3, 4], [5, 5, 6]])
     >>> system_interval(scores, scores * 2, resample="contexts").low
@@ -189,7 +195,10 @@ def system_interval(
         drawn = None if resample == "contexts" else rng.integers(0, len(x), (size, len(x)))
         samples.append(_system_correlations(x, y, both, counts, drawn, method))
     joined = np.concatenate(samples)
-    return summarise(float(point), joined, len(x), x.shape[1], confidence, expanded=False)
+    found = summarise(float(point), joined, len(x), x.shape[1], confidence, expanded=False)
+    if resample != "contexts" and (len(x) < FEWEST_SYSTEMS or found.undefined > 0.05 * draws):
+        return found._replace(low=np.nan, high=np.nan, reason="too few systems to resample")
+    return found
 
 
 def _system_correlations(x, y, both, counts, drawn, method):

@@ -29,8 +29,9 @@ def compare_metrics(
 
     Returns
     -------
-    DataFrame with the columns better, worse (the correlation decides), difference, p (one-sided
-    that `better` is better), p_adjusted (Benjamini-Hochberg over all pairs of this table), n.
+    DataFrame with the columns better, worse (the correlation decides), difference, p (two-sided,
+    because the data chose which of the two is called better: a one-sided p would err twice as often
+    as it says), p_adjusted (Benjamini-Hochberg over all pairs of this table), n.
     Metrics without a defined correlation are left out; see `rank_metrics` for the reasons.
 
     >>> human = pd.Series(range(10), dtype=float)
@@ -47,7 +48,7 @@ def compare_metrics(
     for i, better in enumerate(names):
         for worse in names[i + 1 :]:
             test = permutation_test(
-                scores[better], scores[worse], human, method, clusters, "greater", draws, seed
+                scores[better], scores[worse], human, method, clusters, "two-sided", draws, seed
             )
             rows.append((better, worse, test.difference, test.p, test.n))
     table = pd.DataFrame(rows, columns=["better", "worse", "difference", "p", "n"])

@@ -131,7 +131,8 @@ def bootstrap_difference(
     a, b, y, codes = complete_pairs(a, b, human, clusters=clusters)
     found = _observed(a, b, y, codes, method)
     if found.reason:
-        return summarise(found.difference, np.empty(0), found.n, found.clusters, confidence)
+        empty = summarise(found.difference, np.empty(0), found.n, found.clusters, confidence)
+        return empty._replace(reason=found.reason)
     samples = [bootstrap_samples(x, y, codes, method, draws, seed) for x in (a, b)]
     return summarise(found.difference, samples[0] - samples[1], found.n, found.clusters, confidence)
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib import scores as score_store
 from lib.dialogues import KEY
-from lib.meta_evaluation.panels import Panel
+from lib.meta_evaluation.panels import POOLED, SAME_ITEMS, Panel
 from lib.notebook_runs.outputs import Run, folder
 
 #: Metrics that take seconds per corpus and no model.
@@ -99,8 +99,10 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
     """Scores that earlier notebooks wrote for these items.
 
     Read are all results `NN_*_scores.csv` of the run's profile that hold the key columns system,
-    agent, dialog and turn: their other numeric columns become metrics where the keys match. A
-    metric that never matches gives no column, so a file about another corpus is passed over.
+    agent, dialog and turn: their other numeric columns become metrics where the keys match. Of a
+    file with a column `corpus` only the rows of the panel's corpora count (for `fed_turn` also
+    those of `fed_engaging`, the same replies, and the other way round). A metric that never matches
+    gives no column, so a file about another corpus is passed over.
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> panel = load_panel("sample_bots")
@@ -111,6 +113,7 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
     found = pd.DataFrame(index=panel.table.index)
     for path in sorted(folder(run.profile, "results").glob("[0-9][0-9]_*_scores.csv")):
         recorded = pd.read_csv(path, dtype={name: str for name in KEY if name != "turn"})
+        recorded = _of_corpus(recorded, panel.name)
         if not set(key) <= set(recorded) or recorded.duplicated(key).any():
             continue
         metrics = recorded.drop(columns=key).select_dtypes("number")
@@ -118,6 +121,15 @@ def recorded_scores(panel: Panel, run: Run) -> pd.DataFrame:
         new = [name for name in metrics if joined[name].notna().any() and name not in found]
         found = found.join(joined[new])
     return found
+
+
+def _of_corpus(recorded: pd.DataFrame, name: str) -> pd.DataFrame:
+    if "corpus" not in recorded:
+        return recorded
+    own = recorded["corpus"].isin([name, *POOLED.get(name, [])])
+    if not own.any():
+        own = recorded["corpus"] == SAME_ITEMS.get(name)
+    return recorded[own].drop(columns="corpus")
 
 
 def score_panel(panel: Panel, run: Run | None = None, names: Sequence[str] = QUICK) -> Panel:

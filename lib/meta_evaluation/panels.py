@@ -25,6 +25,9 @@ POOLED = {
     ],
 }
 
+#: Two loaders of one corpus whose replies share their keys (the second rates 261 of the 375).
+SAME_ITEMS = {"fed_turn": "fed_engaging", "fed_engaging": "fed_turn"}
+
 #: The panels of the overview: each rating set once, turn level first.
 PUBLIC = (
     "usr_topical",

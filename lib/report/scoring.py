@@ -108,8 +108,9 @@ def describe(turns: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Spearman of each metric with the file's first rating, with intervals and clusters.
+    """Spearman of each metric with one rating of the file, with intervals and clusters.
 
+    The rating is human_overall where there is one, else the first; the column `rating` names it.
     `correlation.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
     resampled. An empty table when the file has no ratings.
 
@@ -120,11 +121,12 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     rated = [name for name in turns if name.startswith("human_") and turns[name].notna().any()]
     if not rated:
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
+    chosen = "human_overall" if "human_overall" in rated else rated[0]
     covering = scores.loc[:, scores.notna().mean() >= 0.8]
     table = correlation.rank_metrics(
-        covering, turns[rated[0]], turns["dialog"], "spearman", draws=1000, seed=seed
+        covering, turns[chosen], turns["dialog"], "spearman", draws=1000, seed=seed
     )
-    table.insert(0, "rating", rated[0])
+    table.insert(0, "rating", chosen)
     return table
 
 
