@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import batching, checkpoints
-from lib.checkpoints import locate
+from lib import batching, checkpoints, classifier_metrics, likelihood_metrics
+from lib.checkpoints import load, locate
 
 
 @pytest.fixture
@@ -183,3 +183,45 @@ def test_every_checkpoint_is_named_once_with_its_role():
     assert table.hub_id.is_unique
     assert set(table.architecture) <= {"encoder", "masked", "causal", "seq2seq", "classifier"}
     assert table.notna().drop(columns="weights_sha256").all(axis=None)
+
+
+def test_a_revision_that_is_not_pinned_says_so():
+    table = checkpoints.table().set_index("hub_id")["revision"]
+    assert table["microsoft/DialoGPT-large"] == "main (not pinned)"
+    pinned = table[table != "main (not pinned)"]
+    assert pinned.str.fullmatch("[0-9a-f]{40}").all() and len(pinned) > 3
+
+
+def test_the_precision_names_the_layers_that_are_quantised(tmp_path, monkeypatch):
+    """A score kept under one choice of layers must not be taken for one under another."""
+    folder = tiny_models.bert(tmp_path)
+    first = checkpoints.load_encoder(folder, device="cpu", dtype="int8")
+    small = {
+        name.split(".")[-1] if "attention.self" in name else name.split(".")[-2]
+        for name, part in first.network.named_modules()
+        if isinstance(part, torch.ao.nn.quantized.dynamic.Linear)
+    }
+    assert small == {"query", "key", "value", "output", "intermediate"}
+    assert isinstance(first.network.encoder.layer[0].output.dense, torch.nn.Linear)
+    stated = checkpoints.provenance_of(folder, dtype="int8", device="cpu")["dtype"]
+    assert stated == first.provenance["dtype"]
+    assert "att or intermediate" in stated
+    monkeypatch.setattr(load, "QUANTISED", ("att",))
+    assert checkpoints.provenance_of(folder, dtype="int8")["dtype"] != stated
+
+
+def test_provenance_names_the_device_and_the_revision_that_are_used(tmp_path, monkeypatch):
+    folder = tiny_models.bert(tmp_path)
+    assert checkpoints.provenance_of(folder)["device"] == str(checkpoints.default_device())
+    assert checkpoints.provenance_of(folder, device="meta")["device"] == "meta"
+    asked = []
+    found = checkpoints.find(folder)
+    monkeypatch.setattr(load, "find", lambda *given: asked.append(given) or found)
+    for facts in (
+        classifier_metrics.unieval_provenance,
+        classifier_metrics.toxicity_provenance,
+        likelihood_metrics.bartscore_provenance,
+        likelihood_metrics.fed_provenance,
+    ):
+        facts(checkpoint="a/b", revision="c0ffee")
+    assert set(asked) == {("a/b", "c0ffee")}

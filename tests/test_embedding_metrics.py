@@ -184,7 +184,7 @@ def test_int8_stays_near_and_says_so_in_its_provenance():
     exact = em.bertscore_pairs(TEXTS[:6], TEXTS[1:], device="cpu")
     quick = em.bertscore_pairs(TEXTS[:6], TEXTS[1:], device="cpu", dtype="int8")
     assert 0 < np.abs(exact - quick).max() < 0.1
-    assert em.bertscore_provenance(dtype="int8")["dtype"] == "int8"
+    assert em.bertscore_provenance(dtype="int8")["dtype"].startswith("int8")
     with pytest.raises(ValueError, match="CPU only"):
         checkpoints.load_encoder(dtype="int8", device="cuda")
 

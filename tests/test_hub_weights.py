@@ -1,4 +1,8 @@
-"""Golden values for those who have the weights: published numbers that a real checkpoint gives."""
+"""Golden values for those who have the weights: published numbers that a real checkpoint gives.
+
+Every expected value is the authors' own, from the file and commit that the test names. None of them
+was measured by this project, which had no such weights at hand.
+"""
 
 import json
 
@@ -22,7 +26,7 @@ def need(*names):
 
 
 def test_bartscore_of_the_authors_readme():
-    """Their README prints -2.5107 for this pair with facebook/bart-large-cnn."""
+    """The first example in README.md of neulab/BARTScore, commit 0f93c564."""
     need("facebook/bart-large-cnn")
     turns = pd.DataFrame(
         {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
@@ -32,7 +36,7 @@ def test_bartscore_of_the_authors_readme():
 
 
 def test_dialogrpt_of_the_authors_readme():
-    """Their README ranks two replies to "I love NLP!" at .613 and .111 (updown)."""
+    """The table "rankers only" in README.md of golsun/DialogRPT, commit 0875d320, of updown."""
     need("microsoft/DialogRPT-updown")
     replies = ["Here’s a free textbook (URL) in case anyone needs it.", "Me too!"]
     turns = pd.DataFrame({"context": [["I love NLP!"]] * 2, "response": replies})

@@ -353,3 +353,15 @@ def test_mauve_is_the_packages_on_stated_features(gpt2):
 def test_mauve_of_a_single_turn_is_refused(bad):
     with pytest.raises(ValueError, match="two sets of texts"):
         lm.mauve(*bad)
+
+
+def test_fed_names_the_follow_ups_that_were_used(gpt2, tmp_path):
+    """By checksum, not by path: an edited file is another metric."""
+    file = tmp_path / "fed.py"
+    file.write_text("one")
+    named = [lm.fed_provenance(checkpoint=gpt2, follow_ups_file=str(file))["follow_ups"]]
+    file.write_text("two")
+    named += [lm.fed_provenance(checkpoint=gpt2, follow_ups_file=str(file))["follow_ups"]]
+    named += [lm.fed_provenance(checkpoint=gpt2, utterances=FOLLOW_UPS)["follow_ups"]]
+    named += [lm.fed_provenance(checkpoint=gpt2)["follow_ups"]]
+    assert len(set(named)) == 4

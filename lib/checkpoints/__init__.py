@@ -17,6 +17,7 @@ from lib.checkpoints.load import (
     load_seq2seq,
     load_tokenizer,
     provenance,
+    provenance_of,
 )
 from lib.checkpoints.locate import CheckpointError, Location, find, weight_files
 from lib.checkpoints.table import CHECKPOINTS, DEFAULT_ENCODER, Checkpoint, table
@@ -39,6 +40,7 @@ __all__ = [
     "load_seq2seq",
     "load_tokenizer",
     "provenance",
+    "provenance_of",
     "table",
     "weight_files",
 ]

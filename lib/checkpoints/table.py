@@ -117,7 +117,11 @@ CHECKPOINTS = {row.hub_id: row for row in _ROWS}
 def table() -> pd.DataFrame:
     """Return the models that metrics may use, one row each.
 
+    A revision that could not be confirmed reads "main (not pinned)": a download takes the newest
+    commit, which may differ from today's.
+
     >>> print(table().query("architecture == 'encoder'").parameters.min())
     22.7
     """
-    return pd.DataFrame([asdict(row) for row in _ROWS])
+    models = pd.DataFrame([asdict(row) for row in _ROWS])
+    return models.replace({"revision": {"main": "main (not pinned)"}})

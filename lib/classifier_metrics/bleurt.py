@@ -27,6 +27,7 @@ from lib.checkpoints import (
     find,
     load_classifier,
     provenance,
+    provenance_of,
     weight_files,
 )
 
@@ -96,7 +97,7 @@ def bleurt(turns: pd.DataFrame, **options) -> pd.Series:
 def bleurt_provenance(*, checkpoint: str = CHECKPOINT, **options) -> dict:
     """Return what a BLEURT score depends on besides the texts."""
     return {
-        **provenance(find(checkpoint)),
+        **provenance_of(checkpoint, **options),
         "formula": "BLEURT, maximum over references",
         "truncation": "the model's positions, longer text first",
     }

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import Model, find, load_classifier, provenance
+from lib.checkpoints import Model, load_classifier, provenance_of
 
 HEADS = {
     name: f"microsoft/DialogRPT-{name.replace('_', '-')}"
@@ -101,13 +101,12 @@ def dialogrpt_provenance(
     *, heads: Mapping[str, str] | None = None, context_turns: int = CONTEXT_TURNS, **options
 ) -> dict:
     """Return what DialogRPT's scores depend on besides the texts."""
-    found = {name: find(checkpoint) for name, checkpoint in dict(heads or HEADS).items()}
-    first = next(iter(found.values()))
+    each = {name: provenance_of(model, **options) for name, model in (heads or HEADS).items()}
+    first = next(iter(each.values()))
+    own = ("checkpoint", "revision", "weights_sha256")
     return {
-        **provenance(first, options.get("dtype", "float32")),
-        "checkpoint": {name: location.name for name, location in found.items()},
-        "revision": {name: location.revision for name, location in found.items()},
-        "weights_sha256": {name: location.sha256 for name, location in found.items()},
+        **first,
+        **{key: {name: facts[key] for name, facts in each.items()} for key in own},
         "formula": "sigmoid at the last token; ensemble of the authors",
         "truncation": f"last {context_turns} context turns, newest tokens",
     }

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lib import toxicity as texts
-from lib.checkpoints import find, provenance
+from lib.checkpoints import provenance_of
 
 
 def toxicity(turns: pd.DataFrame, *, checkpoint: str = texts.MODEL, **options) -> pd.Series:
@@ -32,7 +32,7 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = texts.MODEL, **options) -
 def toxicity_provenance(*, checkpoint: str = texts.MODEL, **options) -> dict:
     """Return what a toxicity score depends on besides the texts."""
     return {
-        **provenance(find(checkpoint), options.get("dtype", "float32")),
+        **provenance_of(checkpoint, **options),
         "formula": "sigmoid of the label toxic",
         "truncation": "the model's positions",
     }

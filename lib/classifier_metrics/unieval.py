@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import Model, find, load_seq2seq, provenance
+from lib.checkpoints import Model, load_seq2seq, provenance_of
 
 CHECKPOINT = "MingZhong/unieval-dialog"
 MAX_TOKENS = 1024
@@ -112,7 +112,7 @@ def sentences(text: str) -> list[str]:
 def unieval_provenance(*, checkpoint: str = CHECKPOINT, **options) -> dict:
     """Return what a UniEval score depends on besides the texts."""
     return {
-        **provenance(find(checkpoint), options.get("dtype", "float32")),
+        **provenance_of(checkpoint, **options),
         "formula": "UniEval-dialog, engagingness summed over sentences",
         "sentences": _punkt()[1],
         "truncation": f"first {MAX_TOKENS} tokens",

@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 import pandas as pd
 
-from lib.checkpoints import DEFAULT_ENCODER, Model, find, load_encoder, provenance
+from lib.checkpoints import DEFAULT_ENCODER, Model, load_encoder, provenance_of
 from lib.embedding_metrics.token_vectors import VectorStore, blocks, token_ids
 
 # Layers that the authors chose on WMT16; any other encoder uses its last layer.
@@ -155,9 +155,7 @@ def bertscore_provenance(**options) -> dict:
     encoder = options.get("encoder", DEFAULT_ENCODER)
     idf, baseline = options.get("idf"), options.get("baseline")
     return {
-        **provenance(
-            find(encoder), options.get("dtype", "float32"), options.get("device") or "default"
-        ),
+        **provenance_of(encoder, **options),
         "formula": "BERTScore: greedy cosine matching, maximum over references",
         "layer": _layer(encoder, options.get("layer")) or "last",
         "idf": "none" if idf is None else _digest(sorted(idf.counts.items()), idf.documents),

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import DEFAULT_ENCODER, find, load_encoder, provenance
+from lib.checkpoints import DEFAULT_ENCODER, load_encoder, provenance_of
 
 MAX_TOKENS = 256  # what the packaged encoder was trained with
 
@@ -96,9 +96,8 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
 
 def similarity_provenance(**options) -> dict:
     """Return what an embedding similarity depends on besides the texts."""
-    location = find(options.get("encoder", DEFAULT_ENCODER))
     return {
-        **provenance(location, options.get("dtype", "float32"), options.get("device") or "default"),
+        **provenance_of(options.get("encoder", DEFAULT_ENCODER), **options),
         "formula": "cosine of mean token vectors, maximum over references",
         "truncation": f"first {options.get('max_tokens', MAX_TOKENS)} tokens",
     }

@@ -1,8 +1,10 @@
 """FED (Mehri and Eskenazi 2020): is praise or blame the likelier next turn?"""
 
 import ast
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import Model, find, load_causal, provenance
+from lib.checkpoints import Model, load_causal, provenance_of
 
 CHECKPOINT = "microsoft/DialoGPT-large"
 # The follow-ups are the authors' texts without a licence: read from their file, never copied here.
@@ -132,8 +134,16 @@ def text_losses(model: Model, texts: Sequence[str], batch_tokens: int = 4096) ->
 def fed_provenance(*, checkpoint: str = CHECKPOINT, **options) -> dict:
     """Return what a FED score depends on besides the texts."""
     return {
-        **provenance(find(checkpoint), options.get("dtype", "float32")),
+        **provenance_of(checkpoint, **options),
         "formula": "FED: loss over all tokens, negative minus positive follow-ups",
-        "follow_ups": options.get("follow_ups_file") or SOURCE_SHA256,
+        "follow_ups": _follow_ups_checksum(**options),
         "truncation": "oldest tokens beyond the model's positions",
     }
+
+
+def _follow_ups_checksum(utterances=None, follow_ups_file=None, **options) -> str:
+    if utterances:
+        return "own, " + sha256(json.dumps(utterances).encode()).hexdigest()
+    if follow_ups_file:
+        return sha256(Path(follow_ups_file).read_bytes()).hexdigest()
+    return SOURCE_SHA256

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import Model, find, load_seq2seq, provenance
+from lib.checkpoints import Model, load_seq2seq, provenance_of
 
 BART, PRISM = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 MAX_TOKENS = 1024
@@ -147,7 +147,7 @@ def prism_style(
 def bartscore_provenance(*, checkpoint: str = BART, multiple: str = "max", **options) -> dict:
     """Return what a BARTScore depends on besides the texts."""
     return {
-        **provenance(find(checkpoint), options.get("dtype", "float32")),
+        **provenance_of(checkpoint, **options),
         "formula": "BARTScore, all directions",
         "multiple": multiple,
         "truncation": f"first {MAX_TOKENS} tokens",

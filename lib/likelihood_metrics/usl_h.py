@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
-from lib.checkpoints import Model, find, load_masked, provenance
+from lib.checkpoints import Model, load_masked, provenance_of
 from lib.likelihood_metrics.usl_h_heads import Judge, fingerprint, load_judge
 
 MASKED_MODEL = "google-bert/bert-base-uncased"
@@ -124,7 +124,7 @@ def usl_h_provenance(
 ) -> dict:
     """Return what a USL-H score depends on besides the texts."""
     judges = {"valid": fingerprint(valid), "sensible": fingerprint(sensible)}
-    model = provenance(find(masked), options.get("dtype", "float32")) if masked else {}
+    model = provenance_of(masked, **options) if masked else {}
     return {
         **model,
         **judges,

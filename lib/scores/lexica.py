@@ -19,7 +19,7 @@ def style_lexicon(**options) -> dict:
 
 def endex_model(model: str, **options) -> dict:
     """Name the network that EnDex scores with."""
-    return checkpoints.provenance(checkpoints.find(model), options.get("dtype", "float32"))
+    return checkpoints.provenance_of(model, **options)
 
 
 def _facts(lexicon) -> dict:
