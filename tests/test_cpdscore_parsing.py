@@ -3,13 +3,14 @@
 import math
 
 import pytest
-from handwritten_replies import DEVELOPMENT, FINAL, HELD_OUT, LAST
+from handwritten_replies import DEVELOPMENT, FINAL, HELD_OUT, LAST, REVIEW
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.cpdscore import STATUSES, USABLE, VARIANTS, parse_reply
 
-ALL = [*DEVELOPMENT, *HELD_OUT, *LAST, *FINAL]
+USUAL = [*DEVELOPMENT, *HELD_OUT, *LAST, *FINAL]
+ALL = [*USUAL, *REVIEW]
 DETAIL, SIMPLE, DIALOGUE = (
     VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
 )
@@ -35,11 +36,13 @@ def test_no_wrong_number_is_accepted():
     assert wrong == []
 
 
-def test_at_most_two_in_a_hundred_readable_replies_are_refused():
-    readable = [(variant, reply) for variant, reply, expected in ALL if expected is not None]
+@pytest.mark.parametrize(("replies", "at_most"), [(USUAL, 0.02), (REVIEW, 0.12)])
+def test_few_readable_replies_are_refused(replies, at_most):
+    """Two in a hundred of the usual shapes; of those made to mislead, doubt may cost more."""
+    readable = [(variant, reply) for variant, reply, expected in replies if expected is not None]
     refused = [reply for variant, reply in readable if read(variant, reply) is None]
-    assert len(readable) >= 150
-    assert len(refused) <= 0.02 * len(readable), refused
+    assert len(readable) >= 100
+    assert len(refused) <= at_most * len(readable), refused
 
 
 @pytest.mark.parametrize(

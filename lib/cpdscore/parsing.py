@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cache
 
+from lib.cpdscore.doubt import second_thoughts
 from lib.cpdscore.templates import Variant
 
 NAN = float("nan")
@@ -36,7 +37,12 @@ _FREE = re.compile(
     r"(?:点|分)|(?:points?|stars?|because|since|as|due|given|for|on|in|and)\b(?!\s*\d))"
 )
 _SEPARATOR = r"(?:[ \t]*(?:[:=|]|->|=>|→|-+|\bis\b)[ \t]*)+"
-_HINT = r"(?:\s*[(\[][^()\[\]\n]{0,40}[)\]])?"  # "(1-5)" between label and number
+# "(1-5)" or "1-5" between label and number, but not "(turn 7)".
+_HINT = (
+    r"(?:\s*[(\[](?![^()\[\]\n]*\bturns?\b)[^()\[\]\n]{0,40}[)\]]|"
+    r"\s+1\s*(?:-|to)\s*\d+(?=\s*[:=]))?"
+)
+_HINTED_TOP = re.compile(r"[(\[\s]1?\s*(?:-|to|/|out of)\s*(?P<top>\d+)\s*[)\]:=]", re.IGNORECASE)
 _FILLER = (
     r"(?:[ \t]+(?:score|rating|mark|level|of|for|this|the|that|response|reply|message|candidate|"
     r"dialogue|as|is|at|a|an|be|would|should|i|it|give|rate|it's|its|to|equals|with|gets|"
@@ -45,11 +51,16 @@ _FILLER = (
 # In front of a label in a sentence: denied, supposed, about something else, or reported.
 _BEFORE = re.compile(
     r"(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
-    r"other|another|average|typical|reference|compared|wrote|writes|says|said|claims?|claimed|"
-    r"asks?|asked|contains?|contained|quotes?|quoted)\b)[^.\n]{0,40}$",
+    r"other|another|average|typical|reference|gold|initially|compared|wrote|writes|says|said|"
+    r"claims?|claimed|asks?|asked|contains?|contained|includes?|included|ends? with|ending with|"
+    r"closes? with|adds?|appends?|quotes?|quoted)\b)[^.\n]{0,40}\Z|"
+    # ... or a speaker says it, or the line above announces it as somebody else's, or as the form
+    r"(?:\A|\n)[\s\-•]*(?:[a-z]|user|bot)\s*:\s*\Z|"
+    r"\b(?:reference|gold|other|example|format|template|the lines?|the text|the words|the form)\b"
+    r"[^.\n\d]{0,40}\n[\s\-•]*\Z",
     re.IGNORECASE,
 )
-_FORM_PLACE = re.compile(r"(?:^|[\n,;|{.)\d•-])\s*[\"']?$")
+_FORM_PLACE = re.compile(r"(?:^|[\n,;|{.)\d•-])\s*[\"']?\Z")
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must "
     r"decline)|as an ai|unable to (?:rate|evaluate|provide|assess))",
@@ -71,10 +82,11 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
 
     A number counts only beside the label of its field, or, for a form with one field, as the
     whole reply or its first line. Echoes of the form ("- x", "1-5"), ranges, decimal commas,
-    other scales and quoted text are no marks; two different marks for one field are
-    ``ambiguous``; marks off the scale are ``out_of_range`` and are not clipped. ``transport`` is
-    the status the call ended with: a refusal, a filter stop or a reply cut off by the length
-    limit has no score, whatever its text.
+    other scales and quoted text are no marks; two different marks for one field, or a second
+    number near a mark that could be meant instead (``lib.cpdscore.doubt``), are ``ambiguous``;
+    marks off the scale are ``out_of_range`` and are not clipped. ``transport`` is the status the
+    call ended with: a refusal, a filter stop or a reply cut off by the length limit has no score,
+    whatever its text.
 
     >>> from lib.cpdscore import variant
     >>> detail = variant("detail_without_reference")
@@ -95,6 +107,9 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     status, score = found[variant.score_field]
     if status == "unparsable" and len(variant.fields) == 1:
         status, score = _bare(clean, variant)
+    elif status in USABLE and variant.level == "turn":  # "Humanness: 3", then "Final score: 4"
+        others = [_mark(clean, match, variant) for match in _GENERIC.finditer(clean)]
+        status, score = _agree([(status, score), *others])
     if status == "unparsable" and _REFUSAL.search(clean):
         status = "refusal"
     return ParsedReply(status, score, fields)
@@ -102,12 +117,16 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
 
 def _clean(text: str) -> str:
     """The text without reasoning blocks, quotes of others, markdown and invisible characters."""
+    text = re.sub("[¼-¾⅐-⅞↉]", "?", text)  # which the next line would turn into digits
     text = unicodedata.normalize("NFKC", text)
     text = re.sub(r"<think>.*?(?:</think>|$)", "", text, flags=re.DOTALL)
+    text = text.rpartition("</think>")[2]  # some servers put the opening tag into the prompt
+    text = re.sub(r"\\boxed\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\$(\d+(?:\.\d+)?)\$", r"\1", text)
     text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "So"))
     text = re.sub(r"[‐‑‒–—−]", "-", text).replace("“", '"').replace("”", '"').replace("’", "'")
     text = re.sub(r"~~.*?~~", "", text)
-    text = re.sub(r"[*`#]+|\b_+|_+\b|</?\w+>", "", text)
+    text = re.sub(r"[*`#]+|\b_+|_+\b|</?[^\W\d]\w*>", "", text)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(">")]
     return "\n".join(lines).strip()
 
@@ -167,6 +186,11 @@ def _mark(text: str, match: re.Match, variant: Variant) -> tuple[str, float] | N
         if float(_WORDS.get(scale["top"].lower(), scale["top"])) != variant.high:
             return ("unparsable", NAN)
         rest = rest[scale.end() :]
+    hinted = _HINTED_TOP.search(text, match.start(), start)
+    if hinted and float(hinted["top"]) != variant.high:
+        return ("unparsable", NAN)
+    if second_thoughts(rest, variant.high):
+        return ("ambiguous", NAN)
     if not _FREE.match(rest) and not _next_label(rest, variant):
         return None
     return _on_scale(match["value"], variant)
@@ -208,7 +232,7 @@ def _quoted(text: str, match: re.Match) -> bool:
 
 
 _GENERIC = re.compile(
-    rf"(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall)\s+)*(?:score|rating|mark|answer)"
+    rf"(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall|revised|corrected)\s+)*(?:score|rating|mark|answer)"
     rf"\"?\s*(?:[:=-]|is)\s*\"?{_NUMBER}",
     re.IGNORECASE | re.MULTILINE,
 )
