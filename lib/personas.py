@@ -217,7 +217,7 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists
     ages = choose_heads(graph, lists).set_index("head")
     rows = []
     for number, one in enumerate(profiles):
-        found = [*_years(one), *_ranges(one, ages), *_repeats(one)]
+        found = [*_years(one), *_ranges(one, ages, lists), *_repeats(one)]
         rows += [(number, sentence, reason, "") for sentence, reason in found]
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
@@ -231,12 +231,12 @@ def _years(one: Profile) -> list[tuple[str, str]]:
     return found
 
 
-def _ranges(one: Profile, ages: pd.DataFrame) -> list[tuple[str, str]]:
+def _ranges(one: Profile, ages: pd.DataFrame, lists: PersonaLists) -> list[tuple[str, str]]:
     outside = []
     for head in one.heads:
         low, high = ages.loc[head, ["start_age", "end_age"]]
         if not low <= one.age <= high:
-            outside.append((f"{head}.", f"age {one.age} is outside {low}-{high}"))
+            outside.append((neutral(f"{head}.", lists), f"age {one.age} is outside {low}-{high}"))
     return outside
 
 

@@ -259,10 +259,12 @@ class _Handler(BaseHTTPRequestHandler):
         lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
         for number, line in enumerate(lines):
             fate = owner.batch_fate(number)
-            if fate == "ok":
+            if fate in ("ok", "length"):
                 asked = line["body"].get("n", 1) if owner.honours_n else 1
                 answer = {"status_code": 200, "request_id": f"r{number}",
                           "body": owner.completion(line["body"], asked)}  # fmt: skip
+                for choice in answer["body"]["choices"] if fate == "length" else ():
+                    choice["finish_reason"] = "length"
                 good.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
             elif fate != "expired":
                 answer = {"status_code": int(fate), "request_id": f"r{number}",

@@ -67,7 +67,10 @@ def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store):
     assert store.missing(jobs) == []
     assert store.counts()["ok"] == 1000
     assert len(store.attempts()) == server.requests == report.requests
-    assert server.answered == 1000  # every good answer was used: none paid twice
+    outcomes = store.attempts()["outcome"]
+    cut = (outcomes == "time-out") | outcomes.str.startswith("reply not complete")
+    late = int(cut.sum()) - server.faults["hang"] - server.faults["drip"]  # on a busy machine
+    assert 1000 <= server.answered <= 1000 + late  # every good answer was used: none paid twice
 
 
 @pytest.mark.parametrize("fault", TRANSIENT)
@@ -118,6 +121,27 @@ def test_a_request_that_every_item_is_refused_for_stops_the_run(store):
         with pytest.raises(judge.RunStopped, match="first 10 requests were all refused"):
             run(jobs_for(200), store, server, judge.Settings(workers=2))
         assert server.requests <= 12
+
+
+def test_refusals_before_any_answer_are_asked_again_once_the_cause_is_right(store):
+    """A server with too small a context refuses everything; mended, it answers everything."""
+    jobs, alone = jobs_for(12), judge.Settings(workers=1)
+    with FaultServer(lambda number, body: "400") as server:
+        with pytest.raises(judge.RunStopped) as stopped:
+            run(jobs, store, server, alone)
+        assert (stopped.value.report.done, stopped.value.report.left) == (0, 12)
+        assert len(store.attempts()) == 10 and len(store.missing(jobs)) == 12
+        server.plan = lambda number, body: None
+        assert run(jobs, store, server, alone).done == 12
+
+
+@pytest.mark.parametrize("answered", [0, 5])
+def test_early_refusals_are_final_once_one_passes_or_the_run_ends(store, answered):
+    jobs = jobs_for(4 + answered)
+    with FaultServer(lambda number, body: "400" if number < 4 else None) as server:
+        report = run(jobs, store, server, judge.Settings(workers=1))
+        assert (report.done, report.failed, report.left) == (4 + answered, 4, 0)
+        assert run(jobs, store, server).requests == 0
 
 
 def test_a_server_that_cannot_be_reached_is_named(store):
@@ -227,6 +251,36 @@ def test_the_key_appears_in_no_store_log_report_or_error(store, tmp_path, caplog
     assert "[key]" in store.get(jobs_for(1)[0].request.key).text
 
 
+def test_a_login_in_the_address_is_written_nowhere(store, tmp_path):
+    with FaultServer(once("echo_401")) as server:
+        url = server.url.replace("http://", "http://me:pass%21word@")
+        connection = judge.connect(url)
+        server.reply = lambda body, i: "pass!word bWU6cGFzcyF3b3Jk"
+        with pytest.raises(judge.RunStopped) as stopped:
+            judge.run(jobs_for(1), store, connection, QUICK, progress=False)
+        judge.run(jobs_for(2), store, connection, QUICK, progress=False)
+    files = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    for secret in ("pass%21word", "pass!word", "bWU6cGFzcyF3b3Jk"):
+        assert secret.encode() not in files
+        assert secret not in f"{stopped.value} {connection!r}"
+    assert store.attempts()["base_url"].unique().tolist() == [server.url]
+
+
+def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", " sk-secret-123\n")
+    with FaultServer() as server:
+        assert run(jobs_for(1), store, server).done == 1
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-“secret”")
+    with pytest.raises(RuntimeError, match="OPENAI_API_KEY holds a character"):
+        judge.connect()
+
+
+def test_a_text_in_parts_is_joined():
+    parts = [{"type": "text", "text": "- Human"}, {"type": "image"}, {"text": "ness: 4"}]
+    reply = judge.client.reply_of({"message": {"content": parts}, "finish_reason": "stop"}, 0)
+    assert (reply.status, reply.text) == ("ok", "- Humanness: 4")
+
+
 def test_without_a_key_the_error_says_what_to_do(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(RuntimeError, match="OPENAI_API_KEY.*base_url.*replay"):
@@ -272,14 +326,64 @@ def test_slots_are_spaced_by_requests_and_by_tokens(pacer, tokens):
     assert time.monotonic() - started >= 20 * 0.02 - 0.05
 
 
-def test_a_stall_is_not_made_up_by_a_burst():
-    pacer, stop = judge.Pacer(requests_per_minute=600), threading.Event()
-    pacer.wait(0, stop)
-    time.sleep(0.5)  # five slots go by unused
-    started = time.monotonic()
-    for _ in range(4):
-        pacer.wait(0, stop)
-    assert time.monotonic() - started >= 0.2
+class LateClock:
+    """A clock that wakes sleepers late, as a busy machine does: 20 ms, and 0.25 s now and then."""
+
+    def __init__(self, seed: int):
+        self.now, self.dice = 100.0, random.Random(seed)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> None:
+        stall = 0.25 if self.dice.random() < 0.02 else 0
+        self.now += seconds + self.dice.expovariate(50) + stall
+
+
+def most_in_a_second(sent: list[float]) -> int:
+    return max(sum(first <= other < first + 1 for other in sent) for first in sent)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
+    clock, sent = LateClock(seed), []
+    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    pacer = judge.Pacer(requests_per_minute=45 * 60)
+    for _ in range(500):
+        pacer.wait(0, clock)
+        sent.append(clock.now)
+    assert 499 / (sent[-1] - sent[0]) >= 43.5
+    assert most_in_a_second(sent) <= 47
+
+
+@pytest.mark.parametrize("pause", [None, 5])
+def test_there_is_no_burst_at_the_start_or_after_a_pause(monkeypatch, pause):
+    clock, sent = LateClock(0), []
+    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    pacer = judge.Pacer(requests_per_minute=600)
+    if pause:
+        for _ in range(20):
+            pacer.wait(0, clock)
+        pacer.limited(pause)
+    for _ in range(6):
+        pacer.wait(0, clock)
+        sent.append(clock.now)
+    assert sent[-1] - sent[0] >= 0.4
+
+
+def test_a_long_stall_is_made_up_for_one_second_only(monkeypatch):
+    clock, sent = LateClock(0), []
+    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    pacer = judge.Pacer(requests_per_minute=600)
+    for _ in range(60):
+        clock.now += 60 if len(sent) == 30 else 0
+        pacer.wait(0, clock)
+        sent.append(clock.now)
+    assert most_in_a_second(sent) <= 10
+    assert 1.8 <= sent[-1] - sent[30] <= 3  # 29 slots, ten of them at once
 
 
 def test_the_cut_of_the_pace_has_a_floor_and_is_taken_back():
@@ -423,6 +527,21 @@ def test_the_batch_api_round_trip_leaves_exactly_what_is_missing(store):
     assert store.missing(jobs) == []
 
 
+def test_a_refusal_in_three_batches_is_final(store):
+    """As in a live run: asked again twice, then kept, so that nothing is billed without end."""
+    jobs = jobs_for(3, samples=2)
+    with FaultServer() as server:
+        server.batch_fate = lambda line: "length" if line == 0 else "ok"
+        connection = connect(server, timeout_s=5)
+        for left in (1, 1, 0):
+            judge.submit(jobs, store, connection)
+            judge.collect(store, connection)
+            assert len(store.missing(jobs)) == left
+        assert judge.submit(jobs, store, connection) == []
+    assert store.get(jobs[0].request.key, 0).status == "truncated"
+    assert (store.counts()["ok"], store.counts()["truncated"]) == (5, 1)
+
+
 def test_a_batch_may_ask_for_all_samples_in_one_line(store):
     jobs = jobs_for(4, samples=3)
     with FaultServer() as server:
@@ -431,6 +550,13 @@ def test_a_batch_may_ask_for_all_samples_in_one_line(store):
         assert len(server.files["file-0"].splitlines()) == 4
         judge.collect(store, connection)
     assert store.missing(jobs) == []
+
+
+@pytest.mark.parametrize("mode", ["live", "batch"])
+def test_paid_replies_are_not_kept_in_memory_only(mode):
+    lost = pytest.raises(ValueError, match="would lose the replies you pay for: name a file")
+    with ReplyStore(":memory:") as store, lost:
+        judge.asker(mode, store, "http://127.0.0.1:9/v1")
 
 
 def test_every_mode_of_asking(store):

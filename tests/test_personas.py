@@ -150,6 +150,7 @@ def test_the_review_of_drawn_profiles_finds_what_a_plain_search_finds(profiles, 
     }
     found = set(table.loc[table["sentence"].str.contains("for 20 years"), "profile"])
     assert found == plain and plain
+    assert all(row.sentence in profiles[row.profile].sentences for row in table.itertuples())
 
 
 def test_too_few_heads_or_names_are_an_error(graph, lists):

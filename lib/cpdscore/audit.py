@@ -77,7 +77,8 @@ def rule_checks(scores: Scores, turns: pd.DataFrame, turn_scores: pd.Series) -> 
     Per reply: the mean of the turn scores beside the Overall Dialogue Turn Score, whether a
     dialog above 4 kept that score as its final one (``None`` below 4; at exactly 4 the paper's
     rules say nothing), whether the final score lies between the two marks, and how many
-    responses are longer than 20 words. Nothing is repaired.
+    responses are longer than 20 words. Nothing is repaired; where a mark could not be read, a rule
+    is neither kept nor broken (``None``).
     """
     keys = ["system", "agent", "dialog"]
     long = turns["response"].str.split().str.len() > TOO_LONG
@@ -90,7 +91,9 @@ def rule_checks(scores: Scores, turns: pd.DataFrame, turn_scores: pd.Series) -> 
     overall, interaction = frame["overall dialogue turn score"], frame["dialogue interaction score"]
     low, high = np.minimum(overall, interaction), np.maximum(overall, interaction)
     frame["off_turn_mean"] = overall - frame["mean_turn_score"]
-    frame["between"] = frame["score"].between(low - 1e-9, high + 1e-9)
-    kept = (frame["score"] - overall).abs() < 1e-9
-    frame["kept_above_4"] = kept.where(overall > 4, None)
+    read = frame["score"].notna() & overall.notna()
+    between = frame["score"].between(low - 1e-9, high + 1e-9).astype(object)
+    frame["between"] = between.where(read & interaction.notna(), None)
+    kept = ((frame["score"] - overall).abs() < 1e-9).astype(object)
+    frame["kept_above_4"] = kept.where(read & (overall > 4), None)
     return frame

@@ -71,20 +71,36 @@ def length_bias(scores: pd.Series, human: pd.Series, words: pd.Series) -> pd.Ser
 
     ``judge`` and ``people``: of score and rating with the number of words. ``partial``: of the
     score with length, the human rating held fixed (rank residuals); its p-value is two-sided with
-    n - 3 degrees of freedom. 0 means that length adds nothing beyond what people see.
+    n - 3 degrees of freedom. 0 means that length adds nothing beyond what people see. An entry
+    ``reason`` says why figures are NaN, if they are: fewer than four items, a column without
+    variation, or a judge or a length that orders the items exactly as people do.
     """
     frame = pd.DataFrame({"judge": scores, "people": human, "words": words}).dropna()
-    ranks = frame.rank()
-    r = ranks.corr()
+    if len(frame) < 4 or (constant := [name for name in frame if frame[name].nunique() < 2]):
+        why = (
+            "fewer than four items" if len(frame) < 4 else f"no variation in {', '.join(constant)}"
+        )
+        return _length_row(len(frame), reason=why)
+    r = frame.rank().corr()
     judge, people, both = (
         r.loc["judge", "words"], r.loc["people", "words"], r.loc["judge", "people"],
     )  # fmt: skip
+    if max(abs(people), abs(both)) > 1 - 1e-12:
+        why = "judge or length orders the items exactly as people do"
+        return _length_row(len(frame), judge, people, reason=why)
     partial = (judge - people * both) / np.sqrt((1 - people**2) * (1 - both**2))
-    t = partial * np.sqrt((len(frame) - 3) / (1 - partial**2))
+    with np.errstate(divide="ignore"):  # a partial correlation of exactly 1: p = 0
+        t = partial * np.sqrt((len(frame) - 3) / (1 - partial**2))
     p = 2 * stats.t.sf(abs(t), len(frame) - 3)
-    return pd.Series(
-        {"n": len(frame), "judge": judge, "people": people, "partial": partial, "p": p}
-    )
+    return _length_row(len(frame), judge, people, partial, p)
+
+
+def _length_row(
+    n: int, judge: float = np.nan, people: float = np.nan, partial: float = np.nan,
+    p: float = np.nan, reason: str = "",
+) -> pd.Series:  # fmt: skip
+    figures = {"n": n, "judge": judge, "people": people, "partial": partial, "p": p}
+    return pd.Series(figures | {"reason": reason} if reason else figures)
 
 
 INJECTED = {

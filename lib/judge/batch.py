@@ -2,14 +2,16 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lib.judge.client import Connection, checked, reply_of
 from lib.judge.faults import FailItem, Fault, classify_status
-from lib.judge.runner import tasks_of
+from lib.judge.runner import Settings, tasks_of
 from lib.reply_store import Attempt, Job, Reply, ReplyStore
 
 MAX_LINES, MAX_BYTES = 50_000, 190_000_000  # OpenAI: 50,000 lines, 200 MB a file
+REASKS = Settings().reasks  # further answers to a refusal or a stop, as in a live run
 _OPEN = {"validating", "in_progress", "finalizing", "cancelling"}
 
 
@@ -65,8 +67,9 @@ def collect(store: ReplyStore, connection: Connection) -> dict[str, str]:
     """Read every batch that has ended into the store; returns the state of each open batch.
 
     Lines come in any order and some fail inside a "completed" batch: each is checked like a live
-    reply. What expired or failed stays without a reply, so ``store.missing`` lists exactly what
-    is left to submit or to run live.
+    reply. What expired or failed on the way stays without a reply, and so does a refusal, a filter
+    stop or a reply cut off until its third answer, which is final; so ``store.missing``
+    lists exactly what is left to submit or to run live.
     """
     states = {}
     for batch_id in store.open_batches():
@@ -93,7 +96,17 @@ def _line(line: str, places: dict, store: ReplyStore, connection: Connection) ->
         return
     samples = [sample for sample in samples if store.get(key, sample) is None]
     attempt, replies = _read(value, samples, connection)
-    store.record(key, samples, attempt, replies)
+    before = _answers(store, key)
+    final = [
+        one for one in replies if one.status in ("ok", "failed") or before[one.sample] >= REASKS
+    ]
+    store.record(key, samples, attempt, final)
+
+
+def _answers(store: ReplyStore, key: str) -> Counter[int]:
+    """How often each sample of a request was answered before, in whatever way."""
+    calls = store.attempts(key).query("http == 200")["samples"]
+    return Counter(sample for samples in calls for sample in json.loads(samples))
 
 
 def _read(value: dict, samples: list[int], connection: Connection) -> tuple[Attempt, list[Reply]]:
@@ -109,11 +122,11 @@ def _read(value: dict, samples: list[int], connection: Connection) -> tuple[Atte
         failed = [Reply(one, "failed", refusal=fault.reason) for one in samples]
         attempt = Attempt(fault.reason, status, mark, None, None, text, connection.base_url)
         return attempt, failed if isinstance(fault, FailItem) else []
-    # Strict pairs: what is short of n, and what was refused or cut off, is left to ask again.
+    # Not strict: what is short of n is left to ask again.
     replies = [reply_of(choice, one) for one, choice in zip(samples, body["choices"], strict=False)]
     outcome = ",".join(reply.status for reply in replies)
     attempt = Attempt(
         outcome, 200, mark, None, body.get("usage"), text, connection.base_url,
         body.get("system_fingerprint"),
     )  # fmt: skip
-    return attempt, [reply for reply in replies if reply.status == "ok"]
+    return attempt, replies

@@ -1,11 +1,13 @@
 """One call to an OpenAI-compatible server, checked before anyone believes it."""
 
+import base64
 import json
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from openai import OpenAI
 
@@ -34,11 +36,13 @@ class Connection:
     client: OpenAI
     base_url: str
     deadline_s: float
-    _key: str = field(repr=False)
+    _secrets: tuple[str, ...] = field(repr=False)
 
     def redact(self, text: str) -> str:
-        """``text`` without the key, should a server echo it."""
-        return text.replace(self._key, "[key]") if self._key else text
+        """``text`` without the key and the password of the address, should a server echo them."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
+        return text
 
     def ask(self, request: Request, samples: int = 1) -> Answer:
         """Send one request; raises ``Retry``, ``FailItem`` or ``StopRun``.
@@ -87,9 +91,14 @@ def connect(
 
     ``base_url`` may name vLLM, Ollama, llama.cpp or ``transformers serve``
     (``http://localhost:8000/v1``). The key is read from the environment variable
-    ``key_variable`` and from nowhere else; a server of your own usually needs none.
+    ``key_variable`` and from nowhere else; a server of your own usually needs none. Name and
+    password in the address (``http://me:secret@host/v1``) are used and never written down.
     """
-    key = os.environ.get(key_variable, "")
+    key = os.environ.get(key_variable, "").strip()  # a line break from a file is not part of it
+    if not (key.isascii() and key.isprintable()):
+        raise RuntimeError(
+            f"the key in {key_variable} holds a character that no key has: copy it again"
+        )
     if not key and base_url is None:
         raise RuntimeError(
             f"no key: set the environment variable {key_variable}, give base_url of a local "
@@ -98,7 +107,23 @@ def connect(
     client = OpenAI(
         api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
     )
-    return Connection(client, base_url or OPENAI_URL, deadline_s, key)
+    shown, secrets = _without_login(base_url or OPENAI_URL)
+    return Connection(client, shown, deadline_s, tuple(filter(None, (key, *secrets))))
+
+
+def _without_login(url: str) -> tuple[str, tuple[str, ...]]:
+    """The address without name and password, and what must not be written of them.
+
+    >>> _without_login("http://me:secret@host:8000/v1")
+    ('http://host:8000/v1', ('secret', 'bWU6c2VjcmV0'))
+    """
+    parts = urlsplit(url)
+    login, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, ()
+    name, _, word = map(unquote, login.partition(":"))
+    coded = base64.b64encode(f"{name}:{word}".encode()).decode()
+    return parts._replace(netloc=host).geturl(), tuple(filter(None, (word, coded)))
 
 
 def checked(text: str, request_id: str | None, base_url: str) -> dict[str, Any]:
@@ -129,7 +154,10 @@ def reply_of(choice: Mapping[str, Any], sample: int) -> Reply:
     """
     said = choice["message"]
     text, refusal, why = said.get("content"), said.get("refusal"), choice.get("finish_reason")
-    if not isinstance(text, str):
+    if isinstance(text, list):  # some servers send the text in parts
+        parts = [part.get("text") for part in text if isinstance(part, dict)]
+        text = "".join(part for part in parts if isinstance(part, str))
+    elif not isinstance(text, str):
         text = None
     if refusal:
         status = "refusal"

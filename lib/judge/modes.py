@@ -42,7 +42,8 @@ def asker(
 
     ``replay`` takes stored replies only (a missing one is an error), ``live`` asks the server at
     ``base_url``, ``batch`` submits what is missing and reads what has come back, and ``dry-run``
-    raises ``DryRun`` with the forecast. A connection is opened for ``live`` and ``batch`` only.
+    raises ``DryRun`` with the forecast. A connection is opened for ``live`` and ``batch`` only,
+    and these need a store that is a file (``ValueError`` otherwise).
 
     >>> asker("replay", ReplyStore(":memory:")) is None
     True
@@ -53,6 +54,11 @@ def asker(
         return None
     if mode == "dry-run":
         return partial(_dry_run, store=store, settings=settings, budget=budget)
+    if str(store.path) == ":memory:":
+        raise ValueError(
+            f"mode {mode!r} with a store in memory would lose the replies you pay for: name a "
+            "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
+        )
     connection = connect(base_url, key_variable)
     if mode == "batch":
         return partial(_by_batch, store=store, connection=connection, settings=settings)

@@ -114,7 +114,8 @@ class _Run:
         self.jobs, self.stored = len(wanted), len(wanted) - len(missing)
         self.queue = deque(tasks_of(missing, settings.many))
         self.done = self.failed = self.requests = 0
-        self.refused_first = 0  # items refused before any reply came: the request itself is wrong
+        self.passed = False  # whether any request was answered
+        self.withheld: list[tuple[str, list[Reply]]] = []  # refusals before that
         self.given_up = 0  # jobs in a row that ran out of attempts
         self.lock, self.stop = threading.Lock(), threading.Event()
         self.reason: str | None = None
@@ -138,6 +139,8 @@ class _Run:
                 self.stop.set()  # a second interrupt ends the wait for replies on their way
                 self._watch(threads, bar)
                 raise KeyboardInterrupt(str(self._report("interrupted"))) from None
+        if self.reason is None:
+            self._believe_refusals()
         report = self._report(self.reason)
         self._warn_of_several_origins()
         if self.reason:
@@ -227,6 +230,7 @@ class _Run:
                 self.store.record(request.key, samples, self._attempt(fault))
                 raise
             self.pacer.fine()
+            self._believe_refusals(passed=True)
             samples = self._keep(request, samples, answer, reasks)
 
     def _ask(self, request: Request, count: int) -> Answer:
@@ -274,15 +278,30 @@ class _Run:
         return again + samples[len(answer.choices) :]
 
     def _refused(self, request: Request, samples: list[int], fault: FailItem) -> None:
-        """The server will never answer this request: that is its final reply."""
+        """The server will not answer this request: its final reply, if it answers any other.
+
+        Until one has passed, the cause may be the server's settings, which can be put right.
+        """
         failed = [Reply(sample, "failed", refusal=fault.reason) for sample in samples]
-        self.store.record(request.key, samples, self._attempt(fault), failed)
-        self._count(len(failed), failed)
         with self.lock:
-            self.refused_first += 1
-            none_passed = self.done == self.failed and self.refused_first >= 10
-        if none_passed:
-            self._halt(f"the first {self.refused_first} requests were all {fault.reason}")
+            believed = self.passed
+            if not believed:
+                self.withheld.append((request.key, failed))
+            refused_first = len(self.withheld)
+        kept = failed if believed else []
+        self.store.record(request.key, samples, self._attempt(fault), kept)
+        self._count(len(kept), kept)
+        if not believed and refused_first >= 10:
+            self._halt(f"the first {refused_first} requests were all {fault.reason}")
+
+    def _believe_refusals(self, passed: bool = False) -> None:
+        """Store the withheld refusals as final."""
+        with self.lock:
+            self.passed = self.passed or passed
+            withheld, self.withheld = self.withheld, []
+        for key, failed in withheld:
+            self.store.add_replies((key, reply) for reply in failed)
+            self._count(len(failed), failed)
 
     def _patient(self, fault: Retry, faults: int, started: float) -> bool:
         """Pause before the next try; False if this job has waited long enough."""
