@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -410,6 +411,17 @@ def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
     assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
 
 
+def test_a_reply_that_was_not_read_breaks_no_rule(turns):
+    form = "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - x\nFinal Score - x"
+    step1 = pd.Series(4.25, index=turns.index)
+    with ReplyStore(":memory:") as store:
+        one = cpdscore.JudgeModel("m", samples=1, extra=0)
+        ask = answering(store, lambda request, sample: form)
+        scores = cpdscore.score_dialogs(turns, step1, one, store, ask)
+    table = cpdscore.rule_checks(scores, turns, step1)
+    assert table["between"].isna().all() and table["kept_above_4"].isna().all()
+
+
 # -- judge checks ---------------------------------------------------------------------------
 
 
@@ -463,6 +475,20 @@ def test_length_bias_holds_the_human_rating_fixed():
     assert found["p"] < 0.01
     blind = checks.length_bias(human + rng.normal(size=200), human, words)
     assert abs(blind["partial"]) < 0.2
+    assert "reason" not in blind
+
+
+@pytest.mark.parametrize(
+    ("judge", "reason"),
+    [([3.0] * 6, "no variation in judge"), ([1, 2, 3, 4, 5, 6], "exactly as people"),
+     ([1, 2, 3, np.nan, np.nan, np.nan], "fewer than four")],
+)  # fmt: skip
+def test_a_length_bias_that_cannot_be_told_says_why(judge, reason):
+    human, words = pd.Series([1.0, 2, 3, 4, 5, 6]), pd.Series([5, 3, 9, 2, 8, 4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = checks.length_bias(pd.Series(judge), human, words)
+    assert np.isnan(found["partial"]) and reason in found["reason"]
 
 
 def test_probes_change_what_they_say_and_nothing_else(turns):
@@ -537,6 +563,20 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
         "method == 'CPDS-S w/ ref' and level == 'system' and coefficient == 'spearman'"
     )
     assert system["n"].item() == 4
+
+
+def test_a_real_judge_of_another_corpus_never_stands_beside_the_paper(turns):
+    with ReplyStore(":memory:") as store:
+        ask = answering(
+            store, lambda request, sample: f"- Humanness: {request.labels['turn'] % 5 + 1}"
+        )
+        scores = {"d": cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)}
+    assert not scores["d"].synthetic
+    for corpus, empty in (("sample_personas", True), ("comperdial", False)):
+        own = tables.by_label(tables.for_comperdial(scores, corpus), 3)
+        ours = tables.judged(own, turns["human_overall"], turns)
+        table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
+        assert table["ours"].isna().all() == empty
 
 
 def test_synthetic_scores_never_stand_beside_the_paper(sample, turns):

@@ -106,6 +106,15 @@ def by_label(
     }
 
 
+def for_comperdial(scores: Mapping[str, Scores], corpus: str) -> dict[str, Scores]:
+    """The scores that may stand in Tables 3-5 and 15: those of ComperDial, or none.
+
+    >>> for_comperdial({"detail_with_reference": None}, "sample_personas")
+    {}
+    """
+    return dict(scores) if corpus == "comperdial" else {}
+
+
 def dialog_columns(
     scores: Mapping[str, Scores], dialogs: pd.DataFrame, synthetic: bool = False
 ) -> dict[str, pd.Series]:
