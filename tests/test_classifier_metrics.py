@@ -248,3 +248,14 @@ def test_without_its_checkpoint_a_metric_says_how_to_get_it(metric, monkeypatch)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(checkpoints.CheckpointError, match="Three ways to provide it"):
         metric(TURNS)
+
+
+def test_dialogrpt_cuts_the_oldest_tokens_and_keeps_the_response(heads):
+    long = "word " * 400
+    turns = TURNS.iloc[[1, 1]].assign(context=[[long]] * 2, response=["tea", "a band"])
+    scores = cm.dialogrpt(turns, heads={"depth": heads["depth"]})["dialogrpt_depth"]
+    assert abs(scores.iloc[0] - scores.iloc[1]) > 1e-4
+    longer = cm.dialogrpt(
+        turns.assign(context=[[long + long]] * 2), heads={"depth": heads["depth"]}
+    )["dialogrpt_depth"]
+    assert scores.to_numpy() == pytest.approx(longer.to_numpy(), abs=1e-6)

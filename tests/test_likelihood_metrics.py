@@ -365,3 +365,11 @@ def test_fed_names_the_follow_ups_that_were_used(gpt2, tmp_path):
     named += [lm.fed_provenance(checkpoint=gpt2, utterances=FOLLOW_UPS)["follow_ups"]]
     named += [lm.fed_provenance(checkpoint=gpt2)["follow_ups"]]
     assert len(set(named)) == 4
+
+
+def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges):
+    judge = lm.load_judge(judges[1])
+    context, response = ["one " * 30 + "tea"], ["rain " + "two " * 40]
+    (before, said), *_ = judge.encode(context, response)
+    assert judge.tokenizer.decode(before).split() == ["one"] * 24 + ["tea"]
+    assert judge.tokenizer.decode(said).split() == ["rain"] + ["two"] * 24
