@@ -3,14 +3,16 @@
 from lib.endex.baselines import length, question, random, specificity
 from lib.endex.evaluation import SETS, evaluation_sets, partial_correlation
 from lib.endex.options import Options
-from lib.endex.pairs import one_dimension, split, with_negatives
+from lib.endex.pairs import KINDS, corrupt, one_dimension, split, with_negatives
 from lib.endex.scoring import score, system_turns
 from lib.endex.train import Run, fine_tune
 
 __all__ = [
+    "KINDS",
     "SETS",
     "Options",
     "Run",
+    "corrupt",
     "evaluation_sets",
     "fine_tune",
     "length",
