@@ -1,9 +1,11 @@
 """The real files: registered sizes, and published figures that depend on how the files are read."""
 
 import functools
+import re
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
@@ -328,17 +330,19 @@ def test_every_registered_file_verifies():
         assert downloads.path(key).is_file(), key
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux")
 def test_loading_everything_stays_within_its_budget():
-    """Under 10 s of CPU and 1 GB, measured in a process of its own."""
+    """Under 1 GB, measured in a process of its own."""
     script = (
-        "import resource; from lib import corpora; from lib.corpora.catalogue import PUBLIC\n"
+        "from lib import corpora; from lib.corpora.catalogue import PUBLIC\n"
         "for name in PUBLIC: corpora.load(name)\n"
         "for split in ('train', 'dev', 'test'): corpora.goemotions(split)\n"
         "corpora.reddit_college(); corpora.rumoureval(); corpora.pushshift_sample()\n"
-        "corpora.dailydialog_pairs(); use = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "print(use.ru_maxrss / 1024)"
+        "corpora.dailydialog_pairs(); print(open('/proc/self/status').read())"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert float(done.stdout) < 1000  # MB; the CPU time is measured by bench_corpora
+    # Not getrusage: its peak is inherited from the process that started this one.
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stdout)
+    assert int(peak) < 1_000_000  # the CPU time is measured by bench_corpora

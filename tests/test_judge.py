@@ -478,6 +478,26 @@ def test_an_interrupt_keeps_the_replies_on_their_way(tmp_path):
             assert 40 <= store.counts()["ok"] == server.answered < prompts
 
 
+def test_an_interrupt_waits_for_the_slowest_reply(tmp_path):
+    """Python 3.11 takes the thread that join() waits for as dead once a signal comes."""
+
+    def reply(body: dict, choice: int) -> str:
+        time.sleep(1.5 if body["messages"][-1]["content"] == "prompt 0" else 0)
+        return "- Humanness: 3"
+
+    path = tmp_path / "slow.sqlite"
+    with FaultServer(latency=0.1, reply=reply) as server:
+        child = start(server, path, 2000, 4)
+        deadline = time.monotonic() + 30
+        while server.answered < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=20)
+        with ReplyStore(path) as store:
+            assert plain_jobs(1)[0] not in store.missing(plain_jobs(1))
+            assert store.counts()["ok"] == server.answered < 2000
+
+
 def test_a_full_disk_stops_the_run_and_the_rest_is_done_later(tmp_path):
     jobs, path = jobs_for(300), tmp_path / "small.sqlite"
     with FaultServer() as server:

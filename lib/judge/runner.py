@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tqdm.auto import tqdm
@@ -122,22 +122,19 @@ class _Run:
         self.cause: Exception | None = None
 
     def go(self, progress: bool) -> RunReport:
-        threads = [
-            threading.Thread(target=self._work, daemon=True, name=f"judge-{i}")
-            for i in range(min(self.settings.workers, len(self.queue)))
-        ]
-        quiet = not progress or not threads
+        workers = [_Worker(self._work) for _ in range(min(self.settings.workers, len(self.queue)))]
+        quiet = not progress or not workers
         with tqdm(
             total=self.jobs, initial=self.stored, unit="reply", file=sys.stderr, delay=3,
             mininterval=0.5, disable=quiet,
         ) as bar:  # fmt: skip
             try:
-                for thread in threads:
-                    thread.start()
-                self._watch(threads, bar)
+                for worker in workers:
+                    worker.start()
+                self._watch(workers, bar)
             except KeyboardInterrupt:
                 self.stop.set()  # a second interrupt ends the wait for replies on their way
-                self._watch(threads, bar)
+                self._watch(workers, bar)
                 raise KeyboardInterrupt(str(self._report("interrupted"))) from None
         if self.reason is None:
             self._believe_refusals()
@@ -147,10 +144,10 @@ class _Run:
             raise RunStopped(report) from self.cause
         return report
 
-    def _watch(self, threads: list[threading.Thread], bar: tqdm) -> None:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)
+    def _watch(self, workers: list["_Worker"], bar: tqdm) -> None:
+        for worker in workers:
+            while worker.busy:
+                worker.ended.wait(0.2)
                 cost = f"${self.budget.dollars:.2f}"
                 bar.set_postfix(failed=self.failed, cost=cost, refresh=False)
                 bar.update(self.stored + self.done - bar.n)
@@ -341,6 +338,29 @@ class _Run:
             fault.reason, fault.http, fault.request_id, None, None, fault.body,
             self.connection.base_url,
         )  # fmt: skip
+
+
+class _Worker(threading.Thread):
+    """A thread that says itself when it has ended.
+
+    An interrupt inside ``join`` can make Python 3.11 take a live thread for a dead one, and the
+    reply that it waits for would be lost.
+    """
+
+    def __init__(self, work: Callable[[], None]):
+        super().__init__(target=work, daemon=True)
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        try:
+            super().run()
+        finally:
+            self.ended.set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self.ident is not None and not self.ended.is_set()
 
 
 class _Stopped(Exception):

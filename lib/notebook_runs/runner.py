@@ -149,17 +149,25 @@ def fingerprint(path: Path, profile: str, values: dict, needs: list[str]) -> str
     return digest.hexdigest()
 
 
-def _outputs(path: Path, profile: str) -> list[str]:
-    """The files that a notebook wrote, relative to the repository."""
+def _outputs(path: Path, profile: str) -> dict[str, str]:
+    """The files that a notebook wrote, relative to the repository, each with its SHA-256."""
     files = [folder(profile, "notebooks") / path.name]
     for kind in ("results", "figures"):
         files += folder(profile, kind).glob(f"{path.name[:2]}_*")
-    return sorted(file.relative_to(ROOT).as_posix() for file in files)
+    return {file.relative_to(ROOT).as_posix(): _sha256(file) for file in sorted(files)}
+
+
+def _sha256(file: Path) -> str | None:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
 
 
 def _up_to_date(stamp: Path, fingerprint_now: str) -> bool:
+    """Whether nothing changed, on either side.
+
+    A notebook run by hand with other parameters writes the same files, so these are checked too.
+    """
     if not stamp.is_file():
         return False
     last = json.loads(stamp.read_text())
     unchanged = last["fingerprint"] == fingerprint_now
-    return unchanged and all((ROOT / file).is_file() for file in last["outputs"])
+    return unchanged and all(_sha256(ROOT / file) == sha for file, sha in last["outputs"].items())
