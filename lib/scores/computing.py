@@ -2,20 +2,19 @@
 
 import hashlib
 import importlib.metadata
-import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from types import CodeType
 
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import notebook_runs
+from lib.scores.code import checksum
 from lib.scores.registry import Metric, metric
 from lib.scores.storing import Store
 
@@ -161,30 +160,9 @@ def _provenance(chosen: Metric, options: dict) -> dict:
         "metric": chosen.name,
         **chosen.facts({**chosen.options, **options}),
         "options": stated,
-        "code": _code(chosen),
+        "code": checksum(chosen.load()),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
     }
-
-
-def _code(chosen: Metric) -> str:
-    """Checksum of the module or package that the metric lives in: an edit makes scores anew."""
-    function = chosen.load()
-    module = inspect.getmodule(function)
-    if getattr(module, "__file__", None) is None:  # written in a notebook or a shell
-        return hashlib.sha256(_bytecode(function.__code__).encode()).hexdigest()[:16]
-    path = Path(module.__file__)
-    within = "." in (module.__package__ or "")  # as in lib.overlap_metrics
-    files = sorted(path.parent.glob("*.py")) if within else [path]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _bytecode(code: CodeType) -> str:
-    """What a function does, without the places in memory that a plain repr would show."""
-    constants = [_bytecode(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
-    return repr((code.co_code.hex(), code.co_names, constants))
 
 
 def _key(turns: pd.DataFrame, chosen: Metric, record: dict, rows: int) -> str:
