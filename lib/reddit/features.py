@@ -41,7 +41,7 @@ COLUMNS = {
 FEATURES = r"""
 select id,
        case when starts_with(parent_id, 't1_') then substr(parent_id, 4) end as parent,
-       regexp_replace(link_id, '^t3_', '') as link,
+       case when starts_with(link_id, 't3_') then substr(link_id, 4) else link_id end as link,
        subreddit,
        try_cast(try_cast(created_utc as double) as bigint) as created,
        try_cast(try_cast(retrieved_on as double) as bigint) as retrieved,
@@ -51,7 +51,8 @@ select id,
        coalesce(lower(edited) not in ('false', '0', '0.0', ''), false) as edited,
        coalesce(body not in ('[deleted]', '[removed]', ''), false)
            and coalesce(author not in ('[deleted]', {bots}), false) as usable,
-       coalesce(contains(body, '&gt;') or regexp_matches(body, '(^|\n)>'), false) as quote,
+       coalesce(contains(body, '&gt;') or starts_with(body, '>')
+           or contains(body, chr(10) || '>'), false) as quote,
        case when usable and parent is not null
             then len(regexp_extract_all(
                 replace(replace(lower(body), '_', ' '), '''', '_'), '{pattern}')) end as tokens,
