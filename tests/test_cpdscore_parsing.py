@@ -3,14 +3,14 @@
 import math
 
 import pytest
-from handwritten_replies import DEVELOPMENT, FINAL, HELD_OUT, LAST, REVIEW
+from handwritten_replies import BLIND, DEVELOPMENT, FINAL, HELD_OUT, LAST, NEXT, REVIEW
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.cpdscore import STATUSES, USABLE, VARIANTS, parse_reply
 
-USUAL = [*DEVELOPMENT, *HELD_OUT, *LAST, *FINAL]
-ALL = [*USUAL, *REVIEW]
+LISTS = [DEVELOPMENT, HELD_OUT, LAST, FINAL, REVIEW, BLIND, NEXT]
+ALL = list(dict.fromkeys(row for rows in LISTS for row in rows))
 DETAIL, SIMPLE, DIALOGUE = (
     VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
 )
@@ -22,9 +22,9 @@ def read(variant: str, reply: str) -> float | None:
     return None if math.isnan(parsed.score) else parsed.score
 
 
-def test_there_are_at_least_150_different_replies():
-    assert len(set(ALL)) == len(ALL) >= 150
-    assert sum(expected is None for *_, expected in ALL) >= 100
+def test_there_are_far_more_than_150_replies_and_no_two_hands_disagree():
+    assert len({(variant, reply) for variant, reply, _ in ALL}) == len(ALL) >= 900
+    assert sum(expected is None for *_, expected in ALL) >= 400
 
 
 def test_no_wrong_number_is_accepted():
@@ -36,13 +36,11 @@ def test_no_wrong_number_is_accepted():
     assert wrong == []
 
 
-@pytest.mark.parametrize(("replies", "at_most"), [(USUAL, 0.02), (REVIEW, 0.12)])
-def test_few_readable_replies_are_refused(replies, at_most):
-    """Two in a hundred of the usual shapes; of those made to mislead, doubt may cost more."""
-    readable = [(variant, reply) for variant, reply, expected in replies if expected is not None]
+def test_at_most_two_readable_replies_in_a_hundred_are_refused():
+    readable = [(variant, reply) for variant, reply, expected in ALL if expected is not None]
     refused = [reply for variant, reply in readable if read(variant, reply) is None]
-    assert len(readable) >= 100
-    assert len(refused) <= at_most * len(readable), refused
+    assert len(readable) >= 500
+    assert len(refused) <= 0.02 * len(readable), refused
 
 
 @pytest.mark.parametrize(
@@ -53,6 +51,8 @@ def test_few_readable_replies_are_refused(replies, at_most):
         ("- Humanness: 7", "out_of_range"), ("- Humanness: 3-4", "ambiguous"), ("", "empty"),
         ("I'm sorry, I cannot rate this.", "refusal"), (None, "empty"),
         ("- Humanness: 3\n- Humanness: 5", "ambiguous"), ("Humanness: 3,5", "ambiguous"),
+        ("As an AI I cannot judge. Humanness: 1", "disclaimed"),
+        ("I won't rate people.\n\nScore: 2", "disclaimed"),
     ],
 )  # fmt: skip
 def test_the_status_says_why(reply, status):

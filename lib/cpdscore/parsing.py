@@ -1,18 +1,18 @@
 """Read the marks out of a judge's reply: the right number, or none with the reason."""
 
 import re
-import unicodedata
 from dataclasses import dataclass, field
 from functools import cache
 
-from lib.cpdscore.doubt import second_thoughts
+from lib.cpdscore.cleaning import clean
+from lib.cpdscore.doubt import counted, number, second_thoughts, without_repeats
 from lib.cpdscore.templates import Variant
 
 NAN = float("nan")
 # A score is usable with these statuses; every other one means NaN.
 USABLE = ("ok", "non_integer")
-STATUSES = (*USABLE, "unparsable", "out_of_range", "ambiguous", "refusal", "truncated", "filtered",
-            "empty", "failed")  # fmt: skip
+STATUSES = (*USABLE, "unparsable", "out_of_range", "ambiguous", "disclaimed", "refusal",
+            "truncated", "filtered", "empty", "failed")  # fmt: skip
 
 _ALIASES = {
     "overall": r"overall(?:\s+(?:quality|score|rating))?",
@@ -23,12 +23,11 @@ _ALIASES = {
     "dialogue interaction score": r"dialogue\s+interaction\s+(?:evaluation\s+)?score",
     "final score": r"final\s+score",
 }
-_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 _NUMBER = r"(?P<value>\d+(?:\.\d+)?|(?:one|two|three|four|five)\b)"
 # A number that stands in for a range, a bound, a share, another scale or a list is no mark.
 _SPREAD = re.compile(r"\s*(?:(?:-+>?|=>|→|~|to|or|through|until|and)\s*\d|,\s*\d)")
 _SCALE = re.compile(
-    r"[ \t]*(?:/|⁄|\bout of(?: a possible)?\b|\bof\b)[ \t]*"
+    r"[ \t]*(?:/|⁄|\bout of(?: a possible)?\b|\b(?:of|von|sur|de|su)\b)[ \t]*"
     r"\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?",
     re.IGNORECASE,
 )
@@ -36,8 +35,13 @@ _FREE = re.compile(
     r"\s*(?:$|\n|[.;,!)\]}|\"'(:](?!\d)|-\s*(?=[^\W\d])|"
     r"(?:点|分)|(?:points?|stars?|because|since|as|due|given|for|on|in|and)\b(?!\s*\d))"
 )
-_SEPARATOR = r"(?:[ \t]*(?:[:=|]|->|=>|→|-+|\bis\b)[ \t]*)+"
-# "(1-5)" or "1-5" between label and number, but not "(turn 7)".
+_SEPARATOR = r"(?:[ \t]*(?:[:=|]|->|=>|→|-+|\.{4,}|\bis\b)[ \t]*)+"
+# "Good (4)", "Good - 4": the verdict in words before the mark.
+_VERDICT = (
+    r"(?:(?:(?:very|fairly|quite|mostly)[ \t]+)?(?:good|bad|fair|poor|excellent|neutral|"
+    r"moderate|high|low|human(?:-like)?|natural)[ \t]*(?:(?=\()|-+[ \t]*))?"
+)
+# "(1 = bad, 5 = good)" or "1-10" between label and number, but not "(turn 7)".
 _HINT = (
     r"(?:\s*[(\[](?![^()\[\]\n]*\bturns?\b)[^()\[\]\n]{0,40}[)\]]|"
     r"\s+1\s*(?:-|to)\s*\d+(?=\s*[:=]))?"
@@ -53,17 +57,31 @@ _BEFORE = re.compile(
     r"(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
     r"other|another|average|typical|reference|gold|initially|compared|wrote|writes|says|said|"
     r"claims?|claimed|asks?|asked|contains?|contained|includes?|included|ends? with|ending with|"
-    r"closes? with|adds?|appends?|quotes?|quoted)\b)[^.\n]{0,40}\Z|"
+    r"closes? with|adds?|appends?|quotes?|quoted)\b)[^.;\n]{0,40}\Z|"
     # ... or a speaker says it, or the line above announces it as somebody else's, or as the form
-    r"(?:\A|\n)[\s\-•]*(?:[a-z]|user|bot)\s*:\s*\Z|"
+    r"(?:\A|\n)[\s\-•]*(?:[a-z]|user|bot)\s*:\s*\Z|\bturn\s*\d+\s*\Z|"
     r"\b(?:reference|gold|other|example|format|template|the lines?|the text|the words|the form)\b"
     r"[^.\n\d]{0,40}\n[\s\-•]*\Z",
     re.IGNORECASE,
 )
-_FORM_PLACE = re.compile(r"(?:^|[\n,;|{.)\d•-])\s*[\"']?\Z")
+# Where a label may stand with nothing but a space before its number.
+_FORM_PLACE = re.compile(
+    r"(?:(?:^|[\n,;|{.)\d•-])\s*[\"']?|\b(?:rate|score)\s+(?:its\s+|the\s+)?)\Z", re.IGNORECASE
+)
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must "
     r"decline)|as an ai|unable to (?:rate|evaluate|provide|assess))",
+    re.IGNORECASE,
+)
+_OTHER_SCALE = re.compile(
+    r"\bscale\s+(?:of|from)?\s*\d+\s*(?:-|to)\s*\d+|\b\d+\s*(?:-|to)\s*\d+\s+scale\b", re.IGNORECASE
+)
+# The judge says that it does not judge. "I cannot rate this higher than 4" is no refusal.
+_DISCLAIMER = re.compile(
+    r"\bi(?:'m| am)?\s+(?:cannot|can't|can not|unable to|not able to|won't|will not|"
+    r"(?:must\s+)?decline to)\s+(?:really\s+)?(?:judge|rate|evaluate|assess|score|grade|help|assist|comply|"
+    r"(?:give|provide|assign)\s+(?:a|any)\s+(?:score|rating|mark))\b"
+    r"(?![^.\n]*(?:\d|\b(?:higher|highly|lower|full)\b))",
     re.IGNORECASE,
 )
 
@@ -84,9 +102,9 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     whole reply or its first line. Echoes of the form ("- x", "1-5"), ranges, decimal commas,
     other scales and quoted text are no marks; two different marks for one field, or a second
     number near a mark that could be meant instead (``lib.cpdscore.doubt``), are ``ambiguous``;
-    marks off the scale are ``out_of_range`` and are not clipped. ``transport`` is the status the
-    call ended with: a refusal, a filter stop or a reply cut off by the length limit has no score,
-    whatever its text.
+    marks off the scale are ``out_of_range`` and are not clipped. A mark after the judge has said
+    that it cannot judge is ``disclaimed``. ``transport`` is the status the call ended with: a
+    refusal, a filter stop or a reply cut off by the length limit has no score, whatever its text.
 
     >>> from lib.cpdscore import variant
     >>> detail = variant("detail_without_reference")
@@ -99,36 +117,30 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     """
     if transport != "ok":
         return ParsedReply(transport)
-    clean = _clean(text or "")
-    if not clean:
+    said = clean(text or "", variant.high)
+    if not said:
         return ParsedReply("empty")
-    found = {name: _field(clean, name, variant) for name in variant.fields}
+    found = {name: _field(said, name, variant) for name in variant.fields}
     fields = {name: value for name, (status, value) in found.items() if status in USABLE}
     status, score = found[variant.score_field]
     if status == "unparsable" and len(variant.fields) == 1:
-        status, score = _bare(clean, variant)
+        status, score = _bare(said, variant)
     elif status in USABLE and variant.level == "turn":  # "Humanness: 3", then "Final score: 4"
-        others = [_mark(clean, match, variant) for match in _GENERIC.finditer(clean)]
+        others = [_mark(said, match, variant) for match in _GENERIC.finditer(said)]
         status, score = _agree([(status, score), *others])
-    if status == "unparsable" and _REFUSAL.search(clean):
+    if status == "unparsable" and _REFUSAL.search(said):
         status = "refusal"
+    elif status in USABLE and _disclaimed(said):
+        status, score = "disclaimed", NAN
+    elif status in USABLE and _OTHER_SCALE.search(said):  # the scale asked for is gone by now
+        status, score = "unparsable", NAN
     return ParsedReply(status, score, fields)
 
 
-def _clean(text: str) -> str:
-    """The text without reasoning blocks, quotes of others, markdown and invisible characters."""
-    text = re.sub("[¼-¾⅐-⅞↉]", "?", text)  # which the next line would turn into digits
-    text = unicodedata.normalize("NFKC", text)
-    text = re.sub(r"<think>.*?(?:</think>|$)", "", text, flags=re.DOTALL)
-    text = text.rpartition("</think>")[2]  # some servers put the opening tag into the prompt
-    text = re.sub(r"\\boxed\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\$(\d+(?:\.\d+)?)\$", r"\1", text)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "So"))
-    text = re.sub(r"[‐‑‒–—−]", "-", text).replace("“", '"').replace("”", '"').replace("’", "'")
-    text = re.sub(r"~~.*?~~", "", text)
-    text = re.sub(r"[*`#]+|\b_+|_+\b|</?[^\W\d]\w*>", "", text)
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith(">")]
-    return "\n".join(lines).strip()
+def _disclaimed(text: str) -> bool:
+    """Whether the judge refuses, in its own words, before the first number of its reply."""
+    before = re.split(r"\d", re.sub(r'"[^"\n]*"', "", text), maxsplit=1)[0]
+    return bool(_DISCLAIMER.search(before))
 
 
 @cache
@@ -136,7 +148,7 @@ def _patterns(name: str) -> tuple[re.Pattern, re.Pattern]:
     """How a mark follows its label, in a form and in a sentence, and how it goes before it."""
     label = rf"(?<!\w)(?<!\w-){_ALIASES.get(name, name)}(?!\w)[\"']?"
     between = rf"(?:{_SEPARATOR}|(?<=[)\]])[ \t]*|(?P<weak>[ \t]+))"
-    form = rf"(?:\s+(?:score|rating|mark)\b)?{_HINT}{between}[\"'(\[]*"
+    form = rf"(?:\s+(?:score|rating|mark)\b)?{_HINT}{between}{_VERDICT}[\"'(\[]*"
     prose = rf"(?:{_SEPARATOR}|(?=[ \t])){_FILLER}{{1,8}}(?:{_SEPARATOR})?[ \t]*"
     after = rf"{label}(?:{form}|{prose}){_NUMBER}"
     top = r"(?:\s*/\s*\d+|\s+out of\s+\d+)?"
@@ -183,17 +195,22 @@ def _mark(text: str, match: re.Match, variant: Variant) -> tuple[str, float] | N
     if _SPREAD.match(rest):
         return ("ambiguous", NAN)
     if scale := _SCALE.match(rest):
-        if float(_WORDS.get(scale["top"].lower(), scale["top"])) != variant.high:
+        if number(scale["top"]) != variant.high:
             return ("unparsable", NAN)
         rest = rest[scale.end() :]
     hinted = _HINTED_TOP.search(text, match.start(), start)
     if hinted and float(hinted["top"]) != variant.high:
         return ("unparsable", NAN)
-    if second_thoughts(rest, variant.high):
-        return ("ambiguous", NAN)
-    if not _FREE.match(rest) and not _next_label(rest, variant):
+    value = number(match["value"])
+    rest = without_repeats(rest, value, variant.high)
+    free = _FREE.match(rest) or _next_label(rest, variant)
+    if not free and counted(rest):
         return None
-    return _on_scale(match["value"], variant)
+    if second_thoughts(rest, value):
+        return ("ambiguous", NAN)
+    if not free:
+        return None
+    return _on_scale(value, variant)
 
 
 def _next_label(rest: str, variant: Variant) -> bool:
@@ -203,8 +220,7 @@ def _next_label(rest: str, variant: Variant) -> bool:
     )
 
 
-def _on_scale(number: str, variant: Variant) -> tuple[str, float]:
-    value = float(_WORDS.get(number.lower(), number))
+def _on_scale(value: float, variant: Variant) -> tuple[str, float]:
     if not 1 <= value <= variant.high:
         return ("out_of_range", NAN)
     whole = value == int(value) or variant.level == "dialog"
@@ -233,10 +249,10 @@ def _quoted(text: str, match: re.Match) -> bool:
 
 _GENERIC = re.compile(
     rf"(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall|revised|corrected)\s+)*(?:score|rating|mark|answer)"
-    rf"\"?\s*(?:[:=-]|is)\s*\"?{_NUMBER}",
+    rf"\"?\s*(?:[:=-]|is)\s*[\"'(\[]*{_NUMBER}",
     re.IGNORECASE | re.MULTILINE,
 )
-_HEAD = re.compile(rf"^[\s\-•(\[\"']*{_NUMBER}", re.IGNORECASE)
+_HEAD = re.compile(rf"^[\s\-•:(\[\"']*(?:(?:score|rating)[ \t]+)?{_NUMBER}", re.IGNORECASE)
 _LISTED = re.compile(r"^\s*[.)]\s+\S")
 
 
