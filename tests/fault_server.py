@@ -54,6 +54,7 @@ class FaultServer:
         self.batches: dict[str, dict] = {}
         self.batch_fate: Callable[[int], str] = lambda line: "ok"
         self.batch_status = "completed"
+        self.batch_error: str | None = None  # what a batch that fails as a whole says
         self.http = _Server(("127.0.0.1", port), _Handler)
         self.http.owner = self
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
@@ -284,6 +285,8 @@ class _Handler(BaseHTTPRequestHandler):
             "completion_window": "24h", "status": owner.batch_status,
             "input_file_id": body["input_file_id"], "output_file_id": f"{name}-out",
             "error_file_id": f"{name}-err" if bad else None,
+            "errors": owner.batch_error and {"object": "list", "data": [
+                {"code": "invalid_request", "message": owner.batch_error}]},
         }  # fmt: skip
         self.json(200, owner.batches[name])
 

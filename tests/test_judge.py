@@ -562,6 +562,52 @@ def test_a_refusal_in_three_batches_is_final(store):
     assert (store.counts()["ok"], store.counts()["truncated"]) == (5, 1)
 
 
+@pytest.mark.parametrize("status", ["400", "404"])
+def test_a_batch_that_every_line_of_is_refused_for_settles_nothing(store, status):
+    """As in a live run: a parameter the model does not know is put right, and nothing is lost."""
+    jobs = jobs_for(12)
+    with FaultServer() as server:
+        server.batch_fate = lambda line: "expired" if line == 3 else status
+        connection = connect(server, timeout_s=5)
+        judge.submit(jobs, store, connection)
+        with pytest.raises(judge.BatchRefused, match=f"batch-0: .*planned {status}.*run again"):
+            judge.collect(store, connection)
+        assert len(store.missing(jobs)) == 12 and store.open_batches() == []
+        assert len(store.attempts()) == 12  # every call is on record
+        server.batch_fate = lambda line: "400" if line == 3 else "ok"
+        judge.submit(jobs, store, connection)
+        assert judge.collect(store, connection) == {"batch-1": "completed"}
+    assert store.missing(jobs) == []
+    assert store.counts()["failed"] == 1 and store.get(jobs[3].request.key).status == "failed"
+
+
+def test_a_batch_that_fails_as_a_whole_says_why_and_one_that_expired_does_not_complain(store):
+    jobs = jobs_for(2)
+    with FaultServer() as server:
+        server.batch_fate = lambda line: "expired"
+        connection = connect(server, timeout_s=5)
+        judge.submit(jobs, store, connection)
+        assert judge.collect(store, connection) == {"batch-0": "completed"}
+        server.batch_status, server.batch_error = "failed", "no such model sk-secret-123"
+        judge.submit(jobs, store, connection)
+        with pytest.raises(judge.BatchRefused, match=r"batch-1: no such model \[key\]\)"):
+            judge.collect(store, connection)
+    assert len(store.missing(jobs)) == 2 and store.open_batches() == []
+
+
+def test_one_refused_batch_does_not_keep_another_from_being_read(store):
+    jobs = jobs_for(6)
+    with FaultServer() as server:
+        connection = connect(server, timeout_s=5)
+        server.batch_fate = lambda line: "400"
+        judge.submit(jobs[:3], store, connection)
+        server.batch_fate = lambda line: "ok"
+        judge.submit(jobs, store, connection)
+        with pytest.raises(judge.BatchRefused, match="batch-0"):
+            judge.collect(store, connection)
+    assert store.missing(jobs) == jobs[:3]
+
+
 def test_a_batch_may_ask_for_all_samples_in_one_line(store):
     jobs = jobs_for(4, samples=3)
     with FaultServer() as server:

@@ -79,8 +79,8 @@ _OTHER_SCALE = re.compile(
 # The judge says that it does not judge. "I cannot rate this higher than 4" is no refusal.
 _DISCLAIMER = re.compile(
     r"\bi(?:'m| am)?\s+(?:cannot|can't|can not|unable to|not able to|won't|will not|"
-    r"(?:must\s+)?decline to)\s+(?:really\s+)?(?:judge|rate|evaluate|assess|score|grade|help|assist|comply|"
-    r"(?:give|provide|assign)\s+(?:a|any)\s+(?:score|rating|mark))\b"
+    r"(?:must\s+)?decline to)\s+(?:really\s+)?(?:judge|rate|evaluate|assess|score|grade|help|"
+    r"assist|comply|(?:give|provide|assign)\s+(?:a|any)\s+(?:score|rating|mark))\b"
     r"(?![^.\n]*(?:\d|\b(?:higher|highly|lower|full)\b))",
     re.IGNORECASE,
 )

@@ -4,7 +4,7 @@
 says beforehand what that would take, ``submit`` and ``collect`` go through the Batch API.
 """
 
-from lib.judge.batch import collect, submit
+from lib.judge.batch import BatchRefused, collect, submit
 from lib.judge.budget import Budget, Prices, estimate_tokens, forecast
 from lib.judge.client import Answer, Connection, connect
 from lib.judge.faults import FailItem, Fault, Retry, StopRun
@@ -16,6 +16,7 @@ __all__ = [
     "MODES",
     "Answer",
     "BatchPending",
+    "BatchRefused",
     "Budget",
     "Connection",
     "DryRun",

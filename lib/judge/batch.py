@@ -4,9 +4,12 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from openai.types import Batch
 
 from lib.judge.client import Connection, checked, reply_of
-from lib.judge.faults import FailItem, Fault, classify_status
+from lib.judge.faults import FailItem, Fault, StopRun, classify_status
 from lib.judge.runner import Settings, tasks_of
 from lib.reply_store import Attempt, Job, Reply, ReplyStore
 
@@ -63,44 +66,91 @@ def _send(store: ReplyStore, connection: Connection, content: bytes, places: lis
     return batch.id
 
 
+class BatchRefused(RuntimeError):
+    """No line of a batch was answered and the server says why; nothing of it is final."""
+
+    def __init__(self, reasons: dict[str, str]):
+        said = "; ".join(f"{batch}: {reason.rstrip('.')}" for batch, reason in reasons.items())
+        super().__init__(
+            f"no line of a batch was answered ({said}). The cause may be the settings, so nothing "
+            "was stored as final: put it right and run again, and only what is left will be "
+            "submitted. If these prompts themselves are at fault, mode='live' records them as "
+            "failed"
+        )
+
+
+@dataclass(frozen=True)
+class _Result:
+    """One line of a result file, read."""
+
+    key: str
+    samples: list[int]
+    attempt: Attempt
+    replies: list[Reply]
+    fault: Fault | None = None
+
+
 def collect(store: ReplyStore, connection: Connection) -> dict[str, str]:
     """Read every batch that has ended into the store; returns the state of each open batch.
 
     Lines come in any order and some fail inside a "completed" batch: each is checked like a live
     reply. What expired or failed on the way stays without a reply, and so does a refusal, a filter
     stop or a reply cut off until its third answer, which is final; so ``store.missing``
-    lists exactly what is left to submit or to run live.
+    lists exactly what is left to submit or to run live. A batch in which no line was answered
+    settles nothing: ``BatchRefused`` names the server's reason once all batches are read.
     """
-    states = {}
+    states, reasons = {}, {}
     for batch_id in store.open_batches():
         batch = connection.client.batches.retrieve(batch_id)
         states[batch_id] = batch.status
         if batch.status in _OPEN:
             continue
-        places = store.batch_lines(batch_id)
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id:
-                text = connection.client.files.content(file_id).text
-                for line in text.splitlines():
-                    _line(line, places, store, connection)
+        results = list(_results(batch, store, connection))
+        answered = any(reply.status != "failed" for one in results for reply in one.replies)
+        for result in results:
+            _store(result, answered, store)
         store.close_batch(batch_id, batch.status)
+        if not answered and (reason := _reason(batch, results)):
+            reasons[batch_id] = connection.redact(reason)
+    if reasons:
+        raise BatchRefused(reasons)
     return states
 
 
-def _line(line: str, places: dict, store: ReplyStore, connection: Connection) -> None:
-    """Store one result line; a line we did not ask for, or cannot read, is passed over."""
-    try:
-        value = json.loads(line)
-        key, samples = places[value["custom_id"]]
-    except (json.JSONDecodeError, KeyError, TypeError):
-        return
-    samples = [sample for sample in samples if store.get(key, sample) is None]
-    attempt, replies = _read(value, samples, connection)
-    before = _answers(store, key)
-    final = [
-        one for one in replies if one.status in ("ok", "failed") or before[one.sample] >= REASKS
-    ]
-    store.record(key, samples, attempt, final)
+def _results(batch: Batch, store: ReplyStore, connection: Connection) -> Iterator[_Result]:
+    """The lines of both result files; one we did not ask for, or cannot read, is passed over."""
+    places = store.batch_lines(batch.id)
+    for file_id in (batch.output_file_id, batch.error_file_id):
+        text = connection.client.files.content(file_id).text if file_id else ""
+        for line in text.splitlines():
+            try:
+                value = json.loads(line)
+                key, samples = places[value["custom_id"]]
+            except (json.JSONDecodeError, KeyError, TypeError):
+                continue
+            yield _read(value, key, samples, store, connection)
+
+
+def _reason(batch: Batch, results: list[_Result]) -> str | None:
+    """Why nothing was answered, unless it only expired or broke on the way."""
+    faults = [one.fault for one in results if isinstance(one.fault, FailItem | StopRun)]
+    if faults:
+        return faults[0].reason
+    errors = (batch.errors and batch.errors.data) or []
+    return next((error.message for error in errors if error.message), None)
+
+
+def _store(result: _Result, answered: bool, store: ReplyStore) -> None:
+    """Record one line, with the replies that are final."""
+    before = _answers(store, result.key)
+    final = [reply for reply in result.replies if _final(reply, answered, before)]
+    store.record(result.key, result.samples, result.attempt, final)
+
+
+def _final(reply: Reply, answered: bool, before: Counter[int]) -> bool:
+    if reply.status == "failed":
+        return answered
+    return reply.status == "ok" or before[reply.sample] >= REASKS
 
 
 def _answers(store: ReplyStore, key: str) -> Counter[int]:
@@ -109,19 +159,23 @@ def _answers(store: ReplyStore, key: str) -> Counter[int]:
     return Counter(sample for samples in calls for sample in json.loads(samples))
 
 
-def _read(value: dict, samples: list[int], connection: Connection) -> tuple[Attempt, list[Reply]]:
+def _read(
+    value: dict, key: str, samples: list[int], store: ReplyStore, connection: Connection
+) -> _Result:
     response = value.get("response") or {}
     status = response.get("status_code") or 0
     text = connection.redact(json.dumps(response.get("body") or value, ensure_ascii=False))
     mark = response.get("request_id")
+    samples = [sample for sample in samples if store.get(key, sample) is None]
     try:
         if status != 200:
             raise classify_status(status, text, {}, connection.base_url)
         body = checked(text, mark, connection.base_url)
     except Fault as fault:
-        failed = [Reply(one, "failed", refusal=fault.reason) for one in samples]
+        refused = samples if isinstance(fault, FailItem) else []
+        failed = [Reply(one, "failed", refusal=fault.reason) for one in refused]
         attempt = Attempt(fault.reason, status, mark, None, None, text, connection.base_url)
-        return attempt, failed if isinstance(fault, FailItem) else []
+        return _Result(key, samples, attempt, failed, fault)
     # Not strict: what is short of n is left to ask again.
     replies = [reply_of(choice, one) for one, choice in zip(samples, body["choices"], strict=False)]
     outcome = ",".join(reply.status for reply in replies)
@@ -129,4 +183,4 @@ def _read(value: dict, samples: list[int], connection: Connection) -> tuple[Atte
         outcome, 200, mark, None, body.get("usage"), text, connection.base_url,
         body.get("system_fingerprint"),
     )  # fmt: skip
-    return attempt, replies
+    return _Result(key, samples, attempt, replies)

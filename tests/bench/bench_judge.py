@@ -158,6 +158,16 @@ def faulty(count: int = 1000) -> Iterator[dict]:
         }  # fmt: skip
 
 
+def beside_client(rows: list[dict]) -> list[dict]:
+    """Adds to each of our rows the CPU that a call costs over the bare client of the same task."""
+    client = {row["task"]: row["cpu_ms_per_call"] for row in rows
+              if row["who"] == "peer" and "cpu_ms_per_call" in row and not row["lost"]}  # fmt: skip
+    for row in rows:
+        if row["who"] == "ours" and row["task"] in client:
+            row["cpu_ms_over_client"] = row["cpu_ms_per_call"] - client[row["task"]]
+    return rows
+
+
 def comperdial_sized(sample: pd.DataFrame) -> pd.DataFrame:
     """10,395 turns (99 systems, 15 dialogs, 7 turns) made of the sample's, all different."""
     blocks = [group for _, group in sample.groupby(["system", "dialog"], sort=False)]
@@ -208,7 +218,7 @@ def main() -> None:
             row |= {"load": round(os.getloadavg()[0], 1)}
             rows.append(row)
             print({key: round(v, 3) if isinstance(v, float) else v for key, v in row.items()})
-    frame = pd.DataFrame(rows).drop(columns="warm", errors="ignore").assign(
+    frame = pd.DataFrame(beside_client(rows)).drop(columns="warm", errors="ignore").assign(
         date=datetime.date.today().isoformat(), cpu=platform.processor() or platform.machine(),
         cores=os.cpu_count(), python=platform.python_version(), openai=openai.__version__,
     )  # fmt: skip
