@@ -21,7 +21,7 @@ MONTH = 31 * 86_400
 # What is mixed into a dump with traps=True.
 TRAPS = (
     "edited: false, true, integer, float, string, null",
-    "created_utc: integer, string, float",
+    "created_utc: integer, string, float, null",
     "score: null, negative, hidden",
     "author or body deleted or removed, bots, quotes",
     "parents of the month before, that the dump does not hold",
@@ -110,6 +110,8 @@ def records(n: int, seed: int = 0, traps: bool = True, first_id: int = 36**6) ->
                 edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
             if u[1] < 0.3:
                 when = (f'"{when}"', f"{when}.0", when)[int(u[1] * 10)]
+            elif u[1] > 0.99:
+                when = "null"
             if u[2] < 0.04:
                 author, body = (
                     ("[deleted]", "[deleted]"),

@@ -39,8 +39,7 @@ def read(paths: list[Path]) -> pd.DataFrame:
             if isinstance(record, dict) and "id" in record:
                 rows.append(_features(record))
     frame = pd.DataFrame(rows)
-    frame["score"] = frame["score"].astype("float64")
-    return frame
+    return frame.astype({"score": "float64", "created": "float64"})
 
 
 def _features(r: dict) -> dict:
@@ -48,7 +47,7 @@ def _features(r: dict) -> dict:
     return {
         "id": r["id"],
         "parent": r["parent_id"][3:] if r["parent_id"][:3] == "t1_" else None,
-        "created": int(float(r["created_utc"])),
+        "created": None if r["created_utc"] is None else int(float(r["created_utc"])),
         "score": None if hidden else r["score"],
         "controversial": r["controversiality"] == 1,
         "edited": r["edited"] not in (None, False, "false", 0),

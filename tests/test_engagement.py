@@ -83,6 +83,37 @@ def test_funnel_ends_at_the_eligible_posts(months):
     assert funnel["comment"] == len(comments)
     assert funnel["answers another comment"] == comments["parent"].notna().sum()
     assert funnel.iloc[-1] == len(red.posts()) and funnel.is_monotonic_decreasing
+    open_end = engagement.build(folder, Settings(edge_days=0), emotions)
+    conditions = ["popularity value above 0", "time known", "not of the last days"]
+    assert open_end.funnel().set_index("condition")["comments"][conditions].nunique() == 1
+    created = open_end.posts()["created"].astype(float)
+    assert len(created) == funnel["popularity value above 0"]
+    assert created.notna().sum() == funnel["time known"] < len(created)
+    edge = comments["created"].max() - 86_400
+    assert (created <= edge).sum() == funnel["not of the last days"] < funnel["time known"]
+
+
+def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
+    """Nobody can say whether they are of the last days, so they are left out with these."""
+    rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3), ("c", "p", 6, 3)]
+    rows += [("r" + post, post, 1, 5) for post in "abc"]
+    frame = make(rows).astype({"created": "Int64"})
+    frame["created"] = [0, 10, None, 10 * 86_400, 0, 0, 0]
+    for days, left in ((1, ["a"]), (0, ["a", "b", "c"])):
+        posts = score(frame, tmp_path, edge_days=days)
+        assert sorted(posts["id"]) == left
+    with pytest.raises(NoPostsError, match="one class only: 0 engaging and 0 non-engaging posts"):
+        engagement.build(tmp_path / "few", Settings(), tmp_path / "ee.parquet")
+    engine = engagement.DuckDB()
+    prepare(engine, Settings(), tmp_path / "few", tmp_path / "ee.parquet")
+    funnel = engagement.Red(frame, Settings(), engine).funnel().set_index("condition")
+    assert funnel.loc[["time known", "not of the last days"], "lost"].tolist() == [1, 1]
+    assert funnel["comments"].iloc[-1] == 1
+    frame.assign(created=pd.NA).astype({"created": "Int64"}).to_parquet(
+        tmp_path / "few/part.parquet"
+    )
+    with pytest.raises(NoPostsError, match=r"time known +0 +3 "):
+        engagement.build(tmp_path / "few", Settings(), tmp_path / "ee.parquet")
 
 
 def test_equation_by_hand(tmp_path):

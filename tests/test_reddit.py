@@ -59,6 +59,11 @@ def test_created_in_every_type(tmp_path, value):
     assert one(tmp_path, created_utc=value)["created"] == 1388534400
 
 
+@pytest.mark.parametrize("value", [None, "", "yesterday"])
+def test_created_is_missing_when_it_is_no_time(tmp_path, value):
+    assert pd.isna(one(tmp_path, created_utc=value)["created"])
+
+
 @pytest.mark.parametrize(
     ("changes", "score"),
     [({"score": -4}, -4), ({"score": "5"}, 5), ({"score": 5.0}, 5), ({"score": None}, None)]
@@ -127,9 +132,11 @@ def test_features_equal_the_oracle(tmp_path):
     reddit.to_parquet([dump], tmp_path / "out")
     ours = read(tmp_path / "out").set_index("id").sort_index()
     oracle = red_oracle.read([dump]).set_index("id").sort_index()
-    for column in ("created", "controversial", "edited", "usable", "quote", "body"):
+    for column in ("controversial", "edited", "usable", "quote", "body"):
         assert (ours[column] == oracle[column]).all(), column
-    pd.testing.assert_series_equal(ours["score"].astype(float), oracle["score"])
+    for column in ("score", "created"):
+        assert oracle[column].isna().any(), f"no trap for a missing {column}"
+        pd.testing.assert_series_equal(ours[column].astype(float), oracle[column])
     counted = ours["tokens"].notna()
     assert (counted == (oracle["usable"] & oracle["parent"].notna())).all()
     assert (ours["tokens"][counted] == oracle["tokens"][counted]).all()

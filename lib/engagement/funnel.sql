@@ -1,4 +1,4 @@
--- The condition of posts.sql at which each comment leaves, tried in this order; 10: eligible.
+-- The condition of posts.sql at which each comment leaves, tried in this order; 11: eligible.
 -- Reads `comments` and `settings`.
 
 with
@@ -25,8 +25,9 @@ last_condition as (
                      and parent.toxicity <= toxicity_above, false)                 then 6
                 when post.score is null or parent.score is null                    then 7
                 when 2 * beside.n + parent.score <= 0                              then 8
-                when created_before is not null and post.created >= created_before then 9
-                else 10 end                                                        as passed
+                when created_before is not null and post.created is null           then 9
+                when created_before is not null and post.created >= created_before then 10
+                else 11 end                                                        as passed
     from comments post
     cross join settings
     left join comments parent on parent.id = post.parent

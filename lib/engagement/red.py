@@ -23,6 +23,7 @@ CONDITIONS = (
     "neither text toxic",
     "votes known",
     "popularity value above 0",
+    "time known",
     "not of the last days",
 )
 
@@ -129,9 +130,17 @@ def prepare(engine, settings: Settings, comments, emotions=None, toxicity=None) 
         columns.append(f"{name}.{column}")
         joins += f" left join {name} on {name}.id = single.id"
     engine.view("comments", f"select single.*, {', '.join(columns)} from single{joins}")
-    last = engine.frame("select max(created) as last from single")["last"][0]
-    before = "null" if not settings.edge_days else int(last - settings.edge_days * 86_400) + 1
+    before = _edge(engine, settings.edge_days)
     engine.view("settings", f"{settings.sql()}, cast({before} as bigint) as created_before")
+
+
+def _edge(engine, days: float) -> int | str:
+    """First second of the last days of the data; "null" where they are not left out."""
+    if not days:
+        return "null"
+    last = engine.frame("select max(created) as last from single")["last"][0]
+    # Without any time known the edge is nowhere: every post is left out, and counted as such.
+    return 0 if pd.isna(last) else int(last - days * 86_400) + 1
 
 
 # The same comment in two dumps: the record made last, whatever the order of the files.
@@ -178,6 +187,6 @@ def _funnel(engine, settings: Settings) -> pd.DataFrame:
     if settings.toxicity_above is None:
         off.append("neither text toxic")
     if not settings.edge_days:
-        off.append("not of the last days")
+        off += ["time known", "not of the last days"]
     funnel["applied"] = ~funnel["condition"].isin(off)
     return funnel

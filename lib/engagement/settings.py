@@ -23,7 +23,7 @@ class Settings:
         toxicity_above: posts whose own or whose parent's toxicity exceeds it are left out; None
             switches the filter off (the paper gives no threshold; Detoxify's habit is 0.5).
         edge_days: posts of the last days of the data are left out, since their replies may be
-            missing (the paper does not say).
+            missing (the paper does not say); so are posts whose time is not known. 0 keeps both.
     """
 
     alpha: str = "footnote"
