@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 from scipy import stats
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lib import endex, notebook_runs
 from lib.correlation import coefficient
+from lib.endex import network as networks
 from lib.endex import train as training
 from lib.endex.batches import epoch_batches
 from lib.endex.pairs import KINDS, corrupt
@@ -80,6 +83,43 @@ def test_each_kind_of_negative():
     assert [w for w in inserted if w in words] == words and len(inserted) == 7
     with pytest.raises(ValueError, match="choose one of insertion"):
         corrupt("shuffle", "c", "r", "o", rng)
+
+
+@pytest.mark.parametrize(
+    ("kind", "context", "response", "other"),
+    [("deletion", "c", "one", "o"), ("deletion", "c", " \n", "o"), ("deletion", "c", "", "o")]
+    + [("insertion", "c", " ", "o"), ("insertion", "c", "one two", " \t")]
+    + [("copying", " ", "one", "o"), ("copying", "one  two", "one two", "o")],
+)
+def test_a_negative_that_cannot_be_made_is_none(kind, context, response, other):
+    assert all(
+        corrupt(kind, context, response, other, np.random.default_rng(seed)) is None
+        for seed in range(20)
+    )
+
+
+@given(
+    st.sampled_from(KINDS), st.text("ab \n", max_size=12), st.text("ab \n", max_size=12),
+    st.text("ab \n", max_size=12) | st.sampled_from(["Yes.", "Me too."]), st.integers(0, 99),
+)  # fmt: skip
+def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, response, seed):
+    made = corrupt(kind, context, response, other, np.random.default_rng(seed))
+    assert made is None or (made.split() and made.split() != response.split())
+    if kind == "generic":
+        assert made is not None
+
+
+def test_negatives_that_cannot_be_made_are_counted_and_replaced_by_red():
+    """Positives of one word: nothing to delete. The classes stay as large as they were."""
+    short = pairs(400)
+    short.loc[short["label"] == 1, "response"] = "one"
+    mixed = endex.with_negatives(short, ratio=0.2, seed=3)
+    assert mixed.attrs["not_made"] == {"insertion": 0, "deletion": 10, "copying": 0, "generic": 0}
+    assert mixed["label"].value_counts().to_dict() == {0: 200, 1: 200}
+    made = {kind: 10 for kind in KINDS if kind != "deletion"}
+    assert mixed["made"].value_counts().to_dict() == {"": 370} | made
+    assert mixed["response"].notna().all()
+    assert sum(endex.with_negatives(pairs(400), 0.2, 3).attrs["not_made"].values()) == 0
 
 
 def test_ablation_takes_positives_of_one_dimension():
@@ -190,15 +230,29 @@ def test_killed_process_goes_on_to_the_same_weights(tmp_path):
     assert whole["history"] == killed["history"]
 
 
+@pytest.mark.filterwarnings("ignore:.*the run collapsed")
 def test_frozen_layers_do_not_move(tmp_path):
     options = endex.Options(encoder="tiny", epochs=1, batch_tokens=256, frozen_layers=1)
     frozen = endex.fine_tune(*endex.split(pairs()), tmp_path, options)
-    start, _, _ = training.networks.build("tiny", seed=0)
+    start, _, _ = networks.build("tiny", seed=0)
     end = load_file(frozen.folder / "model.safetensors")
     for name, before in start.state_dict().items():
         if "embeddings." in name or "layer.0." in name:
             assert torch.equal(before, end[name]), name
     assert not torch.equal(start.state_dict()["classifier.weight"], end["classifier.weight"])
+
+
+@pytest.mark.parametrize(("layers", "still"), [(0, 0), (1, 2), (2, 3)])
+def test_dropout_is_off_in_frozen_layers_only(layers, still):
+    """`still`: how many of embeddings, first and second layer give the same output twice."""
+    network, _, _ = networks.build("tiny", seed=0)
+    networks.freeze(network, layers)
+    networks.training_mode(network)
+    ids = torch.arange(1000, 1032)[None]
+    one, two = (network(ids, output_hidden_states=True) for _ in range(2))
+    equal = [torch.equal(a, b) for a, b in zip(one.hidden_states, two.hidden_states, strict=True)]
+    assert equal == [True] * still + [False] * (3 - still)
+    assert not torch.equal(one.logits, two.logits)  # the head is never frozen
 
 
 def test_schedule_rises_then_falls():

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from lib.endex.baselines import length
@@ -24,10 +25,10 @@ def training(runs: Runs) -> Figure:
         smooth.plot(ax=axes[0], color=color, lw=1, label=label)
         run.validation.plot("epoch", "auc", ax=axes[1], color=color, marker="o", lw=1, legend=False)
         shown.add(method)
-    axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (smoothed)")
+    axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
     axes[0].legend()
     epochs = range(max(len(run.validation) for run in runs.values()))
-    axes[1].set(title="Validation by epoch", ylabel="AUC", xticks=epochs)
+    axes[1].set(title="Validation by epoch", ylabel="AUC on held-out threads", xticks=epochs)
     return figure
 
 
@@ -41,15 +42,21 @@ def bars(correlations: pd.DataFrame) -> Figure:
 
 
 def scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0) -> Figure:
-    """Mean EnDex score against the rating, a panel per set; the colour is the length."""
+    """Mean EnDex score against the rating, a panel per set; the colour is the length.
+
+    Ratings are shifted a little at random, so that equal ones do not hide each other. From 40 words
+    on the colour stays the same.
+    """
     figure, axes = plt.subplots(
         1, len(sets), figsize=(3.4 * len(sets), 3.2), squeeze=False, sharey=True
     )
     for ax, (name, (turns, human)) in zip(axes[0], sets.items(), strict=True):
         jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
         points = ax.scatter(human + jitter, means(values[name])["EnDex"], s=8,
-                            c=np.log1p(length(turns)), vmin=0.7, vmax=3.5)  # fmt: skip
+                            c=length(turns).clip(lower=1), norm=LogNorm(1, 40))  # fmt: skip
         ax.set(title=name, xlabel="human rating")
     axes[0, 0].set_ylabel("EnDex, mean of seeds")
-    figure.colorbar(points, ax=axes[0].tolist(), label="log (1 + words)")
+    bar = figure.colorbar(points, ax=axes[0].tolist(), label="words in the reply", extend="max")
+    bar.set_ticks([1, 2, 5, 10, 20, 40], labels=["1", "2", "5", "10", "20", "40"])
+    bar.minorticks_off()
     return figure

@@ -69,6 +69,15 @@ def freeze(network: PreTrainedModel, layers: int) -> None:
             parameter.requires_grad_(False)
 
 
+def training_mode(network: PreTrainedModel) -> None:
+    """Switch dropout on, except in frozen parts: nothing is learned there, and it costs time."""
+    network.train()
+    for part in network.modules():
+        parameters = list(part.parameters())
+        if parameters and not any(parameter.requires_grad for parameter in parameters):
+            part.eval()
+
+
 def encode(
     tokenizer: PreTrainedTokenizerBase,
     contexts: Sequence[str],

@@ -17,7 +17,8 @@ class Options:
             states none; large encoders collapse without.
         batch_tokens: tokens in a batch, padding included (the paper gives no batch size).
         max_length: tokens of a pair; longer ones are cut.
-        frozen_layers: first layers, with the embeddings, that are not trained; 0 trains all.
+        frozen_layers: first layers, with the embeddings, that are not trained and have no dropout;
+            0 trains all.
         weight_decay, clip: of AdamW, and the norm to which gradients are cut.
         precision: "fp32" or "bf16" (autocast; for GPUs).
         save_every: steps between two checkpoints; a killed run goes on from the last one.

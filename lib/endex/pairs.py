@@ -87,7 +87,9 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
         seed: of the draws.
 
     Returns:
-        As many rows as before; `made` names the kind, "" for a pair of RED.
+        As many rows as before; `made` names the kind, "" for a pair of RED. Where a kind cannot be
+        made of the reply drawn for it (see `corrupt`), the negative of RED stays, and
+        `attrs["not_made"]` counts it by kind.
     """
     rng = np.random.default_rng(seed)
     positives = pairs[pairs["label"] == 1]
@@ -96,36 +98,62 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
     sources = positives.iloc[rng.permutation(len(positives))[:n]]
     kinds = [KINDS[i % len(KINDS)] for i in range(n)]
     replies = positives["response"].tolist()
-    made = sources.assign(
-        response=[
-            corrupt(kind, row.context, row.response, replies[rng.integers(len(replies))], rng)
-            for kind, row in zip(kinds, sources.itertuples(), strict=True)
-        ],
-        label=0,
-        made=kinds,
-    )
-    kept = negatives.iloc[rng.permutation(len(negatives))[: len(negatives) - n]]
-    return pd.concat([positives.assign(made=""), kept.assign(made=""), made], ignore_index=True)
+    texts = [
+        corrupt(kind, row.context, row.response, replies[rng.integers(len(replies))], rng)
+        for kind, row in zip(kinds, sources.itertuples(), strict=True)
+    ]
+    tried = sources.assign(response=texts, label=0, made=kinds)
+    made = tried.dropna(subset="response")
+    kept = negatives.iloc[rng.permutation(len(negatives))[: len(negatives) - len(made)]]
+    mixed = pd.concat([positives.assign(made=""), kept.assign(made=""), made], ignore_index=True)
+    failed = tried.loc[tried["response"].isna(), "made"].value_counts()
+    mixed.attrs["not_made"] = failed.reindex(KINDS, fill_value=0).to_dict()
+    return mixed
 
 
-def corrupt(kind: str, context: str, response: str, other: str, rng: np.random.Generator) -> str:
+def corrupt(
+    kind: str, context: str, response: str, other: str, rng: np.random.Generator
+) -> str | None:
     """A reply that nobody would give, made of one that somebody gave.
 
     insertion: a third of the words of `other` at random places; deletion: about half of the words
-    left out; copying: the context said again; generic: one of ten empty phrases.
+    left out, at least one, and at least one stays; copying: the context said again; generic: one of
+    ten empty phrases.
+
+    Returns:
+        Never the reply itself: None where the kind cannot be made. A reply without words has no
+        place to insert at, one of a single word nothing to delete, an `other` without words
+        nothing to insert, and a context without words nothing to copy.
 
     >>> corrupt("copying", "Where to?", "Home.", "", np.random.default_rng(0))
     'Where to?'
+    >>> corrupt("deletion", "Where to?", "Home.", "", np.random.default_rng(0)) is None
+    True
     """
     words = response.split()
     if kind == "insertion":
-        for word in other.split()[: max(1, len(other.split()) // 3)]:
-            words.insert(int(rng.integers(len(words) + 1)), word)
-        return " ".join(words)
-    if kind == "deletion":
-        return " ".join(word for word in words if rng.random() < 0.5) or words[0]
-    if kind == "copying":
-        return context
-    if kind == "generic":
-        return GENERIC[int(rng.integers(len(GENERIC)))]
-    raise ValueError(f"kind {kind!r}: choose one of {', '.join(KINDS)}")
+        made = _inserted(words, other.split(), rng) if words else []
+    elif kind == "deletion":
+        made = _thinned(words, rng) if len(words) > 1 else []
+    elif kind == "copying":
+        return context if context.split() not in ([], words) else None
+    elif kind == "generic":
+        phrases = [phrase for phrase in GENERIC if phrase.split() != words]
+        return phrases[int(rng.integers(len(phrases)))]
+    else:
+        raise ValueError(f"kind {kind!r}: choose one of {', '.join(KINDS)}")
+    return " ".join(made) if made and made != words else None
+
+
+def _inserted(words: list[str], other: list[str], rng: np.random.Generator) -> list[str]:
+    """The words, with the first third of the other ones at random places."""
+    words = list(words)
+    for word in other[: max(1, len(other) // 3)]:
+        words.insert(int(rng.integers(len(words) + 1)), word)
+    return words
+
+
+def _thinned(words: list[str], rng: np.random.Generator) -> list[str]:
+    """About half of two or more words; the first where none was drawn, all but the last for all."""
+    kept = [word for word in words if rng.random() < 0.5]
+    return (kept or words[:1]) if len(kept) < len(words) else words[:-1]

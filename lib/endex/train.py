@@ -152,7 +152,7 @@ class _Training:
         torch.manual_seed((self.seed * 1_000_003 + step) * 1009 + self.accelerator.process_index)
         for group in self.bare_optimizer.param_groups:
             group["lr"] = self.options.rate * _schedule(step, total, self.options.warmup)
-        self.network.train()
+        networks.training_mode(self.bare)
         loss = torch.nn.functional.cross_entropy(
             self._logits(self.train, rows), self.labels[rows].to(self.accelerator.device)
         )

@@ -1,0 +1,277 @@
+"""EnDex beside the rules: the numbers by other formulas, and what the figures show."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib import endex, notebook_runs
+from lib.endex import comparison, figures
+
+WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
+
+
+def turns(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(n)]
+    keys = {"system": "A", "agent": "A", "dialog": [f"d{i}" for i in range(n)], "turn": 1}
+    return pd.DataFrame({**keys, "context": [["hello"]] * n, "response": texts})
+
+
+@pytest.fixture
+def sets():
+    rng = np.random.default_rng(7)
+    tables = {name: turns(n, seed) for seed, (name, n) in enumerate({"P": 40, "Q": 25}.items())}
+    return {
+        name: (t, pd.Series(rng.integers(1, 6, len(t)) * 1.0, t.index))
+        for name, t in tables.items()
+    }
+
+
+@pytest.fixture
+def values(sets):
+    """Scores as `score_all` gives them, of two methods with three seeds and of one rule."""
+    rng = np.random.default_rng(3)
+    keys = [(method, seed) for method in comparison.METHODS for seed in range(3)]
+    frames = {}
+    for name, (table, human) in sets.items():
+        drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
+        frames[name] = pd.DataFrame({("Length", 0): endex.length(table), **drawn})
+        frames[name].columns.names = ["method", "seed"]
+    return frames
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two methods with two seeds each; losses and AUC that tell the runs apart."""
+    made = {}
+    for i, (method, seed) in enumerate((m, s) for m in comparison.METHODS for s in (0, 1)):
+        history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
+        validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
+        record = {"history": history, "validation": validation}
+        made[method, seed] = endex.Run(tmp_path / f"{i}", record)
+    return made
+
+
+@pytest.fixture
+def networks(monkeypatch):
+    """The score of a network, made of its folder's name and the reply's length."""
+
+    def score(table, folder, max_length):
+        assert max_length == 40
+        return endex.length(table) / (10 + int(folder.name))
+
+    monkeypatch.setattr(comparison, "network_score", score)
+
+
+def drawn(build, *arguments):
+    """A figure, closed before the test goes on."""
+    figure = build(*arguments)
+    plt.close(figure)
+    return figure
+
+
+def test_every_rule_and_run_has_a_column(runs, networks):
+    table = turns(6, 0).assign(response=[*WORDS, None]).astype({"response": object})
+    scores = comparison.score_all(table, runs, 40)
+    rules = [("Question", 0), ("Specificity", 0), ("Length", 0), ("Random", 0)]
+    assert scores.columns.tolist() == rules + list(runs)
+    assert scores["Question", 0].tolist()[:3] == [0, 0, 1]
+    assert scores["EnDex", 1].tolist()[:2] == [1 / 11, 2 / 11]
+    assert scores.drop(columns="Random", level="method").iloc[5].isna().all()
+    means = comparison.means(scores)
+    assert means.columns.tolist() == ["Question", "Specificity", "Length", "Random", *runs_of(runs)]
+    assert means.loc[1, "EnDex"] == pytest.approx((2 / 10 + 2 / 11) / 2)
+
+
+def runs_of(runs):
+    return list(dict.fromkeys(method for method, _ in runs))
+
+
+def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
+    """The second call reads what the first one wrote."""
+    calls = []
+
+    def score(table, model, max_length):
+        calls.append((model, max_length))
+        return pd.Series(np.arange(len(table)) / 10, table.index)
+
+    monkeypatch.setattr(endex, "score", score)
+    monkeypatch.setattr("lib.scores.lexica.endex_model", lambda model, **options: {})
+    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
+    for _ in range(2):
+        kept = comparison.network_score(turns(4, 0), tmp_path / "run", 24)
+        assert kept.tolist() == [0, 0.1, 0.2, 0.3]
+    assert calls == [(str(tmp_path / "run"), 24)]
+
+
+def test_correlations_are_those_of_scipy(values, sets):
+    found = comparison.correlations(values, sets).set_index(["dataset", "method", "seed"])
+    assert len(found) == sum(frame.shape[1] for frame in values.values())
+    for name, (table, human) in sets.items():
+        words = [len(text.split()) for text in table["response"]]
+        for (method, seed), score in values[name].items():
+            row = found.loc[name, method, seed]
+            assert row["pearson"] == pytest.approx(stats.pearsonr(score, human).statistic)
+            assert row["spearman"] == pytest.approx(stats.spearmanr(score, human).statistic)
+            assert row["with length"] == pytest.approx(stats.spearmanr(score, words).statistic)
+            if method == "Length":
+                assert np.isnan(row["partial"])  # nothing is left of length with length held fixed
+            else:
+                assert row["partial"] == pytest.approx(residual_correlation(score, human, words))
+
+
+def residual_correlation(x, y, z):
+    """Correlation of what a line in the ranks of z leaves of the ranks of x and y."""
+    x, y, z = (stats.rankdata(v) for v in (x, y, z))
+    design = np.column_stack([np.ones_like(z), z])
+    left = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
+    return np.corrcoef(*left)[0, 1]
+
+
+def test_a_missing_score_is_left_out_of_its_correlation_only(values, sets):
+    whole = comparison.correlations(values, sets)
+    values["P"].loc[0, ("EnDex", 1)] = np.nan
+    found = comparison.correlations(values, sets)
+    changed = (found["spearman"] != whole["spearman"]) & found["spearman"].notna()
+    assert found.loc[changed, ["dataset", "method", "seed"]].values.tolist() == [["P", "EnDex", 1]]
+    human = sets["P"][1].iloc[1:]
+    expected = stats.spearmanr(values["P"]["EnDex", 1].iloc[1:], human).statistic
+    assert found.loc[changed, "spearman"].item() == pytest.approx(expected)
+
+
+def test_reply_scores_are_means_over_seeds(values, sets):
+    replies = comparison.reply_scores(values, sets)
+    assert replies["set"].tolist() == ["P"] * 40 + ["Q"] * 25
+    by_hand = [sum(values["Q"]["EnDex", seed][i] for seed in range(3)) / 3 for i in range(25)]
+    np.testing.assert_allclose(replies.loc[replies["set"] == "Q", "endex"], by_hand)
+    assert replies["dialog"].tolist() == [d for t, _ in sets.values() for d in t["dialog"]]
+    only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
+    assert comparison.reply_scores(only, sets)["endex_ns"].isna().all()
+
+
+def test_verdict_compares_the_mean_with_the_best_rule():
+    rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
+    rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]
+    found = pd.DataFrame(rows, columns=["method", "seed", "pearson", "spearman"])
+    found = found.assign(dataset="P")
+    paper = pd.DataFrame(
+        {"method": ["EnDex"], "dataset": ["P"], "pearson": [0.6], "spearman": [0.1]}
+    ).set_index(["method", "dataset"])
+    row = comparison.verdict(found, paper).loc["EnDex", "P"]
+    assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
+    assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
+    assert row["spearman, best rule"] == 0.3
+    assert row["pearson minus paper"] == pytest.approx(-0.2)
+    assert row["spearman minus paper"] == pytest.approx(0.05)
+    without = comparison.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
+    assert np.isnan(without["pearson minus paper"]) and without["pearson beats rules"]
+
+
+def dialogs():
+    said = [["hi", "we swam", "oh", "how was it ?"], ["hi", "no"], ["hi"]]
+    return pd.DataFrame(
+        {
+            "system": ["A", "A", "B"], "agent": ["a", "a", "b"], "dialog": ["d", "e", "f"],
+            "utterances": said, "speakers": [["user", "system"] * 2, ["user", "system"], ["user"]],
+            "human_overall": [4.0, 2.0, 3.0],
+        },
+        index=[5, 9, 2],
+    )  # fmt: skip
+
+
+def test_dialogs_are_means_over_their_replies(runs, networks):
+    pooled = comparison.pool_dialogs(dialogs(), runs, 40)
+    assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
+    assert pooled["Length"].tolist()[:2] == [(2 + 4) / 2, 1]
+    assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 4) / 10 + (2 + 4) / 11) / 4)
+    assert pooled.loc[2, ["EnDex", "EnDex+NS", "Length"]].isna().all()  # no reply in it
+
+
+def test_tracking_is_spearman_of_dialogs_and_of_agents():
+    rng = np.random.default_rng(5)
+    n = 60
+    pooled = pd.DataFrame(rng.random((n, 3)), columns=["EnDex", "EnDex+NS", "Length"])
+    pooled["agent"] = rng.choice(list("abcde"), n)
+    pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
+    pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
+    found = comparison.track(pooled).set_index(["level", "rating"])
+    assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
+    for rating in ("overall", "fun"):
+        human, row = pooled[f"human_{rating}"], found.loc["dialog", rating]
+        assert row["n"] == n
+        for metric in ("EnDex", "EnDex+NS", "Length"):
+            assert row[metric] == pytest.approx(stats.spearmanr(pooled[metric], human).statistic)
+        expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
+        assert row["EnDex, length fixed"] == pytest.approx(expected)
+    of = {
+        name: [np.mean([row[name] for _, row in pooled.iterrows() if row["agent"] == agent])
+               for agent in "abcde"]
+        for name in ("EnDex", "human_overall")
+    }  # fmt: skip
+    agents = found.loc["agent", "overall"]
+    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(*of.values())[0])
+
+
+def test_training_figure_shows_every_run(runs):
+    loss, auc = drawn(figures.training, runs).axes
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("step", "cross entropy (nats, smoothed)")
+    assert (auc.get_xlabel(), auc.get_ylabel()) == ("epoch", "AUC on held-out threads")
+    assert len(loss.lines) == len(auc.lines) == 4
+    for i, (line, run) in enumerate(zip(loss.lines, runs.values(), strict=True)):
+        assert line.get_xdata().tolist() == list(range(1, 9))
+        np.testing.assert_allclose(
+            line.get_ydata(), smoothed([v for _, v in run.record["history"]])
+        )
+        np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
+    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
+    colors = [line.get_color() for line in auc.lines]
+    assert colors[0] == colors[1] != colors[2] == colors[3]
+    assert auc.get_xticks().tolist() == [0, 1, 2]
+
+
+def smoothed(values):
+    """The weighted mean of all values so far; a step back counts 19/21 of the one after it."""
+    weights = [(19 / 21) ** i for i in range(len(values))]
+    return [np.average(values[: i + 1], weights=weights[i::-1]) for i in range(len(values))]
+
+
+def test_bars_are_means_with_their_spread(values, sets):
+    correlations = comparison.correlations(values, sets)
+    ax = drawn(figures.bars, correlations).axes[0]
+    assert ax.get_ylabel() == "Spearman's rho" and ax.get_title()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["P", "Q"]
+    legend = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert legend == figures.ORDER
+    by_method = dict(zip(legend, ax.containers, strict=True))
+    for method in comparison.METHODS:
+        rows = correlations[correlations["method"] == method]
+        for place, name in enumerate("PQ"):
+            rho = rows.loc[rows["dataset"] == name, "spearman"].to_numpy()
+            assert by_method[method].patches[place].get_height() == pytest.approx(rho.mean())
+    whiskers = [line.get_ydata() for line in ax.lines if len(line.get_ydata()) == 2]
+    rho = correlations.query("method == 'EnDex' and dataset == 'P'")["spearman"]
+    spread = np.sqrt(((rho - rho.mean()) ** 2).sum() / (len(rho) - 1))
+    expected = [rho.mean() - spread, rho.mean() + spread]
+    assert any(np.allclose(ends, expected) for ends in whiskers)
+
+
+def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
+    figure = drawn(figures.scatter, values, sets)
+    *panels, bar = figure.axes
+    assert [ax.get_title() for ax in panels] == ["P", "Q"]
+    assert bar.get_ylabel() == "words in the reply"
+    assert panels[0].get_ylabel() == "EnDex, mean of seeds"
+    for ax, (name, (table, human)) in zip(panels, sets.items(), strict=True):
+        assert ax.get_xlabel() == "human rating"
+        points = ax.collections[0]
+        x, y = points.get_offsets().T
+        by_hand = sum(values[name]["EnDex", seed] for seed in range(3)) / 3
+        np.testing.assert_allclose(y, by_hand)
+        assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
+        words = [len(text.split()) for text in table["response"]]
+        np.testing.assert_allclose(points.get_array(), words)
+    again = drawn(figures.scatter, values, sets)
+    first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
+    np.testing.assert_array_equal(first, second)
