@@ -37,7 +37,7 @@ notebooks: .venv/users
 	$(BIN)/python -m lib.notebook_runs --profile $(PROFILE) $(if $(ONLY),--only $(ONLY)) $(if $(FORCE),--force)
 
 test: .venv/developers
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: .venv/developers
 	$(BIN)/python -m pytest -m slow

@@ -1,4 +1,7 @@
-"""The notebooks as a reader gets them, and as the runner executes them on the sample."""
+"""The notebooks as a reader gets them, and as the runner executes them on the sample.
+
+All of this file runs in one process (`--dist loadfile`): the runs write to the same folder.
+"""
 
 import json
 import re
@@ -39,19 +42,16 @@ def test_all_twelve_are_found():
     assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(12)]
 
 
-@pytest.mark.xdist_group("notebooks")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
 def test_runs_on_the_sample(path, sample_run):
     outcome = sample_run[path.stem]
     assert outcome.status in ("ran", "up to date"), outcome.message
 
 
-@pytest.mark.xdist_group("notebooks")
 def test_second_run_has_nothing_to_do(sample_run):
     assert {outcome.status for outcome in runner.run_all("sample")} == {"up to date"}
 
 
-@pytest.mark.xdist_group("notebooks")
 def test_forced_second_run_gives_the_same_bytes(sample_run):
     """Notebooks, tables and figures: outputs can be committed without noise."""
 
@@ -67,7 +67,6 @@ def test_forced_second_run_gives_the_same_bytes(sample_run):
     assert [name for name in before if before[name] != after[name]] == []
 
 
-@pytest.mark.xdist_group("notebooks")
 def test_one_notebook_alone_from_any_folder(tmp_path):
     """As the README says: papermill, one parameter, whatever the working directory."""
     (path,) = [path for path in NOTEBOOKS if path.name.startswith("00")]
