@@ -92,7 +92,8 @@ class FaultServer:
         ]  # fmt: skip
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
         usage = {"prompt_tokens": prompt, "completion_tokens": 6 * count}
-        self.sent_tokens += prompt + 6 * count
+        with self.lock:
+            self.sent_tokens += prompt + 6 * count
         return {
             "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
             "choices": choices, "usage": usage, "system_fingerprint": "fp_test",

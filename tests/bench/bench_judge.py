@@ -142,12 +142,12 @@ def capped(count: int = 500) -> Iterator[dict]:
 
 
 def faulty(count: int = 1000) -> Iterator[dict]:
-    """A quarter of all calls fails, with every transient fault in turn."""
+    """A quarter of all calls fails, with every transient fault in turn (a refusal passes, too)."""
     for who in ("ours", "peer"):
         with FaultServer(random_faults(0.25)) as local:
             if who == "ours":
                 got, wall, _ = timed(
-                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05)[0]
+                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05, reasks=9)[0]
                 )
             else:
                 got, wall, _ = timed(lambda url=local.url: bare(url, count, timeout=1))
