@@ -226,6 +226,18 @@ def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
         assert scores[key] == pytest.approx(max(each, default=np.nan), abs=1e-5, nan_ok=True)
 
 
+@pytest.mark.parametrize("blank", [None, "", " \n", "\x00\x07", "\u200b\ufeff"])
+def test_a_blank_response_is_not_classified(bleurt, heads, t5, toxic, blank):
+    turns = TURNS.loc[[5, 3]].assign(response=[blank, "tea"])
+    for scores in (
+        cm.bleurt(turns, checkpoint=bleurt[0]).to_frame(),
+        cm.dialogrpt(turns, heads=heads),
+        cm.unieval(turns, checkpoint=t5),
+        cm.toxicity(turns, checkpoint=toxic).to_frame(),
+    ):
+        assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
+
+
 def test_bleurt_refuses_another_kind_of_checkpoint(tmp_path):
     tiny_models.bert(tmp_path)
     as_bleurt(tmp_path, None, "bert.")

@@ -1,5 +1,8 @@
 """BERTScore and embedding similarity against plain torch, the authors' package, and their traps."""
 
+import sys
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,11 +147,18 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
     assert not np.allclose(other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder))
 
 
-@pytest.mark.parametrize("empty", ["", "   ", "\x00\x07"])
-def test_an_empty_text_is_undefined_not_zero(empty):
-    scores = em.bertscore_pairs([empty, "tea", "tea"], ["tea", empty, "tea"])
+@pytest.mark.parametrize("blank", [None, "", "   ", "\x00\x07", "\u200b\ufeff"])
+def test_a_blank_text_is_undefined_not_zero(encoder, blank):
+    """Also for a byte-level tokenizer, which has tokens for what cannot be seen."""
+    pairs = [blank, "tea", "tea"], ["tea", blank, "tea"]
+    scores = em.bertscore_pairs(*pairs, encoder=encoder)
     assert np.isnan(scores[:2]).all()
     assert scores[2] == pytest.approx([1, 1, 1], abs=1e-6)
+    turns = pd.DataFrame({"response": pairs[0], "reference": [[text] for text in pairs[1]]})
+    turns["context"] = turns["reference"]
+    for similarity in (em.reference_similarity, em.context_similarity):
+        found = similarity(turns, encoder=encoder)
+        assert np.isnan(found[:2]).all() and found[2] == pytest.approx(1, abs=1e-6)
 
 
 def test_rescaling_sends_the_baseline_to_zero_and_identity_to_one():
@@ -219,6 +229,46 @@ def test_similarities_take_the_best_reference_and_the_last_turn_of_the_context()
     assert em.context_similarity(turns)[0] == pytest.approx(v[0] @ v[2], abs=1e-6)
     assert em.reference_similarity(turns)[1:].isna().all()
     assert em.context_similarity(turns)[1:].isna().all()
+
+
+def peak(function, *given) -> int:
+    """Most bytes that Python and numpy held while a function ran, beyond its input."""
+    tracemalloc.start()
+    try:
+        function(*given)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def different(rows: int) -> pd.DataFrame:
+    texts = [[f"{side} number {row} of the day" for row in range(rows)] for side in ("tea", "rain")]
+    return pd.DataFrame({"response": texts[0], "reference": [[text] for text in texts[1]]})
+
+
+@pytest.mark.parametrize("metric", [em.bertscore, em.reference_similarity])
+def test_memory_does_not_grow_with_the_corpus(metric, tmp_path, monkeypatch):
+    """Token vectors of one text take 24 kB here: of 900 texts more, 20 MB."""
+    module = sys.modules[metric.__module__]
+    monkeypatch.setattr(module, "BLOCK_TOKENS", 500, raising=False)
+    monkeypatch.setattr(module, "PAIRS", 50, raising=False)
+    config = {**tiny_models.BERT, "hidden_size": 512, "num_hidden_layers": 1}
+    monkeypatch.setattr(tiny_models, "BERT", config)
+    folder = str(tiny_models.bert(tmp_path))
+
+    def run(turns):
+        return metric(turns, encoder=folder, device="cpu")
+
+    run(different(10))
+    few, many = peak(run, different(150)), peak(run, different(600))
+    assert many - few < 450 * 2000
+
+
+def test_one_pair_said_over_and_over_is_matched_once(monkeypatch):
+    """A block is bounded by its different texts, so equal pairs must not fill it."""
+    turns = pd.DataFrame({"response": ["tea"] * 20_000, "reference": [["i like tea"]] * 20_000})
+    em.bertscore(turns[:5])
+    assert peak(em.bertscore, turns) < 20_000 * 500
 
 
 def test_no_rows_at_all_give_empty_columns():

@@ -277,6 +277,28 @@ def test_usl_h_without_a_masked_model_has_no_composition(judges):
         lm.usl_h(TURNS, valid=judges[0], sensible=judges[1], masked="bert")
 
 
+@pytest.mark.parametrize("blank", [None, "", " \n", "\x00\x07", "\u200b\ufeff"])
+def test_a_blank_response_has_no_likelihood(bart, translator, gpt2, judges, masked, blank):
+    turns = TURNS.loc[[5, 3]].assign(response=[blank, "tea"])
+    parts = {"valid": judges[0], "sensible": judges[1], "masked": masked, "quartiles": (1, 9)}
+    for scores in (
+        lm.bartscore(turns, checkpoint=bart),
+        lm.prism_style(turns, checkpoint=translator),
+        lm.fed(turns, checkpoint=gpt2, utterances=FOLLOW_UPS),
+        lm.usl_h(turns, **parts),
+    ):
+        assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
+
+
+def test_a_blank_context_or_reference_counts_as_none(bart, judges, masked):
+    turns = TURNS.loc[[5]].assign(context=[["\x00"]], reference=[["\x07", " "]])
+    assert lm.bartscore(turns, checkpoint=bart).isna().all(axis=None)
+    options = {"valid": judges[0], "sensible": judges[1], "masked": masked, "quartiles": (1, 9)}
+    scores = lm.usl_h(turns, **options)
+    assert scores.notna().to_numpy().tolist() == [[True, False, True, False]]
+    assert lm.usl_h(turns.assign(response=[""]), **options).isna().all(axis=None)
+
+
 def test_the_compositions_differ_where_they_should():
     shipped = 0.33 * 0.2 + 0.33 * 0.9 + 0.34 * 0.45
     assert lm.usl_h_composition(0.2, 0.9, 0.5) == pytest.approx(shipped)

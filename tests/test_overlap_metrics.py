@@ -204,8 +204,9 @@ def test_missing_and_empty(name):
     assert math.isnan(metric("yes", []))
     assert math.isnan(metric("yes", ["", " \n"]))
     assert math.isnan(metric("", []))
-    assert metric("", ["yes"]) == 0.0
-    assert metric(" \n ", ["yes"]) == 0.0
+    for blank in ("", " \n ", "\x00\x07", "\u200b\ufeff"):
+        assert math.isnan(metric(blank, ["yes"]))
+        assert math.isnan(metric("yes", [blank]))
     with pytest.raises(TypeError, match=r"\[reference\]"):
         metric("yes", "yes")
 

@@ -176,6 +176,28 @@ def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path):
     assert table.attrs["missing"]["bertscore_f1"] == {"no response": 2}
 
 
+BLANK = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, chosen in scores.METRICS.items()
+        if chosen.family in ("overlap", "embedding", "psychological")
+    ],
+)
+def test_a_blank_response_has_no_score_and_a_reason(tmp_path, name):
+    said = [*BLANK, "do you like tea?"]
+    turns = pd.DataFrame(
+        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6}
+    )
+    table = scores.compute(turns, [name], folder=tmp_path, say=quiet)
+    assert table[:5].isna().all(axis=None)
+    missing = table.attrs["missing"]
+    assert all(missing[column]["no response"] == 5 for column in table)
+
+
 def test_the_record_names_what_ran(tmp_path):
     table = scores.compute(TURNS, ["bertscore"], folder=tmp_path, say=quiet)
     record = table.attrs["provenance"]["bertscore_f1"]

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import (
     CheckpointError,
     Location,
@@ -52,14 +53,11 @@ def bleurt_pairs(
             two checkpoints do not compare, and older ones are not calibrated to any range.
 
     Returns:
-        Shape (n,), about 0 to 1 for BLEURT-20, higher is better; NaN where a text is empty.
+        Shape (n,), about 0 to 1 for BLEURT-20, higher is better; NaN where a text is blank.
     """
     model = load_bleurt(find(checkpoint), str(device or default_device()))
-    pairs = [
-        (r, c) if r.strip() and c.strip() else None
-        for r, c in zip(references, candidates, strict=True)
-    ]
-    rows = [row for row, pair in enumerate(pairs) if pair]
+    pairs = list(zip(references, candidates, strict=True))
+    rows = [row for row, pair in enumerate(pairs) if not any(map(is_blank, pair))]
     scores = np.full(len(pairs), np.nan)
     if rows:
         encoded = model.tokenizer(
@@ -81,14 +79,14 @@ def bleurt(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `bleurt_pairs`.
 
     Returns:
-        Series "bleurt" on `turns.index`; higher is better; NaN for an empty response or without a
+        Series "bleurt" on `turns.index`; higher is better; NaN for a blank response or without a
         reference that has a word.
 
     Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
     """
     row = [i for i, texts in enumerate(turns["reference"]) for _ in texts]
     gold = [text for texts in turns["reference"] for text in texts]
-    said = [text if isinstance(text, str) else "" for text in turns["response"]]
+    said = turns["response"].tolist()
     scores = np.full(len(turns), np.nan)
     np.fmax.at(scores, row, bleurt_pairs([said[i] for i in row], gold, **options))
     return pd.Series(scores, turns.index, name="bleurt")

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import Model, load_classifier, provenance_of
 
 HEADS = {
@@ -55,7 +56,7 @@ def dialogrpt(
 
     Returns:
         Columns dialogrpt_<head> in [0, 1], and dialogrpt (the ensemble), on `turns.index`; higher
-        is better but for width, which the ensemble subtracts. NaN for an empty response or context.
+        is better but for width, which the ensemble subtracts. NaN for a blank response or context.
         Beyond the model's positions the oldest tokens are cut.
 
     Reference: Gao et al. (2020), EMNLP; weights of the ensemble: restore/ensemble.yml.
@@ -65,7 +66,7 @@ def dialogrpt(
     for row, (context, response) in enumerate(
         zip(turns["context"], turns["response"], strict=True)
     ):
-        if isinstance(response, str) and response.strip() and any(map(str.strip, context)):
+        if not (is_blank(response) or all(map(is_blank, context))):
             rows.append(row)
             texts.append(SEPARATOR.join([*context[-context_turns:], response]))
     frame = pd.DataFrame(index=turns.index)

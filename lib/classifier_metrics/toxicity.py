@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lib import toxicity as texts
+from lib.blank import is_blank
 from lib.checkpoints import provenance_of
 
 
@@ -19,11 +20,11 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = texts.MODEL, **options) -
         options: `device`, `dtype`, `revision`.
 
     Returns:
-        Series "toxicity" on `turns.index` in [0, 1]; NaN for an empty response.
+        Series "toxicity" on `turns.index` in [0, 1]; NaN for a blank response.
 
     Reference: Hanu and Unitary team (2020), Detoxify.
     """
-    has_words = [isinstance(text, str) and bool(text.strip()) for text in turns["response"]]
+    has_words = np.array([not is_blank(text) for text in turns["response"]], dtype=bool)
     scores = np.full(len(turns), np.nan)
     scores[has_words] = texts.toxicity(turns["response"][has_words].tolist(), checkpoint, **options)
     return pd.Series(scores, turns.index, name="toxicity")

@@ -9,12 +9,13 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import Model, load_seq2seq, provenance_of
 
 CHECKPOINT = "MingZhong/unieval-dialog"
 MAX_TOKENS = 1024
-# The inputs that the checkpoint was trained on (its repository is MIT-licensed): any other wording
-# is another metric.
+# Verbatim from utils.py of github.com/maszhongming/UniEval, MIT License, (c) 2022 Ming Zhong. The
+# checkpoint was trained on these five questions: any other wording is another metric.
 QUESTIONS = {
     "naturalness": "Is this a natural response in the dialogue?",
     "coherence": "Is this a coherent response given the dialogue history?",
@@ -66,7 +67,8 @@ def unieval(
     Naturalness and understandability read the response, coherence also the history, groundedness
     the fact, engagingness both. Engagingness is asked per sentence and *summed*, as the authors do,
     so it has no upper bound and outweighs the others in `unieval_overall`; the mean over sentences
-    and an overall with it stand beside.
+    and an overall with it stand beside. The five questions are the authors' own, word for word
+    (github.com/maszhongming/UniEval, MIT License): the checkpoint was trained on no others.
 
     Args:
         turns: turn table; uses `context`, `response` and `fact`.
@@ -76,7 +78,7 @@ def unieval(
     Returns:
         Columns unieval_<dimension>, unieval_overall (plain mean of the five, as published),
         unieval_engagingness_mean and unieval_overall_mean on `turns.index`; higher is better; all
-        but the summed two in [0, 1]. NaN for an empty response; without context or fact also for
+        but the summed two in [0, 1]. NaN for a blank response; without context or fact also for
         the dimensions that read it.
 
     Reference: Zhong et al. (2022), EMNLP, section 3.
@@ -124,11 +126,11 @@ def _questions(turns: pd.DataFrame) -> tuple[list[str], list[int], list[str]]:
     for row, (response, context, facts) in enumerate(
         zip(turns["response"], turns["context"], turns["fact"], strict=True)
     ):
-        if not (isinstance(response, str) and response.strip()):
+        if is_blank(response):
             continue
         given = {"history": "".join(f"{turn}\n" for turn in context), "fact": "\n".join(facts)}
         for name in QUESTIONS:
-            if all(given[part].strip() for part in READS.get(name, ())):
+            if not any(is_blank(given[part]) for part in READS.get(name, ())):
                 texts = sentences(response) if name == "engagingness" else [response]
                 ask = {"history": given["history"] + "\n", "fact": given["fact"] + "\n"}
                 asked += [(question(name, text, **ask), row, name) for text in texts]

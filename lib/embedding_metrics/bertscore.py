@@ -4,11 +4,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 
 import numpy as np
 import pandas as pd
 
+from lib.blank import is_blank
 from lib.checkpoints import DEFAULT_ENCODER, Model, load_encoder, provenance_of
 from lib.embedding_metrics.token_vectors import VectorStore, blocks, token_ids
 
@@ -82,7 +84,8 @@ def bertscore_pairs(
 
     Returns:
         Shape (n, 3): precision, recall, F1; in [-1, 1], in practice above 0 without a baseline;
-        higher is closer. NaN where a text has no token of its own, such as "".
+        higher is closer. NaN where a text is blank or has no token of its own. Each different pair
+        is scored once, and what is held at a time does not grow with n but for the scores.
 
     Reference: Zhang et al. (2020), BERTScore, ICLR.
 
@@ -91,16 +94,18 @@ def bertscore_pairs(
     [[1.0, 1.0, 1.0], [nan, nan, nan]]
     """
     model = load_encoder(encoder, layers=_layer(encoder, layer), device=device, dtype=dtype)
-    pairs = list(zip(hypotheses, references, strict=True))
-    uses = Counter(text for pair in pairs for text in pair)
-    store = VectorStore(model, uses, BLOCK_TOKENS, batch_tokens)
-    scores = np.full((len(pairs), 3), np.nan)
+    asked = list(zip(hypotheses, references, strict=True))
+    pairs = [pair for pair in dict.fromkeys(asked) if not any(map(is_blank, pair))]
+    scores = np.full((len(pairs) + 1, 3), np.nan)  # the last row is that of pairs left out
+    store = VectorStore(model, Counter(chain(*pairs)), BLOCK_TOKENS, batch_tokens)
     for block in blocks(pairs, model.positions, BLOCK_TOKENS):
         texts = Counter(text for place in block for text in pairs[place])
         held = store.fetch(set(texts))
         weighted = {text: (held[text][1], _weights(model, held[text][0], idf)) for text in texts}
         _score_block(block, pairs, weighted, scores)
         store.release(texts)
+    row = {pair: place for place, pair in enumerate(pairs)}
+    scores = scores[[row.get(pair, -1) for pair in asked]]
     return scores if baseline is None else (scores - np.array(baseline)) / (1 - np.array(baseline))
 
 
@@ -115,7 +120,7 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
 
     Returns:
         Columns bertscore_precision, bertscore_recall, bertscore_f1 on `turns.index`; higher is
-        closer. NaN for an empty response, or without a reference that has a word.
+        closer. NaN for a blank response, or without a reference that has a word.
 
     >>> turns = pd.DataFrame({"response": ["tea"], "reference": [["rain", "tea"]]})
     >>> print(bertscore(turns).round(3).iloc[0].tolist())

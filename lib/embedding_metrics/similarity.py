@@ -7,9 +7,11 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import DEFAULT_ENCODER, load_encoder, provenance_of
 
 MAX_TOKENS = 256  # what the packaged encoder was trained with
+PAIRS = 8192  # compared at a time: bounds the vectors that are held, however long the corpus
 
 
 def sentence_vectors(
@@ -26,7 +28,7 @@ def sentence_vectors(
     Each different text is encoded once.
 
     Returns:
-        float32 array, shape (n, dimensions); a row of NaN for a text without a token.
+        float32 array, shape (n, dimensions); a row of NaN for a blank text.
 
     Reference: Reimers and Gurevych (2019), Sentence-BERT, EMNLP.
 
@@ -34,7 +36,8 @@ def sentence_vectors(
     1.0
     """
     model = load_encoder(encoder, device=device, dtype=dtype)
-    unique = list(dict.fromkeys(text.strip() for text in texts))
+    texts = ["" if is_blank(text) else text.strip() for text in texts]
+    unique = list(dict.fromkeys(texts))
     ids = model.tokenizer(unique, truncation=True, max_length=min(max_tokens, model.positions))
     ids = ids["input_ids"] if unique else []
 
@@ -52,7 +55,7 @@ def sentence_vectors(
         if special.issuperset(tokens):
             vectors[row] = np.nan
     place = {text: row for row, text in enumerate(unique)}
-    return vectors[[place[text.strip()] for text in texts]].astype(np.float32)
+    return vectors[[place[text] for text in texts]].astype(np.float32)
 
 
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
@@ -63,16 +66,14 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `sentence_vectors`.
 
     Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for an empty response or without
+        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or without
         a reference that has a word.
 
     >>> turns = pd.DataFrame({"response": ["tea", "tea"], "reference": [["tea"], []]})
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    rows = [row for row, texts in enumerate(turns["reference"]) for _ in texts]
-    references = [text for texts in turns["reference"] for text in texts]
-    return _similarity(turns, rows, references, "reference_similarity", options)
+    return _similarity(turns, turns["reference"], "reference_similarity", options)
 
 
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
@@ -83,15 +84,14 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `sentence_vectors`.
 
     Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for an empty response or context.
+        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or context.
 
     >>> turns = pd.DataFrame({"response": ["i like tea"], "context": [["hi", "tea or coffee?"]]})
     >>> print(bool(context_similarity(turns)[0] > 0.5))
     True
     """
-    rows = [row for row, context in enumerate(turns["context"]) if len(context)]
-    last = [context[-1] for context in turns["context"] if len(context)]
-    return _similarity(turns, rows, last, "context_similarity", options)
+    last = [context[-1:] for context in turns["context"]]
+    return _similarity(turns, last, "context_similarity", options)
 
 
 def similarity_provenance(**options) -> dict:
@@ -103,11 +103,14 @@ def similarity_provenance(**options) -> dict:
     }
 
 
-def _similarity(turns, rows, texts, name, options) -> pd.Series:
+def _similarity(turns, others: Sequence[Sequence[str]], name: str, options: dict) -> pd.Series:
+    """Largest cosine of each response with the texts beside it."""
+    said = turns["response"].tolist()
+    pairs = [(row, text) for row, texts in enumerate(others) for text in texts]
     scores = np.full(len(turns), np.nan)
-    if rows:
-        responses = turns["response"].to_numpy(dtype=object)[rows].tolist()
-        vectors = sentence_vectors([*responses, *texts], **options)
+    for start in range(0, len(pairs), PAIRS):
+        rows, texts = map(list, zip(*pairs[start : start + PAIRS], strict=True))
+        vectors = sentence_vectors([*(said[row] for row in rows), *texts], **options)
         cosines = (vectors[: len(rows)] * vectors[len(rows) :]).sum(axis=1)
         np.fmax.at(scores, rows, cosines)
     return pd.Series(scores, index=turns.index, name=name)

@@ -42,7 +42,7 @@ def token_vectors(model: Model, ids: Sequence[Sequence[int]], tokens: int) -> li
 
 
 def blocks(pairs: Sequence[tuple[str, str]], positions: int, tokens: int) -> Iterator[list[int]]:
-    """Cut pairs, ordered by their second text, into blocks of about `tokens` distinct tokens."""
+    """Cut different pairs, ordered by their second text, into blocks of about `tokens` tokens."""
     block: list[int] = []
     seen: set[str] = set()
     held = 0

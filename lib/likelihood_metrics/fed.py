@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import Model, load_causal, provenance_of
 
 CHECKPOINT = "microsoft/DialoGPT-large"
@@ -93,15 +94,15 @@ def fed(
     Returns:
         One column fed_<attribute> each on `turns.index`; unbounded, higher is better, comparable
         within an attribute only: one without positive follow-ups is all loss and dominates any
-        average. NaN for an empty response.
+        average. NaN for a blank response.
 
     Reference: Mehri and Eskenazi (2020), SIGDIAL, section 4.
     """
     model = load_causal(checkpoint, **options)
     utterances = utterances or follow_ups(follow_ups_file)
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
-    said = [text if isinstance(text, str) else "" for text in turns["response"]]
-    rows = [row for row, text in enumerate(said) if text.strip()]
+    said = turns["response"].tolist()
+    rows = [row for row, text in enumerate(said) if not is_blank(text)]
     talk = [SEPARATOR.join([*turns["context"].iloc[row], said[row]]) for row in rows]
     scores = np.full((len(turns), len(utterances)), np.nan)
     if rows:

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import CHECKPOINTS, DEFAULT_ENCODER, load_causal
 
 FEW = 1000
@@ -44,7 +45,7 @@ def mauve(
     """
     if isinstance(responses, pd.DataFrame | str):
         raise ValueError("mauve compares two sets of texts; per turn it is not defined")
-    sets = [[text for text in texts if text.strip()] for texts in (responses, references)]
+    sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
     if min(map(len, sets)) < 2:
         raise ValueError("mauve compares two sets of texts, each of two or more with words")
     if min(map(len, sets)) < FEW:

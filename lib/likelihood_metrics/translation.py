@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import Model, load_seq2seq, provenance_of
 
 BART, PRISM = "facebook/bart-large-cnn", "facebook/m2m100_418M"
@@ -77,7 +78,7 @@ def bartscore(
 
     Returns:
         Five columns on `turns.index`, at most 0, higher is better; equal texts do not reach 0. NaN
-        where one of the two texts is empty.
+        where one of the two texts is blank.
     """
     model, batch = _load(checkpoint, options)
     given = _scorer(model, lambda text: _ids(model, text), 0, batch)
@@ -118,7 +119,7 @@ def prism_style(
         options: `device`, `dtype`, `batch_tokens`.
 
     Returns:
-        Three columns on `turns.index`, at most 0, higher is better; NaN where a text is empty.
+        Three columns on `turns.index`, at most 0, higher is better; NaN where a text is blank.
 
     Raises:
         ValueError: the model has no tag for the language.
@@ -171,11 +172,11 @@ def _ids(model: Model, text: str) -> list[int]:
 
 
 def _scorer(model, ids: Callable, skip: int, batch: int) -> Callable:
-    """Return s(a, b) over lists of texts; NaN where either is empty, each pair scored once."""
+    """Return s(a, b) over lists of texts; NaN where either is blank, each pair scored once."""
 
     def score(given: list[str], said: list[str]) -> np.ndarray:
         pairs = sorted(
-            {pair for pair in zip(given, said, strict=True) if all(map(str.strip, pair))}
+            {pair for pair in zip(given, said, strict=True) if not any(map(is_blank, pair))}
         )
         tokens = {text: ids(text) for pair in pairs for text in pair}
         values = mean_log_probability(
@@ -194,7 +195,7 @@ def _scorer(model, ids: Callable, skip: int, batch: int) -> Callable:
 def _directions(turns, score: Callable, multiple: str, symmetric: bool = False) -> pd.DataFrame:
     if multiple not in ("max", "mean"):
         raise ValueError(f"multiple is {multiple!r}: choose 'max' or 'mean'")
-    said = [text if isinstance(text, str) else "" for text in turns["response"]]
+    said = turns["response"].tolist()
     before = [" ".join(context) for context in turns["context"]]
     row = np.repeat(np.arange(len(turns)), [len(texts) for texts in turns["reference"]])
     gold = [text for texts in turns["reference"] for text in texts]

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from lib.batching import map_batches, pad
+from lib.blank import is_blank
 from lib.checkpoints import Model, load_masked, provenance_of
 from lib.likelihood_metrics.usl_h_heads import Judge, fingerprint, load_judge
 
@@ -45,6 +46,8 @@ def masked_surprisal(model: Model, texts: Sequence[str], *, batch_tokens: int = 
         Shape (n,), at least 0; grows with length and with rarity. NaN for a text without a token.
     """
     tokenizer = model.tokenizer
+    if not len(texts):  # the tokenizer takes no empty list
+        return np.empty(0)
     ids = tokenizer(list(texts), truncation=True, max_length=model.positions)["input_ids"]
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id}
     places = [(t, p) for t, row in enumerate(ids) for p in range(len(row)) if row[p] not in special]
@@ -96,17 +99,17 @@ def usl_h(
 
     Returns:
         Columns usl_h_valid, usl_h_sensible, usl_h_likely and usl_h on `turns.index`, all in [0, 1],
-        higher is better; NaN for an empty response, or for S and what builds on it without context.
+        higher is better; NaN for a blank response, or for S and what builds on it without context.
 
     Raises:
         ValueError: a masked model without quartiles, or quartiles that do not differ.
     """
-    said = pd.Series([t if isinstance(t, str) else "" for t in turns["response"]])
-    last = pd.Series([c[-1] if len(c) else "" for c in turns["context"]])
-    has_words, has_both = (
-        said.str.strip() != "",
-        (said.str.strip() != "") & (last.str.strip() != ""),
+    said = turns["response"].to_numpy(dtype=object)
+    last = np.array([c[-1] if len(c) else None for c in turns["context"]], dtype=object)
+    has_words, has_before = (
+        np.array([not is_blank(text) for text in texts], dtype=bool) for texts in (said, last)
     )
+    has_both = has_words & has_before
     judges = [load_judge(j) if isinstance(j, str) else j for j in (valid, sensible)]
     u, s, likely = (np.full(len(turns), np.nan) for _ in range(3))
     u[has_words] = judges[0].probability(None, said[has_words])

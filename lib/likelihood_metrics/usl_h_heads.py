@@ -41,6 +41,8 @@ class Judge:
 
     def encode(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> list:
         """Cut the context to its last tokens and the response to its first."""
+        if not len(responses):  # the tokenizer takes no empty list
+            return []
         said = self.tokenizer(list(responses), add_special_tokens=False)["input_ids"]
         if contexts is None:  # [CLS] and [SEP] count among a response's tokens
             return [([], ids[: RESPONSE_TOKENS - 2]) for ids in said]

@@ -35,14 +35,14 @@ def bleu4_coco(response: str, references: Sequence[str]) -> float:
     Parameters
     ----------
     response : str
-        One response; None or NaN gives NaN.
+        One response; a missing or blank one gives NaN.
     references : sequence of str
         Its references; none, or only blank ones, gives NaN.
 
     Returns
     -------
     float
-        In [0, 1], higher is better. 0 for a response without a word.
+        In [0, 1], higher is better.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def bleu4_nltk_normalized(response: str, references: Sequence[str]) -> float:
 
     The call of the ComperDial paper, footnote 17: `SmoothingFunction(epsilon=1e-12).method1`, that
     is 1e-12 matches for each order from 2 to 4 without one; no common word at all scores 0.
-    Parameters, range, errors and missing values as in `bleu4_coco`; a text that holds only
-    punctuation or articles counts as blank.
+    Parameters, range, errors and missing values as in `bleu4_coco`; a response that holds only
+    punctuation or articles scores 0.
 
     >>> round(bleu4_nltk_normalized("We walk home in the rain!", ["we walk home in the sun"]), 4)
     0.6687

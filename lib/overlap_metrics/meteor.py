@@ -198,15 +198,15 @@ def meteor_15(response: str, references: Sequence[str]) -> float:
     Parameters
     ----------
     response : str
-        One response; None or NaN gives NaN.
+        One response; a missing or blank one gives NaN.
     references : sequence of str
         Its references; none, or only blank ones, gives NaN.
 
     Returns
     -------
     float
-        In [0, 1], higher is better; equal texts score 1. 0 for a response without
-        a word. Any white space and "|||" inside a text count as one blank.
+        In [0, 1], higher is better; equal texts score 1. Any white space and "|||" inside a text
+        count as one blank.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def meteor_15(response: str, references: Sequence[str]) -> float:
     Examples
     --------
     >>> meteor_15("", ["we walk home"])
-    0.0
+    nan
     >>> meteor_15("we walk home", ["we walk home"])  # doctest: +SKIP
     1.0
     """

@@ -40,14 +40,14 @@ def rouge_l_coco(response: str, references: Sequence[str]) -> float:
     Parameters
     ----------
     response : str
-        One response; None or NaN gives NaN.
+        One response; a missing or blank one gives NaN.
     references : sequence of str
         Its references; none, or only blank ones, gives NaN.
 
     Returns
     -------
     float
-        In [0, 1], higher is better. 0 for a response without a word.
+        In [0, 1], higher is better.
 
     Raises
     ------
@@ -72,8 +72,8 @@ def rouge_l_f1_normalized(response: str, references: Sequence[str]) -> float:
 
     Computed by the `rouge-score` package. The ComperDial paper (appendix C.2) names "Rouge_l score"
     on normalised text, not whether F1 or recall; `rouge_l_recall_normalized` is the other reading.
-    Parameters, range, errors and missing values as in `rouge_l_coco`; a text that holds only
-    punctuation or articles counts as blank.
+    Parameters, range, errors and missing values as in `rouge_l_coco`; a response that holds
+    only punctuation or articles scores 0.
 
     >>> round(rouge_l_f1_normalized("We all walk home.", ["we walk home"]), 4)
     0.8571

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from lib.blank import is_blank
+
 _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
@@ -30,12 +32,14 @@ def normalize_answer(text: str) -> str:
 def prepare(
     response: str | None, references: Sequence[str], clean: Callable[[str], str]
 ) -> tuple[str | None, list[str]]:
-    """Clean a response and its references; None for a missing response.
+    """Clean a response and its references; None for a blank response.
 
     References that hold no word after cleaning are left out: nothing can overlap with them.
 
     >>> prepare(" Hi there ", ["Hello ", "  "], str.strip)
     ('Hi there', ['Hello'])
+    >>> prepare(" ", ["Hello"], str.strip), prepare("The ...", ["Hello"], normalize_answer)
+    ((None, ['Hello']), ('', ['hello']))
 
     Raises
     ------
@@ -44,15 +48,15 @@ def prepare(
     """
     if isinstance(references, str):
         raise TypeError("references is one text, not a list of texts: write [reference]")
-    kept = [cleaned for text in references if (cleaned := clean(text))]
-    return (clean(response) if isinstance(response, str) else None), kept
+    kept = [cleaned for text in references if not is_blank(text) and (cleaned := clean(text))]
+    return (None if is_blank(response) else clean(response)), kept
 
 
 def undefined(response: str | None, references: Sequence[str]) -> float:
-    """The score of a prepared pair that no formula covers: NaN, or 0.0 for an empty response.
+    """The score of a prepared pair that no formula covers: NaN, or 0.0 for one without a word.
 
     Without a response (None) or without a reference there is nothing to measure: NaN. A response
-    without a single word shares nothing with any reference: 0.
+    of which cleaning left no word, such as "...", shares nothing with any reference: 0.
 
     >>> undefined(None, ["Hello"]), undefined("", []), undefined("", ["Hello"])
     (nan, nan, 0.0)

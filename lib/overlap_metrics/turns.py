@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
+from lib.blank import is_blank
 from lib.dialogues import DataError
 from lib.overlap_metrics.bleu import bleu4_coco, bleu4_nltk_normalized, bleu4_sacrebleu
 from lib.overlap_metrics.meteor import JavaNotFound, find_java, meteor_15, meteor_15_normalized
@@ -68,9 +69,9 @@ def score(
     -------
     pandas.DataFrame
         One float column per metric on the index of `turns`, in [0, 1], higher is better. NaN where
-        there is no response or no reference; 0 where the response holds no word. METEOR is NaN
-        throughout, with a warning that says what to install, where there is no Java. `attrs
-        ["missing"]` counts the NaN rows by reason.
+        response or references are missing or blank (`lib.blank`). METEOR is NaN throughout, with
+        a warning that says what to install, where there is no Java. `attrs["missing"]` counts the
+        NaN rows by reason.
 
     Raises
     ------
@@ -146,8 +147,8 @@ def _column(name: str, responses: list, references: list[list[str]], bar: tqdm) 
 
 
 def _missing(responses, references, metrics, scores) -> dict[str, int]:
-    absent = [not isinstance(response, str) for response in responses]
-    bare = [not any(text.strip() for text in texts) for texts in references]
+    absent = [is_blank(response) for response in responses]
+    bare = [all(map(is_blank, texts)) for texts in references]
     counts = {
         "no response": sum(absent),
         "no reference": sum(b and not a for a, b in zip(absent, bare, strict=True)),

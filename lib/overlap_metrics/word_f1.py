@@ -20,15 +20,14 @@ def word_f1_normalized(response: str, references: Sequence[str]) -> float:
     Parameters
     ----------
     response : str
-        One response; None or NaN gives NaN.
+        One response; a missing or blank one gives NaN.
     references : sequence of str
-        Its references; none, or only texts without a word, gives NaN. A text that holds only
-        punctuation or articles has no word.
+        Its references; none, or only texts without a word, gives NaN.
 
     Returns
     -------
     float
-        In [0, 1], higher is better. 0 for a response without a word.
+        In [0, 1], higher is better. 0 for a response that holds only punctuation or articles.
 
     Raises
     ------

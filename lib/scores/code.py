@@ -40,7 +40,7 @@ def modules(name: str, file: Path) -> dict[str, Path]:
 
     >>> from lib.overlap_metrics import word_f1
     >>> sorted(modules(word_f1.__name__, word_f1.__file__))
-    ['lib.overlap_metrics.texts', 'lib.overlap_metrics.word_f1']
+    ['lib.blank', 'lib.overlap_metrics.texts', 'lib.overlap_metrics.word_f1']
     """
     found, waiting = {}, {name: Path(file)}
     followed = {name.split(".")[0], __name__.split(".")[0]}

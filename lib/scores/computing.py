@@ -14,6 +14,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import notebook_runs
+from lib.blank import is_blank
 from lib.scores.code import checksum
 from lib.scores.registry import Metric, metric
 from lib.scores.storing import Store
@@ -177,13 +178,12 @@ def _key(turns: pd.DataFrame, chosen: Metric, record: dict, rows: int) -> str:
 def _missing(turns: pd.DataFrame, chosen: Metric, table: pd.DataFrame) -> dict:
     reasons = pd.Series("undefined by the metric", index=range(len(turns)))
     for column in reversed(chosen.needs):
-        reasons[[not _has_words(value) for value in turns[column]]] = f"no {column}"
+        reasons[[_is_missing(value) for value in turns[column]]] = f"no {column}"
     return {
         column: reasons[table[column].isna().to_numpy()].value_counts().to_dict()
         for column in table.columns
     }
 
 
-def _has_words(value) -> bool:
-    texts = value if isinstance(value, list | np.ndarray | tuple) else [value]
-    return any(isinstance(text, str) and text.strip() for text in texts)
+def _is_missing(value) -> bool:
+    return all(map(is_blank, value if isinstance(value, list | np.ndarray | tuple) else [value]))
