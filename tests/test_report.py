@@ -1,6 +1,11 @@
 """A user's own file: odd names, Windows line ends, emoji, 50 dialogs, and what it lacks."""
 
 import csv
+import html
+import io
+import json
+import re
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +18,8 @@ from lib import correlation, report
 from lib.dialogues import DataError
 from lib.notebook_runs import ROOT
 from lib.report.__main__ import main
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
 NAMES = {
     "response": "Bot reply",
@@ -135,6 +142,84 @@ def test_html_page_hides_code_and_bookkeeping():
     assert "Question?" in page and "See other." in page
     for hidden in ("secret = 1", "You will learn", "exercise", "02_x.ipynb"):
         assert hidden not in page
+
+
+TABLE = pd.DataFrame(
+    {"metric": ["b10", "b9", "a", "c"], "value": [10.0, np.nan, -2.5, -9.0], "n": [3, 1, 2, 4]}
+)
+
+
+def page_of(*tables):
+    """A report page that shows the tables, as notebook 11 would."""
+    outputs = [
+        nbformat.v4.new_output("display_data", data={"text/html": table, "text/plain": ""})
+        for table in tables
+    ]
+    cell = nbformat.v4.new_code_cell("tables", outputs=outputs)
+    return report.to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+
+
+def test_html_page_loads_nothing_from_the_network():
+    page = page_of(TABLE.to_html(index=False))
+    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, flags=re.DOTALL)
+    assert [attributes for attributes, _ in scripts] == [""]  # ours, inline, and no other
+    assert "aria-sort" in scripts[0][1] and "import(" not in scripts[0][1]
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+    assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", page)
+
+
+def test_tables_are_readable_without_javascript():
+    page = re.sub(r"<script.*?</script>", "", page_of(TABLE.to_html(index=False)), flags=re.DOTALL)
+    assert "<button" not in page and "aria-sort=" not in page.partition("<body")[2]
+    (shown,) = pd.read_html(io.StringIO(page))
+    assert shown["n"].tolist() == [3, 1, 2, 4]
+
+
+# Clicks, in a browser, and reports what the table looks like afterwards.
+CLICKS = """<script>
+const said = [];
+const rows = (t) => [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
+const press = (t, name) => {
+  const header = [...t.tHead.querySelectorAll("th")].find((h) => h.textContent.trim() === name);
+  header.querySelector("button").click();
+  said.push({rows: rows(t), sorted: header.getAttribute("aria-sort"),
+             marked: t.tHead.querySelectorAll("[aria-sort]").length});
+};
+const [plain, nested] = document.querySelectorAll("table.dataframe");
+const focusable = [...plain.tHead.querySelectorAll("button")].map((b) => b.tabIndex);
+for (const name of ["value", "value", "metric", "n"]) press(plain, name);
+press(nested, "turns");
+document.title = JSON.stringify({said, focusable});
+</script>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
+def test_a_click_on_a_header_sorts(tmp_path):
+    nested = pd.DataFrame(
+        {"turns": [2, 3, 1]}, index=pd.MultiIndex.from_tuples([("A", "x"), ("A", "y"), ("B", "z")])
+    ).rename_axis(["system", "agent"])
+    file = tmp_path / "page.html"
+    page = page_of(TABLE.to_html(index=False), nested.to_html())
+    file.write_text(page.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    title = html.unescape(re.search(r"<title>(.*?)</title>", dom, flags=re.DOTALL).group(1))
+    found = json.loads(title)
+    up, down, text, count, inner = found["said"]
+    assert [row[1] for row in up["rows"]] == ["-9.0", "-2.5", "10.0", "NaN"]
+    assert [row[1] for row in down["rows"]] == ["10.0", "-2.5", "-9.0", "NaN"]
+    assert [row[0] for row in text["rows"]] == ["a", "b9", "b10", "c"]
+    assert [row[2] for row in count["rows"]] == ["1", "2", "3", "4"]
+    assert [up["sorted"], down["sorted"], text["sorted"]] == [
+        "ascending",
+        "descending",
+        "ascending",
+    ]
+    assert all(one["marked"] == 1 for one in found["said"])
+    assert found["focusable"] == [0, 0, 0]  # each header is reached by the Tab key
+    assert inner["rows"] == [["B", "z", "1"], ["A", "x", "2"], ["A", "y", "3"]]
 
 
 def test_command_line_reports_a_fault_and_its_way_out(user_file, capsys):

@@ -13,11 +13,22 @@ from lib.notebook_runs import ROOT
 from lib.report.reading import read
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
+SORTING = Path(__file__).with_name("sorting.js")
 
-# Texts read better from the left, and a page for a colleague needs no full window width.
-STYLE = ".jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left;} " + (
-    "body {max-width: 60em; margin: auto;}"
-)
+# Texts read better from the left, and a page for a colleague needs no full window width. The arrow
+# of a sorted column is drawn by its aria-sort, so that what is seen and what is read aloud agree.
+STYLE = """
+body {max-width: 60em; margin: auto;}
+.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left;}
+th button {all: unset; cursor: pointer;}
+th button:hover, th button:focus-visible {text-decoration: underline;}
+th button:focus-visible {outline: 2px solid;}
+th button::after {content: " \\2195"; opacity: 0.4;}
+th[aria-sort] button::after {opacity: 1;}
+th[aria-sort="ascending"] button::after {content: " \\2191";}
+th[aria-sort="descending"] button::after {content: " \\2193";}
+@media print {th:not([aria-sort]) button::after {content: none;}}
+"""
 
 
 def write_page(
@@ -61,7 +72,9 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
     """A notebook as one self-contained HTML page.
 
     `title` replaces the notebook's own. Cells tagged `not-in-report` (exercises, links between
-    notebooks) and, unless asked for, all code are left out.
+    notebooks) and, unless asked for, all code are left out. The page loads nothing from the
+    network: the exporter's scripts (formulas, widgets), which would, are replaced by one of ours,
+    which sorts a table by a click on a header. Without JavaScript the tables stay as they are.
 
     >>> cell = nbformat.v4.new_markdown_cell("# Title")
     >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
@@ -81,4 +94,7 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
     exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True)
     exporter.embed_images = True
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
-    return body.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+    page = re.sub(r"<script\b.*?</script>", "", body, flags=re.DOTALL | re.IGNORECASE)
+    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+    sorting = SORTING.read_text(encoding="utf-8")
+    return page.replace("</body>", f"<script>\n{sorting}</script></body>", 1)

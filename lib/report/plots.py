@@ -92,8 +92,11 @@ SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
 SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
 
 
+MARKERS = "osD^vP*Xp<>"
+
+
 def profile_plot(profile: pd.DataFrame) -> Figure:
-    """Each agent's profile: standardised means with intervals, one colour per agent.
+    """Each agent's profile: standardised means with intervals, a colour and a marker per agent.
 
     >>> row = {"system": "A", "agent": "A", "metric": "length"}
     >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
@@ -111,7 +114,8 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
         place = [-metrics.index(m) + step * ((len(agents) - 1) / 2 - k) for m in rows["metric"]]
         label = plain(agent if agent == system else f"{system}: {agent}")
         axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
-        axes.plot(rows["z"], place, "o", color=colours[k], markersize=4.5, label=label)
+        marker = MARKERS[k % len(MARKERS)]
+        axes.plot(rows["z"], place, marker, color=colours[k], markersize=4.5, label=label)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks([-k for k in range(len(metrics))], metrics)
     axes.set_xlabel("mean of the agent, in standard deviations of turns (0: all turns)")
@@ -136,5 +140,6 @@ def share_plot(shares: pd.DataFrame) -> Figure:
         axes.barh(known["metric"], width, left=left, color=colour, label=level)
         left += width
     axes.set(xlabel="share of variance (trait: system and agent; state: turn)", xlim=(0, 1))
+    axes.set_title("Where the variance of each metric lies")
     axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
     return figure
