@@ -3,6 +3,7 @@
 Faults are in test_corpora_bad_input.py, the real files in test_corpora_public.py.
 """
 
+import dataclasses
 import math
 
 import pandas as pd
@@ -360,6 +361,46 @@ def test_requested_corpora_load_from_a_folder(tmp_path):
     assert len(corpora.load("tbd_q1", folder=sample / "bots").turns) > 100
     corpus = corpora.load("comperdial", folder=str(sample / "personas/comperdial"))
     assert corpus.info["synthetic"] is False
+
+
+# --- what a notebook asks of a corpus -------------------------------------------------------------
+
+
+def corpus_of(name, fetch):
+    parts = load(name, fetch)
+    level = registry.registry()["corpora"][name]["level"]
+    return corpora.Corpus(
+        name, level, parts.get("turns"), parts.get("dialogs"), parts["ratings"], parts["report"]
+    )
+
+
+def test_a_table_holds_what_was_asked_for(fetch):
+    corpus = corpus_of("usr_topical", fetch)
+    table = corpus.table("turn", "human_overall", "reference", single_ratings=True)
+    assert table is corpus.turns
+    assert corpus_of("fed_dialog", fetch).table("dialog") is not None
+
+
+@pytest.mark.parametrize(
+    "name, asked, options, message",
+    [
+        ("fed_dialog", ["turn"], {}, "no table of single turns, only of dialogs"),
+        ("usr_topical", ["dialog"], {}, "no table of single dialogs, only of turns"),
+        ("grade_convai2_bert_ranker", ["turn", "human_overall"], {}, "human_coherence; or another"),
+        ("better", ["turn", "reference"], {}, "column 'reference'.*\n.*take another corpus"),
+        ("zhao_persona", ["turn"], {"single_ratings": True}, "only mean ratings are published"),
+    ],
+)
+def test_a_corpus_without_it_says_what_it_has(name, asked, options, message, fetch):
+    with pytest.raises(DataError, match=message):
+        corpus_of(name, fetch).table(*asked, **options)
+
+
+def test_a_column_of_missing_values_is_not_there():
+    corpus = corpora.load("sample_bots")
+    emptied = corpus.turns.assign(human_overall=math.nan)
+    with pytest.raises(DataError, match="human_overall"):
+        dataclasses.replace(corpus, turns=emptied).table("turn", "human_overall")
 
 
 # --- available ------------------------------------------------------------------------------------

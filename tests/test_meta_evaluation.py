@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import correlation, meta_evaluation, regression
+from lib.dialogues import DataError
 from lib.meta_evaluation import panels as panels_module
 from lib.notebook_runs import Run
 
@@ -100,6 +101,29 @@ def test_overview_ranks_only_metrics_that_cover_the_items(bots):
     row = table.set_index("metric").loc["length"]
     expected = correlation.coefficient(bots.scores["length"], bots.human, "spearman").value
     assert row["value"] == pytest.approx(expected) and row["low"] < expected < row["high"]
+
+
+def test_the_heat_map_stars_what_was_not_ranked_and_frames_the_best():
+    table = pd.DataFrame(
+        {"panel": "a", "rating": "overall", "metric": ["length", "endex", "question"],
+         "value": [0.3, 0.5, -0.001], "low": [0.2, 0.4, -0.1], "high": [0.4, 0.6, 0.1],
+         "n": [100, 70, 100], "rank": [1, np.nan, 2]}
+    )  # fmt: skip
+    axes = meta_evaluation.heat_map(table, "one panel").axes[0]
+    said = {text.get_text() for text in axes.texts}
+    assert {"0.30", "0.50*", "0.00"} <= said
+    assert "not ranked" in axes.get_xlabel()
+    assert len(axes.patches) == 1
+    ranked = meta_evaluation.heat_map(table.assign(rank=1.0), "all ranked").axes[0]
+    assert ranked.get_xlabel() == "" and len(ranked.patches) == 3
+
+
+def test_panels_without_a_metric_are_left_out_by_name(bots, capsys):
+    bare = replace(bots, name="bare", scores=bots.scores.iloc[:, :0])
+    assert meta_evaluation.with_metrics([bots, bare]) == [bots]
+    assert "left out, no metric is at hand: bare" in capsys.readouterr().out
+    with pytest.raises(DataError, match="no metric is at hand for bare"):
+        meta_evaluation.with_metrics([bare])
 
 
 def test_contributions_equal_the_regressions(bots):

@@ -46,6 +46,60 @@ class Corpus:
         """The table that carries the ratings: `turns` or `dialogs`, by `level`."""
         return self.turns if self.level == "turn" else self.dialogs
 
+    def table(self, level: str, *columns: str, single_ratings: bool = False) -> pd.DataFrame:
+        """`turns` or `dialogs`, sure to hold what the caller needs.
+
+        Parameters
+        ----------
+        level : "turn" or "dialog".
+        columns : columns that must be there, with a value (or a non-empty list) in some row.
+        single_ratings : the single judgements must be there too, not only their means.
+
+        Raises `DataError` with what the corpus does hold: better there than a `KeyError` far below.
+
+        >>> from lib import corpora
+        >>> len(corpora.load("sample_bots").table("turn", "human_overall", "reference"))
+        151
+        >>> corpora.load("sample_bots").table("turn", "human_funny")
+        Traceback (most recent call last):
+        ...
+        lib.dialogues.errors.DataError: sample_bots, column 'human_funny': this corpus has no ...
+        """
+        table = self.turns if level == "turn" else self.dialogs
+        if table is None:
+            other = "dialog" if level == "turn" else "turn"
+            raise DataError(
+                f"this corpus has no table of single {level}s, only of {other}s",
+                file=self.name,
+                fix=f"take a {level}-level corpus: see corpora.available()",
+            )
+        for column in columns:
+            if column not in table or not table[column].map(_filled).any():
+                raise DataError(
+                    "this corpus has no such column, or nothing in it",
+                    file=self.name,
+                    column=column,
+                    fix=self._instead(table, column),
+                )
+        if single_ratings and self.ratings.empty:
+            raise DataError(
+                "only mean ratings are published, no single judgements",
+                file=self.name,
+                fix="take a corpus that keeps each annotator, such as usr_topical or fed_turn",
+            )
+        return table
+
+    def _instead(self, table: pd.DataFrame, column: str) -> str:
+        rated = [name for name in table if name.startswith("human_") and table[name].notna().any()]
+        if column.startswith("human_") and rated:
+            return f"take one of its ratings: {', '.join(rated)}; or another corpus"
+        return "take another corpus: see corpora.available()"
+
+
+def _filled(cell) -> bool:
+    """Whether a cell holds something: neither missing nor an empty list or text."""
+    return bool(len(cell)) if isinstance(cell, list | str) else bool(pd.notna(cell))
+
 
 class Account:
     """Counts what a loader reads and sets aside, so that nothing is lost in silence."""

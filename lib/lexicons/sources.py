@@ -85,6 +85,33 @@ def toy_emotions() -> Lexicon:
     return read_csv(ROOT / "data" / "sample" / "toy_emotions.csv", name="toy_emotions")
 
 
+def emotion_lexicon(name: str) -> Lexicon:
+    """Load the emotion lexicon that a notebook's parameter names: "toy" or "nrc".
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+
+    Examples
+    --------
+    >>> emotion_lexicon("toy").name
+    'toy_emotions'
+    >>> emotion_lexicon("liwc")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no emotion lexicon 'liwc': take "toy" (ours, for teaching) or "nrc" ...
+    """
+    if name == "toy":
+        return toy_emotions()
+    if name == "nrc":
+        return nrc_hashtag()
+    raise ValueError(
+        f'there is no emotion lexicon {name!r}: take "toy" (ours, for teaching) or "nrc" (the NRC '
+        "Hashtag Emotion Lexicon); lexicons.read_csv reads one of your own"
+    )
+
+
 def nrc_hashtag(path: str | Path | None = None) -> Lexicon:
     """Load the NRC Hashtag Emotion Lexicon: 16,862 words with weights in eight emotions.
 

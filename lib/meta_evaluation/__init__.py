@@ -32,6 +32,7 @@ from lib.meta_evaluation.tables import (
     soft_accuracies,
     system_intervals,
     system_means,
+    with_metrics,
 )
 
 __all__ = [
@@ -71,4 +72,5 @@ __all__ = [
     "soft_accuracies",
     "system_intervals",
     "system_means",
+    "with_metrics",
 ]

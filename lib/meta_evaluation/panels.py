@@ -149,7 +149,11 @@ def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
 def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
     known = [column.removeprefix("human_") for column in table if column.startswith("human_")]
     wanted = [rating] if rating else [d for d in PREFERENCE if d in known] or known[:1]
-    if not wanted or wanted[0] not in known:
+    if not wanted:
+        raise ValueError(
+            f"corpus {name!r} has no human ratings: see corpora.available() for others"
+        )
+    if wanted[0] not in known:
         raise ValueError(
             f"corpus {name!r} has no rating {rating!r}; it has: {', '.join(known) or 'none'}"
         )

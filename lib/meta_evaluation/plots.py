@@ -12,8 +12,9 @@ from lib.meta_evaluation.overview import in_family_order
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
     """Metrics x panels: colour is the correlation, the small print its interval.
 
-    A framed cell belongs to the best significance cluster of its panel; an empty cell has no value
-    (the metric needs references, say). `table` is the result of `overview`.
+    A framed cell belongs to the best significance cluster of its panel; a starred one was not
+    ranked (it scores too few of the items); an empty cell has no value (the metric needs
+    references, say). `table` is the result of `overview`.
 
     >>> frame = pd.DataFrame({"panel": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
@@ -37,20 +38,32 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
             axes.axhline(position - 0.5, color="black", linewidth=1)
     figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     axes.set_title(title, pad=12)
+    if (table["rank"].isna() & table["value"].notna()).any():
+        axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
     return figure
 
 
 def _cell(axes, x: int, y: int, row) -> None:
     colour = "white" if abs(row.value) > 0.55 else "black"
-    axes.text(x, y - 0.14, f"{row.value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+    value = two_digits(row.value) + ("*" if np.isnan(row.rank) else "")
+    axes.text(x, y - 0.14, value, ha="center", va="center", fontsize=8, color=colour)
     if not np.isnan(row.low):
-        interval = f"{row.low:.2f} to {row.high:.2f}"
+        interval = f"{two_digits(row.low)} to {two_digits(row.high)}"
         axes.text(x, y + 0.24, interval, ha="center", va="center", fontsize=5.5, color=colour)
     if row.rank == 1:
         frame = plt.Rectangle(
             (x - 0.47, y - 0.46), 0.94, 0.92, fill=False, linewidth=1.6, edgecolor="black"
         )
         axes.add_patch(frame)
+
+
+def two_digits(value: float) -> str:
+    """A number with two digits after the point, without the sign of a rounded zero.
+
+    >>> two_digits(-0.004), two_digits(-0.006)
+    ('0.00', '-0.01')
+    """
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def interval_plot(table: pd.DataFrame, label: str, value: str = "value", zero: bool = True):
@@ -79,11 +92,11 @@ def rate_plot(table: pd.DataFrame, tests: list[str]) -> Figure:
     1
     """
     figure, axes = plt.subplots(figsize=(6, 3.6))
-    for test in tests:
+    for test, marker, line in zip(tests, "osD^", ("-", "--", "-", "--"), strict=False):
         rate = table[test]
         axes.errorbar(
             table["icc"], rate, 1.96 * np.sqrt(rate * (1 - rate) / table["runs"]),
-            marker="o", capsize=3, label=test,
+            marker=marker, linestyle=line, capsize=3, label=test,
         )  # fmt: skip
     axes.axhline(0.05, color="black", linestyle="--", linewidth=0.8)
     axes.set(xlabel="intraclass correlation within dialogs", ylabel="share of false alarms")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib import agreement, correlation, scores
+from lib.dialogues import DataError
 from lib.meta_evaluation.metrics import FAMILIES, family
 from lib.meta_evaluation.panels import Panel
 
@@ -42,6 +43,33 @@ def families_at_hand(panels: Iterable[Panel]) -> pd.DataFrame:
     names = sorted({metric for panel in panels for metric in panel.scores})
     rows = [(f, ", ".join(n for n in names if family(n) == f) or "none") for f in FAMILIES]
     return pd.DataFrame(rows, columns=["family", "metrics"])
+
+
+def with_metrics(panels: Iterable[Panel]) -> list[Panel]:
+    """The panels that have a metric to judge; says which have none and are left out.
+
+    Raises `DataError` when none is left: a corpus of rated dialogs whose scores nobody shipped has
+    nothing to judge here, because the metrics that are computed score single turns.
+
+    >>> from lib.meta_evaluation.panels import load_panel
+    >>> with_metrics([load_panel("sample_bots")])
+    Traceback (most recent call last):
+    ...
+    lib.dialogues.errors.DataError: no metric is at hand for sample_bots.
+    What to do: ...
+    """
+    panels = list(panels)
+    kept = [panel for panel in panels if panel.scores.shape[1]]
+    bare = ", ".join(panel.name for panel in panels if not panel.scores.shape[1])
+    if not kept:
+        raise DataError(
+            f"no metric is at hand for {bare}",
+            fix="take a corpus whose single turns were rated, or one that came with scores of its "
+            "dialogs (gpt4_fed, gpt4_reliable): see corpora.available()",
+        )
+    if bare:
+        print(f"left out, no metric is at hand: {bare}")
+    return kept
 
 
 def nearest_metrics(panel: Panel, method: str = "spearman") -> tuple[str, str]:

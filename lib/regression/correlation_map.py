@@ -64,7 +64,7 @@ def correlation_map(metrics: pd.DataFrame) -> CorrelationMap:
 
 
 def plot_correlation_map(result: CorrelationMap, marked: Collection[str]) -> plt.Figure:
-    """Draw the clustered heat map with signed r; branches of the marked metrics in orange.
+    """Draw the clustered heat map with signed r; marked metrics bold, their branches orange.
 
     A branch is orange when every metric under it is marked, as the psychological metrics are in
     Figure 2 of the paper.
@@ -95,7 +95,7 @@ def plot_correlation_map(result: CorrelationMap, marked: Collection[str]) -> plt
         ax=heat,
         vmin=-1,
         vmax=1,
-        cmap="RdBu_r",
+        cmap="RdBu",
         annot=True,
         fmt=".2f",
         annot_kws={"size": 8},
@@ -103,6 +103,7 @@ def plot_correlation_map(result: CorrelationMap, marked: Collection[str]) -> plt
     )
     for label in heat.get_yticklabels() + heat.get_xticklabels():
         label.set_color(MARKED if label.get_text() in marked else "black")
+        label.set_fontweight("bold" if label.get_text() in marked else "normal")
     plt.setp(heat.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
     plt.setp(heat.get_yticklabels(), rotation=0)
     return figure
