@@ -13,12 +13,14 @@ import time
 import warnings
 from pathlib import Path
 
+import httpx2
+import openai
 import pytest
 from fault_server import TRANSIENT, FaultServer, random_faults
 
 from lib import judge
 from lib.judge.budget import Budget, Prices, request_tokens
-from lib.judge.faults import classify_status, retry_after
+from lib.judge.faults import classify, classify_status, retry_after
 from lib.reply_store import Job, ReplyStore, Request
 
 QUICK = judge.Settings(workers=16, backoff_s=0.02)
@@ -241,6 +243,35 @@ def test_a_cap_on_dollars_is_passed_by_no_more_than_the_requests_in_flight(store
         assert server.sent_tokens >= 500 - (workers + 2) * 15  # and the cap is made use of
         assert stopped.value.report.dollars == pytest.approx(server.sent_tokens)
         assert 0 < stopped.value.report.done < 200
+
+
+@pytest.mark.parametrize(
+    "caps", [{"max_tokens": 100}, {"max_dollars": 100, "prices": Prices(1e6, 1e6)}]
+)
+def test_what_is_in_flight_counts_towards_the_cap_until_its_real_usage_is_known(caps):
+    budget = Budget(**caps)
+    assert budget.reserve(40, 10) and budget.reserve(40, 10) and not budget.reserve(1, 0)
+    budget.settle((40, 10), {"prompt_tokens": 30, "completion_tokens": 10})
+    assert budget.reserve(5, 5) and not budget.reserve(1, 0)  # 40 used, 50 and 10 in flight
+
+
+def test_a_time_out_may_have_been_billed():
+    lost = openai.APITimeoutError(request=httpx2.Request("POST", "http://x"))
+    assert classify(lost, "http://x").billed
+
+
+@pytest.mark.parametrize(
+    ("fault", "unknown"), [("reset_inside", 1), ("html", 1), ("500", 0), ("429", 0)]
+)
+def test_a_call_that_may_have_been_billed_counts_and_one_that_was_turned_away_does_not(
+    store, fault, unknown
+):
+    job, budget = jobs_for(1)[0], Budget(prices=Prices(1, 1))
+    with FaultServer(once(fault)) as server:
+        run([job], store, server, budget=budget)
+    lost = unknown * (request_tokens(job.request) + 6)
+    assert budget.unknown_usage == unknown
+    assert budget.prompt_tokens + budget.reply_tokens == server.sent_tokens / 2 + lost
 
 
 def test_a_dollar_cap_without_prices_is_an_error():
