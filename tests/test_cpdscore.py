@@ -191,6 +191,15 @@ def test_the_prompt_shows_history_persona_reference_and_response(turns):
         assert text in prompt
 
 
+def test_every_reference_is_shown_and_the_first_one_is_echoed(turns):
+    row = turns.iloc[[41]].assign(reference=[["One way.", "Another way."]])
+    template = cpdscore.load_template("detail_with_reference")
+    prompt = cpdscore.turn_requests(row, template, JUDGE)[0].messages[0][1]
+    assert "One way.\nAnother way.\n" in prompt
+    probes = checks.probe_turns(row).set_index("probe")
+    assert probes.loc["reference echo", "response"] == "One way."
+
+
 def test_the_last_utterance_before_the_response_is_always_the_other_speakers():
     assert cpdscore.history_text(["Hello!", "Tea?"]) == "B: Hello!\nA: Tea?"
     assert cpdscore.history_text(["x", "y", "z"], ("U", "S")) == "U: x\nS: y\nU: z"
@@ -281,6 +290,22 @@ def test_a_judge_of_one_call_does_not_borrow_samples_that_others_asked_for(turns
     assert single.items["score"].isna().all() and (single.items["asked"] == 1).all()
 
 
+def test_a_score_averages_no_more_samples_than_it_says(turns):
+    """The store holds three, of which the first could not be read: one call is that one alone."""
+    few = turns.head(2)
+    with ReplyStore(":memory:") as store:
+        marks = {0: "?", 1: "- Humanness: 2", 2: "- Humanness: 5"}
+        ask = answering(store, lambda request, sample: marks.get(sample, "- Humanness: 5"))
+        three = cpdscore.score_turns(few, "detail_without_reference", JUDGE, store, ask)
+        spare = cpdscore.JudgeModel("m", samples=1, extra=2)
+        one = cpdscore.score_turns(few, "detail_without_reference", spare, store)
+    assert three.items[["score", "usable", "asked"]].iloc[0].tolist() == [4, 3, 4]
+    assert one.items[["score", "usable", "asked"]].iloc[0].tolist() == [2, 1, 3]
+    single = three.first(1).items
+    assert single["score"].isna().all() and (single["asked"] == 1).all()
+    assert three.first(2).items[["score", "usable", "asked"]].iloc[0].tolist() == [2, 1, 2]
+
+
 def test_replies_that_never_came_end_as_not_asked(turns):
     with ReplyStore(":memory:") as store:
         ask = answering(store, lambda request, sample: None)
@@ -337,13 +362,14 @@ def test_the_dialogue_prompt_holds_turn_means_and_responses_in_order(turns):
         form = "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 2.5"
         ask = answering(store, lambda request, sample: form)
         scores = cpdscore.score_dialogs(shuffled, step1.loc[shuffled.index], JUDGE, store, ask)
-        prompt = cpdscore.prompt_of(scores, store, 0)
-        place = scores.units.iloc[0]
-    rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
-    rows = rows.sort_values("turn")
-    for number, (index, row) in enumerate(rows.iterrows(), 1):
-        assert f"Turn {number} Score - {step1[index]:.2f}\n" in prompt
-        assert f"Turn {number}: {row['response']}\n" in prompt
+        prompts = [cpdscore.prompt_of(scores, store, item) for item in scores.items.index]
+    first_seen = shuffled[["system", "dialog"]].drop_duplicates().to_numpy().tolist()
+    assert scores.units[["system", "dialog"]].to_numpy().tolist() == first_seen
+    for prompt, (system, dialog) in zip(prompts, first_seen, strict=True):
+        rows = turns[(turns["system"] == system) & (turns["dialog"] == dialog)]
+        for number, (index, row) in enumerate(rows.sort_values("turn").iterrows(), 1):
+            assert f"Turn {number} Score - {step1[index]:.2f}\n" in prompt
+            assert f"Turn {number}: {row['response']}\n" in prompt
     assert len(scores.items) == 12 and (scores.items["score"] == 2.5).all()
     assert (cpdscore.intermediate(scores) == 3).all()
 
@@ -355,6 +381,19 @@ def test_a_dialog_with_a_turn_without_score_is_not_asked(turns):
         ask = answering(store, lambda request, sample: "Final Score - 4")
         scores = cpdscore.score_dialogs(turns, step1, JUDGE, store, ask)
     assert scores.items["status"].value_counts().to_dict() == {"ok": 11, "no input": 1}
+
+
+def test_the_intermediate_score_is_taken_from_the_replies_behind_the_final_one(turns):
+    form = "Overall Dialogue Turn Score - {}\nFinal Score - {}"
+    said = {0: form.format(1, "x"), 1: form.format(2, 3), 2: form.format(3, 3),
+            3: form.format(4, 3)}  # fmt: skip
+    with ReplyStore(":memory:") as store:
+        ask = answering(store, lambda request, sample: said[sample])
+        step1 = pd.Series(4.0, index=turns.index)
+        scores = cpdscore.score_dialogs(turns, step1, JUDGE, store, ask)
+    assert (cpdscore.intermediate(scores) == 3).all()  # (2 + 3 + 4) / 3
+    assert (cpdscore.intermediate(scores.first(2)) == 2).all()
+    assert cpdscore.intermediate(scores.first(1)).isna().all()
 
 
 def test_turn_prompts_do_not_rate_dialogs_and_the_other_way_round(turns):
