@@ -12,7 +12,13 @@ from lib.regression.gain import (
 )
 from lib.regression.incremental import adjust, incremental_validity, paper_layout
 from lib.regression.models import adjusted_r2, complete_rows, fit_ols, zscore
-from lib.regression.published import PAPER_SETS, published_alone, published_gains, published_tables
+from lib.regression.published import (
+    PAPER_SETS,
+    data_sets,
+    published_alone,
+    published_gains,
+    published_tables,
+)
 from lib.regression.simulation import rejection_rates
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "complete_rows",
     "correlation_map",
     "cross_validated_gain",
+    "data_sets",
     "fit_ols",
     "incremental_validity",
     "nested_f_test",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from lib.notebook_runs import ROOT
@@ -13,6 +15,32 @@ PAPER_SETS = {
     "ZP": ("dstc10_persona_zhao", "human_appropriateness"),
 }
 """Data sets of Tables 15-18 that are public with texts: corpus name and rating (Table 6)."""
+
+
+def data_sets(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Corpus and rating of each data set that a notebook's parameter names.
+
+    Raises
+    ------
+    ValueError
+        For a name that is neither "sample" nor a key of `PAPER_SETS`.
+
+    Examples
+    --------
+    >>> data_sets(["TP", "sample"])
+    {'TP': ('dstc10_topical_usr', 'human_overall'), 'sample': ('sample_bots', 'human_overall')}
+    >>> data_sets(["usr_topical"])
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no data set 'usr_topical': take 'sample', 'TP', 'UP', 'ZD', 'ZP'
+    """
+    known = {"sample": ("sample_bots", "human_overall")} | PAPER_SETS
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"there is no data set {name!r}: take {', '.join(repr(key) for key in known)}"
+            )
+    return {name: known[name] for name in names}
 
 
 def published_tables() -> pd.DataFrame:
