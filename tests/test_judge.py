@@ -297,6 +297,17 @@ def test_the_key_appears_in_no_store_log_report_or_error(store, tmp_path, caplog
     assert "[key]" in store.get(jobs_for(1)[0].request.key).text
 
 
+def test_the_key_appears_in_no_reply_of_a_batch(store, tmp_path):
+    jobs = jobs_for(2)
+    with FaultServer(reply=lambda body, i: "your key is sk-secret-123") as server:
+        server.batch_fate = lambda line: ("ok", "400")[line]
+        judge.submit(jobs, store, connect(server))
+        judge.collect(store, connect(server))
+    assert store.get(jobs[0].request.key).text == "your key is [key]"
+    assert store.missing(jobs) == []
+    assert not any(b"sk-secret" in path.read_bytes() for path in tmp_path.glob("replies*"))
+
+
 def test_a_login_in_the_address_is_written_nowhere(store, tmp_path):
     with FaultServer(once("echo_401")) as server:
         url = server.url.replace("http://", "http://me:pass%21word@")
@@ -405,6 +416,21 @@ def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
         sent.append(clock.now)
     assert 499 / (sent[-1] - sent[0]) >= 43.5
     assert most_in_a_second(sent) <= 47
+
+
+@pytest.mark.parametrize(
+    ("limits", "tokens"), [({"requests_per_minute": 600}, 0), ({"tokens_per_minute": 6000}, 10)]
+)
+def test_after_a_rate_limit_requests_and_tokens_go_a_tenth_slower(monkeypatch, limits, tokens):
+    clock = LateClock(0)
+    monkeypatch.setattr(clock, "wait", lambda seconds: setattr(clock, "now", clock.now + seconds))
+    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    pacer, started = judge.Pacer(**limits), clock.now
+    pacer.limited(0)
+    for _ in range(10):
+        pacer.wait(tokens, clock)
+    late = 0.05 if tokens else 0  # what tokens may make up
+    assert clock.now - started == pytest.approx(9 * 0.1 / 0.9 - late, abs=1e-6)
 
 
 @pytest.mark.parametrize("pause", [None, 5])
