@@ -225,6 +225,21 @@ def test_tables_become_the_same_columns(tmp_path):
         reddit.frame_to_parquet(frame.head(0), tmp_path)
 
 
+def test_a_table_is_replaced_in_one_step(tmp_path, monkeypatch):
+    """Another process may be reading or writing the same folder."""
+    frame = pd.DataFrame([RECORD])
+    reddit.frame_to_parquet(frame, tmp_path)
+    before = (tmp_path / "part-00000.parquet").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
+    assert (tmp_path / "part-00000.parquet").read_bytes() == before
+    assert reddit.parquet_files(tmp_path) == [tmp_path / "part-00000.parquet"]
+    reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
+    assert read(tmp_path)["id"].tolist() == ["c9"]
+
+
 @pytest.mark.public
 def test_all_record_generations_are_read(public_data, tmp_path):
     report = reddit.to_parquet([public_data / "pushshift_sample/test_comments.json"], tmp_path)

@@ -1,5 +1,6 @@
 """Comments that are in memory already, such as `corpora.reddit_college()`, to the same Parquet."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,8 +41,11 @@ def frame_to_parquet(
     with duckdb.connect() as connection:
         connection.register("records", pa.Table.from_pandas(known.astype("string")))
         features(connection, bots)
+        # Under a name of this process first: another one may read or write the same folder.
+        temporary = folder / f"part-00000.{os.getpid()}.tmp"
         connection.execute(
             "copy (select * from comments order by created, id) "
-            f"to {quoted([str(folder / 'part-00000.parquet')])} (format parquet)"
+            f"to {quoted([str(temporary)])} (format parquet)"
         )
+        temporary.rename(folder / "part-00000.parquet")
     return pd.DataFrame({"comments": [len(known)], "lacks": [", ".join(lacks)]})
