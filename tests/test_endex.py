@@ -18,6 +18,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lib import endex, notebook_runs
 from lib.correlation import coefficient
+from lib.endex import comparison
 from lib.endex import network as networks
 from lib.endex import train as training
 from lib.endex.batches import epoch_batches
@@ -154,6 +155,111 @@ def test_training_learns_and_keeps_the_best_epoch(run):
     assert not (run.folder / "state.safetensors").exists()
     scores = endex.score(turns([WARM[0], COLD[0]]), run.folder)
     assert scores[0] > 0.5 > scores[1]
+
+
+def test_training_is_adamw_written_out(tmp_path):
+    """One epoch step by step: warm-up, clipping, weight decay and batches, by plain formulas."""
+    options = endex.Options(
+        encoder="tiny", epochs=1, rate=5e-3, warmup=0.3, batch_tokens=128, clip=1.0,
+        weight_decay=0.5, max_length=20,
+    )  # fmt: skip
+    train, held_out = endex.split(pairs(90))
+    trained = endex.fine_tune(train, held_out, tmp_path, options, seed=5)
+    network, tokenizer, _ = networks.build("tiny", seed=5)
+    texts = [train["context"].tolist(), train["response"].tolist()]
+    ids = tokenizer(*texts, truncation="longest_first", max_length=20)["input_ids"]
+    batches = epoch_batches([len(row) for row in ids], 128, seed=5, epoch=0)
+    labels = torch.tensor(train["label"].tolist())
+    moments = {name: (0.0, 0.0) for name, _ in network.named_parameters()}
+    norms, losses, rising = [], [], round(0.3 * len(batches))
+    network.train()
+    for step, rows in enumerate(batches):
+        torch.manual_seed((5 * 1_000_003 + step) * 1009)
+        inputs = tokenizer(
+            *[[side[row] for row in rows] for side in texts], truncation="longest_first",
+            max_length=20, padding=True, return_tensors="pt",
+        )  # fmt: skip
+        logits = network(**inputs).logits
+        right = logits.log_softmax(-1)[torch.arange(len(rows)), labels[rows]]
+        network.zero_grad()
+        (-right.mean()).backward()
+        losses.append(-right.mean().item())
+        gradients = {name: p.grad for name, p in network.named_parameters()}
+        norms.append(torch.sqrt(sum((g**2).sum() for g in gradients.values())).item())
+        rate = 5e-3 * (
+            (step + 1) / rising
+            if step < rising
+            else (len(batches) - step) / (len(batches) - rising)
+        )
+        for name, parameter in network.named_parameters():
+            gradient = gradients[name] * min(1, 1 / (norms[-1] + 1e-6))
+            first, second = moments[name]
+            first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+            moments[name] = first, second
+            decay = 0.5 if parameter.ndim > 1 else 0.0
+            with torch.no_grad():
+                parameter -= rate * decay * parameter
+                parameter -= (
+                    rate * (first / (1 - 0.9 ** (step + 1)))
+                    / (torch.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8)
+                )  # fmt: skip
+    assert rising > 2 and min(norms) < 1 < max(norms)  # warm-up and clipping take part
+    np.testing.assert_allclose(trained.history["loss"], losses, atol=1e-5)
+    ours = load_file(trained.folder / "model.safetensors")
+    for name, theirs in network.state_dict().items():
+        torch.testing.assert_close(ours[name], theirs, atol=1e-4, rtol=0)
+
+
+def test_size_counts_layers_and_weights(run):
+    network = AutoModelForSequenceClassification.from_pretrained(run.folder)
+    weights = sum(p.numel() for p in network.parameters())
+    assert comparison.size(run) == {"layers": 2, "weights": weights}
+
+
+def test_validation_figures_are_those_of_a_plain_forward_pass(run):
+    _, held_out = endex.split(pairs())
+    tokenizer = AutoTokenizer.from_pretrained(run.folder)
+    plain = AutoModelForSequenceClassification.from_pretrained(run.folder).eval()
+    texts = held_out["context"].tolist(), held_out["response"].tolist()
+    with torch.no_grad():
+        logits = plain(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+    labels = held_out["label"].to_numpy()
+    engaging = logits.softmax(-1)[:, 1].numpy()
+    best = run.validation.set_index("epoch").loc[run.record["best"]]
+    pairs_won = np.sign(engaging[labels == 1][:, None] - engaging[labels == 0])
+    assert best["auc"] == pytest.approx((pairs_won.mean() + 1) / 2)
+    assert best["accuracy"] == ((engaging > 0.5) == labels).mean()
+    right = np.where(labels == 1, engaging, 1 - engaging)
+    assert best["loss"] == pytest.approx(-np.log(right).mean(), rel=1e-4)
+    assert best["spread"] == pytest.approx(engaging.std(), rel=1e-4)
+
+
+@pytest.mark.parametrize(("aucs", "best"), [([0.9, 0.6, 0.8, 0.7], 2), ([0.1, 0.7, 0.6, 0.5], 1)])
+def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
+    """Epoch 0, before training, is shown and never kept."""
+    given, weights, validate = iter(aucs), [], training._Training._validate
+
+    def keeping(self, epoch):
+        weights.append({name: t.clone() for name, t in self.bare.state_dict().items()})
+        validate(self, epoch)
+
+    monkeypatch.setattr(training, "roc_auc_score", lambda *a: next(given))
+    monkeypatch.setattr(training._Training, "_validate", keeping)
+    chosen = endex.fine_tune(*endex.split(pairs(60)), tmp_path, OPTIONS)
+    assert chosen.record["best"] == best and chosen.validation["auc"].tolist() == aucs
+    kept = load_file(chosen.folder / "model.safetensors")
+    same = [all(torch.equal(kept[name], w[name]) for name in kept) for w in weights]
+    assert same == [epoch == best for epoch in range(4)]
+
+
+def test_dropout_differs_from_step_to_step(run, monkeypatch):
+    """The same batch twice, in two steps of one run, gives two losses."""
+    train, held_out = endex.split(pairs())
+    options = endex.Options(encoder="tiny", rate=0.0, batch_tokens=128, save_every=1000)
+    session = training._Training(train, held_out, run.folder, options, seed=0)
+    rows = np.arange(4)
+    first, second, again = (session._step(rows, step, 10) for step in (0, 1, 0))
+    assert first == again != second
 
 
 def test_same_seed_same_weights_other_seed_others(run, tmp_path):

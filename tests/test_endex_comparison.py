@@ -215,17 +215,17 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
 
 
 def test_training_figure_shows_every_run(runs):
-    loss, auc = drawn(figures.training, runs).axes
-    assert (loss.get_xlabel(), loss.get_ylabel()) == ("step", "cross entropy (nats, smoothed)")
+    left, auc = drawn(figures.training, runs).axes
+    assert (left.get_xlabel(), left.get_ylabel()) == ("step", "cross entropy (nats, smoothed)")
     assert (auc.get_xlabel(), auc.get_ylabel()) == ("epoch", "AUC on held-out threads")
-    assert len(loss.lines) == len(auc.lines) == 4
-    for i, (line, run) in enumerate(zip(loss.lines, runs.values(), strict=True)):
+    assert len(left.lines) == len(auc.lines) == 4
+    for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
         assert line.get_xdata().tolist() == list(range(1, 9))
         np.testing.assert_allclose(
             line.get_ydata(), smoothed([v for _, v in run.record["history"]])
         )
         np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
-    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
     colors = [line.get_color() for line in auc.lines]
     assert colors[0] == colors[1] != colors[2] == colors[3]
     assert auc.get_xticks().tolist() == [0, 1, 2]

@@ -1,9 +1,12 @@
 """EnDex beside the rules of Table 2: scores, correlations, and pooling to dialogs and agents."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+from safetensors import safe_open
+from transformers import AutoConfig
 
 from lib import scores
 from lib.correlation import coefficient
@@ -15,6 +18,14 @@ from lib.endex.train import Run
 RULES = {"Question": question, "Specificity": specificity, "Length": length}
 METHODS = ("EnDex", "EnDex+NS")
 Runs = Mapping[tuple[str, int], Run]  # by method and seed
+
+
+def size(run: Run) -> dict[str, int]:
+    """Layers of the encoder of a run, and its weights with the head."""
+    layers = AutoConfig.from_pretrained(run.folder, local_files_only=True).num_hidden_layers
+    with safe_open(run.folder / "model.safetensors", framework="np") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    return {"layers": layers, "weights": sum(math.prod(shape) for shape in shapes)}
 
 
 def network_score(turns: pd.DataFrame, folder: Path, max_length: int) -> pd.Series:
