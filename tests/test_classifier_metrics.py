@@ -17,7 +17,7 @@ from transformers import (
 
 from lib import batching, checkpoints
 from lib import classifier_metrics as cm
-from lib.classifier_metrics.unieval import QUESTIONS
+from lib.classifier_metrics.unieval import QUESTIONS, yes_probability
 
 TURNS = pd.DataFrame(
     {
@@ -156,6 +156,28 @@ def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
     assert scores.loc[1, "unieval_engagingness_mean"] == pytest.approx(sum(each) / 3, abs=1e-5)
     overall = (sum(expected.values()) + sum(each)) / 5
     assert scores.loc[1, "unieval_overall"] == pytest.approx(overall, abs=1e-5)
+
+
+def test_unieval_reads_one_fact_a_line(t5):
+    text = f"question: {QUESTIONS['groundedness']} </s> response: {TURNS.loc[3, 'response']}"
+    expected = yes(t5, f"{text} </s> fact: water\nkettles sing\n")
+    found = cm.unieval(TURNS, checkpoint=t5, device="cpu").loc[3, "unieval_groundedness"]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_unieval_reads_the_first_1024_tokens(t5):
+    model = checkpoints.load_seq2seq(t5, device="cpu")
+    text = "the kettle sings " * 350 + "No, not really. " * 200
+    cut = model.tokenizer(text, add_special_tokens=False)["input_ids"][:1023]
+    inputs = {
+        "input_ids": torch.tensor([[*cut, model.tokenizer.eos_token_id]]),
+        "decoder_input_ids": torch.tensor([[0]]),
+    }
+    pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
+    with torch.no_grad():
+        p = model.network(**inputs).logits[0, 0].softmax(-1)[pair]
+    assert yes_probability(model, [text])[0] == pytest.approx(float(p[0] / p.sum()), abs=1e-6)
+    assert yes_probability(model, [text])[0] != pytest.approx(yes(t5, text), abs=1e-6)
 
 
 def test_unieval_leaves_out_what_it_cannot_read(t5):

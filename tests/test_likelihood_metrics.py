@@ -158,6 +158,33 @@ def test_prism_style_skips_the_language_tag(translator, batches):
         assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 
+@pytest.mark.parametrize("metric", ["bartscore", "prism_style"])
+def test_a_long_text_is_cut_at_its_end_and_keeps_its_special_tokens(metric, bart, translator):
+    """The tiny models take 128 tokens."""
+    checkpoint = {"bartscore": bart, "prism_style": translator}[metric]
+    model = checkpoints.load_seq2seq(checkpoint, device="cpu")
+    long, short = "the kettle sings " * 60 + "now", "tea"
+    first = "__en__" if metric == "prism_style" else "<s>"
+    ends = model.tokenizer.convert_tokens_to_ids([first, "</s>"])
+    ids = [
+        [ends[0], *model.tokenizer(text, add_special_tokens=False)["input_ids"][:126], ends[1]]
+        for text in (long, short)
+    ]
+    assert [len(row) for row in ids] == [128, len(ids[1])]
+    turns = TURNS.loc[[5]].assign(context=[[long]], response=[short], reference=[[]])
+    found = getattr(lm, metric)(turns, checkpoint=checkpoint, device="cpu")
+    skip = int(metric == "prism_style")
+    start = torch.tensor([[model.network.config.decoder_start_token_id, *ids[1][:-1]]])
+    with torch.no_grad():
+        logits = model.network(input_ids=torch.tensor(ids[:1]), decoder_input_ids=start).logits[0]
+    logs = logits.log_softmax(-1)[range(len(ids[1])), ids[1]]
+    column = {
+        "bartscore": "bartscore_context_to_response",
+        "prism_style": "prism_style_response_given_context",
+    }[metric]
+    assert found.loc[5, column] == pytest.approx(float(logs[skip:].mean()), abs=1e-5)
+
+
 def test_prism_style_needs_a_language_tag(translator):
     with pytest.raises(ValueError, match="__fr__"):
         lm.prism_style(TURNS, checkpoint=translator, language="fr")

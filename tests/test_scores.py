@@ -232,8 +232,11 @@ def test_an_error_in_a_metric_keeps_the_batches_before_it(tmp_path):
     assert len(list(tmp_path.glob("hashed-*.parts/*.parquet"))) == 2
 
 
-def test_a_full_disk_is_a_clear_error_and_the_run_goes_on_afterwards(tmp_path, monkeypatch):
-    table, said, real = slow_metric.big_table(30), [], storing._parquet
+@pytest.fixture
+def stopped(tmp_path, monkeypatch):
+    """A table of 30 rows, and the folder of a run of it that the disk stopped after 20."""
+    table = slow_metric.big_table(30).assign(dialog=[f"d{i % 4}" for i in range(30)])
+    real = storing._parquet
 
     def full(frame, path):
         if path.name.startswith("000002"):
@@ -241,26 +244,37 @@ def test_a_full_disk_is_a_clear_error_and_the_run_goes_on_afterwards(tmp_path, m
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         real(frame, path)
 
-    monkeypatch.setattr(storing, "_parquet", full)
-    with pytest.raises(scores.NoSpaceLeft, match="free some space and run"):
-        scores.compute(table, ["hashed"], folder=tmp_path, rows=10, say=said.append)
-    assert not list(tmp_path.rglob("*.unfinished"))
-    monkeypatch.setattr(storing, "_parquet", real)
-    scores.compute(table, ["hashed"], folder=tmp_path, rows=10, say=said.append)
-    assert said == ["hashed: computed 10 rows, 20 found finished"]
+    with monkeypatch.context() as patched, pytest.raises(scores.NoSpaceLeft, match="free some"):
+        patched.setattr(storing, "_parquet", full)
+        scores.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
+    return table, tmp_path
 
 
-def test_a_damaged_part_is_computed_again(tmp_path):
-    table = slow_metric.big_table(30)
-    whole = scores.compute(table, ["hashed"], folder=tmp_path / "a", rows=10, say=quiet)
-    broken = table.assign(response=table["response"].mask(table.index == 25, "no number"))
-    with pytest.raises(ValueError):
-        scores.compute(broken, ["hashed"], folder=tmp_path / "b", rows=10, say=quiet)
-    part = sorted((tmp_path / "b").glob("*.parts/*"))[0]
+def resumed(table, folder, rows=10) -> str:
+    """Finish a stopped run; its scores must be those of a run of its own. Returns what was said."""
+    said = []
+    found = scores.compute(table, ["hashed"], folder=folder, rows=rows, say=said.append)
+    whole = scores.compute(table, ["hashed"], folder=folder / "apart", rows=rows, say=quiet)
+    pd.testing.assert_frame_equal(found, whole)
+    return said[0]
+
+
+def test_after_a_full_disk_the_run_goes_on_where_it_stopped(stopped):
+    assert not list(stopped[1].rglob("*.unfinished"))
+    assert resumed(*stopped) == "hashed: computed 10 rows, 20 found finished"
+
+
+def test_a_damaged_part_is_computed_again(stopped):
+    part = sorted(stopped[1].glob("*.parts/*"))[0]
     part.write_bytes(part.read_bytes()[:-30])
-    fixed = broken.assign(response=table["response"])
-    again = scores.compute(fixed, ["hashed"], folder=tmp_path / "b", rows=10, say=quiet)
-    pd.testing.assert_frame_equal(whole, again)
+    assert resumed(*stopped) == "hashed: computed 20 rows, 10 found finished"
+
+
+def test_parts_of_another_size_or_order_are_not_taken(stopped):
+    table, folder = stopped
+    assert resumed(table, folder, rows=15) == "hashed: computed 30 rows"
+    other = table.assign(dialog=table["dialog"].to_numpy()[::-1])
+    assert resumed(other, folder) == "hashed: computed 30 rows"
 
 
 def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> Counter:
