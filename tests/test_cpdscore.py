@@ -604,6 +604,17 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     assert system["n"].item() == 4
 
 
+def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
+    dialogs = corpora.load("sample_personas").dialogs
+    columns = tables.dialog_columns(sample[1], dialogs, synthetic=True)
+    ours = tables.judged(columns, dialogs["human_overall"], dialogs, item="dialog")
+    assert set(ours["level"]) == {"dialog", "system"}
+    table = tables.fill_table(tables.published_table(5, PUBLISHED), ours)
+    row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")
+    marks = sample[1]["dialogue"].items["score"].to_numpy()
+    assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])
+
+
 def test_a_real_judge_of_another_corpus_never_stands_beside_the_paper(turns):
     with ReplyStore(":memory:") as store:
         ask = answering(

@@ -53,6 +53,10 @@ def test_at_most_two_readable_replies_in_a_hundred_are_refused():
         ("- Humanness: 3\n- Humanness: 5", "ambiguous"), ("Humanness: 3,5", "ambiguous"),
         ("As an AI I cannot judge. Humanness: 1", "disclaimed"),
         ("I won't rate people.\n\nScore: 2", "disclaimed"),
+        ("Humanness: 3\nI cannot judge the accent.", "ok"),
+        ('"I cannot help you" is what a robot says.\nHumanness: 1', "ok"),
+        ("I cannot rate it higher, since it repeats itself.\nHumanness: 3", "ok"),
+        ("On a scale of 1 to 10, humanness: 4", "unparsable"),
     ],
 )  # fmt: skip
 def test_the_status_says_why(reply, status):

@@ -168,6 +168,22 @@ def test_a_server_that_cannot_be_reached_is_named(store):
         judge.run(jobs_for(20), store, connection, settings, progress=False)
 
 
+def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(store):
+    settings = judge.Settings(workers=1, patience_s=0.5)
+    with FaultServer(lambda number, body: "429_ms" if number < 40 else None) as server:
+        report = run(jobs_for(2), store, server, settings)
+        assert (report.done, report.left, report.stopped) == (0, 2, None)
+        assert server.requests < 40
+
+
+def test_jobs_that_run_out_of_attempts_one_by_one_do_not_stop_the_run(store):
+    plan = lambda number, body: "500" if body["messages"][0]["content"][-1] in "13579" else None  # noqa: E731
+    settings = judge.Settings(workers=1, attempts=2, backoff_s=0.01)
+    with FaultServer(plan) as server:
+        report = run(jobs_for(10), store, server, settings)
+    assert (report.done, report.left, report.requests) == (5, 5, 15)
+
+
 @pytest.mark.parametrize("fault", ["refusal", "content_filter", "length", "content_none"])
 def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(store, fault):
     jobs = jobs_for(1)
@@ -636,6 +652,16 @@ def test_a_refusal_in_three_batches_is_final(store):
     assert (store.counts()["ok"], store.counts()["truncated"]) == (5, 1)
 
 
+def test_lines_that_broke_on_the_way_do_not_use_up_the_answers_of_a_batch(store):
+    jobs = jobs_for(2)
+    with FaultServer() as server:
+        for fate in ("500", "0", "length"):
+            server.batch_fate = lambda line, fate=fate: fate if line == 0 else "ok"
+            judge.submit(jobs, store, connect(server))
+            judge.collect(store, connect(server))
+    assert store.missing(jobs) == jobs[:1]  # one answer, and two more to come
+
+
 @pytest.mark.parametrize("status", ["400", "404"])
 def test_a_batch_that_every_line_of_is_refused_for_settles_nothing(store, status):
     """As in a live run: a parameter the model does not know is put right, and nothing is lost."""
@@ -733,6 +759,8 @@ def test_the_forecast_counts_requests_exactly(store, many):
         assert expected["requests"].sum() == server.requests - before == (30 if many else 90)
     row = expected.iloc[0]
     assert (row["replies"], row["stored"]) == (90, 30)
+    asked = jobs[30::3] if many else jobs[30:]
+    assert row["prompt_tokens"] == sum(request_tokens(job.request) for job in asked)
     assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
     assert row["minutes"] == pytest.approx(row["requests"] / 60)
     again = judge.forecast(jobs, store)

@@ -114,6 +114,12 @@ def test_negative_heads_are_skipped_and_named(profiles, graph, lists):
     assert not any("pickpocket" in line for one in profiles for line in one.sentences)
 
 
+def test_a_negative_word_is_found_in_any_case_but_only_as_a_word(graph, lists):
+    heads = ["i am a Pickpocket", "i am a pickpocketing detective"]
+    table = personas.choose_heads(graph.head(2).assign(head=heads), lists)
+    assert table["skipped"].tolist() == ["negative impression", ""]
+
+
 def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
     text = " ".join(line for one in profiles for line in one.sentences)
     assert "fisherman" not in text and "i am a fisher." in text

@@ -160,6 +160,15 @@ def test_jsonl_round_trip(store, tmp_path, with_requests):
         assert (other.request(request("b").key) is not None) == with_requests
 
 
+def test_an_export_may_be_limited_to_some_requests(store, tmp_path):
+    put(store, request("a"), 0, "4")
+    put(store, request("b"), 0, "5")
+    assert export_jsonl(store, tmp_path / "b.jsonl", keys=[request("b").key]) == 1
+    with ReplyStore(":memory:") as other:
+        import_jsonl(other, tmp_path / "b.jsonl")
+        assert [other.get(request(name).key) is None for name in "ab"] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
