@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import batching, checkpoints, classifier_metrics, likelihood_metrics
@@ -21,6 +21,8 @@ def offline(monkeypatch):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100), st.integers(1, 9))
+@example([1, 1, 50, 50], 99, 9)  # batches in the order of the rows would be too large
+@example([3] * 9, 100, 4)
 def test_batches_hold_every_row_once_within_both_bounds(lengths, tokens, rows):
     batches = batching.token_batches(lengths, tokens, rows)
     assert sorted(int(row) for batch in batches for row in batch) == list(range(len(lengths)))

@@ -85,7 +85,8 @@ def bertscore_pairs(
     Returns:
         Shape (n, 3): precision, recall, F1; in [-1, 1], in practice above 0 without a baseline;
         higher is closer. NaN where a text is blank or has no token of its own. Each different pair
-        is scored once, and what is held at a time does not grow with n but for the scores.
+        is scored once. The vectors held at a time do not grow with n; beside them stand some 600
+        bytes for each pair.
 
     Reference: Zhang et al. (2020), BERTScore, ICLR.
 

@@ -7,6 +7,9 @@ responses to 100 contexts. Each variant runs in a process of its own, one thread
 memory is its own; loading is not timed. Scores are compared as well: where ours and the package's
 differ by more than 1e-5, the package is asked again for that pair alone, since it lets the padding
 of its batch take part in the maximum.
+
+A third setting, "growth", scores 5,000 to 20,000 pairs that all differ (the same texts with their
+words shuffled): `scoring_mb` is what scoring adds to the memory of input and model before it.
 """
 
 import argparse
@@ -14,7 +17,7 @@ import datetime
 import json
 import os
 import platform
-import resource
+import re
 import subprocess
 import sys
 import time
@@ -34,16 +37,35 @@ from lib.notebook_runs import ROOT
 
 VARIANTS = ("bert-score", "float32", "int8")
 LAYER = 6  # the last layer of the packaged encoder
+GROWTH = (5_000, 10_000, 20_000)
+PARTS = ("first reference", "all references", "growth")
 
 
 def texts(setting: str, rows: int) -> pd.DataFrame:
     turns = corpora.load("dstc7").turns[["dialog", "response", "reference"]]
     turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")]
+    if setting == "growth":
+        return shuffled(turns, rows)
     if setting == "all references":
         turns = turns[turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])]
     else:
         turns = turns.assign(reference=turns["reference"].str[:1])
     return turns.iloc[:rows]
+
+
+def shuffled(turns: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """Pairs of a response and its first reference with their words in random order, all new."""
+    draw, made = np.random.default_rng(0), {}
+
+    def mixed(text: str) -> str:
+        return " ".join(draw.permutation(text.split()))
+
+    while len(made) < rows:
+        row = draw.integers(len(turns))
+        response, reference = turns["response"].iloc[row], turns["reference"].iloc[row][0]
+        made[mixed(response), mixed(reference)] = None
+    said, gold = zip(*made, strict=True)
+    return pd.DataFrame({"response": said, "reference": [[text] for text in gold]})
 
 
 def package():
@@ -53,8 +75,8 @@ def package():
     return BERTScorer(model_type=folder, num_layers=LAYER, device="cpu")
 
 
-def score(variant: str, turns: pd.DataFrame) -> tuple[np.ndarray, float, float]:
-    """Scores, CPU seconds and seconds of one variant; models are loaded before."""
+def score(variant: str, turns: pd.DataFrame) -> tuple[np.ndarray, dict]:
+    """Scores of one variant, and what they took; models are loaded before."""
     if variant == "bert-score":
         peer = package()
 
@@ -67,17 +89,25 @@ def score(variant: str, turns: pd.DataFrame) -> tuple[np.ndarray, float, float]:
         def run():
             return bertscore(turns, device="cpu", dtype=variant).to_numpy()
 
-    start, clock = time.process_time(), time.perf_counter()
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading the corpus
+    before, start, clock = memory("VmRSS"), time.process_time(), time.perf_counter()
     values = run()
-    return values, time.process_time() - start, time.perf_counter() - clock
+    facts = {"cpu_s": time.process_time() - start, "wall_s": time.perf_counter() - clock}
+    facts |= {"peak_mb": memory("VmHWM"), "scoring_mb": memory("VmHWM") - before}
+    return values, facts
+
+
+def memory(field: str) -> float:
+    """MB of this process. (ru_maxrss would start from the process that started this one.)"""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{field}:\s+(\d+)", status)[1]) / 1024
 
 
 def child(variant: str, setting: str, rows: int, out: Path) -> None:
     warnings.simplefilter("ignore")
-    values, cpu, seconds = score(variant, texts(setting, rows))
+    values, facts = score(variant, texts(setting, rows))
     np.save(out, values)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"cpu_s": cpu, "wall_s": seconds, "peak_mb": memory}))
+    print(json.dumps(facts))
 
 
 def run_apart(variant: str, setting: str, rows: int) -> tuple[dict, np.ndarray]:
@@ -104,7 +134,7 @@ def compared(turns: pd.DataFrame, values: np.ndarray, peer: np.ndarray) -> dict:
     }
 
 
-def measure(setting: str, rows: int) -> list[dict]:
+def measure(setting: str, rows: int = 10_000) -> list[dict]:
     turns = texts(setting, rows)
     found, scores = {}, {}
     for variant in VARIANTS:
@@ -133,11 +163,14 @@ def measure(setting: str, rows: int) -> list[dict]:
 
 
 def growth() -> list[dict]:
-    """Peak memory of ours on 2,000 and on all rows: what a corpus costs."""
+    """Memory of ours on ever more pairs: what a corpus costs."""
     rows = []
-    for size in (2000, 10_000):
-        facts, _ = run_apart("float32", "first reference", size)
-        rows.append({"setting": "memory", "variant": "float32", "responses": size, **facts})
+    for size in GROWTH:
+        facts, _ = run_apart("float32", "growth", size)
+        facts["cpu_s_per_1000"] = facts["cpu_s"] / size * 1000
+        rows.append(
+            {"setting": "growth", "variant": "float32", "responses": size, "pairs": size, **facts}
+        )
     return rows
 
 
@@ -148,25 +181,34 @@ def cpu_model() -> str:
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--child", nargs=4)
-    parser.add_argument("--rows", type=int, default=10_000)
-    given = parser.parse_args()
-    if given.child:
-        variant, setting, rows, out = given.child
-        return child(variant, setting, int(rows), Path(out))
-    rows = measure("first reference", given.rows) + measure("all references", given.rows)
-    table = pd.DataFrame(rows + (growth() if given.rows == 10_000 else []))
-    print(table.to_string(index=False, float_format="%.4g"))
+def stated(rows: list[dict]) -> pd.DataFrame:
+    """Rows with the date, machine and versions of this run."""
+    table = pd.DataFrame(rows)
     table["date"] = datetime.date.today().isoformat()
     table["cpu"] = f"{cpu_model()}, 1 thread"
     packages = ("bert-score", "torch", "transformers", "tokenizers")
     table["versions"] = ", ".join(
         [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
     )
-    table["encoder"] = checkpoints.DEFAULT_ENCODER
-    table.to_csv(ROOT / "data/results/bench_bertscore.csv", index=False, float_format="%.4g")
+    return table.assign(encoder=checkpoints.DEFAULT_ENCODER)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others' rows")
+    given = parser.parse_args()
+    if given.child:
+        variant, setting, rows, out = given.child
+        return child(variant, setting, int(rows), Path(out))
+    parts = [given.only] if given.only else PARTS
+    rows = [row for part in parts for row in (growth() if part == "growth" else measure(part))]
+    table, file = stated(rows), ROOT / "data/results/bench_bertscore.csv"
+    print(table.iloc[:, :-4].to_string(index=False, float_format="%.4g"))
+    if given.only:
+        kept = pd.read_csv(file)
+        table = pd.concat([kept[~kept["setting"].isin(parts)], table])
+    table.to_csv(file, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":
