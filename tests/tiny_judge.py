@@ -42,7 +42,7 @@ def write_model(folder: Path) -> dict[str, float]:
 
 
 @contextmanager
-def serve(model: Path, scratch: Path, seconds: float = 180) -> Iterator[str]:
+def serve(model: Path, scratch: Path, seconds: float = 600) -> Iterator[str]:
     """Run the server until the block ends; yields its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -62,14 +62,14 @@ def serve(model: Path, scratch: Path, seconds: float = 180) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def _wait(url: str, server: subprocess.Popen, log: Path, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            with urlopen(url, timeout=2) as answer:
+            with urlopen(url, timeout=10) as answer:
                 json.load(answer)
                 return
         except OSError:
