@@ -45,6 +45,13 @@ def test_failure_is_explained_and_the_rest_goes_on(project):
     assert ran.cells[1].outputs[0].text == "4\n"
 
 
+def test_the_line_is_the_notebooks_own_when_a_library_chains_errors(project):
+    path = project / "notebooks" / "03_alone.ipynb"
+    nbformat.write(notebook_with("import pandas as pd\npd.Series([1])['x']"), path)
+    (outcome,) = runner.run_all("sample", ["03"], source=project / "notebooks")
+    assert "code cell 2, line 2: pd.Series([1])['x']" in outcome.message
+
+
 def test_up_to_date_is_skipped_until_something_changes(project):
     def run(**options):
         (only,) = runner.run_all("sample", ["03"], source=project / "notebooks", **options)
@@ -137,6 +144,21 @@ def test_cleaning_removes_what_differs_between_runs():
 def test_outputs_go_back_only_into_the_same_cells():
     with pytest.raises(ValueError, match="does not hold the cells"):
         cleaning.put_outputs_back(notebook_with("1"), notebook_with("2"))
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize("size", [(7, 4), (6, 1.2)])
+def test_the_stamp_covers_no_label(size, layout):
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=size, layout=layout)
+    axes.set(xlabel="a long label of the axis " * 4, xlim=(0, 1), xticks=[0, 0.5, 1])
+    outputs.stamp(figure)
+    figure.draw_without_rendering()
+    place = figure.texts[0].get_window_extent()
+    labels = [axes.xaxis.label, *axes.get_xticklabels()]
+    assert not any(place.overlaps(label.get_window_extent()) for label in labels)
+    assert figure.get_tightbbox().y0 * figure.dpi <= place.y0 + 1  # and it is not cut off
 
 
 def test_run_writes_and_reads_tables_and_figures(project):

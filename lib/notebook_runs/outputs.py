@@ -64,7 +64,7 @@ class Run:
         `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
         """
         if self.profile == "sample" if synthetic is None else synthetic:
-            figure.text(0.995, -0.01, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.5")
+            stamp(figure)
         # No software tag in the file: the same figure must give the same bytes.
         figure.savefig(
             self._path("figures", f"{name}.png"),
@@ -97,6 +97,20 @@ class Run:
         path = folder(self.profile, kind) / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def stamp(figure: Figure) -> None:
+    """Write that the data are synthetic below everything that is drawn, at the right.
+
+    >>> figure = Figure()
+    >>> stamp(figure)
+    >>> figure.texts[0].get_text()
+    'synthetic sample data'
+    """
+    figure.draw_without_rendering()  # labels know their place only once they are laid out
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    right, below = drawn.x1 / width, (drawn.y0 - 0.05) / height
+    figure.text(right, below, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.4")
 
 
 def start(number: str, profile: str, seed: int = 0) -> Run:

@@ -119,7 +119,10 @@ def explain(path: Path, error: PapermillExecutionError) -> str:
     """Say where a notebook failed: notebook, cell, source line, error."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
     arrows = re.findall(r"^-+> *(\d+) (.*)$", plain, flags=re.MULTILINE)
-    number, text = arrows[0] if arrows else ("1", error.source.splitlines()[0])
+    # An error raised while another was handled is preceded by arrows into the library.
+    lines = {(str(k), line.strip()) for k, line in enumerate(error.source.splitlines(), start=1)}
+    own = [(number, text) for number, text in arrows if (number, text.strip()) in lines]
+    number, text = (own or arrows or [("1", error.source.splitlines()[0])])[0]
     # Counted in the notebook as the reader sees it, without the cell that papermill injects.
     code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     cell = code.index(error.source) + 1 if error.source in code else error.exec_count
