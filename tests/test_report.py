@@ -189,7 +189,8 @@ const [plain, nested] = document.querySelectorAll("table.dataframe");
 const focusable = [...plain.tHead.querySelectorAll("button")].map((b) => b.tabIndex);
 for (const name of ["value", "value", "metric", "n"]) press(plain, name);
 press(nested, "turns");
-document.title = JSON.stringify({said, focusable});
+const cell = getComputedStyle(plain.tBodies[0].rows[0].cells[0]);
+document.title = JSON.stringify({said, focusable, align: cell.textAlign});
 </script>"""
 
 
@@ -218,6 +219,7 @@ def test_a_click_on_a_header_sorts(tmp_path):
         "ascending",
     ]
     assert all(one["marked"] == 1 for one in found["said"])
+    assert found["align"] == "left"
     assert found["focusable"] == [0, 0, 0]  # each header is reached by the Tab key
     assert inner["rows"] == [["B", "z", "1"], ["A", "x", "2"], ["A", "y", "3"]]
 

@@ -19,14 +19,14 @@ SORTING = Path(__file__).with_name("sorting.js")
 # of a sorted column is drawn by its aria-sort, so that what is seen and what is read aloud agree.
 STYLE = """
 body {max-width: 60em; margin: auto;}
-.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left;}
+.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left !important;}
 th button {all: unset; cursor: pointer;}
 th button:hover, th button:focus-visible {text-decoration: underline;}
 th button:focus-visible {outline: 2px solid;}
-th button::after {content: " \\2195"; opacity: 0.4;}
+th button::after {content: "\\a0\\2195"; opacity: 0.4;}
 th[aria-sort] button::after {opacity: 1;}
-th[aria-sort="ascending"] button::after {content: " \\2191";}
-th[aria-sort="descending"] button::after {content: " \\2193";}
+th[aria-sort="ascending"] button::after {content: "\\a0\\2191";}
+th[aria-sort="descending"] button::after {content: "\\a0\\2193";}
 @media print {th:not([aria-sort]) button::after {content: none;}}
 """
 
