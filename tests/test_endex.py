@@ -252,6 +252,25 @@ def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
     assert same == [epoch == best for epoch in range(4)]
 
 
+def test_a_resumed_run_knows_its_best_epoch(tmp_path, monkeypatch):
+    """Epoch 1 was best; the run is stopped in the last epoch and goes on."""
+    given, step, stopped = iter([0.1, 0.9, 0.2, 0.3]), training._Training._step, []
+
+    def stopping(self, rows, number, total):
+        if number == total - 2 and not stopped:
+            stopped.append(number)
+            raise KeyboardInterrupt
+        return step(self, rows, number, total)
+
+    monkeypatch.setattr(training, "roc_auc_score", lambda *a: next(given))
+    monkeypatch.setattr(training._Training, "_step", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        endex.fine_tune(*endex.split(pairs(60)), tmp_path, OPTIONS)
+    resumed = endex.fine_tune(*endex.split(pairs(60)), tmp_path, OPTIONS)
+    assert resumed.record["best"] == 1
+    assert resumed.validation["auc"].tolist() == [0.1, 0.9, 0.2, 0.3]
+
+
 def test_dropout_differs_from_step_to_step(run, monkeypatch):
     """The same batch twice, in two steps of one run, gives two losses."""
     train, held_out = endex.split(pairs())

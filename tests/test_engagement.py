@@ -57,6 +57,18 @@ def test_posts_and_sample_equal_the_oracle(months, alpha):
     assert engagement.fingerprint(red.sample) == engagement.fingerprint(drawn)
 
 
+def test_classes_are_as_large_as_the_smaller_one(months):
+    """Without a cap that binds."""
+    folder, emotions, comments, ee = months
+    red = engagement.build(folder, Settings(seed=7), emotions)
+    oracle = red_oracle.posts(comments, ee)
+    sizes = oracle["label"].value_counts()
+    assert sizes[0] != sizes[1] and sizes.max() < Settings().cap
+    assert red.sample["label"].value_counts().to_dict() == dict.fromkeys((0, 1), sizes.min())
+    drawn = red_oracle.sample(oracle, seed=7)
+    assert engagement.fingerprint(red.sample) == engagement.fingerprint(drawn)
+
+
 def test_sample_carries_the_two_texts(months):
     folder, emotions, comments, _ = months
     row = engagement.build(folder, Settings(cap=20), emotions).sample.iloc[0]
@@ -93,12 +105,44 @@ def test_funnel_ends_at_the_eligible_posts(months):
     assert (created <= edge).sum() == funnel["not of the last days"] < funnel["time known"]
 
 
+def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
+    """Each one on its own, in the order of the funnel, from the comments that the oracle read."""
+    folder, emotions, comments, ee = months
+    funnel = engagement.build(folder, Settings(), emotions).funnel().set_index("condition")
+    c = comments.set_index("id")
+    parent = c.reindex(c["parent"]).set_axis(c.index)
+    reply = c[c["parent"].notna()].assign(ee=ee.reindex(c.index))
+    readable = reply[reply["usable"]]
+    pv = 2 * c["parent"].map(reply.groupby("parent").size()) + parent["score"]
+    conditions = {
+        "answers another comment": c["parent"].notna(),
+        "parent in the data": c["parent"].isin(c.index),
+        "both texts usable": c["usable"] & (parent["usable"] == True),  # noqa: E712
+        "neither text quotes": ~c["quote"] & (parent["quote"] == False),  # noqa: E712
+        "has a reply": c.index.isin(reply["parent"]),
+        "has a readable reply": c.index.isin(readable["parent"])
+        & c.index.isin(readable.dropna(subset="ee")["parent"]),
+        "votes known": c["score"].notna() & parent["score"].notna(),
+        "popularity value above 0": pv > 0,
+        "time known": c["created"].notna(),
+        "not of the last days": c["created"] <= c["created"].max() - 86_400,
+    }
+    left = pd.Series(True, c.index)
+    for name, holds in conditions.items():
+        left &= holds
+        assert funnel.loc[name, "comments"] == left.sum(), name
+        assert funnel.loc[name, "lost"] > 0, f"no trap for {name!r}"
+
+
 def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
-    """Nobody can say whether they are of the last days, so they are left out with these."""
+    """Nobody can say whether they are of the last days, so they are left out with these.
+
+    A post that is exactly one day older than the last comment stays, one a second younger goes.
+    """
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3), ("c", "p", 6, 3)]
     rows += [("r" + post, post, 1, 5) for post in "abc"]
     frame = make(rows).astype({"created": "Int64"})
-    frame["created"] = [0, 10, None, 10 * 86_400, 0, 0, 0]
+    frame["created"] = [0, 9 * 86_400, None, 9 * 86_400 + 1, 10 * 86_400, 0, 0]
     for days, left in ((1, ["a"]), (0, ["a", "b", "c"])):
         posts = score(frame, tmp_path, edge_days=days)
         assert sorted(posts["id"]) == left
@@ -197,6 +241,11 @@ def test_toxicity_leaves_out_posts_and_parents(tmp_path):
     assert engine.frame(engagement.text("posts"))["id"].tolist() == ["b"]
     funnel = engagement.Red(toxic, choices, engine).funnel().set_index("condition")
     assert funnel.loc["neither text toxic", "lost"] == 1
+    toxic.assign(toxicity=[0.9, 0.1, 0.2]).to_parquet(tmp_path / "toxic.parquet")
+    prepare(engine, choices, *files)  # a toxic parent takes both of its answers with it
+    assert engine.frame(engagement.text("posts")).empty
+    funnel = engagement.Red(toxic, choices, engine).funnel().set_index("condition")
+    assert funnel.loc["neither text toxic", "lost"] == 2
 
 
 THREADS = st.lists(
