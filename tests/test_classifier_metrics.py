@@ -167,17 +167,20 @@ def test_unieval_reads_one_fact_a_line(t5):
 
 def test_unieval_reads_the_first_1024_tokens(t5):
     model = checkpoints.load_seq2seq(t5, device="cpu")
-    text = "the kettle sings " * 350 + "No, not really. " * 200
-    cut = model.tokenizer(text, add_special_tokens=False)["input_ids"][:1023]
-    inputs = {
-        "input_ids": torch.tensor([[*cut, model.tokenizer.eos_token_id]]),
-        "decoder_input_ids": torch.tensor([[0]]),
-    }
+    text = " ".join(str(number * 7919 % 1000) for number in range(700))
+    ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
     pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
-    with torch.no_grad():
-        p = model.network(**inputs).logits[0, 0].softmax(-1)[pair]
-    assert yes_probability(model, [text])[0] == pytest.approx(float(p[0] / p.sum()), abs=1e-6)
-    assert yes_probability(model, [text])[0] != pytest.approx(yes(t5, text), abs=1e-6)
+
+    def read(tokens):
+        cut = torch.tensor([[*ids[: tokens - 1], model.tokenizer.eos_token_id]])
+        with torch.no_grad():
+            logits = model.network(input_ids=cut, decoder_input_ids=torch.tensor([[0]])).logits
+        p = logits[0, 0].softmax(-1)[pair]
+        return float(p[0] / p.sum())
+
+    found = yes_probability(model, [text])[0]
+    assert found == pytest.approx(read(1024), abs=1e-6)
+    assert all(abs(found - read(other)) > 2e-6 for other in (1000, 1048))
 
 
 def test_unieval_leaves_out_what_it_cannot_read(t5):

@@ -163,7 +163,7 @@ def test_a_long_text_is_cut_at_its_end_and_keeps_its_special_tokens(metric, bart
     """The tiny models take 128 tokens."""
     checkpoint = {"bartscore": bart, "prism_style": translator}[metric]
     model = checkpoints.load_seq2seq(checkpoint, device="cpu")
-    long, short = "the kettle sings " * 60 + "now", "tea"
+    long, short = " ".join(str(number * 7919 % 1000) for number in range(200)), "tea"
     first = "__en__" if metric == "prism_style" else "<s>"
     ends = model.tokenizer.convert_tokens_to_ids([first, "</s>"])
     ids = [
@@ -261,7 +261,7 @@ def judges(tmp_path_factory):
     encoder = str(tiny_models.bert(folder / "encoder"))
     said = [text for text in TURNS["response"] if text] * 3
     before = ["do you like tea ?"] * len(said)
-    options = {"encoder": encoder, "device": "cpu", "batch": 4, "rate": 1e-2}
+    options = {"encoder": encoder, "device": "cpu", "batch": 4, "rate": 1e-5}
     lm.train_valid_utterance(said, **options)[0].save(folder / "valid")
     lm.train_next_utterance(before, said, **options)[0].save(folder / "sensible")
     return str(folder / "valid"), str(folder / "sensible")
@@ -422,3 +422,14 @@ def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges
     (before, said), *_ = judge.encode(context, response)
     assert judge.tokenizer.decode(before).split() == ["one"] * 24 + ["tea"]
     assert judge.tokenizer.decode(said).split() == ["rain"] + ["two"] * 24
+    ((_, alone),) = judge.encode(None, response)  # 25 with [CLS] and [SEP]
+    assert judge.tokenizer.decode(alone).split() == ["rain"] + ["two"] * 22
+
+
+def test_the_judges_of_these_tests_tell_texts_apart(judges):
+    """Else a judge that read the wrong turn would pass for one that read the right one."""
+    for folder, contexts in ((judges[0], None), (judges[1], ["hi"] * 3)):
+        said = lm.load_judge(folder).probability(contexts, ["fun", "tea", "coffee keeps me awake"])
+        assert np.ptp(said) > 1e-4
+    before = lm.load_judge(judges[1]).probability(["hi", "the kettle sings"], ["fun"] * 2)
+    assert np.ptp(before) > 5e-5
