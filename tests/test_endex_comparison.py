@@ -1,6 +1,7 @@
 """EnDex beside the rules: the numbers by other formulas, and what the figures show."""
 
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -275,3 +276,61 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
     again = drawn(figures.scatter, values, sets)
     first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
     np.testing.assert_array_equal(first, second)
+
+
+def results(name):
+    return pd.read_csv(notebook_runs.ROOT / f"data/results/05_{name}.csv")
+
+
+def prose(cell):
+    book = nbformat.read(next((notebook_runs.ROOT / "notebooks").glob("05_*.ipynb")), as_version=4)
+    return next(c.source for c in book.cells if c.id == cell)
+
+
+def written(value, digits=2):
+    """A number as the notebook writes it: .25, -.03."""
+    return f"{value:.{digits}f}".replace("0.", ".", 1)
+
+
+def test_sentences_of_notebook_05_follow_from_its_tables():
+    """`What we saw`: who beats the rules, by how much the paper is missed, what dialogues say."""
+    seen, found = prose("c39"), results("verdict").set_index(["method", "dataset"])
+    wins = {
+        (method, how): found.loc[method].query(f"`{how} beats rules`").index.tolist()
+        for method in comparison.METHODS
+        for how in ("pearson", "spearman")
+    }
+    table2 = results("table2").set_index(["method", "dataset"])
+    assert set(table2.loc["EnDex", "runs"]) == {5} and set(table2.loc["EnDex+NS", "runs"]) == {3}
+    assert wins["EnDex", "pearson"] == ["FED-ENG", "GRADE"]
+    assert wins["EnDex", "spearman"] == ["FED-ENG"]
+    assert "on two of four sets by Pearson (FED-ENG, GRADE), on one by Spearman (FED-ENG)" in seen
+    endex = found.loc["EnDex"]
+    for name in ("BETTER", "GRADE", "PREDENG-600"):
+        assert written(-endex.loc[name, "pearson minus paper"]) in seen, name
+    assert written(endex.loc["FED-ENG", "pearson"]) in seen and ".235" in seen
+    numbers = ["no", "one", "two", "three", "four"]
+    ns = [numbers[len(wins["EnDex+NS", how])] for how in ("pearson", "spearman")]
+    assert f"EnDex+NS, in mean over three seeds, on {ns[0]} and on {ns[1]}" in seen
+    dialogs = results("dialogs").set_index(["corpus", "level", "rating"])
+    for corpus, metric in [("fed_dialog", m) for m in ("EnDex", "EnDex+NS", "Length")] + [
+        ("ji2022", m) for m in ("EnDex", "EnDex+NS")
+    ]:
+        assert written(dialogs.loc[(corpus, "dialog", "overall"), metric]) in seen, (corpus, metric)
+    assert dialogs.loc[("ji2022", "dialog", "overall"), "Length"] < 0.02
+
+
+def test_sentences_on_the_dimensions_follow_from_the_ablation():
+    rho = results("ablation").pivot_table(index="method", columns="dataset", values="spearman")
+    assert (rho.idxmax() == "all").all()
+    parts = rho.drop(index="all")
+    assert parts["BETTER"].idxmax() == "AE"
+    assert parts["FED-ENG"].idxmax() == parts["GRADE"].idxmax() == "EE"
+    assert parts.loc["BE"].max() < 0.05 and rho["PREDENG-600"].max() < 0
+    assert "the sum is best on each of the four sets" in prose("c34")
+
+
+def test_sentences_on_the_cut_of_pairs_follow_from_the_runs():
+    runs = results("runs")
+    auc = runs.loc[runs["method"] == "EnDex", "auc"]
+    assert len(auc) == 5 and f"a mean AUC of {written(auc.mean())}" in prose("c16")
