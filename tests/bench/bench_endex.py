@@ -120,6 +120,7 @@ def main() -> None:
         if gpu
         else (f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
     )
+    table["threads"] = torch.get_num_threads()
     table["load_before"], table["date"] = os.getloadavg()[0], datetime.date.today().isoformat()
     print(table.round(3).to_string(index=False))
     table.to_csv(ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g")
