@@ -22,9 +22,12 @@ def token_vectors(model: Model, ids: Sequence[Sequence[int]], tokens: int) -> li
     """Encode token ids and scale each vector to length one.
 
     Returns:
-        One float32 array of shape (tokens of the text, dimensions) per text.
+        One float32 array of shape (tokens of the text, dimensions) per text: views of one array,
+        since thousands of small ones would leave holes in memory that no later text fits into.
     """
-    vectors: list[np.ndarray] = [np.empty((0, 0))] * len(ids)
+    ends = np.cumsum([len(row) for row in ids])
+    together = np.empty((ends[-1], model.network.config.hidden_size), np.float32)
+    vectors = np.split(together, ends[:-1])
 
     def encode(rows: np.ndarray) -> np.ndarray:
         batch, mask = pad([ids[row] for row in rows], model.tokenizer.pad_token_id or 0)
@@ -34,7 +37,7 @@ def token_vectors(model: Model, ids: Sequence[Sequence[int]], tokens: int) -> li
             ).last_hidden_state.float()
         unit = torch.nn.functional.normalize(hidden, dim=-1).cpu().numpy()
         for row, vector in zip(rows, unit, strict=True):
-            vectors[row] = vector[: len(ids[row])].copy()
+            vectors[row][:] = vector[: len(ids[row])]
         return np.zeros(len(rows))
 
     map_batches(encode, [len(row) for row in ids], tokens=tokens, label="encode")
@@ -83,7 +86,9 @@ class VectorStore:
     def release(self, texts: Counter) -> None:
         """Count uses that are over; forget texts that do not return, then the oldest."""
         self.uses.subtract(texts)
-        self.held = {text: held for text, held in self.held.items() if self.uses[text] > 0}
+        kept = ((text, held) for text, held in self.held.items() if self.uses[text] > 0)
+        # Copied, as one view would keep the vectors of its whole block.
+        self.held = {text: (ids, vectors.copy()) for text, (ids, vectors) in kept}
         size = sum(len(ids) for ids, _ in self.held.values())
         while size > self.tokens:
             oldest = next(iter(self.held))
