@@ -497,7 +497,8 @@ def test_a_stopped_run_ends_the_wait_for_a_slot():
 
 
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts the tests
 from lib import judge
 from lib.reply_store import Job, ReplyStore, Request
 url, path, prompts, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

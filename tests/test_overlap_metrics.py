@@ -250,7 +250,8 @@ def test_every_score_is_in_range_or_nan(response, references):
         score = overlap_metrics.METRICS[name](response, references)
         assert math.isnan(score) or -1e-12 <= score <= 1 + 1e-9, (name, score)
         if name.endswith("coco"):
-            assert math.isnan(score) == (not any(text.strip() for text in references))
+            undefined = not response.strip() or not any(text.strip() for text in references)
+            assert math.isnan(score) == undefined
 
 
 # --- the turn table ------------------------------------------------------------------------
@@ -275,8 +276,8 @@ def test_score_keeps_index_and_counts_what_is_missing(turns):
     scores = overlap_metrics.score(turns, LEXICAL)
     assert list(scores.columns) == LEXICAL and list(scores.index) == [7, 3, 5, 1, 0, 9]
     assert all(dtype.kind == "f" for dtype in scores.dtypes)
-    assert scores["rouge_l_coco"].fillna(-1).tolist() == [1.0, 0.0, -1, -1, 1.0, -1]
-    assert scores.attrs["missing"] == {"no response": 2, "no reference": 1}
+    assert scores["rouge_l_coco"].fillna(-1).tolist() == [1.0, -1, -1, -1, 1.0, -1]
+    assert scores.attrs["missing"] == {"no response": 3, "no reference": 1}
 
 
 def test_score_first_reference_only():
@@ -411,7 +412,7 @@ def test_no_java_is_said_and_the_rest_runs(turns, tmp_path, monkeypatch):
         overlap_metrics.Meteor()
     with pytest.warns(UserWarning, match="meteor_15 is NaN: METEOR 1.5 needs Java"):
         scores = overlap_metrics.score(turns, ["meteor_15", "word_f1_normalized"])
-    assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 3
+    assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 2
     assert scores.attrs["missing"]["no Java (METEOR only)"] == len(turns)
 
 
