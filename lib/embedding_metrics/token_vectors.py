@@ -86,9 +86,12 @@ class VectorStore:
     def release(self, texts: Counter) -> None:
         """Count uses that are over; forget texts that do not return, then the oldest."""
         self.uses.subtract(texts)
-        kept = ((text, held) for text, held in self.held.items() if self.uses[text] > 0)
-        # Copied, as one view would keep the vectors of its whole block.
-        self.held = {text: (ids, vectors.copy()) for text, (ids, vectors) in kept}
+        self.held = {
+            # A view is copied, once, as it would keep the vectors of its whole block.
+            text: (ids, vectors if vectors.base is None else vectors.copy())
+            for text, (ids, vectors) in self.held.items()
+            if self.uses[text] > 0
+        }
         size = sum(len(ids) for ids, _ in self.held.values())
         while size > self.tokens:
             oldest = next(iter(self.held))
