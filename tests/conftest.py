@@ -8,17 +8,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
+NO_DATA = "real corpora: set DIALOGUE_DATA_DIR to a folder that holds them"
+
+
+def _public_data() -> Path | None:
+    folder = os.environ.get("DIALOGUE_DATA_DIR")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
 
 @pytest.fixture(scope="session")
 def public_data() -> Path:
     """The folder of real corpora, or a skip that says how to provide it."""
-    folder = os.environ.get("DIALOGUE_DATA_DIR")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real corpora: set DIALOGUE_DATA_DIR to a folder that holds them")
-    return Path(folder)
+    if (folder := _public_data()) is None:
+        pytest.skip(NO_DATA)
+    return folder
 
 
-@pytest.fixture(autouse=True)
-def _skip_public_without_data(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("public"):
-        request.getfixturevalue("public_data")
+# A hook, not a fixture: a fixture of a module that loads a corpus is made before any of one test.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if _public_data() is None:
+        for item in items:
+            if item.get_closest_marker("public"):
+                item.add_marker(pytest.mark.skip(reason=NO_DATA))
