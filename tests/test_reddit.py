@@ -2,12 +2,13 @@
 
 import gzip
 import json
-import re
+import tempfile
 from pathlib import Path
 
 import comment_dump
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 import red_oracle
 import zstandard
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from lib import corpora, reddit
 from lib.reddit.dumps import blocks
 from lib.reddit.features import COLUMNS
-from lib.reddit.tokens import content_word_pattern
+from lib.reddit.tokens import count_content_words
 
 RECORD = {
     "id": "c1",
@@ -98,17 +99,43 @@ def test_parent_quote_and_columns(tmp_path):
 TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u0130\u212a"), max_size=60)
 
 
-@given(TEXTS)
+@given(st.lists(TEXTS, max_size=5))
 @settings(max_examples=300, deadline=None)
-def test_pattern_counts_as_the_set_does(text):
-    written = text.lower().replace("_", " ").replace("'", "_")
-    assert len(re.findall(content_word_pattern(), written, re.ASCII)) == red_oracle.tokens(text)
-    assert reddit.content_words(text) == red_oracle.tokens(text)
+def test_content_words_of_a_text_and_of_a_column_are_those_of_the_definition(texts):
+    expected = [red_oracle.tokens(text) for text in texts]
+    assert [reddit.content_words(text) for text in texts] == expected
+    assert (
+        count_content_words(pa.array([t.lower() for t in texts], "string")).to_pylist() == expected
+    )
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5))
+@settings(max_examples=30, deadline=None)
+def test_content_words_of_a_table_are_those_of_the_definition(texts):
+    frame = pd.DataFrame([RECORD | {"id": f"c{n}", "body": t} for n, t in enumerate(texts)])
+    with tempfile.TemporaryDirectory() as folder:
+        reddit.frame_to_parquet(frame, folder)
+        rows = pd.read_parquet(folder).set_index("id")
+    for n, text in enumerate(texts):
+        assert text == "" or rows.loc[f"c{n}", "tokens"] == red_oracle.tokens(text)
 
 
 def test_content_words_of_every_stop_word():
-    for word in reddit.stop_words():
-        assert reddit.content_words(f"{word} {word}x {word}' {word.upper()}") == 2
+    texts = [f"{word} {word}x {word}' {word}" for word in sorted(reddit.stop_words())]
+    assert [reddit.content_words(text) for text in texts] == [2] * 179
+    assert count_content_words(pa.array(texts)).to_pylist() == [2] * 179
+
+
+def test_content_words_of_a_part_of_a_column():
+    chunks = pa.chunked_array([["soup", "the pumpkin"], ["isn't"]])
+    assert count_content_words(chunks).to_pylist() == [1, 1, 0]
+    assert count_content_words(chunks.slice(1)).to_pylist() == [1, 0]
+    assert count_content_words(
+        pa.array(["ourselves", "a" * 30, "shouldn't've"])[1:]
+    ).to_pylist() == [
+        1,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +180,35 @@ def test_bad_lines_are_counted_and_named(tmp_path):
         (5, "without body"),
     ]
     assert (report["lines"], report["bad_lines"], report["comments"]) == (6, 3, 3)
+
+
+@pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
+def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
+    monkeypatch.setattr("lib.reddit.dumps.READ", 300)
+    bad = [2, 7, *range(40, 100)]
+    lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
+    dump = tmp_path / "RC.ndjson"
+    dump.write_text("\n".join("{" if n in bad else line for n, line in enumerate(lines)) + "\n")
+    report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=piece_bytes).iloc[0]
+    assert (report["lines"], report["bad_lines"], report["comments"]) == (100, 62, 38)
+    assert report["bad"] == [(n + 1, "not JSON") for n in bad[:20]]
+    files = reddit.parquet_files(tmp_path / "out")
+    assert len(files) == 1 if piece_bytes == 10_000_000 else len(files) > 5
+    written = [row for file in files for row in pd.read_parquet(file)["id"]]
+    assert written == [f"c{n}" for n in range(100) if n not in bad]
+    names = {path.suffix for path in (tmp_path / "out/RC").iterdir()}
+    assert names == {".parquet", ".json"}, "pieces are left"
+
+
+def test_a_start_without_comments_is_refused_before_anything_is_read(tmp_path):
+    dump = tmp_path / "RC.ndjson"
+    good, other = json.dumps(RECORD) + "\n", json.dumps({"id": "c2", "parent_id": "t1_x"}) + "\n"
+    dump.write_text(other * 999 + good)
+    assert reddit.to_parquet([dump], tmp_path / "out").loc[0, "bad_lines"] == 999
+    dump.write_text(other * 1000 + good)
+    with pytest.raises(reddit.DumpError, match="first 1,000 lines: the records have the fields id"):
+        reddit.to_parquet([dump], tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_other_forums_are_counted(tmp_path):

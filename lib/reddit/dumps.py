@@ -6,14 +6,13 @@ decompressed as a stream, and cut at line ends into files that any reader takes.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import zstandard
 
 WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
-PIECE = 1 << 28  # bytes of decompressed text in a piece, about 200,000 comments
-READ = 1 << 20  # bytes read from the dump at once
+PIECE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
+READ = 1 << 18  # bytes read from the dump at once: decompressed, some megabytes
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 OTHER_FORMATS = {
@@ -84,22 +83,7 @@ def pieces(
     size: int = PIECE,
     progress: Callable[[int], object] = lambda n: None,
 ) -> Iterator[Path]:
-    """Write a dump as plain files of whole lines into `folder`, one ahead of the reader.
-
-    The next piece is decompressed while the caller works on this one. Each file is removed when
-    the caller asks for the next one, so that at most two exist.
-    """
-    with ThreadPoolExecutor(1) as ahead:
-        written = _written(path, folder, size, progress)
-        future = ahead.submit(next, written, None)
-        while (piece := future.result()) is not None:
-            future = ahead.submit(next, written, None)
-            yield piece
-            piece.unlink()
-
-
-def _written(path: Path, folder: Path, size: int, progress: Callable) -> Iterator[Path]:
-    """Write the pieces of one dump; a line never spans two of them."""
+    """Write a dump as plain files of whole lines into `folder`, for the caller to remove."""
     number, filled = 0, 0
     piece = folder / f"piece-{number:05d}.ndjson"
     out = piece.open("wb")

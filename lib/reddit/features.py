@@ -5,12 +5,13 @@ time, hidden scores), so each field is read as text and cast here, once for ever
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from lib.reddit.tokens import content_word_pattern
+from lib.reddit.tokens import count_content_words
 
 # The fields read from a record; the other 20 to 60 are skipped.
 FIELDS = (
@@ -54,8 +55,7 @@ select id,
        coalesce(contains(body, '&gt;') or starts_with(body, '>')
            or contains(body, chr(10) || '>'), false) as quote,
        case when usable and parent is not null
-            then len(regexp_extract_all(
-                replace(replace(lower(body), '_', ' '), '''', '_'), '{pattern}')) end as tokens,
+            then content_words(lower(replace(body, 'İ', 'i '))) end as tokens,
        body
 from records
 """
@@ -70,12 +70,26 @@ def quoted(values: Sequence[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
+@contextmanager
+def database(**config: object) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB connection of this process that knows the function `content_words`."""
+    with duckdb.connect(config=config) as connection:
+        connection.create_function(
+            "content_words", count_content_words, ["VARCHAR"], "INTEGER", type="arrow"
+        )
+        try:
+            yield connection
+        finally:
+            # Else DuckDB reports at exit that Python still holds it.
+            connection.remove_function("content_words")
+
+
 def features(connection: duckdb.DuckDBPyConnection, bots: Sequence[str] = BOTS) -> None:
     """Make the table `comments` (see `COLUMNS`) from the relation `records` of raw text fields.
 
     A record without id, body or parent_id becomes a row whose id is missing.
     """
-    text = FEATURES.format(bots=quoted(bots), pattern=content_word_pattern())
+    text = FEATURES.format(bots=quoted(bots))
     connection.execute(f"create or replace temp table comments as {text}")
 
 

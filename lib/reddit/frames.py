@@ -4,12 +4,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 
 from lib.reddit.dumps import DumpError
-from lib.reddit.features import BOTS, FIELDS, features, quoted
+from lib.reddit.features import BOTS, FIELDS, database, features, quoted
 
 
 def frame_to_parquet(
@@ -38,7 +37,7 @@ def frame_to_parquet(
     lacks = [name for name in FIELDS if known[name].isna().all() and name != "retrieved_on"]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with duckdb.connect() as connection:
+    with database() as connection:
         connection.register("records", pa.Table.from_pandas(known.astype("string")))
         features(connection, bots)
         # Under a name of this process first: another one may read or write the same folder.

@@ -3,16 +3,21 @@
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 import duckdb
 import pandas as pd
 from tqdm.auto import tqdm
 
+from lib.reddit.bad_lines import reasons, refuse_other_records
 from lib.reddit.dumps import PIECE, DumpError, pieces
-from lib.reddit.features import BOTS, features, quoted, read_piece
+from lib.reddit.features import BOTS, database, features, quoted, read_piece
 
 FORMAT = 1  # of the Parquet files: a change of the columns or of their meaning counts it up
 RECORD = "_record.json"  # readers of Parquet folders skip names that start with "_"
@@ -30,8 +35,7 @@ def to_parquet(
     """Read comment dumps into `folder/<dump>/part-*.parquet`, with the features of each comment.
 
     Step 0 of the RED recipe (EnDex, appendix A.1). A dump is streamed: memory does not grow with
-    its size. A dump that was read before with the same settings is not read again. The comments of
-    one file are in no particular order.
+    its size. A dump that was read before with the same settings is not read again.
 
     Args:
         dumps: Pushshift comment files, plain ndjson or zstandard with any window and frames.
@@ -96,40 +100,66 @@ def _one_dump(
     dump: Path, folder: Path, settings: dict, threads: int, piece_bytes: int, bar: tqdm
 ) -> dict:
     """Read one dump, or find it read: the folder appears under its name only when complete."""
-    done, partial = folder / dump_name(dump), folder / f"{dump_name(dump)}.partial"
+    done, unfinished = folder / dump_name(dump), folder / f"{dump_name(dump)}.partial"
     identity = {"file": dump.name, "bytes": dump.stat().st_size, "settings": settings}
     if (done / RECORD).is_file():
         record = json.loads((done / RECORD).read_text(encoding="utf-8"))
         if all(record[key] == value for key, value in identity.items()):
             bar.update(identity["bytes"])
             return record
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
     counts = {"lines": 0, "bad_lines": 0, "other_subreddits": 0, "comments": 0, "bad": []}
+    waiting: deque[Future] = deque()
     try:
-        # Keeping the order of the lines would cost a tenth more time; no score depends on it.
-        config = {"threads": threads, "preserve_insertion_order": False}
-        with duckdb.connect(config=config) as connection:
-            for number, piece in enumerate(pieces(dump, partial, piece_bytes, bar.update)):
-                _one_piece(connection, piece, partial / f"part-{number:05d}", settings, counts)
+        with _readers(threads, settings) as read:
+            for number, piece in enumerate(pieces(dump, unfinished, piece_bytes, bar.update)):
                 if number == 0:
-                    _refuse_other_records(dump, piece, counts)
+                    refuse_other_records(dump, piece)
+                if len(waiting) > threads:
+                    _add(counts, waiting.popleft().result())
+                part = unfinished / f"part-{number:05d}.parquet"
+                waiting.append(read(piece, part, BAD_LINES_NAMED - len(counts["bad"])))
+            for job in waiting:
+                _add(counts, job.result())
         if not counts["lines"]:
             raise DumpError(f"{dump.name}: the file holds no comment. Check the download.")
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise
     record = {**identity, **counts}
-    (partial / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (unfinished / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(done, ignore_errors=True)
-    partial.rename(done)
+    unfinished.rename(done)
     return record
 
 
+@contextmanager
+def _readers(threads: int, settings: dict) -> Iterator[Callable[..., Future]]:
+    """Start `_one_piece` on the next thread that is free, each with a database of its own.
+
+    One thread for each piece uses the cores better than all threads on one piece.
+    """
+    free: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
+
+    def one_piece(*arguments) -> dict:
+        connection = free.get()
+        try:
+            return _one_piece(connection, settings, *arguments)
+        finally:
+            free.put(connection)
+
+    with ExitStack() as stack:
+        for _ in range(threads):
+            free.put(stack.enter_context(database(threads=1)))
+        pool = stack.enter_context(ThreadPoolExecutor(threads))
+        yield partial(pool.submit, one_piece)
+
+
 def _one_piece(
-    connection: duckdb.DuckDBPyConnection, piece: Path, part: Path, settings: dict, counts: dict
-) -> None:
-    """Read one piece, write its comments, add to the counts."""
+    connection: duckdb.DuckDBPyConnection, settings: dict, piece: Path, part: Path, named: int
+) -> dict:
+    """Read one piece, write its comments, count them, name some bad lines, remove the piece."""
     read_piece(connection, piece)
     features(connection, tuple(settings["bots"]))
     wanted = "id is not null"
@@ -139,70 +169,27 @@ def _one_piece(
         f"select count(*), count(id), count(case when {wanted} then 1 end) from comments"
     ).fetchone()
     if kept:
-        target = quoted([f"{part}.parquet"])
+        target = quoted([str(part)])
         connection.execute(
             f"copy (select * from comments where {wanted}) to {target} (format parquet)"
         )
-    if lines > readable and len(counts["bad"]) < BAD_LINES_NAMED:
-        bad = _bad_lines(piece, counts["lines"])
-        counts["bad"] += bad[: BAD_LINES_NAMED - len(counts["bad"])]
-    counts["lines"] += lines
-    counts["bad_lines"] += lines - readable
-    counts["other_subreddits"] += readable - kept
-    counts["comments"] += kept
+    bad = connection.execute(
+        f"select rowid from comments where id is null order by rowid limit {named}"
+    ).fetchall()
+    counts = {
+        "lines": lines,
+        "bad_lines": lines - readable,
+        "other_subreddits": readable - kept,
+        "comments": kept,
+        "bad": reasons(piece, {row for (row,) in bad}),
+    }
+    piece.unlink()
+    return counts
 
 
-def _bad_lines(piece: Path, before: int) -> list[tuple[int, str]]:
-    """Number and reason of the lines of a piece that hold no comment; blank lines not counted.
-
-    Several threads read a file out of order, so the piece is read again by one.
-    """
-    with duckdb.connect(config={"threads": 1}) as connection:
-        read_piece(connection, piece)
-        rows = connection.execute(
-            "select row - 1 from (select id, row_number() over () as row from records) "
-            f"where id is null limit {BAD_LINES_NAMED}"
-        ).fetchall()
-    bad, found = {row for (row,) in rows}, []
-    with piece.open("rb") as lines:
-        for row, line in enumerate(line for line in lines if line.strip()):
-            if row in bad:
-                found.append((before + row + 1, _reason(line)))
-    return found
-
-
-def _reason(line: bytes) -> str:
-    """Why a line is no comment."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return "not JSON"
-    if not isinstance(record, dict):
-        return f"not a record but {type(record).__name__}"
-    missing = [name for name in ("id", "body", "parent_id") if record.get(name) is None]
-    return f"without {', '.join(missing)}" if missing else "text with broken characters"
-
-
-def _refuse_other_records(dump: Path, piece: Path, counts: dict) -> None:
-    """Stop at a file of something else, rather than call a whole month bad lines."""
-    if counts["lines"] == 0 or counts["bad_lines"] < counts["lines"]:
-        return
-    with piece.open("rb") as lines:
-        first = next(line for line in lines if line.strip())
-    try:
-        record = json.loads(first)
-        names = set(record) if isinstance(record, dict) else set()
-    except ValueError:
-        names = set()
-    if {"title", "selftext"} <= names:
-        what = "these are submissions (RS_*), and the recipe reads comments (RC_*)"
-    elif {"id_str", "full_text"} & names or {"text", "user"} <= names:
-        what = "these are tweets"
-    elif names:
-        what = f"the records have the fields {', '.join(sorted(names)[:8])}"
-    else:
-        what = "the lines are no JSON records"
-    raise DumpError(
-        f"{dump.name}: no Reddit comment in the first {counts['lines']:,} lines: {what}. A comment "
-        "dump has one JSON object per line with id, parent_id, link_id and body."
-    )
+def _add(counts: dict, piece: dict) -> None:
+    """Add the counts of the next piece; its bad lines get their number in the whole dump."""
+    bad = [(counts["lines"] + line, reason) for line, reason in piece.pop("bad")]
+    counts["bad"] += bad[: BAD_LINES_NAMED - len(counts["bad"])]
+    for name, n in piece.items():
+        counts[name] += n
