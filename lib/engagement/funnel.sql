@@ -1,5 +1,5 @@
 -- The condition of posts.sql at which each comment leaves, tried in this order; 11: eligible.
--- Reads `comments` and `settings`.
+-- Reads `comments`, `emotions` and `settings`.
 
 with
 
@@ -8,7 +8,7 @@ replies as (
            count(*)                                         as n,
            count(case when usable then tokens end)          as readable,
            count(case when usable then ee end)              as with_ee
-    from comments
+    from comments left join emotions using (id)
     where parent is not null
     group by parent
 ),

@@ -1,5 +1,6 @@
 -- Engagement of Reddit posts: EnDex, section 2 and appendix A.2, one equation per step.
--- Reads two relations: `comments` (one row per comment) and `settings` (one row of parameters).
+-- Reads `comments` (one row per comment), `emotions` (id and ee of the replies that have one) and
+-- `settings` (one row of parameters).
 -- Plain SQL that DuckDB and Spark run unchanged.
 
 with
@@ -13,7 +14,7 @@ reactions as (
            max(case when usable then tokens end)            as t,
            avg(case when usable then ee end)                as ee_mean,
            max(case when usable then ee end)                as ee_max
-    from comments
+    from comments left join emotions using (id)
     where parent is not null
     group by parent
 ),
@@ -118,8 +119,10 @@ standardised as (
 )
 
 -- Equations 4 and 9: engaging above kappa standard deviations, non-engaging below -kappa.
+-- Rounded, so that a post at the threshold does not depend on the order in which a sum was made.
 select id, parent, link, subreddit, created, pv, replies, e, t, re, be, ae, ee, pvre, pvbe,
        n_re, n_be, n_ae, n_ee, endex, z, z_re, z_be, z_ae, z_ee,
-       case when z > kappa then 1 when z < -kappa then 0 end                 as label,
+       case when round(z, 9) > kappa then 1
+            when round(z, 9) < -kappa then 0 end                             as label,
        md5(concat(seed, '-', id))                                            as draw
 from standardised cross join settings

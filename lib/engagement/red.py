@@ -40,7 +40,7 @@ class Red:
         sample: one row per labelled pair: id, parent, link, subreddit, label (1 engaging, 0 not),
             endex (0-1), z, n_re, n_be, n_ae, n_ee (0-1), draw, context, response.
         settings: the choices that made it.
-        engine: answers further queries on `comments`, `settings` and `posts`.
+        engine: answers further queries on `comments`, `emotions`, `settings` and `posts`.
     """
 
     sample: pd.DataFrame
@@ -108,7 +108,7 @@ def fingerprint(sample: pd.DataFrame) -> str:
 
 
 def prepare(engine, settings: Settings, comments, emotions=None, toxicity=None) -> None:
-    """Give the engine the relations that the SQL texts read, `comments` and `settings`."""
+    """Give the engine the relations that the SQL texts read: comments, emotions and settings."""
     if emotions is None and dict(settings.weights)["ee"] > 0:
         raise ValueError(
             "EE has a weight and no emotions are given: pass emotions= (see lib.emotions), or "
@@ -121,15 +121,15 @@ def prepare(engine, settings: Settings, comments, emotions=None, toxicity=None) 
         engine.keep("single", _LATEST)
     else:
         engine.view("single", "select * from features")
-    joins, columns = "", []
-    for name, place, column in (("emotions", emotions, "ee"), ("toxicities", toxicity, "toxicity")):
-        if place is None:
-            columns.append(f"cast(null as double) as {column}")
-            continue
-        engine.read(name, parquet_files(place))
-        columns.append(f"{name}.{column}")
-        joins += f" left join {name} on {name}.id = single.id"
-    engine.view("comments", f"select single.*, {', '.join(columns)} from single{joins}")
+    if emotions is None:
+        engine.view("emotions", "select id, cast(null as double) as ee from single where 1 = 0")
+    else:
+        engine.read("emotions", parquet_files(emotions))
+    if toxicity is None:
+        engine.view("comments", "select *, cast(null as double) as toxicity from single")
+    else:
+        engine.read("toxicities", parquet_files(toxicity))
+        engine.view("comments", "select * from single left join toxicities using (id)")
     before = _edge(engine, settings.edge_days)
     engine.view("settings", f"{settings.sql()}, cast({before} as bigint) as created_before")
 
