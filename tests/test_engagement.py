@@ -291,9 +291,9 @@ def test_bounds_order_and_growth(tmp_path_factory, draws, random):
 @pytest.mark.parametrize("order", range(12))
 def test_a_post_at_the_threshold_has_no_label_in_any_order(tmp_path, order):
     """Each of two posts is one standard deviation from the mean, give or take a rounding error."""
-    first = "0 1 0 0 3 1 1 2 7 7 0 0 0 0 1 0 11 0 0 8".split()
+    first = [0, 1, 0, 0, 3, 1, 1, 2, 7, 7, 0, 0, 0, 0, 1, 0, 11, 0, 0, 8]
     votes = [14, 0, None, None, None, None, 0, 11, 1, None, 0, 0, 2, 0, 0, 0, 1, 0, 0, None]
-    draws = [(int(f), v, 0, 0.0, "") for f, v in zip(first, votes, strict=True)]
+    draws = [(f, v, 0, 0.0, "") for f, v in zip(first, votes, strict=True)]
     draws[16] = (11, 1, 0, 0.09375, "")
     draws[18:] = [(0, 0, 0, 0.0, "edited"), (8, None, 1, 1.0, "")]
     frame, ee = from_draws(draws)

@@ -172,7 +172,7 @@ def main() -> None:
         for n in arguments.comments:
             dump = comment_dump.write(Path(temporary) / f"RC_{n}.zst", n)
             load = os.getloadavg()[0]
-            for stage in STAGES if n == min(arguments.comments) else STAGES[:1]:
+            for stage in STAGES if n == max(arguments.comments) else STAGES[:1]:
                 rows.append({"comments": n, "stage": stage, "load_before": load,
                              **measure(stage, dump)})  # fmt: skip
             dump.unlink()
