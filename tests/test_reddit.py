@@ -3,6 +3,7 @@
 import gzip
 import json
 import tempfile
+import time
 from pathlib import Path
 
 import comment_dump
@@ -259,6 +260,25 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     assert (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns == made
     reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1"])  # other settings: again
     assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
+
+
+def test_an_interruption_does_not_wait_for_the_end_of_a_dump(tmp_path, monkeypatch):
+    def endless(dump, folder, size, progress):
+        for _ in range(1000):
+            time.sleep(0.01)
+            progress(1)
+        yield pytest.fail("read on")
+
+    def interrupted(jobs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lib.reddit.ingest.pieces", endless)
+    monkeypatch.setattr("lib.reddit.ingest.as_completed", interrupted)
+    dump, started = comment_dump.write(tmp_path / "RC.ndjson", 10), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        reddit.to_parquet([dump], tmp_path / "out")
+    assert time.monotonic() - started < 5
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_missing_dump_is_named(tmp_path):

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Event
 
 import duckdb
 import pandas as pd
@@ -64,20 +65,30 @@ def to_parquet(
     }
     threads = max(1, (os.cpu_count() or 2) // workers)
     total = sum(dump.stat().st_size for dump in dumps)
-    records, failures = {}, []
+    records, failures, stopped = {}, [], Event()
     with (
         tqdm(total=total, unit="B", unit_scale=True, desc="comment dumps", leave=False) as bar,
         ThreadPoolExecutor(workers) as pool,
     ):
+
+        def progress(n: int) -> None:
+            if stopped.is_set():
+                raise DumpError("interrupted")
+            bar.update(n)
+
         jobs = {
-            pool.submit(_one_dump, dump, folder, settings, threads, piece_bytes, bar): dump
+            pool.submit(_one_dump, dump, folder, settings, threads, piece_bytes, progress): dump
             for dump in dumps
         }
-        for job in as_completed(jobs):
-            try:
-                records[jobs[job]] = job.result()
-            except DumpError as error:
-                failures.append(str(error))
+        try:
+            for job in as_completed(jobs):
+                try:
+                    records[jobs[job]] = job.result()
+                except DumpError as error:
+                    failures.append(str(error))
+        except BaseException:
+            stopped.set()  # else an interruption would wait for the end of the dump
+            raise
     if failures:
         kept = f"\n{len(records)} other dump(s) are finished and kept." if records else ""
         raise DumpError("\n".join(sorted(failures)) + kept)
@@ -97,7 +108,12 @@ def dump_name(dump: Path) -> str:
 
 
 def _one_dump(
-    dump: Path, folder: Path, settings: dict, threads: int, piece_bytes: int, bar: tqdm
+    dump: Path,
+    folder: Path,
+    settings: dict,
+    threads: int,
+    piece_bytes: int,
+    progress: Callable[[int], None],
 ) -> dict:
     """Read one dump, or find it read: the folder appears under its name only when complete."""
     done, unfinished = folder / dump_name(dump), folder / f"{dump_name(dump)}.partial"
@@ -105,7 +121,7 @@ def _one_dump(
     if (done / RECORD).is_file():
         record = json.loads((done / RECORD).read_text(encoding="utf-8"))
         if all(record[key] == value for key, value in identity.items()):
-            bar.update(identity["bytes"])
+            progress(identity["bytes"])
             return record
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -113,7 +129,7 @@ def _one_dump(
     waiting: deque[Future] = deque()
     try:
         with _readers(threads, settings) as read:
-            for number, piece in enumerate(pieces(dump, unfinished, piece_bytes, bar.update)):
+            for number, piece in enumerate(pieces(dump, unfinished, piece_bytes, progress)):
                 if number == 0:
                     refuse_other_records(dump, piece)
                 if len(waiting) > threads:
