@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lib import corpora, reddit
 from lib.reddit.dumps import blocks
-from lib.reddit.features import COLUMNS
+from lib.reddit.features import COLUMNS, database
 from lib.reddit.tokens import count_content_words
 
 RECORD = {
@@ -153,6 +153,27 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=500_000)
     assert len(list((tmp_path / "out/RC_2019-01").glob("part-*.parquet"))) > 3
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
+
+
+def test_a_line_longer_than_a_block_is_read(tmp_path):
+    texts = {"c1": "short", "c2": "soup " * 4_000_000, "c3": "pumpkin"}
+    dump = tmp_path / "RC.ndjson"
+    dump.write_text(
+        "".join(json.dumps(RECORD | {"id": i, "body": t}) + "\n" for i, t in texts.items())
+    )
+    reddit.to_parquet([dump], tmp_path / "out")
+    rows = read(tmp_path / "out").set_index("id")
+    assert rows["body"].to_dict() == texts and rows["tokens"].to_dict() == {
+        "c1": 1,
+        "c2": 4e6,
+        "c3": 1,
+    }
+
+
+def test_an_interrupted_query_is_not_hidden():
+    with pytest.raises(KeyboardInterrupt), database() as connection:
+        connection.execute("select content_words(i::text) from range(100000) t(i)")
+        raise KeyboardInterrupt
 
 
 def test_features_equal_the_oracle(tmp_path):

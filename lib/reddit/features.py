@@ -6,7 +6,7 @@ time, hidden scores), so each field is read as text and cast here, once for ever
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -18,6 +18,10 @@ FIELDS = (
     *("id", "parent_id", "link_id", "subreddit", "author", "body", "score", "score_hidden"),
     *("controversiality", "edited", "created_utc", "retrieved_on"),
 )
+
+# DuckDB reads blocks of twice this many bytes: those of its default (16 MiB) leave the processor's
+# cache before they are worked on. Longer lines are read all the same.
+LINE = 1 << 22
 
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ("AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger")
@@ -80,8 +84,9 @@ def database(**config: object) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         finally:
-            # Else DuckDB reports at exit that Python still holds it.
-            connection.remove_function("content_words")
+            # Else DuckDB says at exit that Python still holds it. An interrupted query keeps it.
+            with suppress(duckdb.Error):
+                connection.remove_function("content_words")
 
 
 def features(connection: duckdb.DuckDBPyConnection, bots: Sequence[str] = BOTS) -> None:
@@ -103,5 +108,6 @@ def read_piece(connection: duckdb.DuckDBPyConnection, piece: Path) -> None:
         "create or replace temp view records as select "
         "case when body is not null and parent_id is not null then id end as id, "
         f"columns(* exclude (id)) from read_json({quoted([str(piece)])}, "
-        f"format = 'newline_delimited', columns = {columns}, ignore_errors = true)"
+        f"format = 'newline_delimited', columns = {columns}, ignore_errors = true, "
+        f"maximum_object_size = {LINE})"
     )
