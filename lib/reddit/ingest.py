@@ -22,6 +22,7 @@ from lib.reddit.features import BOTS, database, features, quoted, read_piece
 
 FORMAT = 1  # of the Parquet files: a change of the columns or of their meaning counts it up
 RECORD = "_record.json"  # readers of Parquet folders skip names that start with "_"
+READERS = 8  # most threads for one dump: decompression, which is one, feeds no more
 BAD_LINES_NAMED = 20  # bad lines of a dump whose number is kept; all are counted
 
 
@@ -63,7 +64,7 @@ def to_parquet(
         "subreddits": None if subreddits is None else sorted(subreddits),
         "bots": sorted(bots),
     }
-    threads = max(1, (os.cpu_count() or 2) // workers)
+    threads = max(1, min(READERS, (os.cpu_count() or 2) // workers))
     total = sum(dump.stat().st_size for dump in dumps)
     records, failures, stopped = {}, [], Event()
     with (
