@@ -15,9 +15,7 @@ TOKENS = 8192  # tokens in a batch, padding included
 BAR_FROM = 100_000  # tokens; shorter work shows no progress bar
 
 
-def token_batches(
-    lengths: Sequence[int], tokens: int = TOKENS, rows: int | None = None
-) -> list[np.ndarray]:
+def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarray]:
     """Group row positions by length so that no padded batch exceeds `tokens`.
 
     Longest rows come first: a machine that cannot hold the largest batch says so at once.
@@ -25,7 +23,6 @@ def token_batches(
     Args:
         lengths: tokens of each row, shape (n,).
         tokens: most tokens in a batch, rows times the longest row; a longer row stands alone.
-        rows: most rows in a batch; no bound by default.
 
     Returns:
         Arrays of positions that together hold 0..n-1 once each; an empty list for no rows.
@@ -38,7 +35,6 @@ def token_batches(
     while start < len(order):
         width = max(int(lengths[order[start]]), 1)
         size = max(tokens // width, 1)
-        size = size if rows is None else min(size, rows)
         batches.append(order[start : start + size])
         start += size
     return batches
@@ -68,7 +64,6 @@ def map_batches(
     lengths: Sequence[int],
     *,
     tokens: int = TOKENS,
-    rows: int | None = None,
     label: str = "",
 ) -> np.ndarray:
     """Score rows in length-sorted batches and return the scores in the order of the rows.
@@ -76,7 +71,7 @@ def map_batches(
     Args:
         score: takes row positions, shape (b,); returns a tensor or array of shape (b,) or (b, k).
         lengths: tokens of each row, shape (n,).
-        tokens, rows: size of a batch, as in `token_batches`.
+        tokens: size of a batch, as in `token_batches`.
         label: text of the progress bar, which shows on standard error from 100,000 tokens on.
 
     Returns:
@@ -88,7 +83,7 @@ def map_batches(
     scores = None
     total = int(np.sum(lengths))
     with tqdm(total=total, desc=label, unit="tok", disable=total < BAR_FROM, leave=False) as bar:
-        for batch in token_batches(lengths, tokens, rows):
+        for batch in token_batches(lengths, tokens):
             values = np.asarray(torch.as_tensor(score(batch)).float().cpu(), dtype=np.float64)
             if scores is None:
                 scores = np.empty((len(lengths), *values.shape[1:]))

@@ -6,7 +6,10 @@ from pathlib import Path
 # Two test processes share two cores: one thread each is fastest, and it keeps sums reproducible.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
 import pytest
+
+from lib import batching
 
 NO_DATA = "real corpora: set DIALOGUE_DATA_DIR to a folder that holds them"
 
@@ -30,3 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("public"):
                 item.add_marker(pytest.mark.skip(reason=NO_DATA))
+
+
+@pytest.fixture(params=[1, 2, 7])
+def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Exactly so many rows in a batch, whatever their length."""
+
+    def of_rows(lengths: list[int], tokens: int) -> list[np.ndarray]:
+        order = np.argsort(-np.asarray(lengths), kind="stable")
+        return [order[n : n + request.param] for n in range(0, len(order), request.param)]
+
+    monkeypatch.setattr(batching, "token_batches", of_rows)
+    return request.param

@@ -15,7 +15,7 @@ from transformers import (
     RemBertForSequenceClassification,
 )
 
-from lib import batching, checkpoints
+from lib import checkpoints
 from lib import classifier_metrics as cm
 from lib.classifier_metrics.unieval import QUESTIONS, yes_probability
 
@@ -44,15 +44,6 @@ TURNS = pd.DataFrame(
     },
     index=[5, 3, 9, 1, 0, 7, 2],
 )
-
-
-@pytest.fixture(params=[1, 2, 7])
-def batches(request, monkeypatch):
-    """Exactly so many rows in a batch, whatever their length."""
-    real = batching.token_batches
-    monkeypatch.setattr(
-        batching, "token_batches", lambda lengths, tokens, rows: real(lengths, 10**9, request.param)
-    )
 
 
 def shuffled(function, **options):
@@ -165,8 +156,11 @@ def test_unieval_reads_one_fact_a_line(t5):
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_unieval_reads_the_first_1024_tokens(t5):
+@pytest.mark.parametrize(("positions", "limit"), [(None, 1024), (4096, 1024), (512, 512)])
+def test_unieval_reads_the_first_1024_tokens_or_what_the_model_takes(t5, positions, limit):
     model = checkpoints.load_seq2seq(t5, device="cpu")
+    if positions:
+        model.tokenizer.model_max_length = positions
     text = " ".join(str(number * 7919 % 1000) for number in range(700))
     ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
     pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
@@ -179,8 +173,8 @@ def test_unieval_reads_the_first_1024_tokens(t5):
         return float(p[0] / p.sum())
 
     found = yes_probability(model, [text])[0]
-    assert found == pytest.approx(read(1024), abs=1e-6)
-    assert all(abs(found - read(other)) > 2e-6 for other in (1000, 1048))
+    assert found == pytest.approx(read(limit), abs=1e-6)
+    assert all(abs(found - read(limit + off)) > 2e-6 for off in (-24, 24))
 
 
 def test_unieval_leaves_out_what_it_cannot_read(t5):

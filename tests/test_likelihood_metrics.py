@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 import torch
 
-from lib import batching, checkpoints
+from lib import checkpoints
 from lib import likelihood_metrics as lm
 
 TURNS = pd.DataFrame(
@@ -47,16 +47,6 @@ FOLLOW_UPS = {
     "lively": {"positive": ["that is fun", "tell me about it"], "negative": ["that is dull"]},
     "clear": {"positive": [], "negative": ["I do not follow", "what now"]},
 }
-
-
-@pytest.fixture(params=[1, 2, 7])
-def batches(request, monkeypatch):
-    """Exactly so many rows in a batch, whatever their length."""
-    real = batching.token_batches
-    monkeypatch.setattr(
-        batching, "token_batches", lambda lengths, tokens, rows: real(lengths, 10**9, request.param)
-    )
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +243,14 @@ def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
             total -= float(logits.log_softmax(-1)[ids[place]])
         expected.append(total if text else np.nan)
     assert lm.masked_surprisal(model, texts) == pytest.approx(expected, rel=1e-5, nan_ok=True)
+
+
+def test_masked_surprisal_reads_what_the_model_takes(masked):
+    model = checkpoints.load_masked(masked, device="cpu")
+    words = ["tea", "trumpet"] * model.positions
+    known = " ".join(words[: model.positions - 2])  # and two special tokens
+    found, expected = lm.masked_surprisal(model, [" ".join(words), known])
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.fixture(scope="module")
