@@ -16,9 +16,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import corpora, reddit
-from lib.reddit.dumps import blocks
-from lib.reddit.features import COLUMNS, database
+from lib import corpora, engagement, reddit
+from lib.reddit.dumps import blocks, pieces
+from lib.reddit.features import COLUMNS
 from lib.reddit.tokens import count_content_words
 
 RECORD = {
@@ -105,9 +105,7 @@ TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u0130\u212a"), m
 def test_content_words_of_a_text_and_of_a_column_are_those_of_the_definition(texts):
     expected = [red_oracle.tokens(text) for text in texts]
     assert [reddit.content_words(text) for text in texts] == expected
-    assert (
-        count_content_words(pa.array([t.lower() for t in texts], "string")).to_pylist() == expected
-    )
+    assert count_content_words(pa.array(texts, "string")).to_pylist() == expected
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5))
@@ -128,19 +126,12 @@ def test_content_words_of_every_stop_word():
 
 
 def test_content_words_of_a_part_of_a_column():
-    chunks = pa.chunked_array([["soup", "the pumpkin"], ["isn't"]])
-    assert count_content_words(chunks).to_pylist() == [1, 1, 0]
-    assert count_content_words(chunks.slice(1)).to_pylist() == [1, 0]
-    assert count_content_words(chunks.combine_chunks().cast("large_string")[1:]).to_pylist() == [
-        1,
-        0,
-    ]
-    assert count_content_words(
-        pa.array(["ourselves", "a" * 30, "shouldn't've"])[1:]
-    ).to_pylist() == [
-        1,
-        1,
-    ]
+    texts = pa.array(["soup", "the pumpkin", "isn't", "ourselves", "a" * 30, "shouldn't've"])
+    expected = [1, 1, 0, 0, 1, 1]
+    for column in (texts, texts.cast("large_string")):
+        for start in range(6):
+            assert count_content_words(column[start:]).to_pylist() == expected[start:]
+            assert count_content_words(column[:start]).to_pylist() == expected[:start]
 
 
 @pytest.mark.parametrize(
@@ -174,10 +165,16 @@ def test_a_line_longer_than_a_block_is_read(tmp_path):
     }
 
 
-def test_an_interrupted_query_is_not_hidden():
-    with pytest.raises(KeyboardInterrupt), database() as connection:
-        connection.execute("select content_words(i::text) from range(100000) t(i)")
-        raise KeyboardInterrupt
+def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.reddit.dumps.READ", 700)
+    plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
+    folder = tmp_path / "pieces"
+    folder.mkdir()
+    read = [piece.read_bytes() for piece in pieces(plain, folder, files=3, size=4000)]
+    assert b"".join(read) == plain.read_bytes() and len(read) > 10
+    assert all(piece.endswith(b"\n") and len(piece) < 4000 + 2 * 1500 for piece in read)
+    assert len({len(piece) for piece in read}) > 3  # a shorter one after a longer one: cut off
+    assert len(list(folder.iterdir())) == 3
 
 
 def test_features_equal_the_oracle(tmp_path):
@@ -245,9 +242,18 @@ def test_a_dump_of_blank_lines_holds_no_comment(tmp_path):
 
 def test_other_forums_are_counted(tmp_path):
     dump = comment_dump.write(tmp_path / "RC.ndjson", 500)
+    with dump.open("a") as more:
+        more.write("{\n[]\n")
     report = reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1", "sub_2"]).iloc[0]
-    assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1", "sub_2"}
-    assert report["other_subreddits"] + report["comments"] == 500
+    kept = read(tmp_path / "out")
+    assert set(kept["subreddit"]) == {"sub_1", "sub_2"} and report["comments"] == len(kept)
+    assert (report["bad_lines"], report["other_subreddits"]) == (2, 500 - len(kept))
+    none = reddit.to_parquet([dump], tmp_path / "none", subreddits=["sub_99"]).iloc[0]
+    assert (none["comments"], none["other_subreddits"]) == (0, 500)
+    assert list(read(tmp_path / "none").columns) == list(COLUMNS)
+    weights = {**dict(engagement.Settings().weights), "ee": 0.0}
+    with pytest.raises(engagement.NoPostsError, match="no eligible post"):
+        engagement.build(tmp_path / "none", engagement.Settings(weights=tuple(weights.items())))
 
 
 def test_finished_files_are_kept_and_failures_named(tmp_path):
@@ -294,7 +300,7 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
 
 
 def test_an_interruption_does_not_wait_for_the_end_of_a_dump(tmp_path, monkeypatch):
-    def endless(dump, folder, size, progress):
+    def endless(dump, folder, files, size, progress):
         for _ in range(1000):
             time.sleep(0.01)
             progress(1)
@@ -345,6 +351,13 @@ def test_a_table_is_replaced_in_one_step(tmp_path, monkeypatch):
     assert reddit.parquet_files(tmp_path) == [tmp_path / "part-00000.parquet"]
     reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
     assert read(tmp_path)["id"].tolist() == ["c9"]
+
+
+def test_rows_of_a_table_are_written_by_time_and_id(tmp_path):
+    times = {"c2": 30, "c4": 20, "c1": 30, "c3": None, "c5": 10}
+    records = [RECORD | {"id": i, "created_utc": time} for i, time in times.items()]
+    reddit.frame_to_parquet(pd.DataFrame(records), tmp_path)
+    assert pd.read_parquet(tmp_path)["id"].tolist() == ["c5", "c4", "c1", "c2", "c3"]
 
 
 @pytest.mark.public

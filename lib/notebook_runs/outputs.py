@@ -7,10 +7,13 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+
+if TYPE_CHECKING:  # half of the time that `import lib.reddit` would take
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ("sample", "public")
@@ -102,6 +105,7 @@ class Run:
 def stamp(figure: Figure) -> None:
     """Write that the data are synthetic below everything that is drawn, at the right.
 
+    >>> from matplotlib.figure import Figure
     >>> figure = Figure()
     >>> stamp(figure)
     >>> figure.texts[0].get_text()

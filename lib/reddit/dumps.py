@@ -6,7 +6,9 @@ decompressed as a stream, and cut at line ends into files that any reader takes.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import BinaryIO
 
 import zstandard
 
@@ -80,26 +82,34 @@ def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> It
 def pieces(
     path: Path,
     folder: Path,
+    files: int,
     size: int = PIECE,
     progress: Callable[[int], object] = lambda n: None,
 ) -> Iterator[Path]:
-    """Write a dump as plain files of whole lines into `folder`, for the caller to remove."""
-    number, filled = 0, 0
-    piece = folder / f"piece-{number:05d}.ndjson"
-    out = piece.open("wb")
-    for block in blocks(path, progress):
+    """Write a dump as plain files of whole lines: `files` of them in `folder`, used in turn.
+
+    A piece is written over after `files - 1` others, so the caller is done with it before it asks
+    for the next. New files would cost more: the system has to find and clear memory for each.
+    """
+    stream, rest = blocks(path, progress), b""
+    for number in count():
+        piece = folder / f"piece-{number % files}.ndjson"
+        piece.touch()
+        with piece.open("r+b") as out:
+            rest = _fill(out, rest, stream, size)
+            out.truncate()
+        if piece.stat().st_size:
+            yield piece
+        if rest is None:
+            return
+
+
+def _fill(out: BinaryIO, rest: bytes, stream: Iterator[bytes], size: int) -> bytes | None:
+    """Write whole lines of about `size` bytes; what is left of the last block, None at the end."""
+    filled = out.write(rest)
+    for block in stream:
         if filled + len(block) >= size and (end := block.rfind(b"\n") + 1):
             out.write(memoryview(block)[:end])
-            out.close()
-            yield piece
-            number, filled = number + 1, 0
-            piece = folder / f"piece-{number:05d}.ndjson"
-            out = piece.open("wb")
-            block = memoryview(block)[end:]
-        out.write(block)
-        filled += len(block)
-    out.close()
-    if filled:
-        yield piece
-    else:
-        piece.unlink()
+            return block[end:]
+        filled += out.write(block)
+    return None

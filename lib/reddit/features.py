@@ -5,11 +5,12 @@ time, hidden scores), so each field is read as text and cast here, once for ever
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lib.reddit.tokens import count_content_words
 
@@ -22,6 +23,7 @@ FIELDS = (
 # DuckDB reads blocks of twice this many bytes: those of its default (16 MiB) leave the processor's
 # cache before they are worked on. Longer lines are read all the same.
 LINE = 1 << 22
+ROWS = 1 << 13  # comments whose words are counted at once: their bytes fit the cache too
 
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ("AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger")
@@ -58,8 +60,6 @@ select id,
            and coalesce(author not in ('[deleted]', {bots}), false) as usable,
        coalesce(contains(body, '&gt;') or starts_with(body, '>')
            or contains(body, chr(10) || '>'), false) as quote,
-       case when usable and parent is not null
-            then content_words(lower(replace(body, 'İ', 'i '))) end as tokens,
        body
 from records
 """
@@ -74,28 +74,19 @@ def quoted(values: Sequence[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
-@contextmanager
-def database(**config: object) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB connection of this process that knows the function `content_words`."""
-    with duckdb.connect(config=config) as connection:
-        connection.create_function(
-            "content_words", count_content_words, ["VARCHAR"], "INTEGER", type="arrow"
-        )
-        try:
-            yield connection
-        finally:
-            # Else DuckDB says at exit that Python still holds it. An interrupted query keeps it.
-            with suppress(duckdb.Error):
-                connection.remove_function("content_words")
-
-
-def features(connection: duckdb.DuckDBPyConnection, bots: Sequence[str] = BOTS) -> None:
-    """Make the table `comments` (see `COLUMNS`) from the relation `records` of raw text fields.
+def features(connection: duckdb.DuckDBPyConnection, bots: Sequence[str] = BOTS) -> pa.Table:
+    """The columns `COLUMNS` of the relation `records` of raw text fields, in its order.
 
     A record without id, body or parent_id becomes a row whose id is missing.
     """
-    text = FEATURES.format(bots=quoted(bots))
-    connection.execute(f"create or replace temp table comments as {text}")
+    query = FEATURES.format(bots=quoted(bots))
+    table = connection.sql(query).to_arrow_table(ROWS)
+    replies = pc.and_(table["usable"], table["parent"].is_valid()).combine_chunks()
+    texts = table["body"].filter(replies)
+    counts = pa.chunked_array([count_content_words(part) for part in texts.chunks], pa.int32())
+    none = pa.nulls(len(table), pa.int32())
+    tokens = pc.replace_with_mask(none, replies, counts.combine_chunks())
+    return table.add_column(list(COLUMNS).index("tokens"), "tokens", tokens)
 
 
 def read_piece(connection: duckdb.DuckDBPyConnection, piece: Path) -> None:

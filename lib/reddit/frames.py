@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 
 from lib.reddit.dumps import DumpError
-from lib.reddit.features import BOTS, FIELDS, database, features, quoted
+from lib.reddit.features import BOTS, FIELDS, features, quoted
 
 
 def frame_to_parquet(
@@ -37,14 +38,14 @@ def frame_to_parquet(
     lacks = [name for name in FIELDS if known[name].isna().all() and name != "retrieved_on"]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with database() as connection:
+    # Under a name of this process first: another one may read or write the same folder.
+    temporary = folder / f"part-00000.{os.getpid()}.tmp"
+    with duckdb.connect() as connection:
         connection.register("records", pa.Table.from_pandas(known.astype("string")))
-        features(connection, bots)
-        # Under a name of this process first: another one may read or write the same folder.
-        temporary = folder / f"part-00000.{os.getpid()}.tmp"
+        connection.register("comments", features(connection, bots))
         connection.execute(
             "copy (select * from comments order by created, id) "
             f"to {quoted([str(temporary)])} (format parquet)"
         )
-        temporary.rename(folder / "part-00000.parquet")
+    temporary.rename(folder / "part-00000.parquet")
     return pd.DataFrame({"comments": [len(known)], "lacks": [", ".join(lacks)]})

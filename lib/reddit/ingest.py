@@ -10,19 +10,25 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from threading import Event
 
 import duckdb
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from lib.reddit.bad_lines import reasons, refuse_other_records
 from lib.reddit.dumps import PIECE, DumpError, pieces
-from lib.reddit.features import BOTS, database, features, quoted, read_piece
+from lib.reddit.features import BOTS, features, read_piece
 
 FORMAT = 1  # of the Parquet files: a change of the columns or of their meaning counts it up
 RECORD = "_record.json"  # readers of Parquet folders skip names that start with "_"
 READERS = 8  # most threads for one dump: decompression, which is one, feeds no more
+REPEATED = ["subreddit", "score", "tokens"]  # columns of few values: Parquet writes each once
 BAD_LINES_NAMED = 20  # bad lines of a dump whose number is kept; all are counted
 
 
@@ -129,8 +135,11 @@ def _one_dump(
     counts = {"lines": 0, "bad_lines": 0, "other_subreddits": 0, "comments": 0, "bad": []}
     waiting: deque[Future] = deque()
     try:
-        with _readers(threads, settings) as read:
-            for number, piece in enumerate(pieces(dump, unfinished, piece_bytes, progress)):
+        with TemporaryDirectory(dir=unfinished) as scratch, _readers(threads, settings) as read:
+            # Besides the pieces that wait or are read, one is written.
+            files = threads + 2
+            plain = pieces(dump, Path(scratch), files, piece_bytes, progress)
+            for number, piece in enumerate(plain):
                 if number == 0:
                     refuse_other_records(dump, piece)
                 if len(waiting) > threads:
@@ -168,7 +177,7 @@ def _readers(threads: int, settings: dict) -> Iterator[Callable[..., Future]]:
 
     with ExitStack() as stack:
         for _ in range(threads):
-            free.put(stack.enter_context(database(threads=1)))
+            free.put(stack.enter_context(duckdb.connect(config={"threads": 1})))
         pool = stack.enter_context(ThreadPoolExecutor(threads))
         yield partial(pool.submit, one_piece)
 
@@ -176,32 +185,24 @@ def _readers(threads: int, settings: dict) -> Iterator[Callable[..., Future]]:
 def _one_piece(
     connection: duckdb.DuckDBPyConnection, settings: dict, piece: Path, part: Path, named: int
 ) -> dict:
-    """Read one piece, write its comments, count them, name some bad lines, remove the piece."""
+    """Read one piece, write its comments, count them, name some bad lines."""
     read_piece(connection, piece)
-    features(connection, tuple(settings["bots"]))
-    wanted = "id is not null"
+    rows = features(connection, tuple(settings["bots"]))
+    readable = rows["id"].is_valid()
+    comments = rows.filter(readable)
+    kept = comments
     if settings["subreddits"] is not None:
-        wanted += f" and subreddit in ({quoted(settings['subreddits'])})"
-    lines, readable, kept = connection.execute(
-        f"select count(*), count(id), count(case when {wanted} then 1 end) from comments"
-    ).fetchone()
-    if kept:
-        target = quoted([str(part)])
-        connection.execute(
-            f"copy (select * from comments where {wanted}) to {target} (format parquet)"
-        )
-    bad = connection.execute(
-        f"select rowid from comments where id is null order by rowid limit {named}"
-    ).fetchall()
-    counts = {
-        "lines": lines,
-        "bad_lines": lines - readable,
-        "other_subreddits": readable - kept,
-        "comments": kept,
-        "bad": reasons(piece, {row for (row,) in bad}),
+        forums = pa.array(settings["subreddits"], pa.string())
+        kept = comments.filter(pc.is_in(comments["subreddit"], forums))
+    pq.write_table(kept, part, use_dictionary=REPEATED)
+    bad = np.flatnonzero(pc.invert(readable))[:named]
+    return {
+        "lines": len(rows),
+        "bad_lines": len(rows) - len(comments),
+        "other_subreddits": len(comments) - len(kept),
+        "comments": len(kept),
+        "bad": reasons(piece, set(bad.tolist())),
     }
-    piece.unlink()
-    return counts
 
 
 def _add(counts: dict, piece: dict) -> None:

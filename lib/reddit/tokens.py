@@ -9,16 +9,23 @@ the bytes of many texts for a dump, where looking up each word alone would be th
 import re
 from functools import cache
 from importlib import resources
-from itertools import count
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 TOKEN = re.compile(r"[a-z0-9']+")
 BLANK = ord(" ")
-# Every byte that is no part of a token becomes a blank.
-TOKEN_BYTES = bytes(b if TOKEN.fullmatch(chr(b)) else BLANK for b in range(256))
+# Every byte in lower case; a blank where it is no part of a token.
+TOKEN_BYTES = bytes(
+    ord(letter) if TOKEN.fullmatch(letter) else BLANK
+    for letter in (chr(byte).lower() for byte in range(256))
+)
+# The letters outside ASCII that are a token in lower case: I with a dot (which ends the token) and
+# the sign for kelvin.
+FOREIGN = {"\u0130": "i ", "\u212a": "k"}
 FIRST_BYTES = np.array([256**n - 1 for n in range(9)], dtype="<u8")  # keeps n of eight bytes
+SLOTS = 1 << 12  # of the table of stop words
 
 
 @cache
@@ -43,52 +50,63 @@ def content_words(text: str) -> int:
     return sum(token not in stop_words() for token in TOKEN.findall(text.lower()))
 
 
-def count_content_words(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Count the content words of each text of a column: `content_words`, for a database.
+def count_content_words(texts: pa.Array) -> pa.Array:
+    """Count the content words of each text of a column: `content_words` of many texts.
 
     Args:
-        texts: strings, lower-case and none missing.
+        texts: strings, none missing.
 
     Returns:
-        One integer (int32) per text.
+        One integer (int32) per text, 0 and up.
 
-    >>> count_content_words(pa.array(["the best pumpkin soup", "", "isn't it?"])).to_pylist()
+    >>> count_content_words(pa.array(["the best Pumpkin soup", "", "isn't it?"])).to_pylist()
     [3, 0, 0]
     """
-    texts = pa.concat_arrays(getattr(texts, "chunks", [texts])).cast(pa.large_string())
+    texts = texts.cast(pa.large_string())
+    for letter, ascii_letters in FOREIGN.items():
+        texts = pc.replace_substring(texts, letter, ascii_letters)
     _, positions, characters = texts.buffers()
-    ends = np.frombuffer(positions, "<i8")[texts.offset :][: len(texts) + 1]
-    letters = np.frombuffer(characters or b"", np.uint8)[ends[0] : ends[-1]]
+    ends = np.frombuffer(positions, "<i8")[: len(texts) + 1]
+    letters = np.frombuffer(characters or b"", np.uint8)[: ends[-1]]
     # A blank before each text and after the last: no token spans two texts.
-    joined = np.insert(letters, ends - ends[0], BLANK).tobytes().translate(TOKEN_BYTES)
-    edges = np.flatnonzero(np.diff(np.frombuffer(joined, np.uint8) != BLANK)) + 1
-    starts, lengths = edges[::2], np.diff(edges)[::2]
-    content = np.zeros(len(joined), bool)
-    content[starts] = ~_on_stop_list(joined, starts, lengths)
-    firsts = (ends - ends[0] + np.arange(len(ends)))[:-1]
-    return pa.array(np.add.reduceat(content, firsts, dtype=np.int32))
+    joined = np.insert(letters, ends, BLANK).tobytes().translate(TOKEN_BYTES)
+    in_token = np.frombuffer(joined, np.uint8) != BLANK
+    edges = np.flatnonzero(in_token[1:] != in_token[:-1]) + 1
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    content = starts[~_on_stop_list(joined, starts, lengths)]
+    blanks = ends + np.arange(len(ends))
+    return pa.array(np.diff(np.searchsorted(content, blanks)), pa.int32())
 
 
 def _on_stop_list(joined: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Whether the tokens at these places are stop words, by their first and next eight bytes."""
     # The eight bytes from each place on, as one number each.
     eight = np.ndarray(len(joined) + 9, "<u8", joined + bytes(16), strides=1)
-    first = eight[starts] & FIRST_BYTES[np.minimum(lengths, 8)]
-    second = eight[starts + 8] & FIRST_BYTES[np.clip(lengths - 8, 0, 8)]
-    firsts, seconds = _stop_table()
-    slot = first % np.uint64(len(firsts))
-    return (firsts[slot] == first) & (seconds[slot] == second)
+    firsts, seconds, factor = _stop_table()
+    first = eight[starts] & FIRST_BYTES.take(lengths, mode="clip")
+    slot = _slot(first, factor)
+    found = firsts[slot] == first
+    long = np.flatnonzero(found & (lengths >= 8))  # few, and the others are found
+    second = eight[starts[long] + 8] & FIRST_BYTES.take(lengths[long] - 8, mode="clip")
+    found[long] = seconds[slot[long]] == second
+    return found
+
+
+def _slot(first: np.ndarray, factor: np.uint64) -> np.ndarray:
+    """The place of a word in the table of stop words: the highest bits of a product."""
+    return (first * factor) // np.uint64(2**64 // SLOTS)
 
 
 @cache
-def _stop_table() -> tuple[np.ndarray, np.ndarray]:
-    """First and next eight bytes of the stop words, each word at its first bytes modulo the size.
+def _stop_table() -> tuple[np.ndarray, np.ndarray, np.uint64]:
+    """First and next eight bytes of the stop words, each in its slot, and the factor of `_slot`.
 
-    The size is the smallest that gives every word a slot of its own.
+    The factor is the first of a fixed series that gives every word a slot of its own.
     """
     words = b"".join(word.encode().ljust(16, b"\0") for word in sorted(stop_words()))
-    table = np.frombuffer(words, "<u8").reshape(-1, 2)
-    size = next(n for n in count(len(table)) if len(set(table[:, 0] % np.uint64(n))) == len(table))
-    slots = np.zeros((size, 2), "<u8")
-    slots[table[:, 0] % np.uint64(size)] = table
-    return slots[:, 0].copy(), slots[:, 1].copy()
+    first, second = np.frombuffer(words, "<u8").reshape(-1, 2).T
+    factors = np.random.default_rng(0).integers(2**63, 2**64, 10_000, np.uint64)
+    factor = next(f for f in factors if len(set(_slot(first, f).tolist())) == len(first))
+    firsts, seconds = np.zeros((2, SLOTS), "<u8")
+    firsts[_slot(first, factor)], seconds[_slot(first, factor)] = first, second
+    return firsts, seconds, factor
