@@ -23,7 +23,7 @@ FIELDS = (
 # DuckDB reads blocks of twice this many bytes: those of its default (16 MiB) leave the processor's
 # cache before they are worked on. Longer lines are read all the same.
 LINE = 1 << 22
-ROWS = 1 << 13  # comments whose words are counted at once: their bytes fit the cache too
+ROWS = 1 << 12  # comments whose words are counted at once: their bytes fit the cache too
 
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ("AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger")

@@ -86,7 +86,7 @@ def _on_stop_list(joined: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.
     first = eight[starts] & FIRST_BYTES.take(lengths, mode="clip")
     slot = _slot(first, factor)
     found = firsts[slot] == first
-    long = np.flatnonzero(found & (lengths >= 8))  # few, and the others are found
+    long = np.flatnonzero(found & (lengths >= 8))  # few; the shorter ones are settled
     second = eight[starts[long] + 8] & FIRST_BYTES.take(lengths[long] - 8, mode="clip")
     found[long] = seconds[slot[long]] == second
     return found
