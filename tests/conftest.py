@@ -9,8 +9,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 
-from lib import batching
-
 NO_DATA = "real corpora: set DIALOGUE_DATA_DIR to a folder that holds them"
 
 
@@ -43,5 +41,5 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         order = np.argsort(-np.asarray(lengths), kind="stable")
         return [order[n : n + request.param] for n in range(0, len(order), request.param)]
 
-    monkeypatch.setattr(batching, "token_batches", of_rows)
+    monkeypatch.setattr("lib.batching.token_batches", of_rows)
     return request.param

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:  # half of the time that `import lib.reddit` would take
+if TYPE_CHECKING:  # almost half of the time that `import lib.reddit` would take
     from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -88,8 +88,8 @@ def pieces(
 ) -> Iterator[Path]:
     """Write a dump as plain files of whole lines: `files` of them in `folder`, used in turn.
 
-    A piece is written over after `files - 1` others, so the caller is done with it before it asks
-    for the next. New files would cost more: the system has to find and clear memory for each.
+    After `files - 1` others a piece is written over: until then the caller has to be done with it.
+    New files would cost more: the system has to find and clear memory for each.
     """
     stream, rest = blocks(path, progress), b""
     for number in count():

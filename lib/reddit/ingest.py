@@ -187,7 +187,7 @@ def _one_piece(
 ) -> dict:
     """Read one piece, write its comments, count them, name some bad lines."""
     read_piece(connection, piece)
-    rows = features(connection, tuple(settings["bots"]))
+    rows = features(connection, settings["bots"])
     readable = rows["id"].is_valid()
     comments = rows.filter(readable)
     kept = comments

@@ -108,5 +108,6 @@ def _stop_table() -> tuple[np.ndarray, np.ndarray, np.uint64]:
     factors = np.random.default_rng(0).integers(2**63, 2**64, 10_000, np.uint64)
     factor = next(f for f in factors if len(set(_slot(first, f).tolist())) == len(first))
     firsts, seconds = np.zeros((2, SLOTS), "<u8")
-    firsts[_slot(first, factor)], seconds[_slot(first, factor)] = first, second
+    slots = _slot(first, factor)
+    firsts[slots], seconds[slots] = first, second
     return firsts, seconds, factor
