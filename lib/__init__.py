@@ -1,12 +1,19 @@
 """Metrics and statistics for judging open-domain dialogue; the notebooks show how to use them.
 
-The package reads along the path of the data:
+The rooms lie along the path of the data, and each imports only rooms above it:
 
-- load: `dialogues`, `corpora`, `personas`, `reddit`
-- score: `overlap_metrics`, `embedding_metrics`, `likelihood_metrics`, `classifier_metrics`,
-  `psychological_metrics` (with `lexicons` and `traits`), `endex` (with `engagement`), `cpdscore`
-  (with `prompts`, `judge` and `reply_store`); `scores` runs them by name and keeps the results,
-  `checkpoints` and `batching` serve those that need a model
-- relate: `correlation`, `agreement`, `regression`, `hierarchy`
-- show: `figures`, `notebook_runs`, `report`
+- `data`: the turn table, corpora, personas, a user's file
+- `models`: find and load pretrained models, run texts through them in batches
+- `metrics`: the registry and the kept scores; overlap, embedding, likelihood, classifier metrics
+- `psychology`: lexica, emotions, language style, traits
+- `endex`: Reddit comments, the engagement data set RED, training and scoring
+- `cpdscore`: prompts, the judge and its stored replies, reading of replies
+- `analysis`: correlation, resampling, significance, agreement, regression, variance components
+- `meta_evaluation`: evaluation sets, and the papers' tables beside ours
+- `report`: scores, plots and warnings for dialogs of your own
+- `notebook_runs`: runs the notebooks and keeps their tables and figures
 """
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]

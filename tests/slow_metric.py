@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from lib import scores
+from lib import metrics as scores
 
 
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
@@ -26,7 +26,7 @@ def big_table(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"response": [f"reply number {i}" for i in range(rows)]})
 
 
-scores.register(scores.Metric("hashed", "test", hashed, ("response",)))
+scores.metric("hashed", "test", version="1")(hashed)
 
 if __name__ == "__main__":
     import sys

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from statsmodels.stats import inter_rater
 
-from lib import agreement, corpora
-from lib.correlation import intervals
+from lib.analysis import agreement
+from lib.analysis.correlation import intervals
+from lib.data import corpora
 
 
 def long_table(matrix) -> pd.DataFrame:

@@ -10,8 +10,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib import batching, checkpoints, classifier_metrics, likelihood_metrics
-from lib.checkpoints import load, locate
+from lib import models as checkpoints
+from lib.metrics import classifier_metrics, likelihood_metrics
+from lib.models import batching, load, locate
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_folder_with_pickled_weights_only_is_refused_and_can_be_converted(tmp_
     before = checkpoints.load_encoder(folder, device="cpu").network.state_dict()
     torch.save(before, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(checkpoints.CheckpointError, match="lib.checkpoints.convert"):
+    with pytest.raises(checkpoints.CheckpointError, match="lib.models.convert"):
         checkpoints.find(folder)
     checkpoints.convert(folder)
     after = checkpoints.load_encoder(folder, device="cpu").network.state_dict()

@@ -15,9 +15,9 @@ from transformers import (
     RemBertForSequenceClassification,
 )
 
-from lib import checkpoints
-from lib import classifier_metrics as cm
-from lib.classifier_metrics.unieval import QUESTIONS, yes_probability
+from lib import models as checkpoints
+from lib.metrics import classifier_metrics as cm
+from lib.metrics.classifier_metrics.unieval import QUESTIONS, yes_probability
 
 TURNS = pd.DataFrame(
     {

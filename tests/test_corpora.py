@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 import small_corpora as small
 
-from lib import corpora, dialogues
-from lib.corpora import (
+from lib.data import corpora, dialogues
+from lib.data.corpora import (
     catalogue,
     comperdial,
     labelled_texts,
@@ -19,8 +19,8 @@ from lib.corpora import (
     registry,
     requested,
 )
-from lib.corpora.tables import Account
-from lib.dialogues import DataError
+from lib.data.corpora.tables import Account
+from lib.data.dialogues import DataError
 
 SMALL = ["usr_topical", "usr_persona", "unieval_topical", "fed_turn", "fed_dialog", "fed_engaging",
          "grade_convai2_bert_ranker", "better", "predeng600", "convai50", "dstc10_persona_usr",

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import small_corpora as small
 
-from lib import corpora
-from lib.corpora import catalogue, downloads, requested
-from lib.dialogues import DataError
+from lib.data import corpora
+from lib.data.corpora import catalogue, downloads, requested
+from lib.data.dialogues import DataError
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import threading
 import pytest
 import small_corpora as small
 
-from lib import corpora
-from lib.corpora import downloads, registry, resume
-from lib.dialogues import DataError
+from lib.data import corpora
+from lib.data.corpora import downloads, registry, resume
+from lib.data.dialogues import DataError
 
 BODY = bytes(range(256)) * 2000
 

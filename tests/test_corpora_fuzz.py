@@ -13,9 +13,9 @@ import small_corpora as small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib import dialogues
-from lib.corpora import catalogue, labelled_texts, reddit_comments, requested
-from lib.dialogues import DataError
+from lib.data import dialogues
+from lib.data.corpora import catalogue, labelled_texts, reddit_comments, requested
+from lib.data.dialogues import DataError
 
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))

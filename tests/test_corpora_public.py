@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
-from lib import corpora, dialogues
-from lib.corpora import catalogue, downloads, registry, usr
+from lib.data import corpora, dialogues
+from lib.data.corpora import catalogue, downloads, registry, usr
 
 pytestmark = pytest.mark.public
 load = functools.cache(corpora.load)  # the tests only read
@@ -334,7 +334,7 @@ def test_every_registered_file_verifies():
 def test_loading_everything_stays_within_its_budget():
     """Under 1 GB, measured in a process of its own."""
     script = (
-        "from lib import corpora; from lib.corpora.catalogue import PUBLIC\n"
+        "from lib import corpora; from lib.data.corpora.catalogue import PUBLIC\n"
         "for name in PUBLIC: corpora.load(name)\n"
         "for split in ('train', 'dev', 'test'): corpora.goemotions(split)\n"
         "corpora.reddit_college(); corpora.rumoureval(); corpora.pushshift_sample()\n"

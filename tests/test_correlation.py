@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import correlation
+from lib.analysis import correlation
 
 # Printed in the README of maszhongming/UniEval (reproduce/): Pearson, Spearman, Kendall.
 UNIEVAL_PUBLISHED = {

@@ -10,9 +10,9 @@ from nlpstats.correlations import williams_test as nlpstats_williams
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lib import correlation
-from lib.correlation import draws as draws_module
-from lib.correlation import intervals, significance, swaps
+from lib.analysis import correlation
+from lib.analysis.correlation import draws as draws_module
+from lib.analysis.correlation import intervals, significance, swaps
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 

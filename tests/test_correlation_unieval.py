@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from test_correlation_resampling import SCIPY, acc23
 
-from lib import corpora, correlation
-from lib.correlation import swaps
+from lib.analysis import correlation
+from lib.analysis.correlation import swaps
+from lib.data import corpora
 
 pytestmark = pytest.mark.public
 

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import corpora, cpdscore
-from lib.cpdscore import checks, sample_judge, tables
+from lib import ROOT, cpdscore
+from lib.cpdscore import checks, sample_judge
+from lib.cpdscore.reply_store import Attempt, Job, MissingReplies, Reply, ReplyStore, import_jsonl
 from lib.cpdscore.templates import INPUTS
-from lib.notebook_runs import ROOT
-from lib.reply_store import Attempt, Job, MissingReplies, Reply, ReplyStore, import_jsonl
+from lib.data import corpora
+from lib.meta_evaluation import cpdscore_tables as tables
 
 PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
 REPLIES = ROOT / "data" / "sample" / "judge_replies.jsonl"

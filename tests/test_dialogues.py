@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lib import dialogues
-from lib.dialogues import DataError, read_turns, turn_table, validate
+from lib.data import dialogues
+from lib.data.dialogues import DataError, read_turns, turn_table, validate
 
 ROW = {"system": "A", "agent": "A1", "dialog": "d1", "turn": 1, "context": ["Hi"],
        "response": "Hello", "reference": ["Hey"], "fact": []}  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 import tiny_models
 import torch
 
-from lib import checkpoints
-from lib import embedding_metrics as em
+from lib import models as checkpoints
+from lib.metrics import embedding_metrics as em
 
 TEXTS = [
     "the kettle sings",
@@ -76,7 +76,9 @@ def test_scores_do_not_depend_on_how_much_is_held_in_memory(encoder, monkeypatch
     whole = em.bertscore_pairs(*zip(*pairs, strict=True), encoder=encoder)
     from importlib import import_module
 
-    monkeypatch.setattr(import_module("lib.embedding_metrics.bertscore"), "BLOCK_TOKENS", 12)
+    monkeypatch.setattr(
+        import_module("lib.metrics.embedding_metrics.bertscore"), "BLOCK_TOKENS", 12
+    )
     assert (
         np.abs(em.bertscore_pairs(*zip(*pairs, strict=True), encoder=encoder) - whole).max() < 1e-5
     )

@@ -9,8 +9,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import f1_score, roc_auc_score
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-from lib import checkpoints, corpora, emotions, reddit, toxicity
-from lib.emotions import embedded, train
+from lib import models as checkpoints
+from lib.data import corpora
+from lib.endex import emotions, reddit
+from lib.endex.emotions import embedded, train
+from lib.metrics import toxicity
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
 
@@ -100,7 +103,7 @@ def comments(folder):
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
-    monkeypatch.setattr("lib.reddit.scores.PART", 1)
+    monkeypatch.setattr("lib.endex.reddit.scores.PART", 1)
     scored = emotions.score_replies(folder, tmp_path / "ee")
     rows = duckdb.sql(f"select id, ee from '{scored}/*.parquet' order by id").fetchall()
     assert rows == [("r", pytest.approx(emotions.positive_emotion(["Great, thank you!"])[0])),

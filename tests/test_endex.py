@@ -16,13 +16,13 @@ from safetensors.torch import load_file
 from scipy import stats
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib import endex, notebook_runs
-from lib.correlation import coefficient
-from lib.endex import comparison
+from lib import ROOT, endex, meta_evaluation
+from lib.analysis.correlation import coefficient
 from lib.endex import network as networks
 from lib.endex import train as training
 from lib.endex.batches import epoch_batches
 from lib.endex.pairs import KINDS, corrupt
+from lib.meta_evaluation import endex_comparison as comparison
 
 OPTIONS = endex.Options(encoder="tiny", epochs=3, rate=3e-3, batch_tokens=128, save_every=2)
 WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
@@ -327,7 +327,7 @@ def test_killed_process_goes_on_to_the_same_weights(tmp_path):
 
     def start(folder):
         return subprocess.Popen(
-            [*command, "--folder", folder], cwd=notebook_runs.ROOT, env=environment,
+            [*command, "--folder", folder], cwd=ROOT, env=environment,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -436,7 +436,7 @@ def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
     scores = endex.score(turns([None, "ok"]), run.folder)
     assert np.isnan(scores[0]) and 0 <= scores[1] <= 1
     assert len(endex.score(turns([]), run.folder)) == 0
-    from lib import checkpoints
+    from lib import models as checkpoints
 
     with pytest.raises(checkpoints.CheckpointError):
         endex.score(turns(["ok"]), tmp_path / "none")
@@ -468,12 +468,12 @@ def test_partial_correlation_is_that_of_residuals():
         return a - np.polyval(np.polyfit(b, a, 1), b)
 
     expected = stats.pearsonr(residual(x, z), residual(y, z)).statistic
-    assert endex.partial_correlation(x, y, z, "pearson") == pytest.approx(expected)
+    assert meta_evaluation.partial_correlation(x, y, z, "pearson") == pytest.approx(expected)
     ranks = [stats.rankdata(v) for v in (x, y, z)]
     expected = stats.pearsonr(residual(ranks[0], ranks[2]), residual(ranks[1], ranks[2])).statistic
-    assert endex.partial_correlation(x, y, z) == pytest.approx(expected)
-    assert np.isnan(endex.partial_correlation(x, y, y))
-    assert np.isnan(endex.partial_correlation([1, 2], [1, 2], [2, 1]))
+    assert meta_evaluation.partial_correlation(x, y, z) == pytest.approx(expected)
+    assert np.isnan(meta_evaluation.partial_correlation(x, y, y))
+    assert np.isnan(meta_evaluation.partial_correlation([1, 2], [1, 2], [2, 1]))
 
 
 def test_system_turns_of_a_dialog():
@@ -491,9 +491,9 @@ def test_system_turns_of_a_dialog():
 
 @pytest.mark.public
 def test_question_row_of_table_2_is_exact():
-    published = pd.read_csv(notebook_runs.ROOT / "data/published/endex_table2.csv")
+    published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
     published = published[published["method"] == "Question"].set_index("dataset")
-    sets = endex.evaluation_sets()
+    sets = meta_evaluation.evaluation_sets()
     assert {name: len(human) for name, (_, human) in sets.items()} == {
         "BETTER": 297, "PREDENG-600": 600, "FED-ENG": 261, "GRADE": 150
     }  # fmt: skip

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import endex, notebook_runs
-from lib.endex import comparison, figures
+from lib import ROOT, endex, notebook_runs
+from lib.meta_evaluation import endex_comparison as comparison
+from lib.meta_evaluation import endex_figures as figures
 
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
 
@@ -99,7 +100,7 @@ def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
         return pd.Series(np.arange(len(table)) / 10, table.index)
 
     monkeypatch.setattr(endex, "score", score)
-    monkeypatch.setattr("lib.scores.lexica.endex_model", lambda model, **options: {})
+    monkeypatch.setattr("lib.models.provenance_of", lambda model, **options: {})
     monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
     for _ in range(2):
         kept = comparison.network_score(turns(4, 0), tmp_path / "run", 24)
@@ -279,11 +280,11 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
 
 
 def results(name):
-    return pd.read_csv(notebook_runs.ROOT / f"data/results/05_{name}.csv")
+    return pd.read_csv(ROOT / f"data/results/05_{name}.csv")
 
 
 def prose(cell):
-    book = nbformat.read(next((notebook_runs.ROOT / "notebooks").glob("05_*.ipynb")), as_version=4)
+    book = nbformat.read(next((ROOT / "notebooks").glob("05_*.ipynb")), as_version=4)
     return next(c.source for c in book.cells if c.id == cell)
 
 

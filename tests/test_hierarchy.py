@@ -8,10 +8,11 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
-from lib import corpora, hierarchy
-from lib.dialogues import DataError
-from lib.hierarchy.nesting import nest
-from lib.hierarchy.variance import log_likelihood
+from lib import analysis as hierarchy
+from lib.analysis.variance_components import log_likelihood
+from lib.data import corpora
+from lib.data.dialogues import DataError
+from lib.data.hierarchy import nest
 
 
 def nested(systems=6, agents=3, dialogs=5, turns=4, spread=(1.0, 0.7, 0.8, 1.0), seed=1):

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import checkpoints
-from lib import classifier_metrics as cm
-from lib import likelihood_metrics as lm
+from lib import models as checkpoints
+from lib.metrics import classifier_metrics as cm
+from lib.metrics import likelihood_metrics as lm
 
 pytestmark = pytest.mark.hub
 

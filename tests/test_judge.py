@@ -18,10 +18,10 @@ import openai
 import pytest
 from fault_server import TRANSIENT, FaultServer, random_faults
 
-from lib import judge
-from lib.judge.budget import Budget, Prices, request_tokens
-from lib.judge.faults import classify, classify_status, retry_after
-from lib.reply_store import Job, ReplyStore, Request
+from lib.cpdscore import judge
+from lib.cpdscore.judge.budget import Budget, Prices, request_tokens
+from lib.cpdscore.judge.faults import classify, classify_status, retry_after
+from lib.cpdscore.reply_store import Job, ReplyStore, Request
 
 QUICK = judge.Settings(workers=16, backoff_s=0.02)
 GOLDEN = Path(__file__).parent / "golden" / "token_counts.json"
@@ -425,7 +425,7 @@ def most_in_a_second(sent: list[float]) -> int:
 @pytest.mark.parametrize("seed", range(5))
 def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
     clock, sent = LateClock(seed), []
-    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    monkeypatch.setattr("lib.cpdscore.judge.pacing.time", clock)
     pacer = judge.Pacer(requests_per_minute=45 * 60)
     for _ in range(500):
         pacer.wait(0, clock)
@@ -440,7 +440,7 @@ def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
 def test_after_a_rate_limit_requests_and_tokens_go_a_tenth_slower(monkeypatch, limits, tokens):
     clock = LateClock(0)
     monkeypatch.setattr(clock, "wait", lambda seconds: setattr(clock, "now", clock.now + seconds))
-    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    monkeypatch.setattr("lib.cpdscore.judge.pacing.time", clock)
     pacer, started = judge.Pacer(**limits), clock.now
     pacer.limited(0)
     for _ in range(5):
@@ -452,7 +452,7 @@ def test_after_a_rate_limit_requests_and_tokens_go_a_tenth_slower(monkeypatch, l
 @pytest.mark.parametrize("pause", [None, 5])
 def test_there_is_no_burst_at_the_start_or_after_a_pause(monkeypatch, pause):
     clock, sent = LateClock(0), []
-    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    monkeypatch.setattr("lib.cpdscore.judge.pacing.time", clock)
     pacer = judge.Pacer(requests_per_minute=600)
     if pause:
         for _ in range(20):
@@ -466,7 +466,7 @@ def test_there_is_no_burst_at_the_start_or_after_a_pause(monkeypatch, pause):
 
 def test_a_long_stall_is_made_up_for_one_second_only(monkeypatch):
     clock, sent = LateClock(0), []
-    monkeypatch.setattr("lib.judge.pacing.time", clock)
+    monkeypatch.setattr("lib.cpdscore.judge.pacing.time", clock)
     pacer = judge.Pacer(requests_per_minute=600)
     for _ in range(60):
         clock.now += 60 if len(sent) == 30 else 0
@@ -499,8 +499,8 @@ def test_a_stopped_run_ends_the_wait_for_a_slot():
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts the tests
-from lib import judge
-from lib.reply_store import Job, ReplyStore, Request
+from lib.cpdscore import judge
+from lib.cpdscore.reply_store import Job, ReplyStore, Request
 url, path, prompts, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 jobs = [Job(Request("m", (("user", f"prompt {i}"),), {}, {})) for i in range(prompts)]
 with ReplyStore(path) as store:
@@ -781,7 +781,8 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
 
 @pytest.mark.public
 def test_the_forecast_of_real_prompts_is_within_15_percent(store):
-    from lib import corpora, cpdscore
+    from lib import cpdscore
+    from lib.data import corpora
 
     golden = json.loads(GOLDEN.read_text())["corpora"]
     for (corpus, variant), count in {
@@ -833,7 +834,8 @@ def test_a_real_transformers_server_with_a_tiny_random_model(tmp_path):
     """A real OpenAI-compatible server: nothing lost, every reply read or set aside."""
     from tiny_judge import serve, write_model
 
-    from lib import corpora, cpdscore
+    from lib import cpdscore
+    from lib.data import corpora
 
     bias = write_model(tmp_path / "model")
     turns = corpora.load("sample_personas").turns.head(12)

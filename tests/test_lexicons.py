@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import corpora, lexicons
-from lib.dialogues import DataError
-from lib.lexicons import sources
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib.data import corpora
+from lib.data.dialogues import DataError
+from lib.psychology import lexicons
+from lib.psychology.lexicons import sources
 
 SETS = (
     "dstc10_topical_usr",

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import corpora, lexicons
+from lib.data import corpora
+from lib.psychology import lexicons
 
 SETS = (
     "dstc10_topical_usr",

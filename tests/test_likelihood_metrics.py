@@ -8,8 +8,8 @@ import pytest
 import tiny_models
 import torch
 
-from lib import checkpoints
-from lib import likelihood_metrics as lm
+from lib import models as checkpoints
+from lib.metrics import likelihood_metrics as lm
 
 TURNS = pd.DataFrame(
     {

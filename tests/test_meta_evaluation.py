@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import correlation, meta_evaluation, regression
-from lib.dialogues import DataError
+from lib import meta_evaluation
+from lib.analysis import correlation, regression
+from lib.data.dialogues import DataError
 from lib.meta_evaluation import panels as panels_module
 from lib.notebook_runs import Run
 
@@ -174,7 +175,7 @@ def test_shipped_predictions_give_every_published_figure():
 
 @pytest.mark.public
 def test_dstc7_system_means_are_the_published_ones():
-    from lib import corpora
+    from lib.data import corpora
 
     means = meta_evaluation.system_means(corpora.load("dstc7").turns)
     table = meta_evaluation.beside(
@@ -185,7 +186,7 @@ def test_dstc7_system_means_are_the_published_ones():
 
 @pytest.mark.public
 def test_averaging_gpt4_runs_gives_the_known_gain():
-    from lib import corpora
+    from lib.data import corpora
 
     table = corpora.load("gpt4_fed").dialogs
     runs = table[[f"score_gpt4_overall_run{k}" for k in range(1, 6)]]

@@ -13,7 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib.notebook_runs import ROOT, profiles, runner
+from lib import ROOT
+from lib.notebook_runs import profiles, runner
 
 NOTEBOOKS = profiles.find()
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")

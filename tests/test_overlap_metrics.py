@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from scipy import stats
 
-from lib import notebook_runs, overlap_metrics
-from lib.dialogues import DataError
+from lib import ROOT
+from lib.data.dialogues import DataError
+from lib.metrics import overlap_metrics
 
-PUBLISHED = pd.read_csv(notebook_runs.ROOT / "data/published/dialevalmetrics_overlap.csv")
+PUBLISHED = pd.read_csv(ROOT / "data/published/dialevalmetrics_overlap.csv")
 LEXICAL = [name for name in overlap_metrics.METRICS if not name.startswith("meteor")]
 
 try:
@@ -438,7 +439,7 @@ def published_data(public_data):
 
 
 def _rated(folder, name):
-    """Responses, references and ratings straight from the files, without `lib.corpora`."""
+    """Responses, references and ratings straight from the files, without `lib.data.corpora`."""
     return _usr(folder, name) if name.startswith("usr") else _grade(folder, name)
 
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from lib import personas
-from lib.notebook_runs import ROOT
-from lib.personas import RELATIONS, Profile
+from lib import ROOT
+from lib.data import personas
+from lib.data.personas import RELATIONS, Profile
 
 FOLDER = ROOT / "data" / "sample" / "personas"
 

@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import corpora, lexicons, regression
-from lib import psychological_metrics as psych
+from lib import meta_evaluation
+from lib.analysis import regression
+from lib.data import corpora
+from lib.psychology import lexicons
+from lib.psychology import psychological_metrics as psych
 
 TOY = lexicons.toy_emotions()
 METRICS = {
@@ -221,9 +224,9 @@ def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
     """Mean absolute error over four data sets within the limits set for each metric."""
     pytest.importorskip("dlatk")
     nrc = lexicons.nrc_hashtag()
-    printed = regression.published_alone()
+    printed = meta_evaluation.published_alone()
     errors = {metric: [] for metric in LIMITS}
-    for name, (corpus, rating) in regression.PAPER_SETS.items():
+    for name, (corpus, rating) in meta_evaluation.PAPER_SETS.items():
         table = corpora.load(corpus).turns
         for metric, source in zip(LIMITS, (nrc, nrc, None), strict=True):
             options = psych.PAPER_READING[metric]
@@ -238,9 +241,9 @@ def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
 def test_textbook_entropy_does_not_reprint_the_paper():
     """The reading matters: the limit above is not met by just any entropy."""
     pytest.importorskip("dlatk")
-    printed = regression.published_alone()["emotional_entropy"]
+    printed = meta_evaluation.published_alone()["emotional_entropy"]
     errors = []
-    for name, (corpus, rating) in regression.PAPER_SETS.items():
+    for name, (corpus, rating) in meta_evaluation.PAPER_SETS.items():
         table = corpora.load(corpus).turns
         scores = psych.emotional_entropy(table, lexicons.nrc_hashtag()).fillna(0.0)
         ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lib import scores
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib import metrics as scores
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
 

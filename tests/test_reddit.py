@@ -16,10 +16,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import corpora, engagement, reddit
-from lib.reddit.dumps import blocks, pieces
-from lib.reddit.features import COLUMNS
-from lib.reddit.tokens import count_content_words
+from lib.data import corpora
+from lib.endex import engagement, reddit
+from lib.endex.reddit.dumps import blocks, pieces
+from lib.endex.reddit.features import COLUMNS
+from lib.endex.reddit.tokens import count_content_words
 
 RECORD = {
     "id": "c1",
@@ -138,7 +139,7 @@ def test_content_words_of_a_part_of_a_column():
     "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
 )
 def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
-    monkeypatch.setattr("lib.reddit.dumps.READ", 20_000)
+    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 20_000)
     dump = comment_dump.write(tmp_path / "RC_2019-01.zst", 3000, **options)
     if "window_log" in options:
         with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
@@ -166,7 +167,7 @@ def test_a_line_longer_than_a_block_is_read(tmp_path):
 
 
 def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.reddit.dumps.READ", 700)
+    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 700)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
     folder = tmp_path / "pieces"
     folder.mkdir()
@@ -207,7 +208,7 @@ def test_bad_lines_are_counted_and_named(tmp_path):
 
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
-    monkeypatch.setattr("lib.reddit.dumps.READ", 300)
+    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 300)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
@@ -309,8 +310,8 @@ def test_an_interruption_does_not_wait_for_the_end_of_a_dump(tmp_path, monkeypat
     def interrupted(jobs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lib.reddit.ingest.pieces", endless)
-    monkeypatch.setattr("lib.reddit.ingest.as_completed", interrupted)
+    monkeypatch.setattr("lib.endex.reddit.ingest.pieces", endless)
+    monkeypatch.setattr("lib.endex.reddit.ingest.as_completed", interrupted)
     dump, started = comment_dump.write(tmp_path / "RC.ndjson", 10), time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         reddit.to_parquet([dump], tmp_path / "out")

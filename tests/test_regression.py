@@ -12,8 +12,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from statsmodels.stats.multitest import multipletests
 
-from lib import regression
-from lib.dialogues import DataError
+from lib import meta_evaluation
+from lib.analysis import regression
+from lib.data.dialogues import DataError
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_missing_pairs_are_counted_in_the_map(data):
 
 
 def test_published_signs_are_restored_only_where_every_row_falls():
-    printed = regression.published_tables()
+    printed = meta_evaluation.published_tables()
     assert (printed["signed"].abs() == printed["adjusted_r2"].abs()).all()
     changed = printed[printed["signed"] != printed["adjusted_r2"]]
     assert set(changed["model"]) == {"P"} and changed["table"].min() >= 7

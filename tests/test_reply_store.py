@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from lib.reply_store import (
+from lib.cpdscore.reply_store import (
     Attempt,
     Job,
     MissingReplies,
@@ -191,7 +191,7 @@ def test_claims_keep_another_process_off_a_job_and_end_with_the_process(tmp_path
 
     path = tmp_path / "shared.sqlite"
     program = (
-        "import sys; from lib.reply_store import ReplyStore; s = ReplyStore(sys.argv[1]);"
+        "import sys; from lib.cpdscore.reply_store import ReplyStore; s = ReplyStore(sys.argv[1]);"
         "print(s.claim(sys.argv[2], 0), flush=True); sys.stdin.read()"
     )
     key = request().key

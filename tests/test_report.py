@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import correlation, report
-from lib.dialogues import DataError
-from lib.notebook_runs import ROOT
+from lib import ROOT, report
+from lib.analysis import correlation
+from lib.data.dialogues import DataError
 from lib.report.__main__ import main
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lib.notebook_runs import ROOT, profiles
+from lib import ROOT
+from lib.notebook_runs import profiles
 
 MODULES = sorted(path for path in (ROOT / "lib").rglob("*.py"))
 TEXT = {".py", ".md", ".toml", ".yml", ".ipynb", ".txt", ".sql", ".json", ".csv", ".lock", ""}

@@ -5,9 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from lib import notebook_runs
+from lib import ROOT
 
-SAMPLE = notebook_runs.ROOT / "data" / "sample"
+SAMPLE = ROOT / "data" / "sample"
 BOTS = SAMPLE / "bots"
 PERSONAS = SAMPLE / "personas" / "comperdial"
 

@@ -1,7 +1,7 @@
 """Scores are computed once, survive a crash at the batch where it struck, and say what ran."""
 
+import dataclasses
 import errno
-import importlib
 import json
 import os
 import random
@@ -17,8 +17,7 @@ import pandas as pd
 import pytest
 import slow_metric
 
-from lib import scores
-from lib.scores import storing
+from lib import metrics as scores
 
 TURNS = pd.DataFrame(
     {
@@ -76,93 +75,13 @@ def test_other_options_are_another_score(tmp_path):
     assert [line.split()[1] for line in said] == ["computed", "computed", "reused"]
 
 
-def test_edited_code_is_another_score(tmp_path, monkeypatch):
-    from lib.scores import computing
-
+def test_another_version_is_another_score(tmp_path, monkeypatch):
     said = []
     scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
-    monkeypatch.setattr(computing, "checksum", lambda function: "edited")
+    newer = dataclasses.replace(scores.METRICS["length"], version="2")
+    monkeypatch.setitem(scores.METRICS, "length", newer)
     scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
     assert "reused" not in said[1]
-
-
-SOURCES = {
-    "__init__.py": "",
-    "metric.py": "from toy_metrics import deep\nfrom .near import same\n\n\ndef score(turns):\n    "
-    "import toy_metrics.late\n    return same(turns)\n",
-    "near.py": "def same(value):\n    return value\n",
-    "deep.py": "from toy_metrics.deeper import X\n",
-    "deeper.py": "X = 1\n",
-    "late.py": "import json\n",
-    "apart.py": "",
-}
-
-
-@pytest.mark.parametrize("edited", [name for name in SOURCES if name != "__init__.py"])
-def test_code_is_the_module_and_all_that_it_imports(tmp_path, monkeypatch, edited):
-    from lib.scores.code import checksum
-
-    package = tmp_path / "toy_metrics"
-    package.mkdir()
-    for name, source in SOURCES.items():
-        (package / name).write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("toy_metrics")]:
-        monkeypatch.delitem(sys.modules, name)
-    score = importlib.import_module("toy_metrics.metric").score
-    before = checksum(score)
-    (package / edited).write_text(SOURCES[edited] + "# edited\n")
-    assert (checksum(score) != before) == (edited != "apart.py")
-
-
-def test_batching_and_checkpoints_belong_to_the_code_of_bertscore():
-    from lib.scores.code import modules
-
-    module = importlib.import_module("lib.embedding_metrics.bertscore")
-    names = set(modules(module.__name__, module.__file__))
-    assert {"lib.batching", "lib.checkpoints.load", "lib.embedding_metrics.token_vectors"} <= names
-    assert "lib.figures" not in names
-
-
-def test_the_code_of_a_script_is_its_file_and_what_it_imports_from_here(tmp_path):
-    """Run as a script, a module is named __main__: it must not pass for one without code."""
-    file = tmp_path / "own_metric.py"
-    program = (
-        "from lib.overlap_metrics import word_f1\nfrom lib.scores.code import checksum, modules\n"
-        "def score(turns): return len(turns)\n"
-        "if __name__ == '__main__': print(checksum(score), *modules('own_metric', __file__))"
-    )
-
-    def printed(*command, source=program):
-        file.write_text(source)
-        command = [sys.executable, *command]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-        return done.stdout.split()
-
-    run, *names = printed(str(file))
-    assert {"own_metric", "lib.overlap_metrics.word_f1"} <= set(names)
-    imported = "import own_metric as own; print(own.checksum(own.score))"
-    assert printed("-c", imported) == [run] == printed("-m", "own_metric")[:1]
-    assert printed(str(file), source=program.replace("len(turns)", "0"))[0] != run
-
-
-def test_the_code_of_a_function_without_a_file_is_the_same_in_every_process():
-    program = (
-        "from lib.scores.code import checksum\n"
-        "def score(turns): return [t in {'a', 'b', 'c', 'd', 'e'} for t in turns]\n"
-        "def other(turns): return [t in {'a', 'b', 'c', 'd', 'f'} for t in turns]\n"
-        "print(checksum(score), checksum(other))"
-    )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            capture_output=True, text=True, check=True,
-        ).stdout
-        for seed in range(3)
-    }  # fmt: skip
-    assert len(printed) == 1
-    score, other = printed.pop().split()
-    assert score != other
 
 
 def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path):

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 
-from lib import lexicons, traits
-from lib.dialogues import DataError
-from lib.traits.features import design_matrix
+from lib.data.dialogues import DataError
+from lib.psychology import lexicons, traits
+from lib.psychology.traits.features import design_matrix
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def byte_level(specials: list[str], template: str | None = None) -> Tokenizer:
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
-    from lib.checkpoints import find, load_tokenizer
+    from lib.models import find, load_tokenizer
 
     return load_tokenizer(find("sentence-transformers/all-MiniLM-L6-v2").folder)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.parsing import USABLE
+from lib.cpdscore.reply_store import ReplyStore
 from lib.cpdscore.scoring import Scores
-from lib.reply_store import ReplyStore
 
 TOO_LONG = 20  # words; the limit that appendix B.3 leaves to the judge
 

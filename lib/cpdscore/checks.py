@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.correlation import coefficient
+from lib.analysis.correlation import coefficient
 from lib.cpdscore.scoring import Scores
 
 

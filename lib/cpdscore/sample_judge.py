@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 
 from lib.cpdscore.checks import probe_turns
+from lib.cpdscore.reply_store import Attempt, Job, Reply, ReplyStore, export_jsonl
 from lib.cpdscore.scoring import JudgeModel, Scores, score_dialogs, score_turns
 from lib.cpdscore.templates import VARIANTS, Variant
-from lib.reply_store import Attempt, Job, Reply, ReplyStore, export_jsonl
 
 JUDGE = JudgeModel("synthetic-sample-judge", samples=3, extra=0)
 WARNING = "replies written by a program for this project; no model was asked"
@@ -103,7 +103,7 @@ def _mark(variant: Variant, mark: float, seed: tuple) -> float:
 
 def write(path: Path) -> int:
     """Write the sample replies and return how many there are."""
-    from lib import corpora
+    from lib.data import corpora
 
     with ReplyStore(":memory:") as store:
         sample_scores(corpora.load("sample_personas").turns, store)
@@ -111,6 +111,6 @@ def write(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    from lib.notebook_runs import ROOT
+    from lib import ROOT
 
     print(write(ROOT / "data" / "sample" / "judge_replies.jsonl"), "replies written")

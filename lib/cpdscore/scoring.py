@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.parsing import NAN, USABLE, parse_reply
+from lib.cpdscore.reply_store import Job, ReplyStore, Request
 from lib.cpdscore.templates import Template, load_template
-from lib.reply_store import Job, ReplyStore, Request
 
 FACTS = ("persona_b", "both", "none")
 

@@ -125,7 +125,9 @@ def load_template(name: str) -> Template:
     ('history', 'fact', 'response')
     """
     chosen = variant(name)
-    text = resources.files("lib.prompts").joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    text = (
+        resources.files("lib.cpdscore.prompts").joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    )
     return Template(chosen, text.rstrip("\n"))
 
 

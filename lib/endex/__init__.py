@@ -1,28 +1,83 @@
 """EnDex: engagingness of a reply, learned from how people react on Reddit (Xu et al. 2022)."""
 
 from lib.endex.baselines import length, question, random, specificity
-from lib.endex.evaluation import SETS, evaluation_sets, partial_correlation
+from lib.endex.emotions import EMBEDDED, LABELS, NEGATIVE, POSITIVE, positive_emotion, score_replies
+from lib.endex.emotions.embedded import record
+from lib.endex.engagement import (
+    DIMENSIONS,
+    FOOTNOTE_ALPHAS,
+    FOOTNOTE_WEIGHTS,
+    DuckDB,
+    NoPostsError,
+    Red,
+    Spark,
+    Step,
+    build,
+    fingerprint,
+    steps,
+    text,
+)
+from lib.endex.engagement import Settings as RedSettings
 from lib.endex.options import Options
 from lib.endex.pairs import KINDS, corrupt, one_dimension, split, with_negatives
+from lib.endex.reddit import (
+    BOTS,
+    COLUMNS,
+    DumpError,
+    comments,
+    content_words,
+    frame_to_parquet,
+    parquet_files,
+    score_texts,
+    stop_words,
+    to_parquet,
+)
 from lib.endex.scoring import score, system_turns
 from lib.endex.train import Run, fine_tune
 
 __all__ = [
+    "BOTS",
+    "COLUMNS",
+    "DIMENSIONS",
+    "DuckDB",
+    "DumpError",
+    "EMBEDDED",
+    "FOOTNOTE_ALPHAS",
+    "FOOTNOTE_WEIGHTS",
     "KINDS",
-    "SETS",
+    "LABELS",
+    "NEGATIVE",
+    "NoPostsError",
     "Options",
+    "POSITIVE",
+    "Red",
+    "RedSettings",
     "Run",
+    "Spark",
+    "Step",
+    "build",
+    "comments",
+    "content_words",
     "corrupt",
-    "evaluation_sets",
     "fine_tune",
+    "fingerprint",
+    "frame_to_parquet",
     "length",
     "one_dimension",
-    "partial_correlation",
+    "parquet_files",
+    "positive_emotion",
     "question",
     "random",
+    "record",
     "score",
+    "score_replies",
+    "score_texts",
     "specificity",
     "split",
+    "steps",
+    "stop_words",
     "system_turns",
+    "text",
+    "to_parquet",
     "with_negatives",
 ]

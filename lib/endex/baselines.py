@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from lib.reddit import content_words
+from lib.endex.reddit import content_words
+from lib.metrics.registry import metric
 
 # A reply asks if one of its whitespace-separated tokens is one of these.
 QUESTION_TOKENS = frozenset(
@@ -11,6 +12,7 @@ QUESTION_TOKENS = frozenset(
 )
 
 
+@metric("question", "baseline", version="1")
 def question(turns: pd.DataFrame) -> pd.Series:
     """1 where the reply asks a question, else 0 (the Question row of Table 2).
 
@@ -24,6 +26,7 @@ def question(turns: pd.DataFrame) -> pd.Series:
     return _of_response(turns, _asks, "question")
 
 
+@metric("specificity", "baseline", version="1")
 def specificity(turns: pd.DataFrame) -> pd.Series:
     """Content words of the reply: tokens that are not stop words (See et al. 2019).
 
@@ -36,6 +39,7 @@ def specificity(turns: pd.DataFrame) -> pd.Series:
     return _of_response(turns, content_words, "specificity")
 
 
+@metric("length", "baseline", version="1")
 def length(turns: pd.DataFrame) -> pd.Series:
     """Whitespace tokens of the reply: what a metric must beat to be worth its cost.
 
@@ -47,6 +51,7 @@ def length(turns: pd.DataFrame) -> pd.Series:
     return _of_response(turns, lambda text: len(text.split()), "length")
 
 
+@metric("random", "baseline", version="1", whole=True)
 def random(turns: pd.DataFrame, seed: int = 0) -> pd.Series:
     """Uniform draws between 0 and 1: what chance reaches on a set of this size.
 

@@ -13,7 +13,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from lib import checkpoints
+from lib import models as checkpoints
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = {

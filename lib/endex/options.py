@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lib.checkpoints import DEFAULT_ENCODER
+from lib.models import DEFAULT_ENCODER
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,21 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import checkpoints
-from lib.batching import map_batches
+from lib import models as checkpoints
 from lib.endex import network as networks
+from lib.metrics.registry import metric
+from lib.models.batching import map_batches
 
 MAX_LENGTH = 128
 
 
+@metric(
+    "endex",
+    "engagement",
+    ("context", "response"),
+    version="1",
+    facts=lambda model, **options: checkpoints.provenance_of(model),
+)
 def score(
     turns: pd.DataFrame,
     model: str | Path,

@@ -21,12 +21,12 @@ from accelerate import Accelerator
 from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
-from lib.batching import token_batches
 from lib.endex import network as networks
 from lib.endex import state
 from lib.endex.batches import epoch_batches
 from lib.endex.options import Options
 from lib.endex.pairs import split
+from lib.models.batching import token_batches
 
 RECORD = "record.json"
 

@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from lib import correlation, endex
+from lib import endex
+from lib.analysis import correlation
 from lib.meta_evaluation.metrics import score_panel
 from lib.meta_evaluation.panels import Panel, load_panel
 from lib.notebook_runs import Run

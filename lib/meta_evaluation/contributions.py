@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from lib import regression
+from lib.analysis import regression
 from lib.meta_evaluation.metrics import family
 from lib.meta_evaluation.overview import COVERAGE
 from lib.meta_evaluation.panels import Panel

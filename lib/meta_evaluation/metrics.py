@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib import scores as score_store
-from lib.dialogues import KEY
+from lib import metrics as score_store
+from lib.data.dialogues import KEY
 from lib.meta_evaluation.panels import POOLED, SAME_ITEMS, Panel
 from lib.notebook_runs.outputs import Run, folder
 
@@ -31,7 +31,7 @@ ENCODER = ("context_similarity", "reference_similarity", "bertscore")
 REFERENCED = ("reference_similarity", "bertscore_f1")
 
 #: Families in the order of the overview, with the starts of the names that are not registered in
-#: `lib.scores`: predictions that came with a corpus.
+#: `lib.metrics`: predictions that came with a corpus.
 FAMILIES: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "overlap": ("bleu", "rouge", "meteor", "word_f1"),
@@ -45,7 +45,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 def family(metric: str) -> str:
-    """The family of a metric: as registered in `lib.scores`, else by the start of its name.
+    """The family of a metric: as registered in `lib.metrics`, else by the start of its name.
 
     >>> family("bleu4_coco"), family("gpt4_overall"), family("my_metric")
     ('overlap', 'judge', 'other')
@@ -59,7 +59,7 @@ def family(metric: str) -> str:
 
 
 def computed_scores(panel: Panel, names: Sequence[str] = QUICK) -> pd.DataFrame:
-    """Registered metrics of a turn-level panel, each computed once and kept by `lib.scores`.
+    """Registered metrics of a turn-level panel, each computed once and kept by `lib.metrics`.
 
     Metrics that read references are left out where no item has any, and are NaN for ground-truth
     responses, which would be compared with themselves. A dialog-level panel gets no columns: these
@@ -73,7 +73,9 @@ def computed_scores(panel: Panel, names: Sequence[str] = QUICK) -> pd.DataFrame:
         return pd.DataFrame(index=panel.table.index)
     referenced = panel.table["reference"].map(len).any()
     chosen = [
-        name for name in names if referenced or "reference" not in score_store.metric(name).needs
+        name
+        for name in names
+        if referenced or "reference" not in score_store.registered(name).needs
     ]
     found = score_store.compute(panel.table, chosen, say=lambda line: None)
     found = found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])

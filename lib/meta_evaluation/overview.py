@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib import correlation
+from lib.analysis import correlation
 from lib.meta_evaluation.metrics import FAMILIES, family
 from lib.meta_evaluation.panels import Panel
 

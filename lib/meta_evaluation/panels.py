@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lib import corpora
+from lib.data import corpora
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib.notebook_runs import ROOT
+from lib import ROOT
 
 
 def published(name: str) -> pd.DataFrame:

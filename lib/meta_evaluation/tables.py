@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import agreement, correlation, scores
-from lib.dialogues import DataError
+from lib import metrics
+from lib.analysis import agreement, correlation
+from lib.data.dialogues import DataError
 from lib.meta_evaluation.metrics import FAMILIES, family
 from lib.meta_evaluation.panels import Panel
 
@@ -55,7 +56,7 @@ def with_metrics(panels: Iterable[Panel]) -> list[Panel]:
     >>> with_metrics([load_panel("sample_bots")])
     Traceback (most recent call last):
     ...
-    lib.dialogues.errors.DataError: no metric is at hand for sample_bots.
+    lib.data.dialogues.errors.DataError: no metric is at hand for sample_bots.
     What to do: ...
     """
     panels = list(panels)
@@ -224,11 +225,11 @@ def system_means(turns: pd.DataFrame) -> pd.DataFrame:
 def panel_of_turns(turns: pd.DataFrame, rating: str, names: list[str]) -> Panel:
     """The rated rows of a turn table as a panel with registered metrics.
 
-    >>> from lib import corpora
+    >>> from lib.data import corpora
     >>> turns = corpora.load("sample_bots").turns
     >>> panel_of_turns(turns, "overall", ["length"]).scores.columns.tolist()
     ['length']
     """
     rated = turns[turns[f"human_{rating}"].notna()].reset_index(drop=True)
-    found = scores.compute(rated, names, say=lambda line: None)
+    found = metrics.compute(rated, names, say=lambda line: None)
     return Panel("turns", "turn", rated, rated[f"human_{rating}"], found, None, False)

@@ -6,7 +6,8 @@ import argparse
 import logging
 import sys
 
-from lib.notebook_runs.outputs import PROFILES, ROOT, folder
+from lib import ROOT
+from lib.notebook_runs.outputs import PROFILES, folder
 from lib.notebook_runs.runner import Outcome, run_all
 
 

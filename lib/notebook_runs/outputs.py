@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:  # almost half of the time that `import lib.reddit` would take
+from lib import ROOT
+
+if TYPE_CHECKING:  # almost half of the time that `import lib.endex.reddit` would take
     from matplotlib.figure import Figure
 
-ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ("sample", "public")
 SAMPLE_STAMP = "synthetic sample data"
 
@@ -134,7 +135,7 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     -------
     Run
     """
-    from lib import figures
+    from lib.notebook_runs import figures
 
     run = Run(number, profile)
     data = "synthetic sample" if profile == "sample" else "public corpora"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import nbformat
 
-from lib.notebook_runs.outputs import PROFILES, ROOT
+from lib import ROOT
+from lib.notebook_runs.outputs import PROFILES
 
 NOTEBOOKS = ROOT / "notebooks"
 

@@ -13,9 +13,10 @@ import nbformat
 import papermill
 from papermill.exceptions import PapermillExecutionError
 
+from lib import ROOT
 from lib.notebook_runs import profiles
 from lib.notebook_runs.cleaning import clean, put_outputs_back, write
-from lib.notebook_runs.outputs import ROOT, folder
+from lib.notebook_runs.outputs import folder
 
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import papermill
 
-from lib.dialogues import DataError
+from lib.data.dialogues import DataError
 from lib.report.page import write_page
 from lib.report.reading import column_names, suggest_columns
 

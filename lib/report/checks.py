@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib import lexicons
+from lib.psychology import lexicons
 
 FEW_DIALOGS = 20
 ENGLISH_SHARE = 0.25

@@ -9,7 +9,7 @@ import nbformat
 import papermill
 from nbconvert import HTMLExporter
 
-from lib.notebook_runs import ROOT
+from lib import ROOT
 from lib.report.reading import read
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"

@@ -6,7 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from lib.notebook_runs import ROOT
+from lib import ROOT
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from lib import hierarchy
-from lib.correlation.draws import chunks
-from lib.correlation.intervals import draw_counts
-from lib.dialogues import DataError
+from lib import analysis
+from lib.analysis.correlation.draws import chunks
+from lib.analysis.correlation.intervals import draw_counts
+from lib.data.dialogues import DataError
 
 #: Metrics that describe how an agent talks rather than how good it is.
 PROFILE = (
@@ -81,9 +81,9 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     for name in [metric for metric in PROFILE if metric in scores]:
         row = {"metric": name, "system": np.nan, "agent": np.nan, "dialog": np.nan, "turn": np.nan}
         try:
-            split = hierarchy.variance_split(turns, scores[name])
+            split = analysis.variance_split(turns, scores[name])
             row |= split["share"].to_dict() | {"note": ""}
-        except (DataError, hierarchy.ConvergenceError) as error:
+        except (DataError, analysis.ConvergenceError) as error:
             row["note"] = str(error).splitlines()[0]
         rows.append(row)
     return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])

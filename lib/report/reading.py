@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet
 
-from lib.dialogues import DataError, read_turns
+from lib.data.dialogues import DataError, read_turns
 
 #: What people call our columns, normalised: lower case, words joined by "_".
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -41,7 +41,7 @@ def read(path: Path | str, columns: Mapping[str, str] | None = None) -> pd.DataF
     >>> read(file)
     Traceback (most recent call last):
     ...
-    lib.dialogues.errors.DataError: ...
+    lib.data.dialogues.errors.DataError: ...
     The names in the file suggest: columns={'response': 'Reply', 'dialog': 'Chat ID', ...
     """
     path = Path(path)

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from lib import correlation, meta_evaluation
-from lib.notebook_runs import ROOT
+from lib import ROOT, meta_evaluation
+from lib.analysis import correlation
 
 #: Families computed here without any download, and what each needs.
 NEEDS = {
@@ -18,11 +18,11 @@ NEEDS = {
 def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
-    Baseline, overlap, psychological and (with `embeddings`) encoder metrics by `lib.scores`, which
+    Baseline, overlap, psychological and (with `embeddings`) encoder metrics by `lib.metrics.compute`, which
     keeps what it computed, after the file's own `score_*` columns. A metric that is defined nowhere
     (no references, say) gives no column; `coverage` says what it needs.
 
-    >>> from lib import corpora
+    >>> from lib.data import corpora
     >>> turns = corpora.load("sample_bots").turns.head(4)
     >>> "length" in score(turns, embeddings=False)
     True
@@ -93,7 +93,7 @@ def composite(scores: pd.DataFrame, weights: pd.Series) -> pd.Series:
 def describe(turns: pd.DataFrame) -> pd.DataFrame:
     """Per agent: dialogs, replies, and the share of replies with a context and with a reference.
 
-    >>> from lib import corpora
+    >>> from lib.data import corpora
     >>> describe(corpora.load("sample_bots").turns)["dialogs"].sum()
     np.int64(30)
     """

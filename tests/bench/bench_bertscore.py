@@ -31,9 +31,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import checkpoints, corpora
-from lib.embedding_metrics import bertscore
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib import models as checkpoints
+from lib.data import corpora
+from lib.metrics.embedding_metrics import bertscore
 
 VARIANTS = ("bert-score", "float32", "int8")
 LAYER = 6  # the last layer of the packaged encoder

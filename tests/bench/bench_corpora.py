@@ -13,15 +13,15 @@ from importlib.metadata import version
 
 import pandas as pd
 
-from lib.notebook_runs import ROOT
+from lib import ROOT
 
 REPORT = (
     "import resource, sys; use = resource.getrusage(resource.RUSAGE_SELF); "
     "print(use.ru_utime + use.ru_stime, use.ru_maxrss / 1024)"
 )
 LOAD = """
-from lib import corpora
-from lib.corpora.catalogue import PUBLIC
+from lib.data import corpora
+from lib.data.corpora.catalogue import PUBLIC
 for name in PUBLIC: corpora.load(name)
 for split in ("train", "dev", "test"): corpora.goemotions(split)
 corpora.reddit_college(); corpora.rumoureval()
@@ -29,9 +29,9 @@ corpora.pushshift_sample(); corpora.dailydialog_pairs()
 """
 BOUND = """
 import json
-from lib import corpora
-from lib.corpora.archives import members
-from lib.corpora.registry import registry
+from lib.data import corpora
+from lib.data.corpora.archives import members
+from lib.data.corpora.registry import registry
 known = registry()
 for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:

@@ -21,8 +21,8 @@ import scipy
 from nlpstats.correlations import bootstrap as peer_bootstrap
 from nlpstats.correlations import permutation_test as peer_permutation
 
-from lib import correlation
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib.analysis import correlation
 
 DRAWS = 10_000
 PEER_DRAWS = {360: 300, 10_395: 20}

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import checkpoints, endex
+from lib import ROOT, endex
+from lib import models as checkpoints
 from lib.endex import train as training
-from lib.notebook_runs import ROOT
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 LARGE |= {"intermediate_size": 4096, "vocab_size": 50_265, "max_position_embeddings": 514}

@@ -25,10 +25,10 @@ import openai
 import pandas as pd
 from fault_server import FaultServer, random_faults
 
-from lib import corpora, cpdscore, judge
-from lib.cpdscore import tables
-from lib.notebook_runs import ROOT
-from lib.reply_store import Attempt, Job, Reply, ReplyStore, Request
+from lib import ROOT, cpdscore
+from lib.cpdscore import judge, tables
+from lib.cpdscore.reply_store import Attempt, Job, Reply, ReplyStore, Request
+from lib.data import corpora
 
 PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
 WORKERS = 64

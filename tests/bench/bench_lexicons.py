@@ -26,8 +26,9 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import corpora, lexicons
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib.data import corpora
+from lib.psychology import lexicons
 
 UTTERANCES = 23_598
 TURN_SETS = (

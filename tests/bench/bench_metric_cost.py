@@ -18,8 +18,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import checkpoints, corpora, overlap_metrics, scores
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib import models as checkpoints
+from lib.data import corpora
+from lib.metrics import overlap_metrics, scores
 
 LEFT_OUT = ("endex", "mauve", "random")  # a network of one's own; a set; no metric
 MODELS = {

@@ -29,8 +29,9 @@ from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-from lib import corpora, overlap_metrics
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib.data import corpora
+from lib.metrics import overlap_metrics
 
 PUNCTUATION = re.compile(r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]")
 ARTICLES = re.compile(r"\b(a|an|the)\b")

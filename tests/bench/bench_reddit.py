@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.notebook_runs import ROOT
+from lib import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -41,7 +41,7 @@ FIELDS += ["score_hidden", "controversiality", "edited", "created_utc", "retriev
 
 def ours(dump: Path, folder: Path) -> dict:
     """Dump to labelled sample, as a user would run it, with a stand-in for the emotions."""
-    from lib import engagement, reddit
+    from lib.endex import engagement, reddit
 
     started = time.perf_counter()
     reddit.to_parquet([dump], folder / "comments")
@@ -109,8 +109,8 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
 
 
 def features(record: dict) -> dict:
-    """What lib.reddit keeps of a comment (see `lib.reddit.COLUMNS`), in plain Python."""
-    from lib.reddit import BOTS, content_words
+    """What lib.endex.reddit keeps of a comment (see `lib.endex.reddit.COLUMNS`), in plain Python."""
+    from lib.endex.reddit import BOTS, content_words
 
     def whole(value: object) -> int | None:
         try:

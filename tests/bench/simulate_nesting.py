@@ -12,8 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import correlation
-from lib.notebook_runs import ROOT
+from lib import ROOT
+from lib.analysis import correlation
 
 RUNS = 1000
 DRAWS = {"pearson": 999, "spearman": 499}  # ranks are the slow part

@@ -1,0 +1,144 @@
+"""The correlation tables of the ComperDial paper with a column for any judge."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from lib.analysis.correlation import correlate
+from lib.cpdscore.aggregation import aggregate, intermediate
+from lib.cpdscore.scoring import Scores
+
+JUDGES = ("GPT-3.5", "GPT-4")
+# Calls averaged in each table (section 6.2, footnote 10).
+CALLS = {3: 1, 15: 1, 4: 3, 5: 3, 6: 3, 16: 3}
+_PLACE = ["system", "agent", "dialog"]
+_OURS = ["method", "level", "coefficient", "ours", "n", "coverage"]
+_NAMES = {
+    "Simple": "Original simple", "Detail": "Original detail",  # as Table 3 shortens them
+    "$FED_{En}$": "FED-En", "$FED_{Rel}$": "FED-Rel",
+}  # fmt: skip
+
+
+def published_table(table: int, path: str | Path) -> pd.DataFrame:
+    """One table as printed, a row per method, level and coefficient.
+
+    ``path`` is ``data/published/comperdial.csv``. The figures of the two judges stand in the
+    columns ``GPT-3.5`` and ``GPT-4``, those of metrics without a judge in ``published``.
+    ``level`` is turn, dialog or system; in Tables 6 and 16 it is the corpus. Table 6 prints the
+    rows of Table 16 that are not GPT-3.5's.
+    """
+    if table not in CALLS:
+        raise ValueError(f"no table {table}: choose one of {sorted(CALLS)}")
+    rows = pd.read_csv(path)
+    rows = rows[rows["table"] == (16 if table == 6 else table)]
+    if table == 6:
+        rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
+    named = rows.apply(_name, axis=1, result_type="expand")
+    frame = rows.assign(method=named[0], column=named[1])
+    order = frame[["method", "level", "coefficient"]].drop_duplicates()
+    wide = frame.pivot(index=["method", "level", "coefficient"], columns="column", values="value")
+    wide = wide.reindex(columns=["published", *JUDGES]).rename_axis(columns=None).reset_index()
+    return order.merge(wide, how="left")
+
+
+def _name(row: pd.Series) -> tuple[str, str]:
+    """Method without its judge, and the column its figure belongs in."""
+    judge = re.search(r"\((GPT-[\d.]+)\)", f"{row['method']} {row['group']}")
+    method = re.sub(r"\s*\(GPT-[\d.]+\)", "", row["method"])
+    return _NAMES.get(method, method), judge[1] if judge else "published"
+
+
+def judged(
+    scores: Mapping[str, pd.Series], human: pd.Series, units: pd.DataFrame, item: str = "turn"
+) -> pd.DataFrame:
+    """Correlations of any metrics with people, shaped to fill a published table.
+
+    ``scores`` maps a method as the table names it to its values on ``human``'s index. ``item``
+    says what an item is, "turn" or "dialog"; system level is the mean over its items. Columns:
+    method, level, coefficient, ours, n (units), coverage (share of items with a score).
+    """
+    if not scores:
+        return pd.DataFrame(columns=_OURS)
+    frame = pd.DataFrame(dict(scores))
+    rows = correlate(frame, human.rename("human"), level=["turn", "system"], units=units)
+    covered = frame.notna().mean()
+    return pd.DataFrame(
+        {
+            "method": rows["metric"],
+            "level": rows["level"].replace({"turn": item}),
+            "coefficient": rows["method"],
+            "ours": rows["value"],
+            "n": rows["n"],
+            "coverage": rows["metric"].map(covered),
+        }
+    )
+
+
+def fill_table(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """The published rows with ours beside them; rows we have no value for stay, as NaN.
+
+    >>> paper = pd.DataFrame({"method": ["A", "B"], "level": "turn", "coefficient": "pearson",
+    ...                       "GPT-4": [0.7, 0.6]})
+    >>> own = pd.DataFrame({"method": ["A"], "level": "turn", "coefficient": "pearson",
+    ...                     "ours": [0.5], "n": [84], "coverage": [1.0]})
+    >>> fill_table(paper, own)[["method", "GPT-4", "ours"]]
+      method  GPT-4  ours
+    0      A    0.7   0.5
+    1      B    0.6   NaN
+    """
+    return published.merge(ours, how="left", on=["method", "level", "coefficient"])
+
+
+def by_label(
+    scores: Mapping[str, Scores], calls: int, synthetic: bool = False
+) -> dict[str, pd.Series]:
+    """Score columns under the paper's labels, from the number of calls a table averages.
+
+    Scores from replies that no model wrote are left out, so that they never stand beside a
+    published figure, unless ``synthetic`` asks for them.
+    """
+    return {
+        one.template.variant.label: one.first(calls).items["score"]
+        for one in scores.values()
+        if synthetic or not one.synthetic
+    }
+
+
+def for_comperdial(scores: Mapping[str, Scores], corpus: str) -> dict[str, Scores]:
+    """The scores that may stand in Tables 3-5 and 15: those of ComperDial, or none.
+
+    >>> for_comperdial({"detail_with_reference": None}, "sample_personas")
+    {}
+    """
+    return dict(scores) if corpus == "comperdial" else {}
+
+
+def dialog_columns(
+    scores: Mapping[str, Scores], dialogs: pd.DataFrame, synthetic: bool = False
+) -> dict[str, pd.Series]:
+    """Columns of Table 5 on the rows of a dialog table.
+
+    Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its
+    intermediate score as they are. Synthetic scores are left out as in ``by_label``.
+    """
+    columns = {}
+    for one in scores.values():
+        if one.synthetic and not synthetic:
+            continue
+        label, keys = one.template.variant.label, one.units[_PLACE]
+        if one.template.variant.level == "turn":
+            columns[label] = aggregate(one, "dialog").set_index(_PLACE)["score"]
+            continue
+        index = pd.MultiIndex.from_frame(keys)
+        columns[label] = one.items["score"].set_axis(index)
+        columns[f"{label} intermediate"] = intermediate(one).set_axis(index)
+    places = pd.MultiIndex.from_frame(dialogs[_PLACE])
+    return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
+
+
+def judged_corpus(scores: Mapping[str, pd.Series], human: pd.Series, corpus: str) -> pd.DataFrame:
+    """Turn-level rows of Tables 6 and 16, where ``level`` names the corpus (``usr-topical``)."""
+    rows = judged(scores, human, pd.DataFrame({"system": human.index}, index=human.index))
+    return rows[rows["level"] == "turn"].assign(level=corpus.replace("_", "-"))

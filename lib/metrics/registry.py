@@ -1,0 +1,123 @@
+"""Every metric by name. A metric is a function of the turn table with a decorator above it."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from lib.data import nearest
+
+#: Metrics by name; the rooms that hold them fill it when they are imported.
+METRICS: dict[str, "Metric"] = {}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of the turn table, as `metric` registers it."""
+
+    name: str
+    family: str
+    function: Callable
+    needs: tuple[str, ...]
+    version: str | None = None
+    facts: Callable[..., dict] | None = None
+    options: Mapping = field(default_factory=dict)
+    level: str = "turn"
+    whole: bool = False
+
+    def chosen(self, turns: pd.DataFrame, options: Mapping) -> dict:
+        """Return all options of a call, checked against the function and the table.
+
+        Raises:
+            ValueError: an option is missing or unknown, a column is missing, or the metric is not
+                defined per turn.
+        """
+        if self.level != "turn":
+            raise ValueError(
+                f"{self.name} is defined for a {self.level} of responses, not per turn: "
+                f"call lib.metrics.{self.function.__name__} on the responses of a system."
+            )
+        lacking = [column for column in self.needs if column not in turns.columns]
+        if lacking:
+            raise ValueError(f"{self.name} needs the column {lacking[0]}, which the table lacks")
+        options = {**self.options, **options}
+        try:
+            inspect.signature(self.function).bind(turns, **options)
+        except TypeError as error:
+            raise ValueError(
+                f"{self.name}: {error}. Options are given by metric: "
+                f'compute(turns, [...], options={{"{self.name}": {{...}}}})'
+            ) from None
+        return options
+
+
+def metric(
+    name: str,
+    family: str,
+    needs: tuple[str, ...] = ("response",),
+    *,
+    version: str | None = None,
+    facts: Callable[..., dict] | None = None,
+    options: Mapping | None = None,
+    level: str = "turn",
+    whole: bool = False,
+) -> Callable[[Callable], Callable]:
+    """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
+
+    The function takes a turn table (and options) and returns a Series, or a frame of named
+    columns, on the same index; missing is NaN.
+
+    Args:
+        name: its name; a metric of the same name is replaced.
+        family: the family it stands in, such as "overlap"; any name will do.
+        needs: the columns that it reads.
+        version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
+            it; a metric without one is computed anew each time.
+        facts: takes the options; returns what the scores depend on besides texts and code, such as
+            the checksums of weights and lexica.
+        options: options that are always given.
+        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
+        whole: compute all rows at once, because a row's score depends on its place.
+
+    >>> @metric("exclamations", "style")
+    ... def exclamations(turns):
+    ...     return turns["response"].str.count("!")
+    >>> METRICS.pop("exclamations").family
+    'style'
+    """
+
+    def register(function: Callable) -> Callable:
+        METRICS[name] = Metric(
+            name, family, function, tuple(needs), version, facts, dict(options or {}), level, whole
+        )
+        return function
+
+    return register
+
+
+def registered(name: str) -> Metric:
+    """Return a registered metric.
+
+    Raises:
+        ValueError: no such metric; names the nearest one.
+
+    >>> registered("bertscore").needs
+    ('response', 'reference')
+    """
+    if name not in METRICS:
+        raise ValueError(
+            f"unknown metric {name!r}: {nearest(name, METRICS) or 'see available()'} "
+            "(a room registers its metrics when it is imported: lib.psychology, lib.endex, ...)"
+        )
+    return METRICS[name]
+
+
+def available() -> pd.DataFrame:
+    """Return name, family, level and needed columns of each metric.
+
+    >>> sorted(available().query("family == 'embedding'")["name"])
+    ['bertscore', 'context_similarity', 'reference_similarity']
+    """
+    rows = [(m.name, m.family, m.level, ", ".join(m.needs)) for m in METRICS.values()]
+    return pd.DataFrame(rows, columns=["name", "family", "level", "needs"])
