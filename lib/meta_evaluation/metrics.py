@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib import endex, psychology  # noqa: F401  (a room registers its metrics when it is imported)
 from lib import metrics as score_store
 from lib.data.dialogues import KEY
 from lib.meta_evaluation.panels import POOLED, SAME_ITEMS, Panel
