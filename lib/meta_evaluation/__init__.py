@@ -1,92 +1,79 @@
-"""Meta-evaluation: how far each metric can be trusted, on every corpus with human ratings."""
+"""Metrics against people: evaluation sets, the overview, and the papers' tables beside ours."""
 
-from lib.meta_evaluation.against_papers import (
-    averaged_runs,
-    comperdial_rows,
-    endex_rows,
-    published_pairs,
+from lib.meta_evaluation.cpdscore_tables import (
+    CALLS,
+    JUDGES,
+    by_label,
+    comperdial_table,
+    dialog_columns,
+    fill_table,
+    judged,
+    judged_on_corpus,
 )
-from lib.meta_evaluation.contributions import contributions
-from lib.meta_evaluation.endex_evaluation import SETS, evaluation_sets, partial_correlation
-from lib.meta_evaluation.metrics import (
+from lib.meta_evaluation.endex_table2 import (
+    ENDEX_SETS,
+    METHODS,
+    all_scores,
+    dialog_correlations,
+    endex_correlations,
+    endex_sets,
+    pool_dialogs,
+    reply_scores,
+    seed_means,
+    size,
+    verdict,
+)
+from lib.meta_evaluation.evaluation_sets import (
+    POOLED,
+    PUBLIC,
+    SAMPLE,
+    EvaluationSet,
+    load_set,
+    shipped_scores,
+)
+from lib.meta_evaluation.figures import (
+    heat_map,
+    interval_plot,
+    method_bars,
+    rate_plot,
+    score_scatter,
+    training_plot,
+)
+from lib.meta_evaluation.metrics_at_hand import (
     ENCODER,
     FAMILIES,
     QUICK,
     computed_scores,
     family,
-    gold_rows,
+    in_family_order,
+    own_metrics,
     recorded_scores,
-    score_panel,
+    score_set,
 )
-from lib.meta_evaluation.overview import in_family_order, overview
-from lib.meta_evaluation.panels import POOLED, PUBLIC, SAMPLE, Panel, load_panel, shipped_scores
-from lib.meta_evaluation.plots import heat_map, interval_plot, rate_plot
-from lib.meta_evaluation.published import beside, published
-from lib.meta_evaluation.published_regressions import (
-    PAPER_SETS,
-    data_sets,
-    published_alone,
-    published_gains,
-    published_tables,
-)
-from lib.meta_evaluation.tables import (
+from lib.meta_evaluation.overview import (
     agreement_table,
+    contributions,
     describe,
     difference_tests,
     families_at_hand,
     fine_and_coarse,
     nearest_metrics,
-    panel_of_turns,
+    overview,
     soft_accuracies,
     system_intervals,
-    system_means,
     with_metrics,
 )
-
-__all__ = [
-    "ENCODER",
-    "FAMILIES",
-    "PAPER_SETS",
-    "POOLED",
-    "PUBLIC",
-    "Panel",
-    "QUICK",
-    "SAMPLE",
-    "SETS",
-    "agreement_table",
-    "averaged_runs",
-    "beside",
-    "comperdial_rows",
-    "computed_scores",
-    "contributions",
-    "data_sets",
-    "describe",
-    "difference_tests",
-    "endex_rows",
-    "evaluation_sets",
-    "families_at_hand",
-    "family",
-    "fine_and_coarse",
-    "gold_rows",
-    "heat_map",
-    "in_family_order",
-    "interval_plot",
-    "load_panel",
-    "nearest_metrics",
-    "overview",
-    "panel_of_turns",
-    "partial_correlation",
-    "published",
-    "published_alone",
-    "published_gains",
-    "published_pairs",
-    "published_tables",
-    "rate_plot",
-    "recorded_scores",
-    "score_panel",
-    "shipped_scores",
-    "soft_accuracies",
-    "system_intervals",
-    "system_means",
-    "with_metrics",
-]
+from lib.meta_evaluation.papers import (
+    PAPER_SETS,
+    averaged_runs,
+    beside,
+    comperdial_rows,
+    data_sets,
+    endex_rows,
+    published,
+    published_alone,
+    published_gains,
+    published_pairs,
+    published_tables,
+    system_means,
+)

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import pandas as pd
 
-from lib.analysis.correlation import correlate
-from lib.cpdscore.aggregation import aggregate, intermediate
-from lib.cpdscore.scoring import Scores
+from lib.analysis import correlate
+from lib.cpdscore import Scores, aggregate, intermediate
+from lib.meta_evaluation.papers import published
 
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).
@@ -21,17 +20,22 @@ _NAMES = {
 }  # fmt: skip
 
 
-def published_table(table: int, path: str | Path) -> pd.DataFrame:
+def comperdial_table(table: int) -> pd.DataFrame:
     """One table as printed, a row per method, level and coefficient.
 
-    ``path`` is ``data/published/comperdial.csv``. The figures of the two judges stand in the
-    columns ``GPT-3.5`` and ``GPT-4``, those of metrics without a judge in ``published``.
-    ``level`` is turn, dialog or system; in Tables 6 and 16 it is the corpus. Table 6 prints the
-    rows of Table 16 that are not GPT-3.5's.
+    The figures of the two judges stand in the columns `GPT-3.5` and `GPT-4`, those of metrics
+    without a judge in `published`. `level` is turn, dialog or system; in Tables 6 and 16 it is the
+    corpus. Table 6 prints the rows of Table 16 that are not GPT-3.5's.
+
+    Raises:
+        ValueError: the paper's table of that number holds no correlations.
+
+    >>> comperdial_table(5).columns.tolist()
+    ['method', 'level', 'coefficient', 'published', 'GPT-3.5', 'GPT-4']
     """
     if table not in CALLS:
         raise ValueError(f"no table {table}: choose one of {sorted(CALLS)}")
-    rows = pd.read_csv(path)
+    rows = published("comperdial")
     rows = rows[rows["table"] == (16 if table == 6 else table)]
     if table == 6:
         rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
@@ -55,7 +59,7 @@ def judged(
 ) -> pd.DataFrame:
     """Correlations of any metrics with people, shaped to fill a published table.
 
-    ``scores`` maps a method as the table names it to its values on ``human``'s index. ``item``
+    `scores` maps a method as the table names it to its values on `human`'s index. `item`
     says what an item is, "turn" or "dialog"; system level is the mean over its items. Columns:
     method, level, coefficient, ours, n (units), coverage (share of items with a score).
     """
@@ -97,7 +101,7 @@ def by_label(
     """Score columns under the paper's labels, from the number of calls a table averages.
 
     Scores from replies that no model wrote are left out, so that they never stand beside a
-    published figure, unless ``synthetic`` asks for them.
+    published figure, unless `synthetic` asks for them.
     """
     return {
         one.template.variant.label: one.first(calls).items["score"]
@@ -106,22 +110,13 @@ def by_label(
     }
 
 
-def for_comperdial(scores: Mapping[str, Scores], corpus: str) -> dict[str, Scores]:
-    """The scores that may stand in Tables 3-5 and 15: those of ComperDial, or none.
-
-    >>> for_comperdial({"detail_with_reference": None}, "sample_personas")
-    {}
-    """
-    return dict(scores) if corpus == "comperdial" else {}
-
-
 def dialog_columns(
     scores: Mapping[str, Scores], dialogs: pd.DataFrame, synthetic: bool = False
 ) -> dict[str, pd.Series]:
     """Columns of Table 5 on the rows of a dialog table.
 
     Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its
-    intermediate score as they are. Synthetic scores are left out as in ``by_label``.
+    intermediate score as they are. Synthetic scores are left out as in `by_label`.
     """
     columns = {}
     for one in scores.values():
@@ -138,7 +133,9 @@ def dialog_columns(
     return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
 
 
-def judged_corpus(scores: Mapping[str, pd.Series], human: pd.Series, corpus: str) -> pd.DataFrame:
-    """Turn-level rows of Tables 6 and 16, where ``level`` names the corpus (``usr-topical``)."""
+def judged_on_corpus(
+    scores: Mapping[str, pd.Series], human: pd.Series, corpus: str
+) -> pd.DataFrame:
+    """Turn-level rows of Tables 6 and 16, where `level` names the corpus (`usr-topical`)."""
     rows = judged(scores, human, pd.DataFrame({"system": human.index}, index=human.index))
     return rows[rows["level"] == "turn"].assign(level=corpus.replace("_", "-"))

@@ -1,4 +1,4 @@
-"""All metrics on all panels: one table, one heat map."""
+"""The tables of notebook 08: every metric on every evaluation set, with intervals over dialogs."""
 
 from collections.abc import Iterable
 
@@ -6,72 +6,273 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib.analysis import correlation
-from lib.meta_evaluation.metrics import FAMILIES, family
-from lib.meta_evaluation.panels import Panel
+from lib import analysis
+from lib.data import DataError
+from lib.meta_evaluation.evaluation_sets import EvaluationSet
+from lib.meta_evaluation.metrics_at_hand import FAMILIES, family
 
-#: A metric is ranked on a panel if it scores at least this share of its items.
+#: A metric is ranked on a set if it scores at least this share of its items.
 COVERAGE = 0.8
 
 
+def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+    """One row per set: level, rating, and how many items, clusters, systems and metrics.
+
+    >>> from lib.meta_evaluation import load_set
+    >>> describe([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
+    [['sample_bots', 3]]
+    """
+    rows = [
+        (s.name, s.level, s.dimension, len(s.human), s.clusters.nunique(),
+         s.table["system"].nunique(), s.scores.shape[1])
+        for s in sets
+    ]  # fmt: skip
+    columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def families_at_hand(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+    """The metrics of each family that some set has scores of; "none" if there are none.
+
+    >>> families_at_hand([]).loc[0].tolist()
+    ['baseline', 'none']
+    """
+    names = sorted({metric for items in sets for metric in items.scores})
+    families = dict.fromkeys([*FAMILIES, *map(family, names)])
+    rows = [(f, ", ".join(n for n in names if family(n) == f) or "none") for f in families]
+    return pd.DataFrame(rows, columns=["family", "metrics"])
+
+
+def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
+    """The sets that have a metric to judge; says which have none and are left out.
+
+    Raises:
+        DataError: none is left: a corpus of rated dialogs whose scores nobody shipped has nothing
+            to judge here, because the metrics that are computed score single turns.
+    """
+    sets = list(sets)
+    kept = [items for items in sets if items.scores.shape[1]]
+    bare = ", ".join(items.name for items in sets if not items.scores.shape[1])
+    if not kept:
+        raise DataError(
+            f"no metric is at hand for {bare}",
+            fix="take a corpus whose single turns were rated, or one that came with scores of its "
+            "dialogs (gpt4_fed, gpt4_reliable): see data.available()",
+        )
+    if bare:
+        print(f"left out, no metric is at hand: {bare}")
+    return kept
+
+
 def overview(
-    panels: Iterable[Panel], method: str = "spearman", draws: int = 1000, seed: int = 0
+    sets: Iterable[EvaluationSet], method: str = "spearman", resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """Correlation, interval and significance cluster of each metric on each panel.
+    """Correlation, interval and significance cluster of each metric on each evaluation set.
 
     Value and interval use the items that the metric scores; the rank uses the items that all ranked
     metrics score, so metrics that miss more than a fifth of the items are not ranked.
 
-    Returns
-    -------
-    DataFrame with the columns panel, rating, metric, family, value, low, high, n, clusters, rank
-    (1 is the best cluster, NaN if not ranked), reason.
+    Returns:
+        corpus, rating, metric, family, value, low, high, n, clusters, rank (1 is the best cluster,
+        NaN if not ranked), reason.
 
-    >>> from lib.meta_evaluation.panels import load_panel
-    >>> panel = load_panel("sample_bots")
-    >>> panel = panel.with_scores(pd.DataFrame({"length": panel.table["response"].str.len()}))
-    >>> overview([panel], draws=50)[["metric", "family", "rank"]].values.tolist()
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
-    parts = [_one(panel, method, draws, seed) for panel in tqdm(list(panels), desc="overview")]
+    parts = [_one_set(s, method, resamples, seed) for s in tqdm(list(sets), desc="overview")]
     return pd.concat(parts, ignore_index=True)
 
 
-def _one(panel: Panel, method: str, draws: int, seed: int) -> pd.DataFrame:
-    covered = panel.scores.notna().mean()
-    ranked = [name for name in panel.scores if covered[name] >= COVERAGE]
-    ranks = correlation.rank_metrics(
-        panel.scores[ranked], panel.human, panel.clusters, method, draws=draws, seed=seed
-    ).set_index("metric")["rank"]
+def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd.DataFrame:
+    covered = items.scores.notna().mean()
+    ranked = [name for name in items.scores if covered[name] >= COVERAGE]
+    rated = (items.human, items.clusters, method)
+    ranks = analysis.rank_metrics(items.scores[ranked], *rated, draws=resamples, seed=seed)
+    ranks = ranks.set_index("metric")["rank"]
     rows = []
-    for name in panel.scores:
-        found = correlation.bootstrap_interval(
-            panel.scores[name], panel.human, panel.clusters, method, draws, seed=seed
-        )
+    for name in items.scores:
+        found = analysis.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
         few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"
-        rows.append(
-            {
-                "panel": panel.name,
-                "rating": panel.dimension,
-                "metric": name,
-                "family": family(name),
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
-                "n": found.n,
-                "clusters": found.clusters,
-                "rank": ranks.get(name, np.nan),
-                "reason": found.reason or few,
-            }
-        )
+        row = {"corpus": items.name, "rating": items.dimension, "metric": name}
+        row |= {"family": family(name), "value": found.value, "low": found.low, "high": found.high}
+        row |= {"n": found.n, "clusters": found.clusters, "rank": ranks.get(name, np.nan)}
+        rows.append(row | {"reason": found.reason or few})
     return pd.DataFrame(rows)
 
 
-def in_family_order(metrics: Iterable[str]) -> list[str]:
-    """Metric names sorted by family (the order of `FAMILIES`), then by name.
+def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0) -> pd.DataFrame:
+    """Adjusted R2 and cross-validated gain of every family, alone and added to every other one.
 
-    >>> in_family_order(["gpt4_overall", "rouge_l", "bleu4"])
-    ['bleu4', 'rouge_l', 'gpt4_overall']
+    All metrics of a family enter as predictors. A family is used where its metrics score at least
+    80 % of the items; every model of a set is fitted on the items that all families score.
+
+    Returns:
+        One row per set and ordered pair of families: corpus, rating, base ("none" for the family
+        alone), added, metrics (number of predictors added), n, r2_base, r2_both (adjusted), gain
+        (r2_both - r2_base), cv_gain and p_cv (`analysis.cross_validated_gain`: drop of the absolute
+        error on dialogs not fitted to, in standard deviations of the rating; positive is better),
+        q_cv (Benjamini-Hochberg over the rows of the table).
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
+    [['none', 'baseline', 1]]
     """
-    order = {name: position for position, name in enumerate([*FAMILIES, "other"])}
-    return sorted(set(metrics), key=lambda metric: (order[family(metric)], metric))
+    rows = [row for items in sets for row in _contributions(items, folds, seed)]
+    table = pd.DataFrame(rows)
+    return table.assign(q_cv=analysis.benjamini_hochberg(table["p_cv"]))
+
+
+def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
+    known = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float)
+    complete = known.notna().all(axis=1) & items.human.notna()
+    data = known[complete].loc[:, known[complete].nunique() > 1]
+    families: dict[str, list[str]] = {}
+    for metric in data:
+        families.setdefault(family(metric), []).append(metric)
+    data = data.assign(human=items.human[complete], cluster=items.clusters[complete])
+    rows = []
+    for base, old in {"none": [], **families}.items():
+        for added in (name for name in families if name != base):
+            row = {"corpus": items.name, "rating": items.dimension, "base": base, "added": added}
+            rows.append(row | _gain(data, old, families[added], folds, seed))
+    return rows
+
+
+def _gain(data: pd.DataFrame, old: list[str], new: list[str], folds: int, seed: int) -> dict:
+    r2_base = analysis.adjusted_r2(data, "human", old) if old else 0.0
+    r2_both = analysis.adjusted_r2(data, "human", [*old, *new])
+    unseen = analysis.cross_validated_gain(data, "human", old, new, data["cluster"], folds, seed)
+    row = {"metrics": len(new), "n": len(data), "r2_base": r2_base, "r2_both": r2_both}
+    return row | {"gain": r2_both - r2_base, "cv_gain": unseen.statistic, "p_cv": unseen.p}
+
+
+def nearest_metrics(items: EvaluationSet, method: str = "spearman") -> tuple[str, str]:
+    """The two metrics of a set that correlate most with each other.
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> length = bots.table["response"].str.len()
+    >>> bots = bots.with_scores(pd.DataFrame({"a": length, "b": length + 1, "c": length % 5}))
+    >>> nearest_metrics(bots)
+    ('a', 'b')
+    """
+    agree = items.scores.corr(method).abs()
+    return agree.where(np.triu(np.ones(agree.shape, bool), 1)).stack().idxmax()
+
+
+def difference_tests(
+    items: EvaluationSet, a: str, b: str, method: str, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Two metrics of a set compared in four ways, one row each, two-sided.
+
+    Rows: permutation of items (PERM-BOTH), permutation of dialogs, Williams (p-values) and the
+    bootstrap interval of the difference over dialogs (low, high).
+
+    Returns:
+        test, a, b (their coefficients), difference, p, low, high, n, reason.
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> length = bots.table["response"].str.len()
+    >>> bots = bots.with_scores(pd.DataFrame({"a": length, "c": length % 5}))
+    >>> difference_tests(bots, "a", "c", "spearman", 50)["test"].tolist()
+    ['permute items', 'permute dialogs', 'Williams', 'bootstrap dialogs']
+    """
+    pair, clusters = (items.scores[a], items.scores[b], items.human), items.clusters
+    options = ("two-sided", resamples, seed)
+    tests = {
+        "permute items": analysis.permutation_test(*pair, method, None, *options),
+        "permute dialogs": analysis.permutation_test(*pair, method, clusters, *options),
+        "Williams": analysis.williams_test(*pair, method, "two-sided"),
+    }
+    rows = [{"test": name} | result._asdict() for name, result in tests.items()]
+    interval = analysis.bootstrap_difference(*pair, clusters, method, resamples, seed=seed)
+    bounds = {"difference": interval.value, "low": interval.low, "high": interval.high}
+    rows.append({"test": "bootstrap dialogs", "n": interval.n} | bounds)
+    columns = ["test", "a", "b", "difference", "p", "low", "high", "n", "reason"]
+    return pd.DataFrame(rows).reindex(columns=columns).fillna({"reason": interval.reason})
+
+
+def fine_and_coarse(items: EvaluationSet, metric: str, levels: int = 5) -> pd.DataFrame:
+    """A metric, and a copy of it cut into equally filled levels, by every coefficient and acc23.
+
+    Returns:
+        metric, pearson, spearman, kendall, acc23 (pairs within a cluster), threshold.
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
+    >>> fine_and_coarse(bots, "a")["metric"].tolist()
+    ['a', 'a in 5 levels']
+    """
+    fine = items.scores[metric].dropna()
+    human, clusters = items.human[fine.index], items.clusters[fine.index]
+    coarse = np.ceil(fine.rank(pct=True) * levels)
+    rows = []
+    for name, values in ((metric, fine), (f"{metric} in {levels} levels", coarse)):
+        row = {m: analysis.coefficient(values, human, m).value for m in analysis.METHODS}
+        accuracy = analysis.pairwise_accuracy(values, human, clusters)
+        row |= {"acc23": accuracy.value, "threshold": accuracy.threshold}
+        rows.append({"metric": name} | row)
+    return pd.DataFrame(rows)
+
+
+def system_intervals(
+    items: EvaluationSet, metric: str, method: str, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """System-level correlation with intervals over contexts, over systems, and over both.
+
+    Returns:
+        resampled, then the columns of `analysis.Interval` (n is the number of systems).
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
+    >>> system_intervals(bots, "a", "spearman", 20)["n"].tolist()
+    [3, 3, 3]
+    """
+    both = [analysis.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
+    rows = []
+    for kind in ("contexts", "systems", "both"):
+        found = analysis.system_interval(*both, method, kind, resamples, seed=seed)
+        rows.append({"resampled": kind} | found._asdict())
+    return pd.DataFrame(rows)
+
+
+def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Soft pairwise accuracy of every metric that scores all items, best first (metric, spa).
+
+    >>> from lib.meta_evaluation import load_set
+    >>> bots = load_set("sample_bots")
+    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
+    >>> soft_accuracies(bots, 50)["metric"].tolist()
+    ['a']
+    """
+    rated = analysis.system_matrix(items.human, items.table)
+    rows = []
+    for name in items.scores.dropna(axis=1):
+        judged = analysis.system_matrix(items.scores[name], items.table)
+        rows.append((name, analysis.soft_pairwise_accuracy(judged, rated, resamples, seed)))
+    table = pd.DataFrame(rows, columns=["metric", "spa"])
+    return table.sort_values("spa", ascending=False, ignore_index=True)
+
+
+def agreement_table(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+    """`analysis.agreement_summary` of every set that keeps single ratings, with its corpus.
+
+    >>> from lib.meta_evaluation import load_set
+    >>> agreement_table([load_set("sample_bots")])["corpus"].unique().tolist()
+    ['sample_bots']
+    """
+    parts = [pd.DataFrame(columns=["corpus", "dimension", "items", "alpha", "low", "high"])]
+    for items in sets:
+        if items.ratings is not None and len(items.ratings):
+            found = analysis.agreement_summary(items.ratings, items.clusters)
+            parts.append(found.assign(corpus=items.name))
+    table = pd.concat(parts[1:] or parts, ignore_index=True)
+    return table[["corpus", *table.columns.drop("corpus")]]

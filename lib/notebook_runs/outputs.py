@@ -81,6 +81,10 @@ class Run:
         """Whether the result `NN_name` of an earlier notebook exists in this profile."""
         return (folder(self.profile, "results") / f"{name}.csv").is_file()
 
+    def results(self, pattern: str) -> list[Path]:
+        """Tables of this profile whose file name matches, such as "[0-9][0-9]_*_scores.csv"."""
+        return sorted(folder(self.profile, "results").glob(pattern))
+
     def read(self, name: str, **options) -> pd.DataFrame:
         """Read the result `NN_name` of an earlier notebook; `options` go to `pandas.read_csv`.
 

@@ -1,16 +1,16 @@
-"""A panel: the rated items of one corpus, what each metric says of them, and how they nest."""
+"""An evaluation set: the rated items of a corpus, what metrics say of them, how they nest."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from lib.data import corpora
+from lib.data import load
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
 
-#: Sets that were rated under one scheme and are reported pooled: panel name -> corpora.
+#: Corpora that were rated under one scheme and are reported pooled.
 POOLED = {
     "grade_convai2": [
         f"grade_convai2_{model}"
@@ -28,7 +28,7 @@ POOLED = {
 #: Two loaders of one corpus whose replies share their keys (the second rates 261 of the 375).
 SAME_ITEMS = {"fed_turn": "fed_engaging", "fed_engaging": "fed_turn"}
 
-#: The panels of the overview: each rating set once, turn level first.
+#: The sets of the overview: each rating scheme once, turn level first.
 PUBLIC = (
     "usr_topical",
     "usr_persona",
@@ -41,29 +41,31 @@ PUBLIC = (
     "gpt4_fed",
     "gpt4_reliable",
 )
-FED_TURN = [
-    f"fed_{aspect}"
-    for aspect in ("interesting", "engaging", "specific", "relevant", "correct")
-    + ("semantically_appropriate", "understandable", "fluent")
-]
 SAMPLE = ("sample_bots", "sample_personas")
 
 #: Ratings that are on one scale only after standardising each worker, as their authors do.
 STANDARDISED = {"gpt4_reliable": "z_overall", "ji2022": "z_overall"}
 
+#: The aspects of FED that were meant for single turns.
+FED_TURN = [
+    f"fed_{aspect}"
+    for aspect in ("interesting", "engaging", "specific", "relevant", "correct")
+    + ("semantically_appropriate", "understandable", "fluent")
+]
+
 
 @dataclass(frozen=True)
-class Panel:
+class EvaluationSet:
     """Rated items of one corpus.
 
-    Attributes
-    ----------
-    name, level : the corpus and what one item is, "turn" or "dialog".
-    table : the turn or dialog table, one row per rated item.
-    human : the rating the metrics are held against, on the index of `table`.
-    scores : one column per metric on the same index; higher is better.
-    ratings : the single ratings (item, annotator, dimension, rating), or None.
-    synthetic : True for the bundled sample.
+    Attributes:
+        name: the corpus, or the pooled corpora.
+        level: what one item is, "turn" or "dialog".
+        table: the turn or dialog table, one row per rated item.
+        human: the rating that metrics are held against, on the index of `table`.
+        scores: one column per metric on the same index; higher is better.
+        ratings: the single ratings (item, annotator, dimension, rating), or None.
+        synthetic: True for the shipped sample.
     """
 
     name: str
@@ -71,8 +73,8 @@ class Panel:
     table: pd.DataFrame
     human: pd.Series
     scores: pd.DataFrame
-    ratings: pd.DataFrame | None
-    synthetic: bool
+    ratings: pd.DataFrame | None = None
+    synthetic: bool = False
 
     @property
     def clusters(self) -> pd.Series:
@@ -84,43 +86,42 @@ class Panel:
         """Name of the rating without its prefix."""
         return str(self.human.name).removeprefix("human_")
 
-    def with_scores(self, scores: pd.DataFrame) -> "Panel":
+    def with_scores(self, scores: pd.DataFrame) -> "EvaluationSet":
         """The same items with more metric columns."""
         return replace(self, scores=pd.concat([self.scores, scores], axis=1))
 
 
-def load_panel(name: str, rating: str = "") -> Panel:
-    """Read a corpus (or a pooled set of corpora) as a panel with the scores shipped with it.
-
-    Parameters
-    ----------
-    name : a corpus name of `corpora.available()` or a key of `POOLED`.
-    rating : dimension to use, for example "engaging"; "" takes the first of `PREFERENCE`.
+def load_set(name: str, rating: str = "") -> EvaluationSet:
+    """Read a corpus, or pooled corpora, as an evaluation set with the scores shipped with it.
 
     Items without that rating are left out, and so are dialogs without any of the scores that came
-    with them (a judge that read 500 of 2,925). Raises ValueError, naming the dimensions there are,
-    when the corpus has no such rating.
+    with them (a judge that read 500 of 2,925).
 
-    >>> panel = load_panel("sample_bots")
-    >>> panel.level, panel.dimension, len(panel.human) == len(panel.table)
+    Args:
+        name: a corpus of `data.available()`, or a key of `POOLED`.
+        rating: dimension to use, such as "engaging"; "" takes the first of `PREFERENCE`.
+
+    Raises:
+        ValueError: the corpus has no such rating; names the ones there are.
+
+    >>> bots = load_set("sample_bots")
+    >>> bots.level, bots.dimension, len(bots.human) == len(bots.table)
     ('turn', 'overall', True)
     """
-    parts = [corpora.load(part) for part in POOLED.get(name, [name])]
+    parts = [load(part) for part in POOLED.get(name, [name])]
     table, ratings = _stack(parts)
     table = _with_predictions(table, name)
     human = _rating(table, rating or STANDARDISED.get(name, ""), name)
     kept, shipped = human.notna(), shipped_scores(table)
     if parts[0].level == "dialog" and len(shipped.columns):
         kept &= shipped.notna().any(axis=1)
-    table, human = table[kept].reset_index(drop=True), human[kept].reset_index(drop=True)
-    position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
-    if ratings is not None and len(ratings):
+    if ratings is not None:
+        position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
         ratings = ratings[ratings["item"].isin(position.index)]
         ratings = ratings.assign(item=ratings["item"].map(position)).reset_index(drop=True)
-    return Panel(
-        name, parts[0].level, table, human, shipped_scores(table), ratings,
-        bool(parts[0].info.get("synthetic", False)),
-    )  # fmt: skip
+    table, human, shipped = (part[kept].reset_index(drop=True) for part in (table, human, shipped))
+    synthetic = bool(parts[0].info.get("synthetic", False))
+    return EvaluationSet(name, parts[0].level, table, human, shipped, ratings, synthetic)
 
 
 def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -141,7 +142,7 @@ def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if name != "usr_topical":
         return table
     key = ["system", "dialog", "response"]
-    shipped = corpora.load("unieval_topical").turns
+    shipped = load("unieval_topical").turns
     scores = [column for column in shipped if column.startswith("score_")]
     return table.merge(shipped[[*key, *scores]], on=key, how="left", validate="one_to_one")
 
@@ -149,13 +150,10 @@ def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
 def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
     known = [column.removeprefix("human_") for column in table if column.startswith("human_")]
     wanted = [rating] if rating else [d for d in PREFERENCE if d in known] or known[:1]
-    if not wanted:
+    if not wanted or wanted[0] not in known:
         raise ValueError(
-            f"corpus {name!r} has no human ratings: see corpora.available() for others"
-        )
-    if wanted[0] not in known:
-        raise ValueError(
-            f"corpus {name!r} has no rating {rating!r}; it has: {', '.join(known) or 'none'}"
+            f"corpus {name!r} has no rating {rating!r}; it has: {', '.join(known) or 'none'} "
+            "(see data.available() for other corpora)"
         )
     return table[f"human_{wanted[0]}"].astype(float)
 
@@ -172,15 +170,14 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
        gpt4_overall
     0           1.5
     """
-    columns = [column for column in table if column.startswith("score_")]
-    scores = table[columns].astype(float)
-    names = pd.Index(columns).str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
-    if not len(names):
+    scores = table.filter(regex="^score_").astype(float)
+    if scores.empty:
         return pd.DataFrame(index=table.index)
+    names = scores.columns.str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
     scores = scores.T.groupby(names.to_numpy(), sort=False).mean().T
-    aspects = [column for column in scores if column.startswith("fed_")]
-    if not set(FED_TURN) <= set(aspects):
+    if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
-    dropped = set(aspects) - {"fed_engaging", "fed_relevant"}
+    aspects = {name for name in scores if name.startswith("fed_")}
+    dropped = aspects - {"fed_engaging", "fed_relevant"}
     return scores.drop(columns=sorted(dropped)).assign(fed_mean=mean)

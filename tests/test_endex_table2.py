@@ -1,5 +1,7 @@
 """EnDex beside the rules: the numbers by other formulas, and what the figures show."""
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
@@ -7,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, endex, notebook_runs
-from lib.meta_evaluation import endex_comparison as comparison
-from lib.meta_evaluation import endex_figures as figures
+from lib import ROOT, endex, meta_evaluation
+from lib.meta_evaluation import endex_table2
+from lib.metrics import METRICS
 
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
 
@@ -35,7 +37,7 @@ def sets():
 def values(sets):
     """Scores as `score_all` gives them, of two methods with three seeds and of one rule."""
     rng = np.random.default_rng(3)
-    keys = [(method, seed) for method in comparison.METHODS for seed in range(3)]
+    keys = [(method, seed) for method in meta_evaluation.METHODS for seed in range(3)]
     frames = {}
     for name, (table, human) in sets.items():
         drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
@@ -48,7 +50,7 @@ def values(sets):
 def runs(tmp_path):
     """Two methods with two seeds each; losses and AUC that tell the runs apart."""
     made = {}
-    for i, (method, seed) in enumerate((m, s) for m in comparison.METHODS for s in (0, 1)):
+    for i, (method, seed) in enumerate((m, s) for m in meta_evaluation.METHODS for s in (0, 1)):
         history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
         validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
         record = {"history": history, "validation": validation}
@@ -64,7 +66,7 @@ def networks(monkeypatch):
         assert max_length == 40
         return endex.length(table) / (10 + int(folder.name))
 
-    monkeypatch.setattr(comparison, "network_score", score)
+    monkeypatch.setattr(endex_table2, "kept_scores", score)
 
 
 def drawn(build, *arguments):
@@ -76,13 +78,13 @@ def drawn(build, *arguments):
 
 def test_every_rule_and_run_has_a_column(runs, networks):
     table = turns(6, 0).assign(response=[*WORDS, None]).astype({"response": object})
-    scores = comparison.score_all(table, runs, 40)
+    scores = meta_evaluation.all_scores(table, runs, 40)
     rules = [("Question", 0), ("Specificity", 0), ("Length", 0), ("Random", 0)]
     assert scores.columns.tolist() == rules + list(runs)
     assert scores["Question", 0].tolist()[:3] == [0, 0, 1]
     assert scores["EnDex", 1].tolist()[:2] == [1 / 11, 2 / 11]
     assert scores.drop(columns="Random", level="method").iloc[5].isna().all()
-    means = comparison.means(scores)
+    means = meta_evaluation.seed_means(scores)
     assert means.columns.tolist() == ["Question", "Specificity", "Length", "Random", *runs_of(runs)]
     assert means.loc[1, "EnDex"] == pytest.approx((2 / 10 + 2 / 11) / 2)
 
@@ -99,17 +101,19 @@ def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
         calls.append((model, max_length))
         return pd.Series(np.arange(len(table)) / 10, table.index)
 
-    monkeypatch.setattr(endex, "score", score)
-    monkeypatch.setattr("lib.models.provenance_of", lambda model, **options: {})
-    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
+    registered = dataclasses.replace(METRICS["endex"], function=score, facts=None)
+    monkeypatch.setitem(METRICS, "endex", registered)
+    monkeypatch.setattr("lib.metrics.kept_scores.ROOT", tmp_path)
     for _ in range(2):
-        kept = comparison.network_score(turns(4, 0), tmp_path / "run", 24)
+        kept = endex_table2.kept_scores(turns(4, 0), tmp_path / "run", 24)
         assert kept.tolist() == [0, 0.1, 0.2, 0.3]
     assert calls == [(str(tmp_path / "run"), 24)]
 
 
 def test_correlations_are_those_of_scipy(values, sets):
-    found = comparison.correlations(values, sets).set_index(["dataset", "method", "seed"])
+    found = meta_evaluation.endex_correlations(values, sets).set_index(
+        ["dataset", "method", "seed"]
+    )
     assert len(found) == sum(frame.shape[1] for frame in values.values())
     for name, (table, human) in sets.items():
         words = [len(text.split()) for text in table["response"]]
@@ -133,9 +137,9 @@ def residual_correlation(x, y, z):
 
 
 def test_a_missing_score_is_left_out_of_its_correlation_only(values, sets):
-    whole = comparison.correlations(values, sets)
+    whole = meta_evaluation.endex_correlations(values, sets)
     values["P"].loc[0, ("EnDex", 1)] = np.nan
-    found = comparison.correlations(values, sets)
+    found = meta_evaluation.endex_correlations(values, sets)
     changed = (found["spearman"] != whole["spearman"]) & found["spearman"].notna()
     assert found.loc[changed, ["dataset", "method", "seed"]].values.tolist() == [["P", "EnDex", 1]]
     human = sets["P"][1].iloc[1:]
@@ -144,13 +148,13 @@ def test_a_missing_score_is_left_out_of_its_correlation_only(values, sets):
 
 
 def test_reply_scores_are_means_over_seeds(values, sets):
-    replies = comparison.reply_scores(values, sets)
+    replies = meta_evaluation.reply_scores(values, sets)
     assert replies["set"].tolist() == ["P"] * 40 + ["Q"] * 25
     by_hand = [sum(values["Q"]["EnDex", seed][i] for seed in range(3)) / 3 for i in range(25)]
     np.testing.assert_allclose(replies.loc[replies["set"] == "Q", "endex"], by_hand)
     assert replies["dialog"].tolist() == [d for t, _ in sets.values() for d in t["dialog"]]
     only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert comparison.reply_scores(only, sets)["endex_ns"].isna().all()
+    assert meta_evaluation.reply_scores(only, sets)["endex_ns"].isna().all()
 
 
 def test_verdict_compares_the_mean_with_the_best_rule():
@@ -161,13 +165,13 @@ def test_verdict_compares_the_mean_with_the_best_rule():
     paper = pd.DataFrame(
         {"method": ["EnDex"], "dataset": ["P"], "pearson": [0.6], "spearman": [0.1]}
     ).set_index(["method", "dataset"])
-    row = comparison.verdict(found, paper).loc["EnDex", "P"]
+    row = meta_evaluation.verdict(found, paper).loc["EnDex", "P"]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
     assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
     assert row["spearman, best rule"] == 0.3
     assert row["pearson minus paper"] == pytest.approx(-0.2)
     assert row["spearman minus paper"] == pytest.approx(0.05)
-    without = comparison.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
+    without = meta_evaluation.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
     assert np.isnan(without["pearson minus paper"]) and without["pearson beats rules"]
 
 
@@ -184,7 +188,7 @@ def dialogs():
 
 
 def test_dialogs_are_means_over_their_replies(runs, networks):
-    pooled = comparison.pool_dialogs(dialogs(), runs, 40)
+    pooled = meta_evaluation.pool_dialogs(dialogs(), runs, 40)
     assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
     assert pooled["Length"].tolist()[:2] == [(2 + 4) / 2, 1]
     assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 4) / 10 + (2 + 4) / 11) / 4)
@@ -198,7 +202,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     pooled["agent"] = rng.choice(list("abcde"), n)
     pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
     pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
-    found = comparison.track(pooled).set_index(["level", "rating"])
+    found = meta_evaluation.dialog_correlations(pooled).set_index(["level", "rating"])
     assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
     for rating in ("overall", "fun"):
         human, row = pooled[f"human_{rating}"], found.loc["dialog", rating]
@@ -217,7 +221,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
 
 
 def test_training_figure_shows_every_run(runs):
-    left, auc = drawn(figures.training, runs).axes
+    left, auc = drawn(meta_evaluation.training_plot, runs).axes
     assert (left.get_xlabel(), left.get_ylabel()) == ("step", "cross entropy (nats, smoothed)")
     assert (auc.get_xlabel(), auc.get_ylabel()) == ("epoch", "AUC on held-out threads")
     assert len(left.lines) == len(auc.lines) == 4
@@ -240,14 +244,14 @@ def smoothed(values):
 
 
 def test_bars_are_means_with_their_spread(values, sets):
-    correlations = comparison.correlations(values, sets)
-    ax = drawn(figures.bars, correlations).axes[0]
+    correlations = meta_evaluation.endex_correlations(values, sets)
+    ax = drawn(meta_evaluation.method_bars, correlations).axes[0]
     assert ax.get_ylabel() == "Spearman's rho" and ax.get_title()
     assert [label.get_text() for label in ax.get_xticklabels()] == ["P", "Q"]
     legend = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    assert legend == figures.ORDER
+    assert legend == ["Random", "Question", "Specificity", "Length", *meta_evaluation.METHODS]
     by_method = dict(zip(legend, ax.containers, strict=True))
-    for method in comparison.METHODS:
+    for method in meta_evaluation.METHODS:
         rows = correlations[correlations["method"] == method]
         for place, name in enumerate("PQ"):
             rho = rows.loc[rows["dataset"] == name, "spearman"].to_numpy()
@@ -260,7 +264,7 @@ def test_bars_are_means_with_their_spread(values, sets):
 
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
-    figure = drawn(figures.scatter, values, sets)
+    figure = drawn(meta_evaluation.score_scatter, values, sets)
     *panels, bar = figure.axes
     assert [ax.get_title() for ax in panels] == ["P", "Q"]
     assert bar.get_ylabel() == "words in the reply"
@@ -274,7 +278,7 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
         assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
         words = [len(text.split()) for text in table["response"]]
         np.testing.assert_allclose(points.get_array(), words)
-    again = drawn(figures.scatter, values, sets)
+    again = drawn(meta_evaluation.score_scatter, values, sets)
     first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
     np.testing.assert_array_equal(first, second)
 
@@ -298,7 +302,7 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     seen, found = prose("c39"), results("verdict").set_index(["method", "dataset"])
     wins = {
         (method, how): found.loc[method].query(f"`{how} beats rules`").index.tolist()
-        for method in comparison.METHODS
+        for method in meta_evaluation.METHODS
         for how in ("pearson", "spearman")
     }
     table2 = results("table2").set_index(["method", "dataset"])

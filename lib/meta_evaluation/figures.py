@@ -1,0 +1,156 @@
+"""The figures of meta-evaluation."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from lib import endex
+from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
+from lib.meta_evaluation.metrics_at_hand import family, in_family_order
+
+
+def heat_map(table: pd.DataFrame, title: str) -> Figure:
+    """Metrics x evaluation sets: colour is the correlation, the small print its interval.
+
+    A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
+    (it scores too few of the items); an empty cell has no value (the metric needs references, say).
+    `table` is the result of `overview`.
+
+    >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
+    ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
+    >>> len(heat_map(frame, "one cell").axes)
+    2
+    """
+    metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
+    values = table.pivot(index="metric", columns="corpus", values="value").loc[metrics, sets]
+    figure, axes = plt.subplots(figsize=(1.9 + 1.02 * len(sets), 1.6 + 0.36 * len(metrics)))
+    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
+    for row in table.dropna(subset="value").itertuples():
+        _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
+    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
+    labels = [f"{name}\n{heads['rating'][name]}, n={heads['n'][name]}" for name in sets]
+    axes.set_xticks(range(len(sets)), labels, rotation=40, ha="left", fontsize=8)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(metrics)), metrics, fontsize=8)
+    axes.grid(False)
+    for position in range(1, len(metrics)):
+        if family(metrics[position]) != family(metrics[position - 1]):
+            axes.axhline(position - 0.5, color="black", linewidth=1)
+    figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
+    axes.set_title(title, pad=12)
+    if (table["rank"].isna() & table["value"].notna()).any():
+        axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
+    return figure
+
+
+def _cell(axes, x: int, y: int, row) -> None:
+    colour = "white" if abs(row.value) > 0.55 else "black"
+    value = two_digits(row.value) + ("*" if np.isnan(row.rank) else "")
+    axes.text(x, y - 0.14, value, ha="center", va="center", fontsize=8, color=colour)
+    if not np.isnan(row.low):
+        interval = f"{two_digits(row.low)} to {two_digits(row.high)}"
+        axes.text(x, y + 0.24, interval, ha="center", va="center", fontsize=5.5, color=colour)
+    if row.rank == 1:
+        look = {"fill": False, "linewidth": 1.6, "edgecolor": "black"}
+        axes.add_patch(plt.Rectangle((x - 0.47, y - 0.46), 0.94, 0.92, **look))
+
+
+def two_digits(value: float) -> str:
+    """A number with two digits after the point, without the sign of a rounded zero.
+
+    >>> two_digits(-0.004), two_digits(-0.006)
+    ('0.00', '-0.01')
+    """
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def interval_plot(table: pd.DataFrame, label: str) -> Figure:
+    """Points with their intervals, one line per row (columns `label`, value, low, high).
+
+    >>> frame = pd.DataFrame({"metric": ["a"], "value": [0.2], "low": [0.1], "high": [0.3]})
+    >>> len(interval_plot(frame, "metric").axes)
+    1
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 0.9 + 0.34 * len(table)))
+    place = np.arange(len(table))[::-1]
+    axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
+    axes.plot(table["value"], place, "o", color="C0")
+    axes.set_yticks(place, table[label])
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_ylim(-0.6, len(table) - 0.4)
+    return figure
+
+
+def rate_plot(table: pd.DataFrame, tests: list[str]) -> Figure:
+    """False-positive rate of each test against the intraclass correlation, nominal 5 % dashed.
+
+    >>> frame = pd.DataFrame({"icc": [0.0, 0.5], "williams": [0.05, 0.35], "runs": [100, 100]})
+    >>> len(rate_plot(frame, ["williams"]).axes)
+    1
+    """
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    for test, marker, line in zip(tests, "osD^", ("-", "--", "-", "--"), strict=False):
+        rate = table[test]
+        spread = 1.96 * np.sqrt(rate * (1 - rate) / table["runs"])
+        look = {"marker": marker, "linestyle": line, "capsize": 3, "label": test}
+        axes.errorbar(table["icc"], rate, spread, **look)
+    axes.axhline(0.05, color="black", linestyle="--", linewidth=0.8)
+    axes.set(xlabel="intraclass correlation within dialogs", ylabel="share of false alarms")
+    axes.set_ylim(0, None)
+    axes.legend()
+    return figure
+
+
+def training_plot(models: Models) -> Figure:
+    """Smoothed training loss by step, and validation AUC by epoch, a line per trained model."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4))
+    shown = set()
+    for (method, _), model in models.items():
+        color, label = f"C{METHODS.index(method)}", "_" if method in shown else method
+        smooth = model.history.set_index("step")["loss"].ewm(span=20).mean()
+        smooth.plot(ax=axes[0], color=color, lw=1, label=label)
+        model.validation.plot(
+            "epoch", "auc", ax=axes[1], color=color, marker="o", lw=1, legend=False
+        )
+        shown.add(method)
+    axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
+    axes[0].legend()
+    epochs = range(max(len(model.validation) for model in models.values()))
+    axes[1].set(title="Validation by epoch", ylabel="AUC on held-out threads", xticks=epochs)
+    return figure
+
+
+def method_bars(correlations: pd.DataFrame) -> Figure:
+    """Spearman correlation by set and method; the line is the standard deviation over seeds."""
+    order = ["Random", "Question", "Specificity", "Length", *METHODS]
+    grid = sns.catplot(correlations, x="dataset", y="spearman", hue="method", hue_order=order,
+                       kind="bar", errorbar="sd", height=3.8, aspect=2.2)  # fmt: skip
+    grid.ax.set(title="Correlation with human ratings", xlabel="", ylabel="Spearman's rho")
+    grid.ax.axhline(0, color="0.3", lw=0.8)
+    return grid.figure
+
+
+def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0) -> Figure:
+    """Mean EnDex score against the rating, one plot per set; the colour is the length.
+
+    Ratings are shifted a little at random, so that equal ones do not hide each other. From 40 words
+    on the colour stays the same.
+    """
+    size = (3.4 * len(sets), 3.2)
+    figure, axes = plt.subplots(1, len(sets), figsize=size, squeeze=False, sharey=True)
+    for ax, (name, (turns, human)) in zip(axes[0], sets.items(), strict=True):
+        jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
+        words = endex.length(turns).clip(lower=1)
+        score = seed_means(values[name])["EnDex"]
+        points = ax.scatter(human + jitter, score, s=8, c=words, norm=LogNorm(1, 40))
+        ax.set(title=name, xlabel="human rating")
+    axes[0, 0].set_ylabel("EnDex, mean of seeds")
+    bar = figure.colorbar(points, ax=axes[0].tolist(), label="words in the reply", extend="max")
+    bar.set_ticks([1, 2, 5, 10, 20, 40], labels=["1", "2", "5", "10", "20", "40"])
+    bar.minorticks_off()
+    return figure

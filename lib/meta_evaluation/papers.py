@@ -1,0 +1,255 @@
+"""The papers' printed figures, and ours under the papers' own names."""
+
+from collections.abc import Iterable
+from itertools import combinations
+
+import pandas as pd
+
+from lib import ROOT, endex
+from lib.analysis import METHODS, coefficient
+from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set
+from lib.meta_evaluation.metrics_at_hand import score_set
+
+#: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: their name -> ours.
+COMPERDIAL_ROWS = {"METEOR": "meteor_15", "GRADE": "grade"}
+
+#: Rows of Xu et al. 2022, Table 2 that a recorded score can fill: their name -> ours.
+ENDEX_ROWS = {
+    "Pred_En (FT+DD)": "pred_en_mean",
+    "EnDex": "endex",
+    "EnDex+NS": "endex_ns",
+    "USL-H": "usl_h",
+}
+
+#: Data sets of Giorgi et al. 2023, Tables 15-18 that are public with texts: corpus and rating.
+PAPER_SETS = {
+    "TP": ("dstc10_topical_usr", "human_overall"),
+    "UP": ("dstc10_persona_usr", "human_overall"),
+    "ZD": ("dstc10_dailydialog_zhao", "human_appropriateness"),
+    "ZP": ("dstc10_persona_zhao", "human_appropriateness"),
+}
+
+
+def published(name: str) -> pd.DataFrame:
+    """Read one table of `data/published`, for example "endex_table2".
+
+    Raises:
+        FileNotFoundError: there is no such table; names the ones there are.
+
+    >>> published("endex_table2").columns.tolist()
+    ['method', 'dataset', 'pearson', 'spearman']
+    """
+    folder = ROOT / "data" / "published"
+    path = folder / f"{name}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.csv")))
+        raise FileNotFoundError(f"no published table {name!r}; there are: {known}")
+    return pd.read_csv(path)
+
+
+def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+    """Join published and own values on key columns; every published row is kept.
+
+    Both frames hold `value`; the result has the columns of `on`, then paper, ours (NaN where we
+    have none) and difference (ours - paper).
+
+    Raises:
+        ValueError: a key of `ours` repeats.
+
+    >>> paper = pd.DataFrame({"metric": ["bleu", "usr"], "value": [0.2, 0.4]})
+    >>> ours = pd.DataFrame({"metric": ["bleu"], "value": [0.21]})
+    >>> beside(paper, ours, ["metric"]).round(3).values.tolist()
+    [['bleu', 0.2, 0.21, 0.01], ['usr', 0.4, nan, nan]]
+    """
+    if ours.duplicated(on).any():
+        raise ValueError(f"own values repeat a key of {', '.join(on)}: keep one row per key")
+    paper = paper[[*on, "value"]].rename(columns={"value": "paper"})
+    table = paper.merge(ours[[*on, "value"]].rename(columns={"value": "ours"}), on=on, how="left")
+    return table.assign(difference=table["ours"] - table["paper"])
+
+
+def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
+    """Our coefficient for every (metric, rating, method) that was published about a corpus.
+
+    `paper` has the columns corpus, metric, rating, level, method; the metrics are the scores
+    shipped with the corpus. Returns the same columns and value.
+
+    >>> paper = pd.DataFrame(columns=["corpus", "metric", "rating", "level", "method"])
+    >>> len(published_pairs("sample_bots", paper))
+    0
+    """
+    keys = ["corpus", "metric", "rating", "level", "method"]
+    wanted = paper.loc[paper["corpus"] == name, keys]
+    rows = []
+    for rating, group in wanted.groupby("rating"):
+        items = load_set(name, str(rating))
+        for row in group.itertuples(index=False):
+            found = coefficient(items.scores[row.metric], items.human, row.method)
+            rows.append((*row, found.value))
+    return pd.DataFrame(rows, columns=[*keys, "value"])
+
+
+def endex_rows(dataset: str, name: str, run, seed: int = 0) -> pd.DataFrame:
+    """Pearson and Spearman of the rows of EnDex Table 2 that can be computed for one data set.
+
+    Random (seeded uniform scores), Question, Specificity (content words by our own stop list), and
+    rows whose scores came with the corpus or were recorded by an earlier notebook. FED is not
+    tokenised: its punctuation is split off first. Columns: method, dataset, coefficient, value.
+
+    >>> endex_rows("SAMPLE", "sample_bots", None)["method"].unique().tolist()
+    ['Random', 'Question', 'Specificity']
+    """
+    rating = "coherence" if name.startswith("grade") else "engaging"
+    items = score_set(load_set(name, rating), run, ())
+    spaced = items.table["response"].str.replace(r"([^\w\s])", r" \1 ", regex=True)
+    turns = items.table.assign(response=spaced) if "fed" in name else items.table
+    rows = {
+        "Random": endex.random(turns, seed),
+        "Question": endex.question(turns),
+        "Specificity": endex.specificity(turns),
+    }
+    rows |= {row: items.scores[name] for row, name in ENDEX_ROWS.items() if name in items.scores}
+    found = _both(rows, items.human, ("pearson", "spearman"))
+    return found.assign(dataset=dataset)[["method", "dataset", "coefficient", "value"]]
+
+
+def comperdial_rows(items: EvaluationSet) -> pd.DataFrame:
+    """Pearson and Spearman of the baselines of ComperDial Table 6 (appendix: 16) that we have.
+
+    The ground-truth responses are left out, as they are the references. Columns: metric_name,
+    corpus, coefficient, value; no row for a metric without scores.
+
+    >>> comperdial_rows(load_set("sample_bots")).columns.tolist()
+    ['metric_name', 'corpus', 'coefficient', 'value']
+    """
+    kept = items.table["system"] != "Original Ground Truth"
+    scores = items.scores[kept]
+    rows = {row: scores[metric] for row, metric in COMPERDIAL_ROWS.items() if metric in scores}
+    found = _both(rows, items.human[kept], ("pearson", "spearman"))
+    found = found.rename(columns={"method": "metric_name"}).assign(corpus=items.name)
+    return found[["metric_name", "corpus", "coefficient", "value"]]
+
+
+def _both(rows: dict[str, pd.Series], human: pd.Series, kinds: Iterable[str]) -> pd.DataFrame:
+    """Each row's coefficient of each kind: method, coefficient, value."""
+    found = [
+        (method, kind, coefficient(values, human, kind).value)
+        for method, values in rows.items()
+        for kind in kinds
+    ]
+    return pd.DataFrame(found, columns=["method", "coefficient", "value"])
+
+
+def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
+    """How a judge improves when its repeated runs are averaged.
+
+    For k = 1 ... all runs, every subset of k runs is averaged and correlated with the ratings; the
+    row holds the means over subsets. An item without all its runs is left out.
+
+    Args:
+        runs: items x runs.
+        human: the ratings, on the same index.
+
+    Returns:
+        runs, subsets, pearson, spearman, kendall, lowest_spearman, highest_spearman.
+
+    >>> runs = pd.DataFrame({"run1": [1.0, 2, 3], "run2": [1.0, 3, 2]})
+    >>> averaged_runs(runs, pd.Series([1.0, 2, 3]))[["runs", "subsets", "spearman"]].values.tolist()
+    [[1.0, 2.0, 0.75], [2.0, 1.0, 0.866...]]
+    """
+    runs = runs.dropna()
+    rows = []
+    for k in range(1, runs.shape[1] + 1):
+        subsets = list(combinations(runs, k))
+        means = {str(subset): runs[list(subset)].mean(axis=1) for subset in subsets}
+        found = _both(means, human[runs.index], METHODS).pivot(
+            index="method", columns="coefficient", values="value"
+        )
+        row = {"runs": k, "subsets": len(subsets), **{m: found[m].mean() for m in METHODS}}
+        spearman = found["spearman"]
+        rows.append(row | {"lowest_spearman": spearman.min(), "highest_spearman": spearman.max()})
+    return pd.DataFrame(rows)
+
+
+def system_means(turns: pd.DataFrame) -> pd.DataFrame:
+    """Mean of every rating per system, in long form: system, rating, value.
+
+    >>> turns = pd.DataFrame({"system": ["A", "A"], "human_overall": [1.0, 2.0]})
+    >>> system_means(turns).values.tolist()
+    [['A', 'overall', 1.5]]
+    """
+    means = turns.groupby("system")[[c for c in turns if c.startswith("human_")]].mean()
+    means.columns = means.columns.str.removeprefix("human_")
+    return means.melt(ignore_index=False, var_name="rating").reset_index()
+
+
+def data_sets(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Corpus and rating of each data set that a parameter of notebook 09 names.
+
+    Raises:
+        ValueError: a name is neither "sample" nor a key of `PAPER_SETS`.
+
+    >>> data_sets(["TP", "sample"])
+    {'TP': ('dstc10_topical_usr', 'human_overall'), 'sample': ('sample_bots', 'human_overall')}
+    """
+    known = {"sample": ("sample_bots", "human_overall")} | PAPER_SETS
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no data set {name!r}: take one of {', '.join(known)}")
+    return {name: known[name] for name in names}
+
+
+def published_tables() -> pd.DataFrame:
+    """Read the printed adjusted R2 of Giorgi et al. 2023, Tables 1-5 and 7-18, with signs inferred.
+
+    Tables 1-5 print negative values, Tables 7-18 none, though adjusted R2 of a useless predictor
+    is negative (about -1/(n - 2)). The sign of a P value is inferred where the same metric lowers
+    the adjusted R2 of every automatic metric of the table: P+A < A in all six rows. That is by
+    far likeliest for a useless metric, but no proof: P+A < A means |t| < 1 beside A.
+
+    Returns:
+        table, level, dataset, rating, automatic_metric, psychological_metric, model (A, P, P+A),
+        adjusted_r2 as printed, stars (printed at P+A, "" elsewhere), signed (with signs inferred).
+
+    >>> row = published_tables().query("dataset == 'TP' and model == 'P'")
+    >>> row.set_index("psychological_metric").loc["emotion_matching", "signed"].unique().tolist()
+    [-0.003]
+    """
+    path = ROOT / "data" / "published" / "human_centered_metrics.csv"
+    printed = pd.read_csv(path, keep_default_na=False)
+    printed["adjusted_r2"] = pd.to_numeric(printed["adjusted_r2"])
+    place, metric = ["table", "dataset", "automatic_metric"], ["table", "psychological_metric"]
+    alone = printed[printed["model"] == "A"].groupby(place)["adjusted_r2"].first().rename("alone")
+    both = printed[printed["model"] == "P+A"].join(alone, on=place)
+    both["lower"] = both["adjusted_r2"] < both["alone"]
+    printed = printed.join(both.groupby(metric)["lower"].all(), on=metric)
+    lost = printed.pop("lower").eq(True) & (printed["table"] >= 7) & (printed["model"] == "P")
+    return printed.assign(signed=printed["adjusted_r2"].where(~lost, -printed["adjusted_r2"]))
+
+
+def published_alone() -> pd.DataFrame:
+    """Arrange the P values of Tables 7-18: one row per data set, one column per metric.
+
+    >>> published_alone().loc["UP"].tolist()
+    [-0.003, -0.003, 0.13, -0.003, 0.019, 0.009]
+    """
+    printed = published_tables()
+    chosen = printed[(printed["model"] == "P") & (printed["table"] >= 7)]
+    order = list(dict.fromkeys(chosen["psychological_metric"]))
+    return chosen.pivot_table("signed", "dataset", "psychological_metric")[order]
+
+
+def published_gains() -> pd.DataFrame:
+    """Printed gains P+A minus A, by data set and automatic metric (Tables 7-18).
+
+    Agreeableness and empathy included; differences of figures printed to three decimals, so each
+    is uncertain by .001.
+
+    >>> float(published_gains().loc[("TP", "BARTScore"), "emotional_entropy"])
+    0.075
+    """
+    printed = published_tables().query("table >= 7")
+    key = ["dataset", "automatic_metric"]
+    alone = printed[printed["model"] == "A"].set_index(key)["adjusted_r2"]
+    both = printed[printed["model"] == "P+A"]
+    return both.pivot_table("adjusted_r2", key, "psychological_metric").sub(alone, axis=0)
