@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats import inter_rater
 
-from lib.analysis import agreement
-from lib.analysis.correlation import intervals
+from lib.analysis import agreement, resampling
 from lib.data import corpora
 
 
@@ -35,7 +34,7 @@ def gaps():
 def test_bootstrap_alphas_equal_the_package_on_each_draw(gaps, measurement):
     twice = gaps[(~np.isnan(gaps)).sum(axis=1) >= 2]
     codes = np.arange(len(twice)) // 3
-    counts = intervals.draw_counts(np.random.default_rng(1), 25, codes.max() + 1)
+    counts = resampling._counts(np.random.default_rng(1), 25, codes.max() + 1)
     own = agreement._interval_alphas if measurement == "interval" else agreement._category_alphas
     found = own(twice, codes, counts, measurement)
     for value, row in zip(found, counts, strict=True):
@@ -45,11 +44,13 @@ def test_bootstrap_alphas_equal_the_package_on_each_draw(gaps, measurement):
 
 
 def test_alpha_interval_holds_the_package_value(gaps):
-    found = agreement.krippendorff_alpha(long_table(gaps), "overall", draws=300)
+    found = agreement.krippendorff_alpha(long_table(gaps), "overall", resamples=300)
     assert found.value == pytest.approx(krippendorff.alpha(gaps.T, level_of_measurement="interval"))
     assert found.low < found.value < found.high
     dialogs = pd.Series(np.arange(30) // 10)
-    wide = agreement.krippendorff_alpha(long_table(gaps), "overall", clusters=dialogs, draws=300)
+    wide = agreement.krippendorff_alpha(
+        long_table(gaps), "overall", clusters=dialogs, resamples=300
+    )
     assert wide.value == found.value and (wide.low, wide.high) != (found.low, found.high)
 
 

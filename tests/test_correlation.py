@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import correlation
+from lib import analysis
 
 # Printed in the README of maszhongming/UniEval (reproduce/): Pearson, Spearman, Kendall.
 UNIEVAL_PUBLISHED = {
@@ -37,12 +37,12 @@ def unieval(public_data):
 @pytest.mark.public
 @pytest.mark.parametrize("dimension", UNIEVAL_PUBLISHED)
 def test_unieval_predictions_give_the_published_correlations(unieval, dimension):
-    table = correlation.correlate(unieval[f"score_{dimension}"], unieval[f"human_{dimension}"])
+    table = analysis.correlate(unieval[f"score_{dimension}"], unieval[f"human_{dimension}"])
     assert table["value"].to_numpy() == pytest.approx(UNIEVAL_PUBLISHED[dimension], abs=1e-6)
     assert table["n"].eq(360).all()
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
+@pytest.mark.parametrize("method", analysis.METHODS)
 def test_coefficient_equals_its_definition(method):
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40).astype(float)
@@ -53,7 +53,7 @@ def test_coefficient_equals_its_definition(method):
         expected = x_ @ y_ / np.sqrt((x_ @ x_) * (y_ @ y_))
     else:
         expected = np.cov(x_, y_)[0, 1] / np.sqrt(x_.var(ddof=1) * y_.var(ddof=1))
-    assert correlation.coefficient(x, y, method).value == pytest.approx(expected)
+    assert analysis.coefficient(x, y, method).value == pytest.approx(expected)
 
 
 def turns_of_two_systems():
@@ -79,7 +79,7 @@ def turns_of_two_systems():
 )
 def test_levels_average_complete_items_only(level, averaging, x, y):
     turns = turns_of_two_systems()
-    table = correlation.correlate(
+    table = analysis.correlate(
         turns["score"], turns["human_overall"], "pearson", level, turns, averaging
     )
     row = table.iloc[0]
@@ -98,32 +98,32 @@ def test_levels_average_complete_items_only(level, averaging, x, y):
     ],
 )
 def test_undefined_is_nan_with_a_reason(x, y, method, reason):
-    result = correlation.coefficient(x, y, method)
+    result = analysis.coefficient(x, y, method)
     assert np.isnan(result.value) and np.isnan(result.p)
     assert result.reason == reason
 
 
 def test_infinite_scores_rank_last_for_rank_coefficients():
     x, y = [1, np.inf, 3, -np.inf], [2, 4, 3, 1]
-    assert correlation.coefficient(x, y, "spearman").value == pytest.approx(1)
-    assert correlation.coefficient(x, y, "kendall").value == pytest.approx(1)
+    assert analysis.coefficient(x, y, "spearman").value == pytest.approx(1)
+    assert analysis.coefficient(x, y, "kendall").value == pytest.approx(1)
 
 
 def test_two_systems_are_always_one_or_minus_one_without_evidence():
-    result = correlation.coefficient([1.0, 1.1], [5.0, 2.0])
+    result = analysis.coefficient([1.0, 1.1], [5.0, 2.0])
     assert result.value == pytest.approx(-1)
     assert result.p == 1
 
 
 def test_errors_say_what_to_do():
     with pytest.raises(ValueError, match="choose from pearson, spearman, kendall"):
-        correlation.coefficient([1, 2], [1, 2], "taub")
+        analysis.coefficient([1, 2], [1, 2], "taub")
     with pytest.raises(ValueError, match="align"):
-        correlation.coefficient([1, 2], [1, 2, 3])
+        analysis.coefficient([1, 2], [1, 2, 3])
     turns = turns_of_two_systems()
     with pytest.raises(ValueError, match="pass the turn or dialog table"):
-        correlation.correlate(turns["score"], turns["human_overall"], level="system")
+        analysis.correlate(turns["score"], turns["human_overall"], level="system")
     with pytest.raises(ValueError, match="choose from turn, dialog, agent, system"):
-        correlation.correlate(turns["score"], turns["human_overall"], level="corpus")
+        analysis.correlate(turns["score"], turns["human_overall"], level="corpus")
     with pytest.raises(ValueError, match="different indexes"):
-        correlation.correlate(turns["score"], turns["human_overall"].iloc[1:])
+        analysis.correlate(turns["score"], turns["human_overall"].iloc[1:])

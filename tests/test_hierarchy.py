@@ -45,8 +45,8 @@ def test_split_equals_statsmodels_mixed_model(unbalanced):
         ).fit()
     theirs = [model.cov_re.iloc[0, 0], *model.vcomp, model.scale]
     np.testing.assert_allclose(ours["variance"], theirs, rtol=5e-3)
-    groups = hierarchy.nest(table, table["score"], ["system", "agent", "dialog"])
-    likelihood = hierarchy.log_likelihood(ours["share"].to_numpy(), groups)
+    groups = nest(table, table["score"], ["system", "agent", "dialog"])
+    likelihood = log_likelihood(ours["share"].to_numpy(), groups)
     assert likelihood >= model.llf - 1e-6
     assert likelihood == pytest.approx(model.llf, abs=1e-3)
 
@@ -65,8 +65,8 @@ def test_likelihood_equals_the_dense_normal_density():
     # Restricted likelihood: the density at the best mean, less what estimating it costs.
     expected = stats.multivariate_normal(np.full(len(y), mean), total * covariance).logpdf(y)
     expected += 0.5 * np.log(2 * np.pi) - 0.5 * np.log((inverse / total).sum())
-    groups = hierarchy.nest(table, table["score"], ["system", "agent", "dialog"])
-    assert hierarchy.log_likelihood(shares, groups) == pytest.approx(expected, abs=1e-9)
+    groups = nest(table, table["score"], ["system", "agent", "dialog"])
+    assert log_likelihood(shares, groups) == pytest.approx(expected, abs=1e-9)
 
 
 def test_balanced_one_way_split_is_the_analysis_of_variance():

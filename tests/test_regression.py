@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from statsmodels.stats.multitest import multipletests
 
-from lib import meta_evaluation
+from lib import analysis, meta_evaluation
 from lib.analysis import regression
 from lib.data.dialogues import DataError
 
@@ -51,7 +51,7 @@ def test_a_copy_of_a_predictor_adds_nothing(data):
     once = regression.adjusted_r2(twice, "y", ["a"])
     assert regression.adjusted_r2(twice, "y", ["a", "copy"]) == pytest.approx(once, abs=1e-12)
     assert np.isnan(regression.nested_f_test(twice, "y", ["a"], ["copy"]).p)
-    table = regression.incremental_validity(twice, "y", ["a"], ["copy"], draws=20)
+    table = regression.incremental_validity(twice, "y", ["a"], ["copy"], resamples=20)
     assert table["note"][0] == "collinear predictors" and np.isnan(table["p"][0])
 
 
@@ -104,7 +104,9 @@ def test_clustered_f_equals_the_sandwich_written_out(data):
 
 
 def test_bootstrap_from_moments_equals_refitting_on_resampled_rows(data):
-    low, high = regression.bootstrap_gain(data, "y", ["a"], ["p"], data["dialog"], draws=60, seed=4)
+    low, high = regression.bootstrap_gain(
+        data, "y", ["a"], ["p"], data["dialog"], resamples=60, seed=4
+    )
     times = np.random.default_rng(4).multinomial(40, np.full(40, 1 / 40), size=60)
     gains = []
     for row in times:
@@ -165,8 +167,8 @@ def test_a_missing_cluster_is_refused_and_in_the_table_dropped(data, test):
     holed = data.assign(dialog=data["dialog"].astype(float).where(data.index != 7))
     with pytest.raises(DataError, match="1 of 200 rows have no cluster, the first is row 7"):
         test(holed, "y", ["a"], ["p"], holed["dialog"])
-    table = regression.incremental_validity(holed, "y", ["a"], ["p"], draws=20)
-    without = regression.incremental_validity(data.drop(index=7), "y", ["a"], ["p"], draws=20)
+    table = regression.incremental_validity(holed, "y", ["a"], ["p"], resamples=20)
+    without = regression.incremental_validity(data.drop(index=7), "y", ["a"], ["p"], resamples=20)
     assert table["dropped"].tolist() == [1] and table["n"].tolist() == [199]
     pd.testing.assert_frame_equal(table.drop(columns="dropped"), without.drop(columns="dropped"))
 
@@ -187,7 +189,7 @@ def test_rows_with_missing_values_are_dropped_once_for_all_models(data):
     holed = data.copy()
     holed.loc[:9, "p"] = np.nan
     holed.loc[5:14, "q"] = np.nan
-    table = regression.incremental_validity(holed, "y", ["a"], ["p", "q"], draws=0)
+    table = regression.incremental_validity(holed, "y", ["a"], ["p", "q"], resamples=20)
     assert table["n"].tolist() == [185] * 3 and table["dropped"].tolist() == [15] * 3
     assert table["A"].nunique() == 1
     expected = regression.adjusted_r2(holed.loc[15:], "y", ["a"])
@@ -195,9 +197,11 @@ def test_rows_with_missing_values_are_dropped_once_for_all_models(data):
 
 
 def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
-    table = regression.incremental_validity(data.assign(flat=1.0), "y", ["a"], ["flat"], draws=0)
+    table = regression.incremental_validity(
+        data.assign(flat=1.0), "y", ["a"], ["flat"], resamples=20
+    )
     assert "['flat'] are the same in every row" in table["note"][0] and np.isnan(table["P"][0])
-    few = regression.incremental_validity(data.head(3), "y", ["a"], ["p", "q"], draws=0)
+    few = regression.incremental_validity(data.head(3), "y", ["a"], ["p", "q"], resamples=20)
     assert "3 complete rows are too few for 2 predictors" in few["note"][0]
     with pytest.raises(DataError, match="too few for 3 predictors"):
         regression.fit_ols(data.head(4), "y", ["a", "p", "q"])
@@ -209,7 +213,7 @@ def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
 
 def test_the_table_holds_the_values_of_its_parts(data):
     table = regression.adjust(
-        regression.incremental_validity(data, "y", ["a"], ["p", "q"], draws=50, seed=3)
+        regression.incremental_validity(data, "y", ["a"], ["p", "q"], resamples=50, seed=3)
     ).set_index("psychological")
     row = table.loc["p"]
     assert row["P"] == pytest.approx(smf.ols("y ~ p", data).fit().rsquared_adj)
@@ -229,7 +233,7 @@ def test_a_star_in_the_wrong_direction_is_marked():
 
 def test_correlation_map_is_scipys_tree_on_one_minus_r(data):
     frame = data[["a", "p", "q", "y"]].assign(minus=-data["a"] + 0.1 * data["p"])
-    found = regression.correlation_map(frame)
+    found = analysis.correlation_map(frame)
     distance = 1 - np.abs(np.corrcoef(frame.to_numpy().T))
     expected = hierarchy.average(squareform(distance, checks=False))
     np.testing.assert_allclose(found.linkage, expected, atol=1e-12)
@@ -240,18 +244,18 @@ def test_correlation_map_is_scipys_tree_on_one_minus_r(data):
 
 def test_correlation_map_marks_only_branches_of_marked_metrics(data):
     frame = data[["a", "p", "y"]].assign(twin=data["p"] + 0.01 * data["q"])
-    figure = regression.plot_correlation_map(regression.correlation_map(frame), {"p", "twin"})
+    figure = analysis.plot_correlation_map(analysis.correlation_map(frame), {"p", "twin"})
     drawn = {line.get_text(): line.get_color() for line in figure.axes[1].get_yticklabels()}
     assert {n for n, c in drawn.items() if c == "tab:orange"} == {"p", "twin"}
     plt.close(figure)
     with pytest.raises(DataError, match=r"\['flat'\] have no correlation"):
-        regression.correlation_map(frame.assign(flat=1.0))
+        analysis.correlation_map(frame.assign(flat=1.0))
 
 
 def test_missing_pairs_are_counted_in_the_map(data):
     frame = data[["a", "p"]].copy()
     frame.loc[:49, "p"] = np.nan
-    assert regression.correlation_map(frame).pairs.loc["a", "p"] == 150
+    assert analysis.correlation_map(frame).pairs.loc["a", "p"] == 150
 
 
 def test_published_signs_are_restored_only_where_every_row_falls():
@@ -267,7 +271,7 @@ def test_published_signs_are_restored_only_where_every_row_falls():
 
 @pytest.mark.slow
 def test_rejection_rates_show_that_the_papers_test_changes_its_size():
-    rates = regression.rejection_rates((1, 5), runs=300, within=0.0, seed=1)
+    rates = analysis.rejection_rates((1, 5), runs=300, within=0.0, seed=1)
     assert rates["residual t (paper)"][1] < 0.03
     assert rates["residual t (paper)"][5] > rates["residual t (paper)"][1]
     assert rates["nested F"].between(0.02, 0.09).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib.analysis import correlation
+from lib import analysis
 from lib.meta_evaluation.metrics import FAMILIES, family
 from lib.meta_evaluation.panels import Panel
 
@@ -40,12 +40,12 @@ def overview(
 def _one(panel: Panel, method: str, draws: int, seed: int) -> pd.DataFrame:
     covered = panel.scores.notna().mean()
     ranked = [name for name in panel.scores if covered[name] >= COVERAGE]
-    ranks = correlation.rank_metrics(
-        panel.scores[ranked], panel.human, panel.clusters, method, draws=draws, seed=seed
+    ranks = analysis.rank_metrics(
+        panel.scores[ranked], panel.human, panel.clusters, method, resamples=draws, seed=seed
     ).set_index("metric")["rank"]
     rows = []
     for name in panel.scores:
-        found = correlation.bootstrap_interval(
+        found = analysis.bootstrap_interval(
             panel.scores[name], panel.human, panel.clusters, method, draws, seed=seed
         )
         few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"

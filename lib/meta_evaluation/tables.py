@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import metrics
-from lib.analysis import agreement, correlation
+from lib import analysis, metrics
+from lib.analysis import agreement
 from lib.data.dialogues import DataError
 from lib.meta_evaluation.metrics import FAMILIES, family
 from lib.meta_evaluation.panels import Panel
@@ -112,14 +112,14 @@ def difference_tests(
     """
     pair, clusters = (panel.scores[a], panel.scores[b], panel.human), panel.clusters
     tests = {
-        "swap items": correlation.permutation_test(*pair, method, None, alternative, draws, seed),
-        "swap dialogs": correlation.permutation_test(
+        "swap items": analysis.permutation_test(*pair, method, None, alternative, draws, seed),
+        "swap dialogs": analysis.permutation_test(
             *pair, method, clusters, alternative, draws, seed
         ),
-        "Williams": correlation.williams_test(*pair, method, alternative),
+        "Williams": analysis.williams_test(*pair, method, alternative),
     }
     rows = [{"test": name} | result._asdict() for name, result in tests.items()]
-    interval = correlation.bootstrap_difference(*pair, clusters, method, draws, seed=seed)
+    interval = analysis.bootstrap_difference(*pair, clusters, method, draws, seed=seed)
     bounds = {"difference": interval.value, "low": interval.low, "high": interval.high}
     rows.append({"test": "bootstrap dialogs", "n": interval.n} | bounds)
     columns = ["test", "a", "b", "difference", "p", "low", "high", "n", "reason"]
@@ -142,8 +142,8 @@ def fine_and_coarse(panel: Panel, metric: str, levels: int = 5) -> pd.DataFrame:
     coarse = np.ceil(fine.rank(pct=True) * levels)
     rows = []
     for name, values in ((metric, fine), (f"{metric} in {levels} levels", coarse)):
-        row = {m: correlation.coefficient(values, human, m).value for m in correlation.METHODS}
-        accuracy = correlation.pairwise_accuracy(values, human, clusters)
+        row = {m: analysis.coefficient(values, human, m).value for m in analysis.METHODS}
+        accuracy = analysis.pairwise_accuracy(values, human, clusters)
         row |= {"acc23": accuracy.value, "threshold": accuracy.threshold}
         rows.append({"metric": name} | row)
     return pd.DataFrame(rows)
@@ -154,7 +154,7 @@ def system_intervals(
 ) -> pd.DataFrame:
     """System-level correlation with intervals over contexts, over systems, and over both.
 
-    Columns: resampled, then those of `correlation.Interval` (n is the number of systems).
+    Columns: resampled, then those of `analysis.Interval` (n is the number of systems).
 
     >>> from lib.meta_evaluation.panels import load_panel
     >>> panel = load_panel("sample_bots")
@@ -163,12 +163,12 @@ def system_intervals(
     [3, 3, 3]
     """
     judged, rated = (
-        correlation.system_matrix(values, panel.table)
+        analysis.system_matrix(values, panel.table)
         for values in (panel.scores[metric], panel.human)
     )
     rows = []
     for kind in ("contexts", "systems", "both"):
-        found = correlation.system_interval(judged, rated, method, kind, draws, seed=seed)
+        found = analysis.system_interval(judged, rated, method, kind, draws, seed=seed)
         rows.append({"resampled": kind} | found._asdict())
     return pd.DataFrame(rows)
 
@@ -182,12 +182,12 @@ def soft_accuracies(panel: Panel, draws: int = 1000, seed: int = 0) -> pd.DataFr
     >>> soft_accuracies(panel)["spa"].between(0, 1).all()
     np.True_
     """
-    rated = correlation.system_matrix(panel.human, panel.table)
+    rated = analysis.system_matrix(panel.human, panel.table)
     complete = [name for name in panel.scores if panel.scores[name].notna().all()]
     rows = []
     for name in complete:
-        judged = correlation.system_matrix(panel.scores[name], panel.table)
-        rows.append((name, correlation.soft_pairwise_accuracy(judged, rated, draws, seed)))
+        judged = analysis.system_matrix(panel.scores[name], panel.table)
+        rows.append((name, analysis.soft_pairwise_accuracy(judged, rated, draws, seed)))
     table = pd.DataFrame(rows, columns=["metric", "spa"])
     return table.sort_values("spa", ascending=False, ignore_index=True)
 

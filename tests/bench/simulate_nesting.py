@@ -12,8 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import ROOT
-from lib.analysis import correlation
+from lib import ROOT, analysis
 
 RUNS = 1000
 DRAWS = {"pearson": 999, "spearman": 499}  # ranks are the slow part
@@ -21,8 +20,8 @@ DRAWS = {"pearson": 999, "spearman": 499}  # ranks are the slow part
 
 def main() -> None:
     tables = [
-        correlation.false_positive_rates(RUNS, method=method, draws=draws).assign(
-            method=method, draws=draws
+        analysis.false_positive_rates(RUNS, method=method, resamples=draws).assign(
+            method=method, resamples=draws
         )
         for method, draws in DRAWS.items()
     ]
