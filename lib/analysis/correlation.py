@@ -68,7 +68,7 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     >>> coefficient([1, 1, 1], [1, 2, 3])
     Correlation(value=nan, p=nan, n=3, reason='all scores equal')
     """
-    x, y = np.asarray(scores, dtype=float), np.asarray(human, dtype=float)
+    x, y = (np.asarray(values, dtype=float) for values in (scores, human))
     if x.shape != y.shape:
         raise ValueError(f"scores have {x.size} values but human ratings {y.size}: align them")
     if method not in METHODS:
@@ -124,8 +124,7 @@ def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.Dat
     missing = [key for key in keys if units is None or key not in units]
     if missing:
         raise ValueError(
-            f"level {level!r} needs the column(s) {', '.join(missing)}: pass the turn or dialog "
-            "table as `units`"
+            f"level {level!r} needs {missing}: pass the turn or dialog table as `units`"
         )
     return values.groupby([units[key] for key in keys]).mean()
 

@@ -38,10 +38,7 @@ def correlation_map(metrics: pd.DataFrame) -> CorrelationMap:
     r = metrics.corr()
     undefined = r.columns[r.isna().all()].tolist() or r.columns[r.isna().any()].tolist()
     if undefined:
-        raise DataError(
-            f"{undefined} have no correlation with the others",
-            fix="leave out metrics that are constant or missing on these rows",
-        )
+        raise DataError(f"{undefined} have no correlation with the others", fix="leave them out")
     distance = np.clip(1 - r.abs().to_numpy(), 0, None)
     linkage = hierarchy.linkage(squareform(distance, checks=False), method="average")
     return CorrelationMap(r, linkage)
@@ -62,9 +59,8 @@ def plot_correlation_map(result: CorrelationMap, marked):
     import seaborn as sns
 
     size = 2.6 + 0.62 * len(result.r)
-    figure, (top, heat) = plt.subplots(
-        2, 1, figsize=(size + 0.8, size), height_ratios=[1, 4.5], layout="constrained"
-    )
+    shape = {"figsize": (size + 0.8, size), "height_ratios": [1, 4.5]}
+    figure, (top, heat) = plt.subplots(2, 1, **shape, layout="constrained")
     order = result.r.columns[_draw_tree(top, result, marked)]
     sns.despine(ax=top, left=True, bottom=True)
     bar = {"label": "Pearson r", "location": "bottom", "shrink": 0.5, "aspect": 30}
@@ -85,9 +81,8 @@ def _draw_tree(axis, result: CorrelationMap, marked) -> list[int]:
     for left, right, *_ in result.linkage:
         all_marked.append(all_marked[int(left)] and all_marked[int(right)])
     colour = [MARKED if yes else PLAIN for yes in all_marked]
-    leaves = hierarchy.dendrogram(
-        result.linkage, ax=axis, link_color_func=colour.__getitem__, no_labels=True
-    )["leaves"]
+    look = {"ax": axis, "link_color_func": colour.__getitem__, "no_labels": True}
+    leaves = hierarchy.dendrogram(result.linkage, **look)["leaves"]
     # scipy draws both legs of a join in one colour; a marked leaf gets its own leg in orange.
     for *children, height, _ in result.linkage:
         for child in map(int, children):

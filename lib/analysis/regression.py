@@ -35,14 +35,13 @@ def zscore(frame: pd.DataFrame) -> pd.DataFrame:
     [-1.225, 0.0, 1.225]
     """
     frame = frame.astype(float)
-    missing = frame.columns[frame.isna().any()]
-    if len(missing):
-        raise DataError(
-            f"{list(missing)} hold missing values", fix="drop or fill those rows and count them"
-        )
-    constant = frame.columns[frame.max() == frame.min()]
-    if len(constant):
-        raise DataError(f"{list(constant)} are the same in every row and can predict nothing")
+    useless = {
+        "have missing values": frame.isna().any(),
+        "are the same in every row and can predict nothing": frame.max() == frame.min(),
+    }
+    for problem, found in useless.items():
+        if found.any():
+            raise DataError(f"{list(frame.columns[found])} {problem}")
     return (frame - frame.mean()) / frame.std(ddof=0)
 
 
@@ -73,10 +72,7 @@ def fit_ols(data: pd.DataFrame, outcome: str, predictors):
 
     predictors = list(predictors)
     if len(data) < len(predictors) + 2:
-        raise DataError(
-            f"{len(data)} complete rows are too few for {len(predictors)} predictors",
-            fix=f"use at least {len(predictors) + 2} rows, or fewer predictors",
-        )
+        raise DataError(f"{len(data)} complete rows are too few for {len(predictors)} predictors")
     scaled = zscore(data[[outcome, *predictors]])
     return sm.OLS(scaled[outcome], sm.add_constant(scaled[predictors])).fit()
 
@@ -92,10 +88,8 @@ def adjusted_r2(data: pd.DataFrame, outcome: str, predictors) -> float:
 
 
 def _paired_t(gained) -> GainTest:
-    if np.allclose(gained, 0, atol=1e-12):
-        return NO_TEST
-    t, p = stats.ttest_1samp(gained, 0.0)
-    return GainTest(float(t), float(p))
+    equal = np.allclose(gained, 0, atol=1e-12)
+    return NO_TEST if equal else GainTest(*map(float, stats.ttest_1samp(gained, 0.0)))
 
 
 def residual_t_test(smaller, larger) -> GainTest:
@@ -122,9 +116,7 @@ def residual_t_test(smaller, larger) -> GainTest:
     return _paired_t(np.abs(smaller.resid.to_numpy()) - np.abs(larger.resid.to_numpy()))
 
 
-def nested_f_test(
-    data: pd.DataFrame, outcome: str, smaller: list, added: list, clusters=None
-) -> GainTest:
+def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None) -> GainTest:
     """Test by F whether all added coefficients are 0, with errors correlated within clusters.
 
     Responses to one context (or turns of one dialog) share their raters' view of it. The

@@ -120,11 +120,8 @@ def _spearman(x, y, counts, clusters):
         weights = np.take(counts[block].astype(float), clusters, axis=1)
         x_rank, y_rank = (_doubled_ranks(weights, *order) for order in orders)
         x_weighted, y_weighted = weights * x_rank, weights * y_rank
-        result[block] = _ratio(
-            np.einsum("ij,ij->i", x_weighted, y_rank),
-            np.einsum("ij,ij->i", x_weighted, x_rank),
-            np.einsum("ij,ij->i", y_weighted, y_rank),
-        )
+        pairs = ((x_weighted, y_rank), (x_weighted, x_rank), (y_weighted, y_rank))
+        result[block] = _ratio(*(np.einsum("ij,ij->i", *pair) for pair in pairs))
     return result
 
 
@@ -281,12 +278,10 @@ def cluster_codes(clusters, rows: int) -> np.ndarray:
     if clusters is None:
         return np.arange(rows)
     codes = pd.factorize(np.asarray(clusters))[0]
-    if (codes < 0).any():
-        first = int(np.argmax(codes < 0))
-        raise DataError(
-            f"{(codes < 0).sum()} of {rows} rows have no cluster, the first is row {first}",
-            fix="name a dialog for each, drop those rows and count them, or pass clusters=None",
-        )
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        problem = f"{len(missing)} of {rows} rows have no cluster, the first is row {missing[0]}"
+        raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
     return codes
 
 

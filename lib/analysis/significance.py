@@ -7,16 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib.analysis import resampling
 from lib.analysis.correlation import coefficient, undefined
-from lib.analysis.resampling import (
-    Interval,
-    blocks,
-    bootstrap,
-    bootstrap_interval,
-    complete_rows,
-    resampled_correlations,
-    summarise,
-)
+from lib.analysis.resampling import Interval, bootstrap_interval, complete_rows
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 
@@ -71,12 +64,9 @@ def permutation_test(
     if found.reason:
         return found
     both = stats.zscore(a), stats.zscore(b)
-    permuted = np.concatenate(
-        [
-            permuted_differences(*both, y, codes, block, method)
-            for block in _permutations(found.clusters, resamples, method, seed)
-        ]
-    )
+    drawn = _permutations(found.clusters, resamples, method, seed)
+    permuted = [permuted_differences(*both, y, codes, block, method) for block in drawn]
+    permuted = np.concatenate(permuted)
     permuted = permuted[~np.isnan(permuted)]
     # A resample that exchanges all or nothing equals the observed value up to rounding.
     reached = np.sum(tail(permuted) >= tail(found.difference) - 1e-12)
@@ -101,7 +91,7 @@ def _observed(a, b, y, codes, method, fewest: int = 2) -> Difference:
 def _permutations(count: int, resamples: int, method: str, seed: int) -> Iterator[np.ndarray]:
     """Blocks of (resamples, count) random bits: 1 where a and b are exchanged."""
     rng = np.random.default_rng(seed)
-    for block in blocks(resamples, 2 * count, method):
+    for block in resampling.blocks(resamples, 2 * count, method):
         random = rng.bytes(len(block) * -(-count // 8))
         bits = np.frombuffer(random, np.uint8).reshape(len(block), -1)
         yield np.unpackbits(bits, axis=1, count=count)
@@ -127,11 +117,9 @@ def permuted_differences(
     together, ratings = np.r_[a, b], np.r_[y, y]
     clusters = np.r_[codes, codes + exchanged.shape[1]]
     held = np.hstack([1 - exchanged, exchanged])
-    first, second = (
-        resampled_correlations(together, ratings, counts, method, clusters)
-        for counts in (held, 1 - held)
-    )
-    return first - second
+    correlations = resampling.resampled_correlations
+    r_a, r_b = (correlations(together, ratings, u, method, clusters) for u in (held, 1 - held))
+    return r_a - r_b
 
 
 def bootstrap_difference(
@@ -153,8 +141,8 @@ def bootstrap_difference(
     n, count = found.n, found.clusters
     if found.reason:
         return Interval(found.difference, np.nan, np.nan, n, count, 0, found.reason)
-    r_a, r_b = (bootstrap(x, y, codes, method, resamples, seed) for x in (a, b))
-    return summarise(found.difference, r_a - r_b, n, count)
+    r_a, r_b = (resampling.bootstrap(x, y, codes, method, resamples, seed) for x in (a, b))
+    return resampling.summarise(found.difference, r_a - r_b, n, count)
 
 
 def williams_test(a, b, human, method="pearson", alternative="two-sided") -> Difference:
@@ -289,18 +277,17 @@ def rank_metrics(
     """
     pairs = compare_metrics(scores, human, clusters, method, resamples, seed)
     common, rated, labels, left_out = _comparable(scores, human, clusters)
-    columns = ["metric", "value", "low", "high", "n", "clusters"]
-    found = {
-        name: bootstrap_interval(common[name], rated, labels, method, resamples, seed)._asdict()
-        for name in common
-    }
-    table = pd.DataFrame([{"metric": name} | row for name, row in found.items()], columns=columns)
-    table = table.sort_values("value", ascending=False, kind="stable", ignore_index=True)
+    columns, rows = ["value", "low", "high", "n", "clusters"], {}
+    for name in common:
+        rows[name] = bootstrap_interval(common[name], rated, labels, method, resamples, seed)[:5]
+    rows |= {name: [np.nan] * 5 for name in left_out}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    table = table.sort_values("value", ascending=False, kind="stable")
+    table = table.rename_axis("metric").reset_index()
     differ = pairs[pairs["p_adjusted"] <= 0.05]
     beaten = set(zip(differ["better"], differ["worse"], strict=True))
-    table["rank"], table["reason"] = _ranks(table["metric"].tolist(), beaten), ""
-    missing = pd.DataFrame({"metric": list(left_out), "reason": list(left_out.values())})
-    return pd.concat([table, missing], ignore_index=True) if len(missing) else table
+    table["rank"] = pd.Series(_ranks(table["metric"][: common.shape[1]].tolist(), beaten))
+    return table.assign(reason=table["metric"].map(left_out).fillna(""))
 
 
 def _ranks(names: list[str], beaten: set[tuple[str, str]]) -> list[int]:

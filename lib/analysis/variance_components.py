@@ -24,6 +24,9 @@ LARGEST = 1 - 1e-6
 #: How far the profile likelihood may fall within a 95 % interval.
 DROP = stats.chi2.ppf(0.95, 1) / 2
 
+_COLUMNS = ["level", "groups", "variance", "share", "share_low", "share_high"]
+_COLUMNS += ["icc", "icc_low", "icc_high"]
+
 
 class ConvergenceError(RuntimeError):
     """The likelihood could not be maximised; the message says on what data and what to try."""
@@ -84,15 +87,14 @@ def variance_split(
     groups = nest(used, values, chosen)
     # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
     with threadpool_limits(1):
-        rows = _estimates(groups, [*chosen, unit], len(values))
-    split = pd.DataFrame(rows).set_index("level").reindex([*asked, unit])
+        split = _estimates(groups, [*chosen, unit], len(values)).reindex([*asked, unit])
     reasons = {level: f"not separable: {why}" for level, why in left_out.items()}
     split["note"] = [reasons.get(level, "") for level in split.index]
     split.attrs = {"rows": len(values), "dropped": len(table) - len(values)}
     return split
 
 
-def _estimates(groups: Nest, names: list[str], units: int) -> list[dict]:
+def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
     levels = len(names) - 1
     # Also one start at each corner: the likelihood of a trait is steep near its own corner.
     starts = [np.full(levels, start) for start in (0.1, 0.5, 0.9)]
@@ -100,19 +102,15 @@ def _estimates(groups: Nest, names: list[str], units: int) -> list[dict]:
     shares, best = _maximise(groups, _sticks, starts)
     s, t, q, _ = _fold(shares, groups)
     total = (q - t**2 / s) / (groups.sizes.sum() - 1)
-    if not np.isfinite(total):
-        raise _not_maximised(groups)
     rows = []
     for k, level in enumerate(names):
         low, high = _interval(groups, [k], shares, best)
-        row = {"level": level, "groups": [*groups.groups, units][k]}
-        row |= {"variance": shares[k] * total, "share": shares[k]}
-        row |= {"share_low": low, "share_high": high}
+        row = [level, [*groups.groups, units][k], shares[k] * total, shares[k], low, high]
         if k < levels:
-            row["icc"] = shares[: k + 1].sum()
-            row["icc_low"], row["icc_high"] = _interval(groups, list(range(k + 1)), shares, best)
+            above = list(range(k + 1))
+            row += [shares[above].sum(), *_interval(groups, above, shares, best)]
         rows.append(row)
-    return rows
+    return pd.DataFrame(rows, columns=_COLUMNS).set_index("level")
 
 
 def log_likelihood(shares: np.ndarray, groups: Nest) -> float:
@@ -174,22 +172,16 @@ def _maximise(
     runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     finished = [run for run in runs if np.isfinite(run.fun)]
     if not finished:
-        raise _not_maximised(groups)
+        raise ConvergenceError(
+            f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
+            f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
+            "level with the fewest groups"
+        )
     best = min(finished, key=lambda run: run.fun)
     return shares(best.x), -best.fun
 
 
-def _not_maximised(groups: Nest) -> ConvergenceError:
-    return ConvergenceError(
-        f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
-        f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
-        "level with the fewest groups"
-    )
-
-
-def _interval(
-    groups: Nest, inside: list[int], shares: np.ndarray, best: float
-) -> tuple[float, float]:
+def _interval(groups: Nest, inside: list[int], shares, best: float) -> tuple[float, float]:
     """Values of a share (or of a sum of shares) whose profile likelihood is within `DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
