@@ -27,6 +27,17 @@ class Correlation(NamedTuple):
     reason: str
 
 
+def check_method(method: str) -> str:
+    """Return `method` if it is one of `METHODS`, or raise a ValueError.
+
+    >>> check_method("kendall")
+    'kendall'
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
+    return method
+
+
 def undefined(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
     """Why the coefficient of `x` and `y` has no value, or `""` when it has one.
 
@@ -71,11 +82,9 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     x, y = (np.asarray(values, dtype=float) for values in (scores, human))
     if x.shape != y.shape:
         raise ValueError(f"scores have {x.size} values but human ratings {y.size}: align them")
-    if method not in METHODS:
-        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
     kept = ~(np.isnan(x) | np.isnan(y))
     x, y = x[kept], y[kept]
-    reason = undefined(x, y, method)
+    reason = undefined(x, y, check_method(method))
     if reason:
         return Correlation(np.nan, np.nan, len(x), reason)
     result = _SCIPY[method](x, y)
@@ -98,7 +107,7 @@ def partial_correlation(x, y, given, method: str = "spearman") -> float:
     pairs = (("x", "y"), ("x", "z"), ("y", "z"))
     r_xy, r_xz, r_yz = (coefficient(frame[a], frame[b], method).value for a, b in pairs)
     left = (1 - r_xz**2) * (1 - r_yz**2)
-    return float((r_xy - r_xz * r_yz) / np.sqrt(left)) if left > 0 else float("nan")
+    return float((r_xy - r_xz * r_yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
 
 
 def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
@@ -123,9 +132,7 @@ def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.Dat
     keys = LEVELS[: LEVELS.index(level) + 1]
     missing = [key for key in keys if units is None or key not in units]
     if missing:
-        raise ValueError(
-            f"level {level!r} needs {missing}: pass the turn or dialog table as `units`"
-        )
+        raise ValueError(f"level {level!r} needs {missing}: pass the turn or dialog table")
     return values.groupby([units[key] for key in keys]).mean()
 
 

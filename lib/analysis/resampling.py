@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
-from lib.analysis.correlation import coefficient, undefined
+from lib.analysis.correlation import check_method, coefficient, undefined
 from lib.data import DataError
 
 CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
@@ -89,7 +89,7 @@ def resampled_correlations(
     array([0.8, 1. ])
     """
     clusters = np.arange(len(x)) if clusters is None else np.asarray(clusters)
-    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[method]
+    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[check_method(method)]
     return engine(np.asarray(x, float), np.asarray(y, float), np.asarray(counts), clusters)
 
 
@@ -352,7 +352,7 @@ def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.n
     >>> rowwise_correlations(np.array([[1.0, 2, 3]]), np.array([[1.0, 3, 2]]), "kendall").round(4)
     array([0.3333])
     """
-    if method == "kendall":
+    if check_method(method) == "kendall":
         x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
     elif method == "spearman":
         x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
