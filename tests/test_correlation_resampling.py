@@ -233,14 +233,12 @@ def test_bootstrap_covers_the_truth():
 
 
 def test_bootstrap_of_a_mean_draws_whole_dialogs():
-    values, dialogs = np.array([1.0, 2, 6, 7, np.nan, 3]), np.array(list("aabbbc"))
-    found = analysis.bootstrap_mean(values, dialogs, 400, seed=3)
-    kept, names = values[~np.isnan(values)], dialogs[~np.isnan(values)]
-    means = []
-    for row in np.random.default_rng(3).integers(0, 3, (400, 3)):
-        means.append(np.concatenate([kept[names == "abc"[k]] for k in row]).mean())
+    values, dialogs = np.arange(24.0) ** 2, np.repeat(list("abcdefgh"), 3)
+    found = analysis.bootstrap_mean(np.r_[values, np.nan], np.r_[dialogs, ["h"]], 400, seed=3)
+    of_dialogs, rng = values.reshape(8, 3).mean(axis=1), np.random.default_rng(3)
+    means = of_dialogs[rng.integers(0, 8, (400, 8))].mean(axis=1)
     assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]))
-    assert (found.value, found.n, found.clusters) == (3.8, 5, 3)
+    assert (found.value, found.n, found.clusters) == (values.mean(), 24, 8)
     assert analysis.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason == "fewer than 2 clusters"
 
 

@@ -21,7 +21,7 @@ DRAWS = {"pearson": 999, "spearman": 499}  # ranks are the slow part
 def main() -> None:
     tables = [
         analysis.false_positive_rates(RUNS, method=method, resamples=draws).assign(
-            method=method, resamples=draws
+            method=method, draws=draws
         )
         for method, draws in DRAWS.items()
     ]
