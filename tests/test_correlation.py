@@ -1,13 +1,12 @@
-"""Coefficients against scipy and the published UniEval figures; edge cases."""
-
-import json
+"""Coefficients against their definitions and the published UniEval figures; edge cases."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import correlation
+from lib import analysis
+from lib.data import corpora
 
 # Printed in the README of maszhongming/UniEval (reproduce/): Pearson, Spearman, Kendall.
 UNIEVAL_PUBLISHED = {
@@ -20,43 +19,29 @@ UNIEVAL_PUBLISHED = {
 }
 
 
-@pytest.fixture(scope="module")
-def unieval(public_data):
-    items = json.loads((public_data / "unieval/topical_chat_result.json").read_text())
-    frame = pd.DataFrame(
-        [
-            {"system": item["system_id"], "dialog": item["source"]}
-            | {f"human_{name}": value for name, value in item["scores"].items()}
-            | {f"score_{name}": value for name, value in item["predict_scores"].items()}
-            for item in items
-        ]
-    )
-    return frame.assign(agent=frame["system"])
-
-
 @pytest.mark.public
-@pytest.mark.parametrize("dimension", UNIEVAL_PUBLISHED)
-def test_unieval_predictions_give_the_published_correlations(unieval, dimension):
-    table = correlation.correlate(unieval[f"score_{dimension}"], unieval[f"human_{dimension}"])
-    assert table["value"].to_numpy() == pytest.approx(UNIEVAL_PUBLISHED[dimension], abs=1e-6)
-    assert table["n"].eq(360).all()
+def test_unieval_predictions_give_the_published_correlations():
+    turns = corpora.load("unieval_topical").turns
+    for dimension, printed in UNIEVAL_PUBLISHED.items():
+        rating = turns[f"human_{dimension}"]
+        table = analysis.correlate(turns[f"score_unieval_{dimension}"], rating)
+        assert table["value"].to_numpy() == pytest.approx(printed, abs=1e-6)
+        assert table["n"].eq(360).all()
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
+@pytest.mark.parametrize("method", analysis.METHODS)
 def test_coefficient_equals_its_definition(method):
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40).astype(float)
     x_, y_ = (stats.rankdata(x), stats.rankdata(y)) if method == "spearman" else (x, y)
     if method == "kendall":  # tau-b from signs of all pairs
-        x_ = np.sign(x[:, None] - x).ravel()
-        y_ = np.sign(y[:, None] - y).ravel()
-        expected = x_ @ y_ / np.sqrt((x_ @ x_) * (y_ @ y_))
-    else:
-        expected = np.cov(x_, y_)[0, 1] / np.sqrt(x_.var(ddof=1) * y_.var(ddof=1))
-    assert correlation.coefficient(x, y, method).value == pytest.approx(expected)
+        x_, y_ = (np.sign(v[:, None] - v).ravel() for v in (x, y))
+    x_, y_ = x_ - x_.mean(), y_ - y_.mean()
+    expected = x_ @ y_ / np.sqrt((x_ @ x_) * (y_ @ y_))
+    assert analysis.coefficient(x, y, method).value == pytest.approx(expected)
 
 
-def turns_of_two_systems():
+def turns_of_three_systems():
     return pd.DataFrame(
         {
             "system": list("AAAABBBBCC"),
@@ -69,19 +54,16 @@ def turns_of_two_systems():
 
 
 @pytest.mark.parametrize(
-    "level, averaging, x, y",
+    "level, x, y",
     [
         # Items 2 (no score) and 7 (no rating) enter neither mean; dialog 4 disappears.
-        ("dialog", "items", [1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5]),
-        ("system", "items", [7 / 3, 6, 0.5], [2, 14 / 3, 1.5]),
-        ("system", "nested", [2.75, 6, 0.5], [2, 14 / 3, 1.5]),
+        ("dialog", [1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5]),
+        ("system", [7 / 3, 6, 0.5], [2, 14 / 3, 1.5]),
     ],
 )
-def test_levels_average_complete_items_only(level, averaging, x, y):
-    turns = turns_of_two_systems()
-    table = correlation.correlate(
-        turns["score"], turns["human_overall"], "pearson", level, turns, averaging
-    )
+def test_levels_average_complete_items_only(level, x, y):
+    turns = turns_of_three_systems()
+    table = analysis.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
     row = table.iloc[0]
     assert row["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert (row["n"], row["missing_score"], row["missing_human"]) == (len(x), 1, 1)
@@ -98,32 +80,45 @@ def test_levels_average_complete_items_only(level, averaging, x, y):
     ],
 )
 def test_undefined_is_nan_with_a_reason(x, y, method, reason):
-    result = correlation.coefficient(x, y, method)
+    result = analysis.coefficient(x, y, method)
     assert np.isnan(result.value) and np.isnan(result.p)
     assert result.reason == reason
 
 
-def test_infinite_scores_rank_last_for_rank_coefficients():
+def test_infinite_scores_rank_last_and_two_systems_are_no_evidence():
     x, y = [1, np.inf, 3, -np.inf], [2, 4, 3, 1]
-    assert correlation.coefficient(x, y, "spearman").value == pytest.approx(1)
-    assert correlation.coefficient(x, y, "kendall").value == pytest.approx(1)
+    assert analysis.coefficient(x, y, "spearman").value == pytest.approx(1)
+    assert analysis.coefficient(x, y, "kendall").value == pytest.approx(1)
+    two = analysis.coefficient([1.0, 1.1], [5.0, 2.0])
+    assert (round(two.value, 9), two.p) == (-1, 1)
 
 
-def test_two_systems_are_always_one_or_minus_one_without_evidence():
-    result = correlation.coefficient([1.0, 1.1], [5.0, 2.0])
-    assert result.value == pytest.approx(-1)
-    assert result.p == 1
+@pytest.mark.parametrize("method", ["pearson", "spearman"])
+def test_partial_correlation_is_that_of_the_residuals(method):
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=80)
+    x, y = z + rng.normal(size=80), z + rng.normal(size=80)
+    found = analysis.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
+    if method == "spearman":
+        x, y, z = (stats.rankdata(v) for v in (x, y, z))
+    residuals = [v - np.polyval(np.polyfit(z, v, 1), z) for v in (x, y)]
+    assert found == pytest.approx(np.corrcoef(*residuals)[0, 1])
+    assert np.isnan(analysis.partial_correlation(x, y, np.ones(80), method))
+    assert np.isnan(analysis.partial_correlation(z, y, z, method))
 
 
 def test_errors_say_what_to_do():
+    turns = turns_of_three_systems()
+    pair = turns["score"], turns["human_overall"]
     with pytest.raises(ValueError, match="choose from pearson, spearman, kendall"):
-        correlation.coefficient([1, 2], [1, 2], "taub")
+        analysis.coefficient([1, 2], [1, 2], "taub")
+    with pytest.raises(ValueError, match="choose from pearson, spearman, kendall"):
+        analysis.system_interval(*[pd.DataFrame(np.diag(range(5)))] * 2, "taub")
     with pytest.raises(ValueError, match="align"):
-        correlation.coefficient([1, 2], [1, 2, 3])
-    turns = turns_of_two_systems()
+        analysis.coefficient([1, 2], [1, 2, 3])
     with pytest.raises(ValueError, match="pass the turn or dialog table"):
-        correlation.correlate(turns["score"], turns["human_overall"], level="system")
+        analysis.correlate(*pair, level="system")
     with pytest.raises(ValueError, match="choose from turn, dialog, agent, system"):
-        correlation.correlate(turns["score"], turns["human_overall"], level="corpus")
+        analysis.correlate(*pair, level="corpus")
     with pytest.raises(ValueError, match="different indexes"):
-        correlation.correlate(turns["score"], turns["human_overall"].iloc[1:])
+        analysis.correlate(pair[0], pair[1].iloc[1:])

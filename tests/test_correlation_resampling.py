@@ -1,4 +1,8 @@
-"""Resampling, tests of differences and rankings against independent definitions."""
+"""Resampling, tests of differences and rankings against independent definitions.
+
+Perm-both, acc23 and soft pairwise accuracy are also compared on real scores: the 360 responses of
+UniEval's Topical-Chat, with figures measured by other code on the same file.
+"""
 
 # ruff: noqa: NPY002 - nlpstats draws from numpy's global state: the same draws need the same calls
 import numpy as np
@@ -10,48 +14,59 @@ from nlpstats.correlations import williams_test as nlpstats_williams
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lib.analysis import correlation
-from lib.analysis.correlation import draws as draws_module
-from lib.analysis.correlation import intervals, significance, swaps
+from lib import analysis
+from lib.analysis import resampling, significance, simulation
+from lib.data import corpora
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+METHODS = pytest.mark.parametrize("method", analysis.METHODS)
+ALTERNATIVES = pytest.mark.parametrize("alternative", significance.ALTERNATIVES)
 
 
 def tied_data(n: int, seed: int = 0):
-    """Ratings on a 5-point scale, a continuous metric and a coarse one."""
+    """A continuous metric, a coarse one, and ratings on a 5-point scale."""
     rng = np.random.default_rng(seed)
     human = rng.integers(1, 6, n).astype(float)
     return human + rng.normal(size=n), np.round(human + 2 * rng.normal(size=n)), human
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
+@pytest.fixture(params=["made", pytest.param("real", marks=pytest.mark.public)])
+def triple(request):
+    """Two metrics and ratings: made ones with ties, and real ones."""
+    if request.param == "made":
+        return tied_data(36, seed=8)
+    turns = corpora.load("unieval_topical").turns
+    columns = ("score_unieval_overall", "score_unieval_coherence", "human_overall")
+    return [turns[name].to_numpy(float) for name in columns]
+
+
+@METHODS
 @pytest.mark.parametrize("clustered", [False, True])
 def test_counts_equal_repeating_the_items(method, clustered, monkeypatch):
-    monkeypatch.setattr(draws_module, "CELLS", 200)  # several blocks, as for a large corpus
+    monkeypatch.setattr(resampling, "CELLS", 200)  # several blocks, as for a large corpus
     _, x, y = tied_data(31)
     clusters = np.random.default_rng(1).integers(0, 7, 31) if clustered else np.arange(31)
     counts = np.random.default_rng(2).integers(0, 3, (20, clusters.max() + 1))
-    found = correlation.resampled_correlations(x, y, counts, method, clusters)
+    found = analysis.resampled_correlations(x, y, counts, method, clusters)
     for value, row in zip(found, counts, strict=True):
         times = row[clusters]
         expected = SCIPY[method](np.repeat(x, times), np.repeat(y, times)).statistic
         assert value == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
-def test_a_constant_draw_is_nan(method):
+@METHODS
+def test_a_constant_resample_is_nan(method):
     x, y = np.array([0.1, 0.2, 0.3]), np.array([1.0, 1.0, 5.0])
-    found = correlation.resampled_correlations(
-        x, y, np.array([[2, 1, 0], [0, 3, 0], [1, 1, 1]]), method
-    )
+    counts = np.array([[2, 1, 0], [0, 3, 0], [1, 1, 1]])
+    found = analysis.resampled_correlations(x, y, counts, method)
     assert np.isnan(found[:2]).all() and found[2] == pytest.approx(SCIPY[method](x, y).statistic)
 
 
-def test_many_equal_scores_in_a_draw_are_constant_despite_rounding():
+def test_many_equal_scores_in_a_resample_are_constant_despite_rounding():
     """One dialog of 20,000 equal scores, drawn alone: no correlation, whatever the last digits."""
     x = np.r_[np.full(20_000, 0.1), np.linspace(0, 1, 50)]
     y, clusters = np.sin(np.arange(len(x))), np.r_[np.zeros(20_000, int), np.ones(50, int)]
-    found = correlation.resampled_correlations(x, y, np.array([[2, 0], [0, 2]]), clusters=clusters)
+    found = analysis.resampled_correlations(x, y, np.array([[2, 0], [0, 2]]), clusters=clusters)
     assert np.isnan(found[0]) and found[1] == pytest.approx(np.corrcoef(x[-50:], y[-50:])[0, 1])
 
 
@@ -60,28 +75,42 @@ def test_infinite_scores_count_as_ranks_in_the_bootstrap(method):
     scores = np.array([3.0, np.inf, 1, 2, -np.inf, 5, 4, np.inf])
     human = np.array([2.0, 5, 1, 1, 2, 4, 3, 5])
     finite = stats.rankdata(scores)
-    found = [correlation.bootstrap_interval(x, human, None, method, 200) for x in (scores, finite)]
+    found = [analysis.bootstrap_interval(x, human, None, method, 200) for x in (scores, finite)]
     assert found[0] == found[1] and not np.isnan(found[0].low)
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
-def test_perm_both_equals_its_definition_draw_by_draw(method):
+@METHODS
+def test_perm_both_equals_its_definition_row_by_row(triple, method):
     """mt-metrics-eval's PERM-BOTH written out: z-score both, swap each element, correlate again."""
-    a, b, human = tied_data(40)
-    swap = np.random.default_rng(3).integers(0, 2, (60, 40), dtype=np.uint8)
-    z_a, z_b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
-    found = swaps.swapped_difference(z_a, z_b, human, np.arange(40), swap, method)
-    for value, row in zip(found, swap, strict=True):
+    a, b, human = triple
+    exchanged = np.random.default_rng(3).integers(0, 2, (25, len(a)), dtype=np.uint8)
+    z_a, z_b = stats.zscore(a), stats.zscore(b)
+    items = np.arange(len(a))
+    found = significance.permuted_differences(z_a, z_b, human, items, exchanged, method)
+    for value, row in zip(found, exchanged, strict=True):
         first, second = np.where(row, z_b, z_a), np.where(row, z_a, z_b)
         expected = SCIPY[method](first, human).statistic - SCIPY[method](second, human).statistic
         assert value == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.public
+def test_perm_both_gives_the_measured_p_values():
+    """One-sided, 10,000 resamples: .0001 for overall over coherence, .0008 for two near copies."""
+    turns = corpora.load("unieval_topical").turns
+
+    def p(better, worse, rating):
+        scores = [turns[f"score_unieval_{name}"] for name in (better, worse)]
+        return analysis.permutation_test(*scores, turns[rating], alternative="greater", seed=2)
+
+    assert p("overall", "coherence", "human_overall").p < 0.0005
+    near = p("understandability", "naturalness", "human_overall")
+    assert 0 < near.difference < 0.01
+    assert near.p < 0.01, "a difference of .004 is significant, and still only .004"
+
+
 def exact_p(a, b, human, blocks, alternative):
-    """p over all 2**c equally likely swaps."""
-    z = [(m - m.mean()) / m.std() for m in (a, b)]
-    c = blocks.max() + 1
-    deltas = []
+    """p over all 2**c equally likely permutations."""
+    z, c, deltas = [stats.zscore(m) for m in (a, b)], blocks.max() + 1, []
     for code in range(2**c):
         row = np.array([(code >> bit) & 1 for bit in range(c)])[blocks]
         first, second = np.where(row, z[1], z[0]), np.where(row, z[0], z[1])
@@ -92,25 +121,24 @@ def exact_p(a, b, human, blocks, alternative):
     return np.mean(tail.get(alternative, abs(deltas) - abs(seen)) >= -1e-12)
 
 
-@pytest.mark.parametrize("alternative", significance.ALTERNATIVES)
+@ALTERNATIVES
 @pytest.mark.parametrize("clustered", [False, True])
 def test_permutation_p_approaches_the_exact_p(alternative, clustered):
     a, b, human = tied_data(12, seed=1)
     blocks = np.repeat(np.arange(6), 2) if clustered else np.arange(12)
-    test = correlation.permutation_test(
-        a, b, human, clusters=blocks if clustered else None, alternative=alternative, draws=20_000
-    )
+    clusters = blocks if clustered else None
+    test = analysis.permutation_test(a, b, human, "pearson", clusters, alternative, 20_000)
     expected = exact_p(a, b, human, blocks, alternative)
     assert 0.02 < expected < 0.98  # the case can tell a wrong tail from a right one
     assert test.p == pytest.approx(expected, abs=0.012)
 
 
-def test_p_counts_the_observed_draw_and_is_seeded():
+def test_p_counts_the_observed_difference_and_is_seeded():
     human = np.arange(60.0)
     noise = np.random.default_rng(0).normal(size=60)
-    first = correlation.permutation_test(human, noise, human, draws=999, seed=1)
+    first = analysis.permutation_test(human, noise, human, resamples=999, seed=1)
     assert first.p == 1 / 1000  # (0 + 1) / (999 + 1): never zero
-    again = [correlation.permutation_test(*tied_data(60), draws=9999, seed=s).p for s in (1, 1, 2)]
+    again = [analysis.permutation_test(*tied_data(60), seed=s).p for s in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
 
@@ -120,93 +148,73 @@ def systems_by_inputs(seed=0):
     return human + rng.normal(size=(5, 12)), human + 2 * rng.normal(size=(5, 12)), human
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
-def test_swapping_contexts_equals_nlpstats_on_the_same_draws(method):
-    """nlpstats `inputs` swaps a whole column (one context, all systems): our cluster swap."""
+@METHODS
+def test_permuting_contexts_equals_nlpstats_on_the_same_draws(method):
+    """nlpstats `inputs` swaps a whole column (one context, all systems): our cluster of items."""
     a, b, human = systems_by_inputs()
     np.random.seed(5)
     theirs = nlpstats_permutation(a, b, human, "global", method, "inputs", n_resamples=80)
     np.random.seed(5)
-    swap = np.array([np.random.rand(1, 12)[0] > 0.5 for _ in range(80)]).astype(np.uint8)
+    exchanged = np.array([np.random.rand(1, 12)[0] > 0.5 for _ in range(80)]).astype(np.uint8)
     z = [stats.zscore(m.ravel()) for m in (a, b)]
     codes = np.tile(np.arange(12), 5)
-    ours = swaps.swapped_difference(*z, human.ravel(), codes, swap, method)
+    ours = significance.permuted_differences(*z, human.ravel(), codes, exchanged, method)
     assert ours == pytest.approx(np.array(theirs.samples), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", correlation.METHODS)
-def test_bootstrap_of_contexts_equals_nlpstats_on_the_same_draws(method):
+@METHODS
+@pytest.mark.parametrize("over", ["inputs", "systems", "both"])
+def test_system_bootstrap_equals_nlpstats_on_the_same_draws(method, over):
     a, _, human = systems_by_inputs()
-    np.random.seed(6)
-    theirs = nlpstats_bootstrap(a, human, "global", method, "inputs", n_resamples=60)
-    np.random.seed(6)
-    drawn = [np.random.choice(12, 12, replace=True) for _ in range(60)]
-    counts = np.array([np.bincount(row, minlength=12) for row in drawn])
-    codes = np.tile(np.arange(12), 5)
-    ours = correlation.resampled_correlations(a.ravel(), human.ravel(), counts, method, codes)
-    assert ours == pytest.approx(np.array(theirs.samples), abs=1e-12)
-    summary = intervals.summarise(0.0, ours, 60, 12, 0.95, expanded=False)
-    assert (summary.low, summary.high) == pytest.approx((theirs.lower, theirs.upper))
-
-
-@pytest.mark.parametrize("method", correlation.METHODS)
-@pytest.mark.parametrize("resample", ["inputs", "systems", "both"])
-def test_system_bootstrap_equals_nlpstats_on_the_same_draws(method, resample):
-    a, _, human = systems_by_inputs()
-    human[0, 3] = np.nan
-    a[0, 3] = np.nan
+    human[0, 3] = a[0, 3] = np.nan
     np.random.seed(7)
-    theirs = nlpstats_bootstrap(a, human, "system", method, resample, n_resamples=60)
+    theirs = nlpstats_bootstrap(a, human, "system", method, over, n_resamples=60)
     np.random.seed(7)
-    counts, drawn = [], []
-    for _ in range(60):  # nlpstats draws the systems first
-        if resample != "inputs":
-            drawn.append(np.random.choice(5, 5, replace=True))
-        if resample != "systems":
-            counts.append(np.bincount(np.random.choice(12, 12, replace=True), minlength=12))
-    counts = np.array(counts) if counts else np.ones((60, 12))
-    ours = intervals._system_correlations(
-        a, human, ~np.isnan(a), counts, np.array(drawn) if drawn else None, method
-    )
+    counts, drawn = np.ones((60, 12)), np.tile(np.arange(5), (60, 1))
+    for k in range(60):  # nlpstats draws the systems first
+        if over != "inputs":
+            drawn[k] = np.random.choice(5, 5, replace=True)
+        if over != "systems":
+            counts[k] = np.bincount(np.random.choice(12, 12, replace=True), minlength=12)
+    means = resampling._system_means(a, human, ~np.isnan(a), counts, drawn)
+    ours = resampling.rowwise_correlations(*means, method)
     assert ours[~np.isnan(ours)] == pytest.approx(np.array(theirs.samples), abs=1e-12)
 
 
-@pytest.mark.parametrize("alternative", significance.ALTERNATIVES)
+@ALTERNATIVES
 def test_williams_equals_nlpstats_and_keeps_its_sign(alternative):
     a, b, human = tied_data(50)
     column = [m[:, None] for m in (a, b, human)]
     theirs = nlpstats_williams(*column, "global", "pearson", alternative)
-    ours = correlation.williams_test(a, b, human, alternative=alternative)
+    ours = analysis.williams_test(a, b, human, alternative=alternative)
     assert ours.p == pytest.approx(theirs.pvalue)
-    swapped = correlation.williams_test(b, a, human, alternative="greater")
-    assert swapped.p > 0.5 > correlation.williams_test(a, b, human, alternative="greater").p
+    swapped = analysis.williams_test(b, a, human, alternative="greater")
+    assert swapped.p > 0.5 > analysis.williams_test(a, b, human, alternative="greater").p
+    itself = analysis.williams_test(a, a, human)
+    assert (itself.difference, itself.p) == (0, 1)
 
 
-def test_williams_of_a_metric_with_itself():
-    a, _, human = tied_data(20)
-    test = correlation.williams_test(a, a, human)
-    assert (test.difference, test.p) == (0, 1)
+def test_benjamini_hochberg_equals_statsmodels_within_families_and_skips_nan():
+    p = np.array([0.001, 0.04, 0.03, np.nan, 0.2, 0.01])
+    family = np.array([1, 1, 2, 2, 1, 2])
+    q = analysis.benjamini_hochberg(p, family)
+    for label in (1, 2):
+        rows = (family == label) & ~np.isnan(p)
+        assert q[rows] == pytest.approx(multipletests(p[rows], method="fdr_bh")[1])
+    assert np.isnan(q[3])
+    whole = multipletests(np.delete(p, 3), method="fdr_bh")[1]
+    assert np.delete(analysis.benjamini_hochberg(p), 3) == pytest.approx(whole)
+    assert np.isnan(analysis.benjamini_hochberg([np.nan])).all()
 
 
-def test_benjamini_hochberg_equals_statsmodels_and_skips_nan():
-    p = np.array([0.001, 0.2, 0.03, 0.04, 0.5, 0.011])
-    expected = multipletests(p, method="fdr_bh")[1]
-    assert correlation.benjamini_hochberg(p) == pytest.approx(expected)
-    with_gap = correlation.benjamini_hochberg(np.insert(p, 2, np.nan))
-    assert np.isnan(with_gap[2]) and np.delete(with_gap, 2) == pytest.approx(expected)
-    assert np.isnan(correlation.benjamini_hochberg([np.nan])).all()
-
-
-def test_bootstrap_difference_uses_the_same_draws_for_both_metrics():
+def test_bootstrap_difference_uses_the_same_resamples_for_both_metrics():
     a, b, human = tied_data(60)
     clusters = np.repeat(np.arange(20), 3)
-    found = correlation.bootstrap_difference(a, b, human, clusters, draws=500, seed=2)
-    counts = intervals.draw_counts(np.random.default_rng(2), 500, 20)
+    found = analysis.bootstrap_difference(a, b, human, clusters, resamples=500, seed=2)
     differences = []
-    for row in counts:
-        times = row[clusters]
-        y = np.repeat(human, times)
-        r_a, r_b = (np.corrcoef(np.repeat(m, times), y)[0, 1] for m in (a, b))
+    for row in np.random.default_rng(2).integers(0, 20, (500, 20)):
+        items = np.concatenate([np.flatnonzero(clusters == cluster) for cluster in row])
+        r_a, r_b = (np.corrcoef(m[items], human[items])[0, 1] for m in (a, b))
         differences.append(r_a - r_b)
     tail = stats.norm.cdf(np.sqrt(20 / 19) * stats.t.ppf(0.025, 19))
     assert tail < 0.02
@@ -217,12 +225,21 @@ def test_bootstrap_covers_the_truth():
     """95 % intervals of a known correlation, dialogs with shared effects: 200 seeded corpora."""
     hits, rng = 0, np.random.default_rng(0)
     for _ in range(200):
-        frame = correlation.simulate_null(40, 5, 0.3, rng, quality=0.6)
-        interval = correlation.bootstrap_interval(
-            frame["a"], frame["human"], frame["dialog"], draws=300
-        )
+        frame = simulation.simulate_null(40, 5, 0.3, rng)
+        columns = frame["a"], frame["human"], frame["dialog"]
+        interval = analysis.bootstrap_interval(*columns, resamples=300)
         hits += interval.low <= 0.6 <= interval.high
     assert 0.89 <= hits / 200 <= 0.98
+
+
+def test_bootstrap_of_a_mean_draws_whole_dialogs():
+    values, dialogs = np.arange(24.0) ** 2, np.repeat(list("abcdefgh"), 3)
+    found = analysis.bootstrap_mean(np.r_[values, np.nan], np.r_[dialogs, ["h"]], 400, seed=3)
+    of_dialogs, rng = values.reshape(8, 3).mean(axis=1), np.random.default_rng(3)
+    means = of_dialogs[rng.integers(0, 8, (400, 8))].mean(axis=1)
+    assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]))
+    assert (found.value, found.n, found.clusters) == (values.mean(), 24, 8)
+    assert analysis.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason == "fewer than 2 clusters"
 
 
 def acc23(x, y, groups, epsilon):
@@ -249,83 +266,76 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     groups = [0] * 6 + [1] * 10 + [2] * 19 + [3]  # unequal groups, one without a pair
     candidates = sorted({0.0} | {abs(p - q) for p in x for q in x})
     values = [acc23(x, human, groups, epsilon) for epsilon in candidates]
-    found = correlation.pairwise_accuracy(x, human, groups)
+    found = analysis.pairwise_accuracy(x, human, groups)
     assert found.value == pytest.approx(max(values))
     assert acc23(x, human, groups, found.threshold) == pytest.approx(max(values))
     assert (found.pairs, found.groups) == (15 + 45 + 171, 3)
     for epsilon in (0.0, 0.7):
-        fixed = correlation.pairwise_accuracy(x, human, groups, threshold=epsilon)
+        fixed = analysis.pairwise_accuracy(x, human, groups, threshold=epsilon)
         assert fixed.value == pytest.approx(acc23(x, human, groups, epsilon))
 
 
-def test_acc23_of_all_equal_scores_is_the_share_of_human_ties():
-    found = correlation.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3])
-    assert (found.value, found.threshold) == (0.5, 0)
+@pytest.mark.public
+def test_acc23_of_real_scores_is_the_measured_value():
+    turns = corpora.load("unieval_topical").turns
+    columns = (turns["score_unieval_overall"], turns["human_overall"], turns["dialog"])
+    found = analysis.pairwise_accuracy(*columns)
+    assert found.pairs == 60 * 15 and found.value == pytest.approx(0.740, abs=5e-4)
+    assert found.value == pytest.approx(acc23(*columns, found.threshold))
 
 
-def test_acc23_with_missing_and_infinite_scores():
-    found = correlation.pairwise_accuracy([1, np.nan, np.inf, -np.inf], [2, 9, 3, 1])
+def test_acc23_of_equal_missing_and_infinite_scores():
+    equal = analysis.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3])
+    assert (equal.value, equal.threshold) == (0.5, 0), "the share of human ties"
+    found = analysis.pairwise_accuracy([1, np.nan, np.inf, -np.inf], [2, 9, 3, 1])
     assert (found.value, found.pairs) == (1.0, 3)
-    nothing = correlation.pairwise_accuracy([1, 2], [1, 2], ["a", "b"])
+    nothing = analysis.pairwise_accuracy([1, 2], [1, 2], ["a", "b"])
     assert np.isnan(nothing.value) and "no group" in nothing.reason
 
 
-def test_soft_pairwise_accuracy_equals_its_definition():
-    """Pairwise confidence error of Thompson et al. 2024, one pair and one draw at a time."""
-    a, _, human = systems_by_inputs(3)
-    signs = np.random.default_rng(4).integers(0, 2, (200, 12)) * 2 - 1
-    errors = []
-    for i in range(5):
-        for j in range(i + 1, 5):
-            p = []
-            for values in (human, a):
-                gaps = values[i] - values[j]
-                p.append(np.mean([(row * gaps).sum() >= gaps.sum() - 1e-9 for row in signs]))
-            errors.append(abs(p[0] - p[1]))
-    found = correlation.soft_pairwise_accuracy(pd.DataFrame(a), pd.DataFrame(human), 200, seed=4)
-    # Ours counts the observed draw as well, (count + 1) / (draws + 1).
-    assert 1 - found == pytest.approx(np.mean(errors) * 200 / 201)
-    assert found < 0.99
-
-
-def test_soft_pairwise_accuracy_leaves_out_a_missing_cell_of_either():
+@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.public)])
+def test_soft_pairwise_accuracy_equals_its_definition(real):
+    """Pairwise confidence error of Thompson et al. 2024, one pair and one resample at a time."""
     a, _, human = (pd.DataFrame(values) for values in systems_by_inputs(3))
-    gap = a.copy()
-    gap.iloc[0, 0] = np.nan
-    both = human.copy()
-    both.iloc[0, 0] = np.nan
-    assert correlation.soft_pairwise_accuracy(gap, human) == (
-        correlation.soft_pairwise_accuracy(gap, both)
-    )
+    if real:
+        turns = corpora.load("unieval_topical").turns
+        a = analysis.system_matrix(turns["score_unieval_overall"], turns)
+        human = analysis.system_matrix(turns["human_overall"], turns)
+    signs = np.random.default_rng(4).integers(0, 2, (200, a.shape[1])) * 2 - 1
+    errors = []
+    for i, j in zip(*np.triu_indices(len(a), 1), strict=True):
+        gaps = [(table.iloc[i] - table.iloc[j]).to_numpy() for table in (human, a)]
+        p = [np.mean([(row * gap).sum() >= gap.sum() - 1e-9 for row in signs]) for gap in gaps]
+        errors.append(abs(p[0] - p[1]))
+    found = analysis.soft_pairwise_accuracy(a, human, 200, seed=4)
+    # Ours counts the observed difference as well, (count + 1) / (resamples + 1).
+    assert 1 - found == pytest.approx(np.mean(errors) * 200 / 201)
+    gap, both = a.copy(), human.copy()
+    gap.iloc[0, :9] = both.iloc[0, :9] = np.nan  # cells missing in either are left out of both
+    soft = analysis.soft_pairwise_accuracy
+    assert soft(gap, human, 200) == soft(gap, both, 200) != soft(a, human, 200)
 
 
 def test_ranking_separates_and_groups():
     rng = np.random.default_rng(0)
     human = pd.Series(rng.normal(size=200))
-    scores = pd.DataFrame(
-        {
-            "poor": human + 6 * rng.normal(size=200),
-            "good": human + 0.5 * rng.normal(size=200),
-            "as good": human + 0.5 * rng.normal(size=200),
-            "flat": 3.0,
-        }
-    )
-    table = correlation.rank_metrics(scores, human, np.repeat(np.arange(40), 5), draws=500)
+    noise = {"poor": 6, "good": 0.5, "as good": 0.5}
+    scores = pd.DataFrame({name: human + s * rng.normal(size=200) for name, s in noise.items()})
+    scores["flat"] = 3.0
+    table = analysis.rank_metrics(scores, human, np.repeat(np.arange(40), 5), resamples=500)
     ranks = table.set_index("metric")["rank"]
     assert ranks["good"] == ranks["as good"] == 1 and ranks["poor"] == 2
     assert np.isnan(ranks["flat"]) and table.iloc[-1]["reason"] == "all scores equal"
-    pairs = correlation.compare_metrics(scores, human, draws=500)
-    assert len(pairs) == 3
-    assert pairs["p_adjusted"].to_numpy() == pytest.approx(
-        multipletests(pairs["p"], method="fdr_bh")[1]
-    )
+    pairs = analysis.compare_metrics(scores, human, resamples=500)
+    expected = multipletests(pairs["p"], method="fdr_bh")[1]
+    assert len(pairs) == 3 and pairs["p_adjusted"].to_numpy() == pytest.approx(expected)
 
 
 def test_ranking_uses_the_items_every_metric_scores():
     human = pd.Series(np.arange(20.0))
     scores = pd.DataFrame({"a": human + human % 3, "b": human % 7})
     scores.loc[:4, "b"] = np.nan  # missing in one metric only
-    table = correlation.rank_metrics(scores, human, draws=100)
+    table = analysis.rank_metrics(scores, human, resamples=100)
     assert table["n"].tolist() == [15, 15]
     expected = np.corrcoef(scores["a"][5:], human[5:])[0, 1]
     assert table.set_index("metric").loc["a", "value"] == pytest.approx(expected)
@@ -341,40 +351,41 @@ def test_ranking_uses_the_items_every_metric_scores():
     ],
 )
 def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
-    human = [1.0, 2, 2, 5]
-    interval = correlation.bootstrap_interval(scores, human, clusters, draws=50)
-    test = correlation.permutation_test(scores, [4.0, 2, 3, 1], human, clusters=clusters, draws=50)
-    assert np.isnan([interval.low, interval.high, test.p]).all()
-    assert interval.reason == test.reason == reason
+    human, other = [1.0, 2, 2, 5], [4.0, 2, 3, 1]
+    interval = analysis.bootstrap_interval(scores, human, clusters, resamples=50)
+    difference = analysis.bootstrap_difference(scores, other, human, clusters, resamples=50)
+    test = analysis.permutation_test(scores, other, human, clusters=clusters, resamples=50)
+    assert np.isnan([interval.low, interval.high, difference.low, difference.high, test.p]).all()
+    assert interval.reason == test.reason == difference.reason == reason
 
 
 def test_an_item_missing_in_one_metric_leaves_both():
     a, b, human = tied_data(30)
     b[4] = np.nan
-    test = correlation.permutation_test(a, b, human, draws=99)
+    test = analysis.permutation_test(a, b, human, resamples=99)
     kept = np.delete(np.arange(30), 4)
     assert test.n == 29
     assert test.a == pytest.approx(np.corrcoef(a[kept], human[kept])[0, 1])
-    assert test.p == correlation.permutation_test(a[kept], b[kept], human[kept], draws=99).p
+    assert test.p == analysis.permutation_test(a[kept], b[kept], human[kept], resamples=99).p
 
 
 @pytest.mark.parametrize("systems, undefined", [(2, (100, 500)), (4, (1, 50))])
 def test_too_few_systems_get_no_interval_over_systems(systems, undefined):
     rng = np.random.default_rng(0)
     scores, human = (pd.DataFrame(rng.normal(size=(systems, 6))) for _ in range(2))
-    for resample in ("systems", "both"):
-        interval = correlation.system_interval(scores, human, resample=resample, draws=500)
+    for over in ("systems", "both"):
+        interval = analysis.system_interval(scores, human, over=over, resamples=500)
         assert np.isnan([interval.low, interval.high]).all()
         assert interval.reason == "too few systems to resample"
         assert undefined[0] < interval.undefined < undefined[1]  # one system drawn every time
-    over_contexts = correlation.system_interval(scores, human, resample="contexts", draws=500)
+    over_contexts = analysis.system_interval(scores, human, over="contexts", resamples=500)
     assert np.isfinite([over_contexts.low, over_contexts.high]).all()
 
 
-def test_draws_without_a_coefficient_take_the_interval_over_systems():
-    """Six systems, five of them alike: a third of the draws miss the sixth, hence are constant."""
+def test_resamples_without_a_coefficient_take_the_interval_over_systems():
+    """Six systems, five of them alike: a third of the resamples miss the sixth, hence constant."""
     scores = pd.DataFrame(np.repeat([[1.0], [1], [1], [1], [1], [5]], 4, axis=1))
-    interval = correlation.system_interval(scores, scores, resample="systems", draws=500)
+    interval = analysis.system_interval(scores, scores, over="systems", resamples=500)
     assert interval.undefined > 100 and interval.reason == "too few systems to resample"
 
 
@@ -384,30 +395,23 @@ def test_equally_good_metrics_are_told_apart_at_the_stated_rate():
     for world in range(300):
         human = rng.normal(size=40)
         scores = pd.DataFrame(human[:, None] + rng.normal(size=(40, 2)), columns=["a", "b"])
-        table = correlation.compare_metrics(scores, pd.Series(human), draws=99, seed=world)
+        table = analysis.compare_metrics(scores, pd.Series(human), resamples=99, seed=world)
         p.append(table["p"].item())
     assert np.mean(np.array(p) <= 0.05) < 0.075
     assert 0.4 < np.mean(p) < 0.6  # p-values of a true null are uniform
 
 
-def test_bootstrap_difference_says_why_it_is_undefined():
-    found = correlation.bootstrap_difference([1.0, 1, 1, 1], [4.0, 2, 3, 1], [1.0, 2, 2, 5])
-    assert np.isnan([found.value, found.low, found.high]).all()
-    assert found.reason == "all scores equal"
-
-
-def test_cluster_without_a_name_is_an_error():
-    with pytest.raises(ValueError, match="name a dialog for each"):
-        correlation.bootstrap_interval([1, 2, 3], [1, 2, 3], ["a", None, "b"])
+def test_wrong_clusters_and_alternatives_are_errors():
+    with pytest.raises(ValueError, match="1 of 3 rows have no cluster, the first is row 1"):
+        analysis.bootstrap_interval([1, 2, 3], [1, 2, 3], ["a", None, "b"])
     with pytest.raises(ValueError, match="align them"):
-        correlation.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], clusters=["a"])
+        analysis.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], clusters=["a"])
     with pytest.raises(ValueError, match="two-sided, greater, less"):
-        correlation.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], alternative="better")
+        analysis.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], alternative="better")
 
 
-def test_dialog_swaps_keep_the_level_that_turn_swaps_lose():
+def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():
     """A small version of the recorded simulation (tests/bench/simulate_nesting.py)."""
-    rates = correlation.false_positive_rates(120, icc=(0.5,), dialogs=30, turns=10, draws=199)
-    assert rates["swap dialogs"][0] <= 0.12
-    assert rates["swap turns"][0] >= 0.18
-    assert rates["williams"][0] >= 0.18
+    rates = analysis.false_positive_rates(120, icc=(0.5,), dialogs=30, turns=10, resamples=199)
+    assert rates["permute dialogs"][0] <= 0.12
+    assert rates["permute turns"][0] >= 0.18 and rates["williams"][0] >= 0.18

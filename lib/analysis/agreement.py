@@ -5,17 +5,20 @@ item, annotator, dimension, rating. Items with a single rating say nothing about
 left out and counted.
 """
 
-from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import krippendorff
 import numpy as np
 import pandas as pd
-from statsmodels.stats.inter_rater import fleiss_kappa as _fleiss_kappa
 
-from lib.analysis.correlation.coefficients import coefficient
-from lib.analysis.correlation.draws import chunks
-from lib.analysis.correlation.intervals import draw_counts, rowwise_correlations, summarise
+from lib.analysis.correlation import coefficient
+from lib.analysis.resampling import (
+    cluster_sums,
+    resampled_clusters,
+    rowwise_correlations,
+    summarise,
+)
 
 
 class Agreement(NamedTuple):
@@ -48,137 +51,96 @@ def rating_matrix(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
     return chosen.pivot(index="item", columns="slot", values="rating")
 
 
+def _rated_twice(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
+    matrix = rating_matrix(ratings, dimension)
+    return matrix[matrix.notna().sum(axis=1) >= 2]
+
+
 def krippendorff_alpha(
-    ratings: pd.DataFrame,
-    dimension: str,
-    measurement: str = "interval",
-    clusters: pd.Series | None = None,
-    draws: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    ratings: pd.DataFrame, dimension: str, clusters=None, resamples=2000, seed=0
 ) -> Agreement:
-    r"""Krippendorff's alpha with a bootstrap interval over items or dialogs.
+    r"""Krippendorff's alpha for interval ratings, with a bootstrap interval over items or dialogs.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}
 
-    observed over expected disagreement; 1 is perfect, 0 is chance, below 0 is systematic
-    disagreement. The point value is the `krippendorff` package's.
+    observed over expected disagreement (squared distance); 1 is perfect, 0 is chance, below 0 is
+    systematic disagreement. The point value is the `krippendorff` package's.
 
-    Parameters
-    ----------
-    measurement : "interval" (squared distance), "ordinal" or "nominal".
-    clusters : dialog of each item, indexed by item; whole dialogs are drawn. None draws items.
+    Args:
+        clusters: dialog of each item, indexed by item; whole dialogs are drawn. None draws items.
 
-    Returns
-    -------
-    Agreement. NaN with a reason when no item has two ratings or all ratings are equal (expected
-    disagreement 0). Reference: Krippendorff 2011; Hayes and Krippendorff 2007.
+    Returns:
+        Agreement. NaN with a reason when no item has two ratings or all ratings are equal (expected
+        disagreement 0). Reference: Krippendorff 2011; Hayes and Krippendorff 2007.
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 3, 3, 5, 4]})
-    >>> round(krippendorff_alpha(ratings, "overall", draws=50).value, 3)
+    >>> round(krippendorff_alpha(ratings, "overall", resamples=50).value, 3)
     0.935
     """
-    if measurement not in ("interval", "ordinal", "nominal"):
-        raise ValueError(f"measurement is interval, ordinal or nominal, not {measurement!r}")
     matrix = _rated_twice(ratings, dimension)
     values, total = matrix.to_numpy(), int(matrix.notna().to_numpy().sum())
     if not len(matrix):
         return Agreement(np.nan, np.nan, np.nan, 0, 0, "no item with two ratings")
     if np.nanmin(values) == np.nanmax(values):
         return Agreement(np.nan, np.nan, np.nan, len(matrix), total, "all ratings equal")
-    value = krippendorff.alpha(reliability_data=values.T, level_of_measurement=measurement)
+    value = float(krippendorff.alpha(values.T, level_of_measurement="interval"))
     labels = matrix.index if clusters is None else clusters.loc[matrix.index]
     codes = pd.factorize(np.asarray(labels))[0]
-    if codes.max() == 0:
+    count = codes.max() + 1
+    if count < 2:
         return Agreement(value, np.nan, np.nan, len(matrix), total, "fewer than 2 clusters")
-    alphas = _interval_alphas if measurement == "interval" else _category_alphas
-    rng, samples = np.random.default_rng(seed), []
-    for size in chunks(draws, codes.max() + 1):
-        counts = draw_counts(rng, size, codes.max() + 1)
-        samples.append(alphas(values, codes, counts, measurement))
-    found = summarise(value, np.concatenate(samples), len(matrix), codes.max() + 1, confidence)
-    return Agreement(float(value), found.low, found.high, len(matrix), total, found.reason)
+    drawn = resampled_clusters(count, resamples, seed)
+    alphas = np.concatenate([resampled_alphas(values, codes, counts) for counts in drawn])
+    found = summarise(value, alphas, len(matrix), count)
+    return Agreement(value, found.low, found.high, len(matrix), total, found.reason)
 
 
-def _rated_twice(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
-    matrix = rating_matrix(ratings, dimension)
-    return matrix[matrix.notna().sum(axis=1) >= 2]
+def resampled_alphas(values: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Alpha under each row of `counts`, from sums per cluster; NaN where all ratings are equal.
 
+    Args:
+        values: (items, slots) ratings, two or more per item, NaN where there is none.
+        codes: (items,) the column of `counts` each item belongs to.
+        counts: (resamples, clusters) how often each cluster is in the resample.
 
-def _cluster_sums(columns: Sequence[np.ndarray], codes: np.ndarray, width: int) -> np.ndarray:
-    return np.stack([np.bincount(codes, column, width) for column in columns], axis=1)
-
-
-def _interval_alphas(values, codes, counts, _measurement) -> np.ndarray:
-    """(draws,) alphas for squared distance, from the sums of each cluster."""
+    >>> resampled_alphas(np.array([[1.0, 1], [2, 2]]), np.array([0, 1]), np.array([[1, 1], [2, 0]]))
+    array([ 1., nan])
+    """
     values = values - np.nanmean(values)
     m = (~np.isnan(values)).sum(axis=1)
     s, q = np.nansum(values, axis=1), np.nansum(values**2, axis=1)
     within = (m * q - s**2) / (m - 1)
-    n, s, q, observed = (counts @ _cluster_sums((m, s, q, within), codes, counts.shape[1])).T
+    n, s, q, observed = (counts @ cluster_sums((m, s, q, within), codes, counts.shape[1])).T
     expected = (n * q - s**2) / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(expected > 1e-12 * q, 1 - observed / expected, np.nan)
 
 
-def _category_alphas(values, codes, counts, measurement) -> np.ndarray:
-    """(draws,) alphas from the coincidence matrix of each cluster (few distinct values)."""
-    levels = np.unique(values[~np.isnan(values)])
-    if len(levels) > 40:
-        raise ValueError(
-            f"{len(levels)} distinct ratings: use measurement='interval' for fine scales"
-        )
-    per_item = (values[:, :, None] == levels).sum(axis=1)
-    pairs = per_item[:, :, None] * per_item[:, None, :] - per_item[:, :, None] * np.eye(len(levels))
-    pairs = pairs / (per_item.sum(axis=1) - 1)[:, None, None]
-    summed = np.zeros((counts.shape[1], len(levels) ** 2))
-    np.add.at(summed, codes, pairs.reshape(len(pairs), -1))
-    coincidence = (counts @ summed).reshape(len(counts), len(levels), len(levels))
-    n_c = coincidence.sum(axis=2)
-    distance = _distances(n_c, measurement)
-    n = n_c.sum(axis=1)
-    observed = (coincidence * distance).sum(axis=(1, 2))
-    expected = (n_c[:, :, None] * n_c[:, None, :] * distance).sum(axis=(1, 2)) / (n - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(expected > 0, 1 - observed / expected, np.nan)
-
-
-def _distances(n_c: np.ndarray, measurement: str) -> np.ndarray:
-    if measurement == "nominal":
-        return np.broadcast_to(1 - np.eye(n_c.shape[1]), (*n_c.shape, n_c.shape[1]))
-    middle = np.cumsum(n_c, axis=1) - n_c / 2  # rank of the middle of each category
-    return (middle[:, :, None] - middle[:, None, :]) ** 2
-
-
-def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> Agreement:
-    """Fleiss' kappa (nominal agreement beyond chance) by statsmodels, without an interval.
+def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
+    """Fleiss' kappa (nominal agreement beyond chance) by statsmodels; 1 is perfect, 0 chance.
 
     It needs the same number of ratings for every item: items with another number than the most
-    common one are left out, and `items` says how many remain. 1 is perfect, 0 chance. NaN with a
-    reason without two ratings per item or when all ratings are equal. Reference: Fleiss 1971.
+    common one are left out. NaN without two ratings per item or when all ratings are equal.
+    Reference: Fleiss 1971.
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1], "annotator": list("abab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2]})
-    >>> fleiss_kappa(ratings, "overall").value
+    >>> fleiss_kappa(ratings, "overall")
     1.0
     """
+    from statsmodels.stats import inter_rater  # slow to import, needed only here
+
     matrix = _rated_twice(ratings, dimension)
-    if not len(matrix):
-        return Agreement(np.nan, np.nan, np.nan, 0, 0, "no item with two ratings")
     given = matrix.notna().sum(axis=1)
-    values = matrix[given == given.mode()[0]].to_numpy()
+    values = matrix[given.isin(given.mode()[:1])].to_numpy()
     levels = np.unique(values[~np.isnan(values)])
-    total = int((~np.isnan(values)).sum())
     if len(levels) < 2:
-        return Agreement(np.nan, np.nan, np.nan, len(values), total, "all ratings equal")
-    table = (values[:, :, None] == levels).sum(axis=1)
-    return Agreement(float(_fleiss_kappa(table)), np.nan, np.nan, len(values), total, "")
+        return float("nan")
+    return float(inter_rater.fleiss_kappa((values[:, :, None] == levels).sum(axis=1)))
 
 
-def mean_pairwise_correlation(
-    ratings: pd.DataFrame, dimension: str, method: str = "pearson"
-) -> float:
+def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
     """Mean correlation over all pairs of rating slots (see `rating_matrix`).
 
     Pairs without a defined coefficient are left out; NaN when there is none. Range -1 to 1.
@@ -188,34 +150,20 @@ def mean_pairwise_correlation(
     >>> mean_pairwise_correlation(ratings, "overall")
     1.0
     """
-    columns = rating_matrix(ratings, dimension).to_numpy().T
-    values = [
-        coefficient(first, second, method).value
-        for i, first in enumerate(columns)
-        for second in columns[i + 1 :]
-    ]
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+    slots = rating_matrix(ratings, dimension).to_numpy().T
+    values = [coefficient(first, second, method).value for first, second in combinations(slots, 2)]
+    return float(pd.Series(values, dtype=float).mean())
 
 
 def human_ceiling(
-    ratings: pd.DataFrame,
-    dimension: str,
-    method: str = "pearson",
-    units: pd.Series | None = None,
-    draws: int = 200,
-    seed: int = 0,
+    ratings: pd.DataFrame, dimension: str, method="pearson", resamples=200, seed=0
 ) -> float:
     """One annotator against the mean of the others: what a metric as good as a person reaches.
 
-    For each draw one rating of every item is set aside at random and correlated with the mean of
-    that item's other ratings; the result is the mean over draws. A metric is compared with the mean
-    of all annotators, one more voice, so it may pass this line without being better than a person.
-
-    Parameters
-    ----------
-    units : dialog (or system) of each item, indexed by item: both sides are averaged within it
-        first. None correlates items.
+    In each resample one rating of every item is held out at random and correlated with the mean of
+    that item's other ratings; the result is the mean over resamples. A metric is compared with the
+    mean of all annotators, one more voice, so it may pass this line without being better than a
+    person.
 
     Range -1 to 1; NaN when no item has two ratings or a side never varies. (The row "Human" of
     Wakaki et al. 2024, Table 5, is something else: turn ratings against dialog ratings.)
@@ -225,32 +173,17 @@ def human_ceiling(
     >>> human_ceiling(ratings, "overall")
     1.0
     """
-    matrix = _rated_twice(ratings, dimension)
-    if not len(matrix):
+    values = _rated_twice(ratings, dimension).to_numpy()
+    if not len(values):
         return float("nan")
-    values = matrix.to_numpy()
     given, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
-    codes = np.arange(len(values))
-    if units is not None:
-        codes = pd.factorize(np.asarray(units.loc[matrix.index]))[0]
-    pick = np.random.default_rng(seed).integers(0, given, (draws, len(given)))
+    pick = np.random.default_rng(seed).integers(0, given, (resamples, len(given)))
     one = values[np.arange(len(values)), pick]
     rest = (total - one) / (given - 1)
-    one, rest = (_unit_means(side, codes) for side in (one, rest))
-    found = rowwise_correlations(one, rest, method)
-    return float(np.nanmean(found)) if not np.isnan(found).all() else float("nan")
+    return float(pd.Series(rowwise_correlations(one, rest, method)).mean())
 
 
-def _unit_means(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    if len(np.unique(codes)) == len(codes):
-        return values
-    order = np.argsort(codes, kind="stable")
-    starts = np.unique(codes[order], return_index=True)[1]
-    sizes = np.diff(np.r_[starts, len(codes)])
-    return np.add.reduceat(values[:, order], starts, axis=1) / sizes
-
-
-def summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
+def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
     """One row per rated dimension: alpha with interval, kappa, pairwise correlation, ceiling.
 
     Columns: dimension, items, ratings, annotators, alpha, low, high, kappa, pairwise_pearson,
@@ -259,29 +192,17 @@ def summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.Data
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2, 3, 3]})
-    >>> summary(ratings)[["dimension", "items", "alpha", "kappa"]].values.tolist()
+    >>> agreement_summary(ratings)[["dimension", "items", "alpha", "kappa"]].values.tolist()
     [['overall', 3, 1.0, 1.0]]
     """
     rows = []
-    for dimension in sorted(ratings["dimension"].unique()):
-        one = ratings[ratings["dimension"] == dimension]
-        alpha = krippendorff_alpha(one, dimension, clusters=clusters)
-        coarse = one["rating"].nunique() <= 10
-        rows.append(
-            {
-                "dimension": dimension,
-                "items": alpha.items,
-                "ratings": alpha.ratings,
-                "annotators": one["annotator"].nunique(),
-                "alpha": alpha.value,
-                "low": alpha.low,
-                "high": alpha.high,
-                "kappa": fleiss_kappa(one, dimension).value if coarse else np.nan,
-                "pairwise_pearson": mean_pairwise_correlation(one, dimension),
-                "pairwise_spearman": mean_pairwise_correlation(one, dimension, "spearman"),
-                "ceiling_pearson": human_ceiling(one, dimension),
-                "ceiling_spearman": human_ceiling(one, dimension, "spearman"),
-                "reason": alpha.reason,
-            }
-        )
+    for dimension, one in ratings.groupby("dimension"):
+        alpha = krippendorff_alpha(one, dimension, clusters)
+        row = {"dimension": dimension, "items": alpha.items, "ratings": alpha.ratings}
+        row |= {"annotators": one["annotator"].nunique()}
+        row |= {"alpha": alpha.value, "low": alpha.low, "high": alpha.high}
+        row |= {"kappa": fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan}
+        for name, of in (("pairwise", mean_pairwise_correlation), ("ceiling", human_ceiling)):
+            row |= {f"{name}_{how}": of(one, dimension, how) for how in ("pearson", "spearman")}
+        rows.append(row | {"reason": alpha.reason})
     return pd.DataFrame(rows)

@@ -7,8 +7,6 @@ Sherman-Morrison formula, in time proportional to the number of dialogs. The tes
 hundred dialogs and cannot hold the three thousand of notebook 10.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,13 +14,18 @@ import pandas as pd
 from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
-from lib.data.dialogues import DataError
-from lib.data.hierarchy import LEVELS, Nest, nest, separable_levels
+from lib.data import LEVELS, DataError, Nest, nest, separable_levels
 
+#: Least share of the variance left to the units, which keeps the covariance invertible.
 SMALLEST = 1e-8
-"""Least share of the variance left to the units, which keeps the covariance invertible."""
+#: Largest fraction of the rest that one level may take during the search: a fraction of exactly 1
+#: leaves nothing to the finer levels, and the search never comes back.
 LARGEST = 1 - 1e-6
-"""Largest fraction of the remaining variance that one level may take during the search."""
+#: How far the profile likelihood may fall within a 95 % interval.
+DROP = stats.chi2.ppf(0.95, 1) / 2
+
+_COLUMNS = ["level", "groups", "variance", "share", "share_low", "share_high"]
+_COLUMNS += ["icc", "icc_low", "icc_high"]
 
 
 class ConvergenceError(RuntimeError):
@@ -30,12 +33,7 @@ class ConvergenceError(RuntimeError):
 
 
 def variance_split(
-    table: pd.DataFrame,
-    score: str | pd.Series,
-    levels: Sequence[str] | None = None,
-    *,
-    unit: str = "turn",
-    confidence: float = 0.95,
+    table: pd.DataFrame, score: str | pd.Series, levels: Sequence[str] | None = None, unit="turn"
 ) -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
@@ -44,94 +42,40 @@ def variance_split(
     and keep it: a large share of agents (and systems). A state moves within dialogs: a large share
     of turns.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Turn table (or dialog table with unit="dialog" and levels above it).
-    score : column name or Series on the index of `table`
-        NaN rows are left out and counted.
-    levels : sequence of str, coarsest first, optional
-        By default those of system, agent, dialog that can be told apart in this table.
-    unit : str
-        What one row is; names the residual level.
-    confidence : float
-        Of the profile-likelihood intervals.
+    Args:
+        table: turn table (or dialog table with unit="dialog" and levels above it).
+        score: column name or Series on the index of `table`; NaN rows are left out and counted.
+        levels: names, coarsest first. By default those of system, agent, dialog that can be told
+            apart in this table.
+        unit: what one row is; names the residual level.
 
-    Returns
-    -------
-    DataFrame indexed by level, `unit` last
-        groups, variance, share, share_low, share_high; icc, icc_low, icc_high, the correlation of
-        two units that share this level and no finer one (the shares of this level and all above
-        added up; NaN for the unit); note, why a level of the hierarchy was left out. The rows
-        used and dropped are in `.attrs["rows"]`, `.attrs["dropped"]`.
+    Returns:
+        DataFrame indexed by level, `unit` last: groups, variance, share, share_low, share_high
+        (95 % profile likelihood); icc, icc_low, icc_high, the correlation of two units that share
+        this level and no finer one (the shares of this level and all above added up; NaN for the
+        unit); note, why a level of the hierarchy was left out. The rows used and dropped are in
+        `.attrs["rows"]`, `.attrs["dropped"]`.
 
-    Raises
-    ------
-    DataError
-        If nothing can be split (one system, one agent, one dialog) or the score is constant.
-    ConvergenceError
-        If the optimiser fails.
+    Raises:
+        DataError: if nothing can be split (one system, one agent, one dialog) or the score is
+            constant.
+        ConvergenceError: if the optimiser fails.
 
-    References
-    ----------
-    Giorgi et al. (2023), section 3. Shrout and Fleiss (1979), Intraclass correlations,
-    Psychological Bulletin 86(2). Self and Liang (1987) on intervals that touch 0: conservative.
+    Reference: Giorgi et al. 2023, section 3. Shrout and Fleiss 1979, Intraclass correlations.
+    Self and Liang 1987 on intervals that touch 0: conservative.
 
-    Examples
-    --------
-    >>> draw = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(0)
     >>> turns = pd.DataFrame({"agent": np.repeat(range(20), 30), "dialog": np.arange(600) // 5})
-    >>> turns["score"] = draw.normal(0, 2, 20)[turns["agent"]] + draw.normal(0, 1, 600)
+    >>> turns["score"] = rng.normal(0, 2, 20)[turns["agent"]] + rng.normal(0, 1, 600)
     >>> variance_split(turns, "score")["share"].round(2).to_dict()
     {'agent': 0.75, 'dialog': 0.0, 'turn': 0.25}
     """
     values = table[score] if isinstance(score, str) else score
-    used = table.loc[values.notna()]
-    values = values[values.notna()].astype(float)
+    used, values = table[values.notna()], values.dropna().astype(float)
+    chosen = asked = list(levels or [level for level in LEVELS if level in table])
+    left_out: dict[str, str] = {}
     if levels is None:
-        asked = [level for level in LEVELS if level in table]
         chosen, left_out = separable_levels(used, asked)
-    else:
-        asked = chosen = list(levels)
-        left_out = {}
-    _check(chosen, left_out, values)
-    groups = nest(used, values, chosen)
-    # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
-    with threadpool_limits(1):
-        rows = _rows(groups, [*chosen, unit], len(values), confidence)
-    split = pd.DataFrame(rows).set_index("level")
-    split["note"] = ""
-    for level, why in left_out.items():
-        split.loc[level, "note"] = f"not separable: {why}"
-    split = split.reindex([*asked, unit])
-    split.attrs = {"rows": len(values), "dropped": len(table) - len(values)}
-    return split
-
-
-def _rows(groups: Nest, names: list[str], units: int, confidence: float) -> list[dict]:
-    levels = len(names) - 1
-    # Also one start at each corner: the likelihood of a trait is steep near its own corner.
-    starts = [np.full(levels, start) for start in (0.1, 0.5, 0.9)]
-    starts += [np.where(np.arange(levels) == k, 0.95, 0.05) for k in range(levels)]
-    shares, best = _maximise(groups, _sticks, starts)
-    total = _total_variance(shares, groups)
-    if not np.isfinite(total):
-        raise _not_maximised(groups)
-    drop = stats.chi2.ppf(confidence, 1) / 2
-    rows = []
-    for k, level in enumerate(names):
-        low, high = _interval(groups, [k], shares, best, drop)
-        row = {"level": level, "groups": [*groups.groups, units][k]}
-        row |= {"variance": shares[k] * total, "share": shares[k]}
-        row |= {"share_low": low, "share_high": high}
-        if k < levels:
-            row["icc"] = shares[: k + 1].sum()
-            row["icc_low"], row["icc_high"] = _interval(groups, range(k + 1), shares, best, drop)
-        rows.append(row)
-    return rows
-
-
-def _check(chosen: list[str], left_out: dict[str, str], values: pd.Series) -> None:
     if not chosen:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
         raise DataError(
@@ -140,21 +84,53 @@ def _check(chosen: list[str], left_out: dict[str, str], values: pd.Series) -> No
         )
     if values.nunique() < 2:
         raise DataError("the score is the same in every row: there is no variance to split")
+    groups = nest(used, values, chosen)
+    # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
+    with threadpool_limits(1):
+        split = _estimates(groups, [*chosen, unit], len(values)).reindex([*asked, unit])
+    reasons = {level: f"not separable: {why}" for level, why in left_out.items()}
+    split["note"] = [reasons.get(level, "") for level in split.index]
+    split.attrs = {"rows": len(values), "dropped": len(table) - len(values)}
+    return split
+
+
+def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
+    levels = len(names) - 1
+    # Also one start at each corner: the likelihood of a trait is steep near its own corner.
+    starts = [np.full(levels, start) for start in (0.1, 0.5, 0.9)]
+    starts += [np.where(np.arange(levels) == k, 0.95, 0.05) for k in range(levels)]
+    shares, best = _maximise(groups, _sticks, starts)
+    s, t, q, _ = _fold(shares, groups)
+    total = (q - t**2 / s) / (groups.sizes.sum() - 1)
+    rows = []
+    for k, level in enumerate(names):
+        low, high = _interval(groups, [k], shares, best)
+        row = [level, [*groups.groups, units][k], shares[k] * total, shares[k], low, high]
+        if k < levels:
+            above = list(range(k + 1))
+            row += [shares[above].sum(), *_interval(groups, above, shares, best)]
+        rows.append(row)
+    return pd.DataFrame(rows, columns=_COLUMNS).set_index("level")
 
 
 def log_likelihood(shares: np.ndarray, groups: Nest) -> float:
     """Restricted log-likelihood at given shares, total variance and mean profiled out.
 
+    `shares` (levels + 1,) of the levels, coarsest first, and of the units; they add up to 1.
+    """
+    s, t, q, log_determinant = _fold(shares, groups)
+    free = groups.sizes.sum() - 1
+    spread = np.log(2 * np.pi * (q - t**2 / s) / free) + 1
+    return float(-0.5 * (free * spread + log_determinant + np.log(s)))
+
+
+def _fold(shares: np.ndarray, groups: Nest) -> tuple[float, float, float, float]:
+    """S = 1'V^-1 1, T = 1'V^-1 y, Q = y'V^-1 y and L = log|V| of all scores, by levels.
+
     The covariance of a group is V + s 11', with V the block-diagonal covariance of its parts and
-    s the share of its level; with S = 1'V^-1 1, T = 1'V^-1 y, Q = y'V^-1 y, L = log|V|
+    s the share of its level:
 
         S <- S/(1 + sS),  T <- T/(1 + sS),  Q <- Q - sT^2/(1 + sS),  L <- L + log(1 + sS).
-
-    Parameters
-    ----------
-    shares : array, shape (levels + 1,)
-        Of the levels, coarsest first, and of the units; they add up to 1.
-    groups : Nest
     """
     *levels, unit = shares
     s_sum, t_sum = groups.sizes / unit, groups.sums / unit
@@ -164,21 +140,7 @@ def log_likelihood(shares: np.ndarray, groups: Nest) -> float:
         q_sum -= (share * t_sum**2 / grown).sum()
         l_sum += np.log(grown).sum()
         s_sum, t_sum = np.bincount(parent, s_sum / grown), np.bincount(parent, t_sum / grown)
-    free = groups.sizes.sum() - 1
-    residual = q_sum - t_sum.sum() ** 2 / s_sum.sum()
-    spread = np.log(2 * np.pi * residual / free) + 1
-    return float(-0.5 * (free * spread + l_sum + np.log(s_sum.sum())))
-
-
-def _total_variance(shares: np.ndarray, groups: Nest) -> float:
-    # Invert the profiled likelihood at these shares for the total variance.
-    *levels, unit = shares
-    s_sum, t_sum, q_sum = groups.sizes / unit, groups.sums / unit, groups.squares.sum() / unit
-    for share, parent in zip(reversed(levels), reversed(groups.parents), strict=True):
-        grown = 1 + share * s_sum
-        q_sum -= (share * t_sum**2 / grown).sum()
-        s_sum, t_sum = np.bincount(parent, s_sum / grown), np.bincount(parent, t_sum / grown)
-    return float((q_sum - t_sum.sum() ** 2 / s_sum.sum()) / (groups.sizes.sum() - 1))
+    return s_sum.sum(), t_sum.sum(), q_sum, l_sum
 
 
 def _sticks(fractions: np.ndarray) -> np.ndarray:
@@ -206,29 +168,21 @@ def _maximise(
     free = len(starts[0])
     if free == 0:
         return shares(starts[0]), -cost(starts[0])
-    # A fraction of exactly 1 leaves nothing to the finer levels, and the search never comes back.
     bounds = [(0, LARGEST)] * free
     runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     finished = [run for run in runs if np.isfinite(run.fun)]
     if not finished:
-        raise _not_maximised(groups)
+        raise ConvergenceError(
+            f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
+            f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
+            "level with the fewest groups"
+        )
     best = min(finished, key=lambda run: run.fun)
     return shares(best.x), -best.fun
 
 
-def _not_maximised(groups: Nest) -> ConvergenceError:
-    return ConvergenceError(
-        f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
-        f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
-        "level with the fewest groups"
-    )
-
-
-def _interval(
-    groups: Nest, inside: Sequence[int], shares: np.ndarray, best: float, drop: float
-) -> tuple[float, float]:
-    """Values of a share (or of a sum of shares) whose profile likelihood is within `drop`."""
-    inside = list(inside)
+def _interval(groups: Nest, inside: list[int], shares, best: float) -> tuple[float, float]:
+    """Values of a share (or of a sum of shares) whose profile likelihood is within `DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
 
@@ -239,7 +193,7 @@ def _interval(
             result[outside] = (1 - value) * _sticks(fractions[len(inside) - 1 :])
             return result
 
-        return best - _maximise(groups, fixed, [start])[1] - drop
+        return best - _maximise(groups, fixed, [start])[1] - DROP
 
     edges = (SMALLEST, 1 - SMALLEST)
     estimate = float(np.clip(shares[inside].sum(), *edges))

@@ -90,7 +90,7 @@ def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd
     covered = items.scores.notna().mean()
     ranked = [name for name in items.scores if covered[name] >= COVERAGE]
     rated = (items.human, items.clusters, method)
-    ranks = analysis.rank_metrics(items.scores[ranked], *rated, draws=resamples, seed=seed)
+    ranks = analysis.rank_metrics(items.scores[ranked], *rated, resamples=resamples, seed=seed)
     ranks = ranks.set_index("metric")["rank"]
     rows = []
     for name in items.scores:

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 
 from lib import analysis
-from lib.analysis.correlation.draws import chunks
-from lib.analysis.correlation.intervals import draw_counts
 from lib.data.dialogues import DataError
 
 #: Metrics that describe how an agent talks rather than how good it is.
@@ -24,8 +22,7 @@ PROFILE = (
 def agent_profile(
     turns: pd.DataFrame,
     scores: pd.DataFrame,
-    draws: int = 2000,
-    confidence: float = 0.95,
+    resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Mean of each profile metric per agent, with a bootstrap interval over its dialogs.
@@ -41,29 +38,12 @@ def agent_profile(
     for name in [metric for metric in PROFILE if metric in scores]:
         mean, spread = scores[name].mean(), scores[name].std(ddof=0) or np.nan
         for (system, agent), group in turns.groupby(["system", "agent"], sort=True):
-            value, low, high, dialogs = _interval(
-                scores.loc[group.index, name], group["dialog"], draws, confidence, seed
-            )
-            z = [(v - mean) / spread for v in (value, low, high)]
-            rows.append((system, agent, name, value, low, high, dialogs, len(group), *z))
+            values = scores.loc[group.index, name]
+            found = analysis.bootstrap_mean(values, group["dialog"], resamples, seed)
+            z = [(v - mean) / spread for v in found[:3]]
+            rows.append((system, agent, name, *found[:3], found.clusters, len(group), *z))
     columns = ["system", "agent", "metric", "value", "low", "high", "dialogs", "turns"]
     return pd.DataFrame(rows, columns=[*columns, "z", "z_low", "z_high"])
-
-
-def _interval(values, dialogs, draws, confidence, seed):
-    known = values.notna()
-    codes = pd.factorize(dialogs[known])[0]
-    if not len(codes):
-        return np.nan, np.nan, np.nan, 0
-    count = codes.max() + 1
-    sums, sizes = np.bincount(codes, values[known]), np.bincount(codes)
-    if count < 2:
-        return values.mean(), np.nan, np.nan, count
-    rng = np.random.default_rng(seed)
-    drawn = [draw_counts(rng, size, count) for size in chunks(draws, count)]
-    means = np.concatenate([(d @ sums) / (d @ sizes) for d in drawn])
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return values.mean(), low, high, count
 
 
 def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

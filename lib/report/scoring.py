@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lib import ROOT, meta_evaluation
-from lib.analysis import correlation
+from lib import ROOT, analysis, meta_evaluation
 
 #: Families computed here without any download, and what each needs.
 NEEDS = {
@@ -111,7 +110,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     """Spearman of each metric with one rating of the file, with intervals and clusters.
 
     The rating is human_overall where there is one, else the first; the column `rating` names it.
-    `correlation.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
+    `analysis.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
     resampled. An empty table when the file has no ratings.
 
     >>> turns = pd.DataFrame({"response": ["a"], "dialog": ["1"]})
@@ -123,8 +122,8 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in rated else rated[0]
     covering = scores.loc[:, scores.notna().mean() >= 0.8]
-    table = correlation.rank_metrics(
-        covering, turns[chosen], turns["dialog"], "spearman", draws=1000, seed=seed
+    table = analysis.rank_metrics(
+        covering, turns[chosen], turns["dialog"], "spearman", resamples=1000, seed=seed
     )
     table.insert(0, "rating", chosen)
     return table

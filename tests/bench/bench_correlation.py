@@ -21,8 +21,7 @@ import scipy
 from nlpstats.correlations import bootstrap as peer_bootstrap
 from nlpstats.correlations import permutation_test as peer_permutation
 
-from lib import ROOT
-from lib.analysis import correlation
+from lib import ROOT, analysis
 
 DRAWS = 10_000
 PEER_DRAWS = {360: 300, 10_395: 20}
@@ -47,11 +46,11 @@ def measure(n: int, method: str) -> list[dict]:
     draws = PEER_DRAWS[n]
     tasks = {
         "permutation (item by item)": (
-            lambda: correlation.permutation_test(a, b, human, method, draws=DRAWS),
+            lambda: analysis.permutation_test(a, b, human, method, resamples=DRAWS),
             lambda: peer_permutation(*matrix, "global", method, "both", n_resamples=draws),
         ),
         "bootstrap interval": (
-            lambda: correlation.bootstrap_interval(a, human, None, method, draws=DRAWS),
+            lambda: analysis.bootstrap_interval(a, human, None, method, resamples=DRAWS),
             lambda: peer_bootstrap(
                 matrix[0], matrix[2], "global", method, "inputs", n_resamples=draws
             ),

@@ -12,19 +12,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import ROOT
-from lib.analysis import correlation
+from lib import ROOT, analysis
 
 RUNS = 1000
-DRAWS = {"pearson": 999, "spearman": 499}  # ranks are the slow part
+RESAMPLES = {"pearson": 999, "spearman": 499}  # ranks are the slow part
 
 
 def main() -> None:
     tables = [
-        correlation.false_positive_rates(RUNS, method=method, draws=draws).assign(
-            method=method, draws=draws
+        analysis.false_positive_rates(RUNS, method=method, resamples=resamples).assign(
+            method=method, resamples=resamples
         )
-        for method, draws in DRAWS.items()
+        for method, resamples in RESAMPLES.items()
     ]
     table = pd.concat(tables, ignore_index=True)
     table["date"] = datetime.date.today().isoformat()

@@ -1,0 +1,178 @@
+"""Correlation coefficients between metric scores and human ratings, at a stated level.
+
+A *level* is the unit that one point of the scatter plot stands for: a turn, a dialog, an agent or
+a system. Coarser units are means over the items that have both a score and a rating, so a missing
+score never moves the human mean it is compared with.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib.data import LEVELS
+
+METHODS = ("pearson", "spearman", "kendall")
+_SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+
+
+class Correlation(NamedTuple):
+    """One coefficient: `value` in [-1, 1], two-sided `p`, `n` pairs used, `reason` when NaN."""
+
+    value: float
+    p: float
+    n: int
+    reason: str
+
+
+def check_method(method: str) -> str:
+    """Return `method` if it is one of `METHODS`, or raise a ValueError.
+
+    >>> check_method("kendall")
+    'kendall'
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
+    return method
+
+
+def undefined(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
+    """Why the coefficient of `x` and `y` has no value, or `""` when it has one.
+
+    >>> undefined(np.array([1.0, 1.0]), np.array([0.0, 1.0]))
+    'all scores equal'
+    """
+    if len(x) < 2:
+        return "fewer than 2 pairs"
+    if method == "pearson" and not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return "infinite value"
+    if np.all(x == x[0]):
+        return "all scores equal"
+    return "all ratings equal" if np.all(y == y[0]) else ""
+
+
+def coefficient(scores, human, method: str = "pearson") -> Correlation:
+    r"""Pearson's r, Spearman's rho or Kendall's tau-b of the complete pairs.
+
+    .. math:: r = \frac{\sum (x_i-\bar x)(y_i-\bar y)}{\sqrt{\sum (x_i-\bar x)^2
+              \sum (y_i-\bar y)^2}}, \qquad
+              \tau_b = \frac{C-D}{\sqrt{(C+D+T_x)(C+D+T_y)}}
+
+    rho is r of the average ranks; C and D count concordant and discordant pairs, `T_x` (`T_y`)
+    the pairs tied in x (y) only.
+
+    Args:
+        scores, human: sequences of the same length; a pair with a NaN is left out (see `n`).
+        method: "pearson", "spearman" or "kendall".
+
+    Returns:
+        The value in [-1, 1] (higher is better agreement), scipy's two-sided p, the number of pairs
+        and a reason. Fewer than two pairs or a constant side give NaN with its reason. Infinite
+        values rank last (first) for Spearman and Kendall and leave Pearson NaN. Two pairs always
+        give -1 or 1 with p = 1: no information. p assumes independent items; for turns of shared
+        dialogs use `bootstrap_interval` and `permutation_test` with clusters.
+
+    >>> coefficient([1, 2, 3, 4], [1, 3, 2, 4], "spearman").value
+    0.8
+    >>> coefficient([1, 1, 1], [1, 2, 3])
+    Correlation(value=nan, p=nan, n=3, reason='all scores equal')
+    """
+    x, y = (np.asarray(values, dtype=float) for values in (scores, human))
+    if x.shape != y.shape:
+        raise ValueError(f"scores have {x.size} values but human ratings {y.size}: align them")
+    kept = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[kept], y[kept]
+    reason = undefined(x, y, check_method(method))
+    if reason:
+        return Correlation(np.nan, np.nan, len(x), reason)
+    result = _SCIPY[method](x, y)
+    return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
+
+
+def partial_correlation(x, y, given, method: str = "spearman") -> float:
+    """Correlation of x and y with a third variable held fixed.
+
+    (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2)), of values ("pearson") or of ranks
+    ("spearman"). Range -1 to 1; NaN where fewer than 3 rows are complete, a variable is constant,
+    or `given` determines x or y.
+
+    >>> round(partial_correlation([1, 2, 3, 4], [1, 3, 2, 4], [2, 1, 4, 3], "pearson"), 3)
+    1.0
+    """
+    frame = pd.DataFrame({"x": x, "y": y, "z": given}).astype(float).dropna()
+    if len(frame) < 3:
+        return float("nan")
+    pairs = (("x", "y"), ("x", "z"), ("y", "z"))
+    r_xy, r_xz, r_yz = (coefficient(frame[a], frame[b], method).value for a, b in pairs)
+    left = (1 - r_xz**2) * (1 - r_yz**2)
+    return float((r_xy - r_xz * r_yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
+
+
+def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
+    """Mean of each column of `values` over the items of each unit of `level`.
+
+    Args:
+        values: one row per item.
+        units: the turn or dialog table with the columns system, agent, dialog, on the same index.
+        level: "turn" (the items as they are), "dialog", "agent" or "system".
+
+    NaN values are skipped within a unit; a unit without any value is NaN. Every item counts the
+    same, so a long dialog weighs more; pool twice to weigh dialogs alike.
+
+    >>> units = pd.DataFrame({"system": list("AAB"), "agent": list("aab"), "dialog": list("112")})
+    >>> pool(pd.DataFrame({"human": [1.0, 2.0, 5.0]}), units, "system")["human"].tolist()
+    [1.5, 5.0]
+    """
+    if level not in ("turn", *LEVELS):
+        raise ValueError(f"unknown level {level!r}: choose from turn, dialog, agent, system")
+    if level == "turn":
+        return values
+    keys = LEVELS[: LEVELS.index(level) + 1]
+    missing = [key for key in keys if units is None or key not in units]
+    if missing:
+        raise ValueError(f"level {level!r} needs {missing}: pass the turn or dialog table")
+    return values.groupby([units[key] for key in keys]).mean()
+
+
+def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.DataFrame:
+    """Correlate every score column with every human column; one tidy row per combination.
+
+    Args:
+        scores, human: Series or frames on the same index (one row per item).
+        method: one or several of "pearson", "spearman", "kendall".
+        level: one or several of "turn", "dialog", "agent", "system" (see `pool`). "turn" means the
+            items as they are, so it also serves dialog-level tables.
+        units: the turn or dialog table; needed for levels above "turn".
+
+    Returns:
+        DataFrame with the columns metric, rating, level, method, value, p, n (units used),
+        missing_score and missing_human (items without a score, without a rating), reason.
+        Only items with both values enter a unit's means. Undefined values are NaN with a reason.
+
+    >>> scores = pd.DataFrame({"bleu": [0.1, 0.4, np.nan, 0.9]})
+    >>> human = pd.Series([1.0, 2.0, 3.0, 5.0], name="human_overall")
+    >>> correlate(scores, human, "spearman")[["metric", "value", "n", "missing_score"]]
+      metric  value  n  missing_score
+    0   bleu    1.0  3              1
+    """
+    scores, human = _frame(scores, "score"), _frame(human, "human")
+    if not scores.index.equals(human.index):
+        raise ValueError("scores and human ratings have different indexes: align the rows first")
+    rows = []
+    for metric, rating, unit in itertools.product(scores, human, np.atleast_1d(level)):
+        pair = pd.DataFrame({"x": scores[metric], "y": human[rating]})
+        pooled = pool(pair.dropna(), units, unit)
+        for name in np.atleast_1d(method):
+            found = coefficient(pooled["x"], pooled["y"], name)
+            of = (metric, rating, str(unit), str(name))
+            rows.append((*of, *found[:3], *pair.isna().sum(), found.reason))
+    columns = ("metric", "rating", "level", "method", "value", "p", "n")
+    return pd.DataFrame(rows, columns=[*columns, "missing_score", "missing_human", "reason"])
+
+
+def _frame(values: pd.Series | pd.DataFrame, name: str) -> pd.DataFrame:
+    if isinstance(values, pd.Series):
+        values = values.to_frame(name if values.name is None else values.name)
+    return values.astype(float)

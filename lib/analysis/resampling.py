@@ -1,0 +1,373 @@
+"""The bootstrap that respects nesting: whole dialogs, contexts or systems are drawn again.
+
+A resample is a row of counts: how often each item or cluster is in it (0, 1, 2, ...). With counts,
+Pearson needs one matrix product, Spearman a cumulative sum over an order sorted once, Kendall a
+quadratic form: no resample is ever sorted.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse, stats
+
+from lib.analysis.correlation import check_method, coefficient, undefined
+from lib.data import DataError
+
+CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
+
+
+class Interval(NamedTuple):
+    """A value with its 95 % interval; `undefined` resamples (one side constant) are excluded."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+    undefined: int
+    reason: str
+
+
+def blocks(total: int, width: int, method: str = "") -> Iterator[range]:
+    """Split `total` rows of `width` cells into ranges of about `CELLS` cells.
+
+    Kendall prepares an item by item matrix for each block, so its blocks are 20 times longer.
+
+    >>> [len(block) for block in blocks(5, CELLS // 2)]
+    [2, 2, 1]
+    """
+    size = max(1, CELLS * (20 if method == "kendall" else 1) // max(width, 1))
+    for start in range(0, total, size):
+        yield range(start, min(start + size, total))
+
+
+def resampled_clusters(count: int, resamples: int, seed=0, method="") -> Iterator[np.ndarray]:
+    """How often each of `count` clusters is in each resample, in blocks of (resamples, count).
+
+    >>> [block.sum(axis=1) for block in resampled_clusters(5, 2)]
+    [array([5, 5])]
+    """
+    rng = np.random.default_rng(seed)
+    for block in blocks(resamples, count, method):
+        yield _counts(rng, len(block), count)
+
+
+def _counts(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
+    drawn = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count)
+
+
+def cluster_sums(columns: Sequence[np.ndarray], codes: np.ndarray, count: int) -> np.ndarray:
+    """The sum of each column within each cluster, (count, columns).
+
+    >>> cluster_sums([np.array([1.0, 2, 4])], np.array([0, 1, 1]), 2).tolist()
+    [[1.0], [6.0]]
+    """
+    return np.stack([np.bincount(codes, column, count) for column in columns], axis=1)
+
+
+def resampled_correlations(
+    x: np.ndarray, y: np.ndarray, counts: np.ndarray, method="pearson", clusters=None
+) -> np.ndarray:
+    """The coefficient of (x, y) under each row of `counts`.
+
+    Args:
+        x, y: (n,) scores and ratings, no NaN.
+        counts: (resamples, c) how often each cluster is in the resample; c = n without `clusters`.
+        method: "pearson", "spearman" or "kendall" (tau-b).
+        clusters: (n,) the column of `counts` each item belongs to.
+
+    Returns:
+        (resamples,) coefficients, equal to repeating every item `counts` times and calling scipy.
+        NaN where one side of the resample is constant. Time: Pearson resamples x c, Spearman
+        resamples x n, Kendall n x n + resamples x n x c.
+
+    >>> x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])
+    >>> resampled_correlations(x, y, np.array([[1, 1, 1, 1], [2, 0, 0, 2]]), "spearman").round(6)
+    array([0.8, 1. ])
+    """
+    clusters = np.arange(len(x)) if clusters is None else np.asarray(clusters)
+    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[check_method(method)]
+    return engine(np.asarray(x, float), np.asarray(y, float), np.asarray(counts), clusters)
+
+
+def _ratio(product: np.ndarray, x_square: np.ndarray, y_square: np.ndarray) -> np.ndarray:
+    flat = ~((x_square > 1e-9) & (y_square > 1e-9))
+    value = product / np.sqrt(np.where(flat, 1.0, x_square * y_square))
+    return np.where(flat, np.nan, np.clip(value, -1.0, 1.0))
+
+
+def _pearson(x, y, counts, clusters):
+    x, y = ((v - v.mean()) / (v.std() or 1.0) for v in (x, y))  # the sums then lose no digits
+    columns = (np.ones_like(x), x, y, x * x, y * y, x * y)
+    sums = counts.astype(float) @ cluster_sums(columns, clusters, counts.shape[1])
+    n, sx, sy, sxx, syy, sxy = sums.T
+    return _ratio(n * sxy - sx * sy, _spread(n, sx, sxx), _spread(n, sy, syy))
+
+
+def _spread(n: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """n sum(x^2) - sum(x)^2, which is 0 for equal values; what rounding leaves of 0 becomes 0."""
+    value = n * squares - total**2
+    return np.where(value < 1e-12 * n * squares, 0.0, value)
+
+
+def _spearman(x, y, counts, clusters):
+    result = np.empty(len(counts))
+    orders = [(np.argsort(v, kind="stable"), *_tie_groups(v)) for v in (x, y)]
+    for block in blocks(len(counts), len(x)):
+        weights = np.take(counts[block].astype(float), clusters, axis=1)
+        x_rank, y_rank = (_doubled_ranks(weights, *order) for order in orders)
+        x_weighted, y_weighted = weights * x_rank, weights * y_rank
+        pairs = ((x_weighted, y_rank), (x_weighted, x_rank), (y_weighted, y_rank))
+        result[block] = _ratio(*(np.einsum("ij,ij->i", *pair) for pair in pairs))
+    return result
+
+
+def _tie_groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tie group of each value, and the last sorted position of each group."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    return group, np.cumsum(sizes) - 1
+
+
+def _doubled_ranks(weights, order, group, last) -> np.ndarray:
+    """Twice the average rank of each item, less its mean, when items count `weights`.
+
+    For a tie group: (count below it) + (count up to its end) - (count of all).
+    """
+    up_to = np.cumsum(np.take(weights, order, axis=1), axis=1)[:, last]
+    ranks = up_to - up_to[:, -1:]
+    ranks[:, 1:] += up_to[:, :-1]
+    return np.take(ranks, group, axis=1)
+
+
+def _kendall(x, y, counts, clusters):
+    members, sums = counts.astype(np.float32), np.zeros((3, len(counts)))
+    ones = np.ones(len(x), np.float32)
+    in_cluster = sparse.csr_array((ones, (np.arange(len(x)), clusters)), (len(x), counts.shape[1]))
+    for block in blocks(len(x), len(x)):
+        sx, sy = (np.sign(np.subtract.outer(_places(v)[block], _places(v))) for v in (x, y))
+        for total, sign in zip(sums, (sx * sy, np.abs(sx), np.abs(sy)), strict=True):
+            # Sums of counts stay whole numbers below 2**24: exact in single precision.
+            partner = members @ (sign @ in_cluster).T
+            total += np.einsum("ij,ij->i", members[:, clusters[block]], partner, dtype=float)
+    return _ratio(*sums)
+
+
+def _places(values: np.ndarray) -> np.ndarray:
+    """Places in the order of values: their differences have a sign where infinities have none."""
+    return _tie_groups(values)[0].astype(np.float32)
+
+
+def bootstrap_interval(
+    scores, human, clusters=None, method="pearson", resamples=10_000, seed=0
+) -> Interval:
+    """95 % percentile bootstrap interval of a coefficient, drawing whole clusters again.
+
+    Args:
+        scores, human: (n,) values; pairs with a NaN are left out.
+        clusters: (n,) dialog (or shared context) of each item. None draws items one by one, which
+            is right only when every item comes from a dialog of its own.
+
+    Returns:
+        Interval. Undefined coefficients and fewer than two clusters give NaN bounds with a reason.
+        The percentiles are expanded for few clusters (see `summarise`); below about 20 clusters
+        still read the interval as a lower bound of the uncertainty.
+
+    Reference: Deutsch, Dror and Roth 2021 (BOOT-INPUTS); Hesterberg 2015, "What Teachers Should
+    Know About the Bootstrap".
+
+    >>> human = [1, 2, 3, 4, 5, 6, 7, 8]
+    >>> interval = bootstrap_interval([2, 1, 4, 3, 6, 5, 8, 7], human, list("aabbccdd"))
+    >>> interval.low <= interval.value <= interval.high, interval.clusters
+    (True, 4)
+    """
+    x, y, codes = complete_rows(scores, human, clusters=clusters)
+    point, count = coefficient(x, y, method), len(np.unique(codes))
+    reason = point.reason or ("fewer than 2 clusters" if count < 2 else "")
+    if reason:
+        return Interval(point.value, np.nan, np.nan, point.n, count, 0, reason)
+    return summarise(point.value, bootstrap(x, y, codes, method, resamples, seed), len(x), count)
+
+
+def bootstrap(
+    x: np.ndarray, y: np.ndarray, codes: np.ndarray, method: str, resamples: int, seed: int
+) -> np.ndarray:
+    """(resamples,) coefficients of seeded resamples of the clusters `codes` (0 ... c-1).
+
+    The same seed and clusters give the same resamples whatever the scores, so that two metrics can
+    be compared resample by resample.
+
+    >>> x = np.array([1.0, 2, 3, 5])
+    >>> bootstrap(x, x, np.arange(4), "pearson", 3, seed=0).round(6)
+    array([1., 1., 1.])
+    """
+    drawn = resampled_clusters(int(codes.max()) + 1, resamples, seed, method)
+    return np.concatenate([resampled_correlations(x, y, c, method, codes) for c in drawn])
+
+
+def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
+    """Mean with its 95 % percentile interval, drawing whole clusters again (not expanded).
+
+    NaN values are left out; fewer than two clusters give NaN bounds with a reason.
+
+    >>> found = bootstrap_mean([1.0, 3.0, 5.0, 7.0], ["a", "a", "b", "c"])
+    >>> found.value, found.low, found.high, found.clusters
+    (4.0, 2.0, 7.0, 3)
+    """
+    known, codes = complete_rows(values, clusters=clusters)
+    count, mean = len(np.unique(codes)), float(known.mean()) if len(known) else np.nan
+    if count < 2:
+        return Interval(mean, np.nan, np.nan, len(known), count, 0, "fewer than 2 clusters")
+    sums = cluster_sums((known, np.ones_like(known)), codes, count)
+    totals = np.concatenate([drawn @ sums for drawn in resampled_clusters(count, resamples, seed)])
+    return summarise(mean, totals[:, 0] / totals[:, 1], len(known), count, expanded=False)
+
+
+def summarise(
+    value: float, samples: np.ndarray, n: int, clusters: int, expanded: bool = True
+) -> Interval:
+    r"""95 % percentile interval of bootstrap samples; NaN samples are counted and excluded.
+
+    With c clusters the plain percentile interval is too narrow by about :math:`\sqrt{(c-1)/c}` and
+    by normal instead of t quantiles. `expanded` takes the percentiles at
+    :math:`\Phi(\pm\sqrt{c/(c-1)}\, t_{c-1})` instead (Hesterberg 2015), a
+    difference that vanishes as c grows.
+
+    >>> summarise(0.5, np.array([0.0, 0.5, 1.0, np.nan]), 10, 4).undefined
+    1
+    """
+    kept, tail = samples[~np.isnan(samples)], 0.025
+    if not len(kept):
+        return Interval(value, np.nan, np.nan, n, clusters, len(samples), "no resample defined")
+    if expanded:
+        tail = stats.norm.cdf(np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(tail, clusters - 1))
+    low, high = np.quantile(kept, [tail, 1 - tail])
+    return Interval(value, float(low), float(high), n, clusters, len(samples) - len(kept), "")
+
+
+def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
+    """The rows where no column is NaN, and their cluster codes 0 ... c-1 (one each by default).
+
+    Raises:
+        ValueError: for columns of different lengths, or a row without a cluster.
+
+    >>> complete_rows([1, np.nan, 3], [1, 2, 3], clusters=["a", "a", "b"])
+    (array([1., 3.]), array([1., 3.]), array([0, 1]))
+    """
+    values = [np.asarray(column, dtype=float) for column in columns]
+    if len({len(column) for column in values}) > 1:
+        raise ValueError("scores and human ratings have different lengths: align them first")
+    kept = ~np.any(np.isnan(values), axis=0)
+    labels = np.arange(len(kept)) if clusters is None else np.asarray(clusters)
+    if len(labels) != len(kept):
+        raise ValueError(f"{len(labels)} cluster labels for {len(kept)} items: align them")
+    return *(column[kept] for column in values), cluster_codes(labels[kept], kept.sum())
+
+
+def cluster_codes(clusters, rows: int) -> np.ndarray:
+    """Number the clusters from 0; without clusters (None) each row is its own.
+
+    Raises:
+        DataError: for a row without a cluster.
+
+    >>> cluster_codes(["b", "a", "b"], 3)
+    array([0, 1, 0])
+    """
+    if clusters is None:
+        return np.arange(rows)
+    codes = pd.factorize(np.asarray(clusters))[0]
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        problem = f"{len(missing)} of {rows} rows have no cluster, the first is row {missing[0]}"
+        raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
+    return codes
+
+
+#: With fewer systems the same few resamples come up again and again.
+FEWEST_SYSTEMS = 5
+
+
+def system_interval(
+    scores, human, method="pearson", over="both", resamples=10_000, seed=0
+) -> Interval:
+    """95 % bootstrap interval of a system-level coefficient, over contexts, systems, or both.
+
+    Args:
+        scores, human: systems x contexts frames (see `system_matrix`), NaN where a system has no
+            scored or rated response. A system's value is the mean over its cells with both.
+        over: "contexts" asks how the result would change with other inputs and these systems;
+            "systems" with other systems; "both" with both, the question a paper usually claims to
+            answer.
+
+    Returns:
+        Interval; `n` is the number of systems, `clusters` the number of contexts. Resamples without
+        a defined coefficient (fewer than two different systems, say) are counted. Drawing systems
+        needs five of them and at most 5 % such resamples: else the bounds are NaN, with the reason,
+        because what is left says little. Reference: Deutsch, Dror and Roth 2021.
+
+    >>> scores = pd.DataFrame([[1.0, 2, 3], [2, 3, 4], [5, 5, 6]])
+    >>> system_interval(scores, scores * 2, over="contexts").low
+    1.0
+    """
+    if over not in ("contexts", "systems", "both"):
+        raise ValueError(f"over is 'contexts', 'systems' or 'both', not {over!r}")
+    x, y = scores.to_numpy(float), human.to_numpy(float)
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y, both = (values[both.any(axis=1)] for values in (x, y, both))
+    (systems, contexts), rng, samples = x.shape, np.random.default_rng(seed), []
+    means = _system_means(x, y, both, np.ones((1, contexts)))
+    reason = undefined(means[0][0], means[1][0], method)
+    if reason:
+        return Interval(np.nan, np.nan, np.nan, systems, contexts, 0, reason)
+    point = float(rowwise_correlations(*means, method)[0])
+    for block in blocks(resamples, contexts + systems**2):
+        counts = np.ones((len(block), contexts))
+        if over != "systems":
+            counts = _counts(rng, *counts.shape)
+        drawn = None if over == "contexts" else rng.integers(0, systems, (len(block), systems))
+        means = _system_means(x, y, both, counts, drawn)
+        samples.append(rowwise_correlations(*means, method))
+    found = summarise(point, np.concatenate(samples), systems, contexts, expanded=False)
+    if over != "contexts" and (systems < FEWEST_SYSTEMS or found.undefined > 0.05 * resamples):
+        return found._replace(low=np.nan, high=np.nan, reason="too few systems to resample")
+    return found
+
+
+def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:
+    """(resamples, systems) means of scores and ratings, of the systems `drawn`."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [counts @ np.where(both, v, 0).T / (counts @ both.T) for v in (x, y)]
+    if drawn is None:
+        return means
+    return [np.take_along_axis(np.broadcast_to(m, drawn.shape), drawn, axis=1) for m in means]
+
+
+def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.ndarray:
+    """The coefficient of each row of x with the same row of y, all (resamples, n).
+
+    Rows with a NaN or a constant side are NaN.
+
+    >>> rowwise_correlations(np.array([[1.0, 2, 3]]), np.array([[1.0, 3, 2]]), "kendall").round(4)
+    array([0.3333])
+    """
+    if check_method(method) == "kendall":
+        x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
+    elif method == "spearman":
+        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
+    x, y = (v - v.mean(axis=1, keepdims=True) for v in (x, y))
+    sxx, syy = (x**2).sum(axis=1), (y**2).sum(axis=1)
+    flat = ~((sxx > 1e-20) & (syy > 1e-20))
+    product = (x * y).sum(axis=1)
+    return np.where(flat, np.nan, product / np.sqrt(np.where(flat, 1, sxx * syy)))
+
+
+def system_matrix(values: pd.Series, units: pd.DataFrame) -> pd.DataFrame:
+    """Reshape item values to systems x contexts (dialogs); items of a cell are averaged.
+
+    >>> units = pd.DataFrame({"system": list("AABB"), "dialog": list("1212")})
+    >>> system_matrix(pd.Series([1.0, 2, 3, 4]), units).loc["B"].tolist()
+    [3.0, 4.0]
+    """
+    return values.groupby([units["system"], units["dialog"]]).mean().unstack("dialog")
