@@ -65,16 +65,6 @@ def test_rank_correlation_is_undefined_where_scipy_is(bad):
     assert np.isnan(stats.spearmanr(good, bad).statistic)
 
 
-def test_emotion_matching_equals_scipy_on_the_two_vectors():
-    table = corpora.load("sample_bots").turns
-    found = psychology.emotion_matching(table, TOY, details=True)
-    defined = found[found["emotion_matching"].notna()]
-    assert len(defined) > 50
-    for _, row in defined.iterrows():
-        sides = [[row[f"{s}_{e}"] for e in psychology.PLUTCHIK] for s in ("response", "prompt")]
-        assert row["emotion_matching"] == pytest.approx(stats.spearmanr(*sides).statistic)
-
-
 def test_style_matching_equals_irelands_formula_word_by_word():
     table = corpora.load("sample_bots").turns.head(40)
     lists = psychology.function_words()
@@ -274,17 +264,3 @@ def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
             errors[metric].append(abs(ours - printed.loc[name, metric]))
     means = {metric: float(np.mean(values)) for metric, values in errors.items()}
     assert all(means[metric] <= limit for metric, limit in LIMITS.items()), means
-
-
-@pytest.mark.public
-def test_textbook_entropy_does_not_reprint_the_paper():
-    """The reading matters: the limit above is not met by just any entropy."""
-    pytest.importorskip("dlatk")
-    printed = meta_evaluation.published_alone()["emotional_entropy"]
-    errors = []
-    for name, (corpus, rating) in meta_evaluation.PAPER_SETS.items():
-        table = corpora.load(corpus).turns
-        scores = psychology.emotional_entropy(table, psychology.nrc_hashtag()).fillna(0.0)
-        ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
-        errors.append(abs(ours - printed[name]))
-    assert np.mean(errors) > 0.02

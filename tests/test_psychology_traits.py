@@ -93,15 +93,6 @@ def test_too_few_authors_are_an_error(essays):
         psychology.fit_trait_model(essays[essays["author"] < "S_010"], "agreeableness")
 
 
-def test_scores_pool_the_words_of_an_agent(model):
-    apart = replies("thank you", "what nonsense").assign(agent="one")
-    joined = replies("thank you").assign(response="x")
-    pooled = psychology.score_traits(apart, {"t": model}, level="agent")
-    assert len(pooled) == 1 and pooled.index.names == ["system", "agent"]
-    single = psychology.score_traits(joined, {"t": model}, level="agent")
-    assert pooled["t"].iloc[0] != single["t"].iloc[0]
-
-
 def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path = tmp_path / "model.csv"
     path.write_text(
