@@ -18,7 +18,6 @@ from lib.psychology.lexica import Lexicon
 PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
 
 NRC_FILE = ROOT / "data" / "raw" / "lexica" / "NRC-Hashtag-Emotion-Lexicon-v0.2.txt"
-TOY_FILE = ROOT / "data" / "sample" / "toy_emotions.csv"
 
 
 def emotion_lexicon(name: str | Lexicon) -> Lexicon:
@@ -55,7 +54,7 @@ def toy_emotions() -> Lexicon:
     >>> toy_emotions().lookup("wonderful")
     {'joy': 1.5, 'surprise': 0.5}
     """
-    return lexica.read_csv(TOY_FILE)
+    return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
 
 
 def nrc_hashtag(path: str | Path | None = None) -> Lexicon:

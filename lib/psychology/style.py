@@ -161,10 +161,8 @@ def language_style_matching(
     [0.636]
     """
     lexicon = _loaded(lexicon)
-    said, heard = (
-        response_counts(table, level),
-        prompt_counts(table, level, context, newline_tokens),
-    )
+    said = response_counts(table, level)
+    heard = prompt_counts(table, level, context, newline_tokens)
     own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
     similarity = style_similarity(own, other, both_zero)
     similarity = pd.DataFrame(similarity, said.index, list(FUNCTION_WORDS))
