@@ -1,93 +1,42 @@
 """What a psychologist would measure: lexica, emotions, language style, traits."""
 
-from lib.psychology.lexicons import (
-    FUNCTION_WORDS,
+from lib.psychology.counts import count_tokens, prompt_counts, response_counts
+from lib.psychology.emotion import (
     PLUTCHIK,
-    Lexicon,
-    LexiconMissing,
-    TokenCounts,
-    clean,
-    count_pooled,
-    count_tokens,
-    dlatk_lexicon,
     emotion_lexicon,
-    facebook_topics,
-    from_triples,
-    function_words,
-    is_word,
-    liwc,
-    ngrams,
-    nrc_hashtag,
-    read_csv,
-    read_database,
-    read_liwc,
-    read_nrc,
-    score_stream,
-    tokenize,
-    toy_emotions,
-)
-from lib.psychology.psychological_metrics import (
-    PAPER_READING,
     emotion_matching,
     emotional_entropy,
     emotions,
     entropy,
-    language_style_matching,
-    prompt_counts,
-    rank_correlation,
-    response_counts,
-    style_similarity,
+    nrc_hashtag,
+    toy_emotions,
 )
+from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
+from lib.psychology.style import FUNCTION_WORDS, function_words, language_style_matching, liwc
+from lib.psychology.tokens import tokenize
 from lib.psychology.traits import (
     PUBLISHED_R,
-    TraitModel,
     fit_trait_model,
-    load_trait_model,
     read_wassa,
     sample_essays,
     score_traits,
 )
 
-__all__ = [
-    "FUNCTION_WORDS",
-    "Lexicon",
-    "LexiconMissing",
-    "PAPER_READING",
-    "PLUTCHIK",
-    "PUBLISHED_R",
-    "TokenCounts",
-    "TraitModel",
-    "clean",
-    "count_pooled",
-    "count_tokens",
-    "dlatk_lexicon",
-    "emotion_lexicon",
-    "emotion_matching",
-    "emotional_entropy",
-    "emotions",
-    "entropy",
-    "facebook_topics",
-    "fit_trait_model",
-    "from_triples",
-    "function_words",
-    "is_word",
-    "language_style_matching",
-    "liwc",
-    "load_trait_model",
-    "ngrams",
-    "nrc_hashtag",
-    "prompt_counts",
-    "rank_correlation",
-    "read_csv",
-    "read_database",
-    "read_liwc",
-    "read_nrc",
-    "read_wassa",
-    "response_counts",
-    "sample_essays",
-    "score_stream",
-    "score_traits",
-    "style_similarity",
-    "tokenize",
-    "toy_emotions",
-]
+#: Options of each metric that come closest to Tables 15-18 of Giorgi et al. (2023).
+PAPER_READING = {
+    "emotional_entropy": {"form": "group_norm", "weighting": "lex_norm"},
+    "emotion_matching": {"context": "all", "weighting": "relative"},
+    "language_style_matching": {
+        "context": "all",
+        "denominator": "tokens",
+        "newline_tokens": True,
+        "both_zero": "one",
+    },
+}
+
+__all__ = ["count_tokens", "prompt_counts", "response_counts", "tokenize"]
+__all__ += ["Lexicon", "dlatk_lexicon", "read_csv"]
+__all__ += ["PLUTCHIK", "emotion_lexicon", "nrc_hashtag", "toy_emotions", "emotions", "entropy"]
+__all__ += ["FUNCTION_WORDS", "function_words", "liwc", "PAPER_READING"]
+__all__ += ["emotional_entropy", "emotion_matching", "language_style_matching"]
+__all__ += ["PUBLISHED_R", "fit_trait_model", "read_wassa", "sample_essays", "score_traits"]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib.psychology import lexicons
+from lib.psychology import function_words
 
 FEW_DIALOGS = 20
 ENGLISH_SHARE = 0.25
@@ -18,7 +18,7 @@ def english_share(texts: pd.Series) -> float:
     >>> english_share(pd.Series(["Das weiss ich leider nicht"]))
     0.0
     """
-    words = set(lexicons.function_words().weights)
+    words = set(function_words().weights)
     tokens = [t.strip(".,!?;:\"'()") for text in texts for t in str(text).lower().split()]
     tokens = [t for t in tokens if any(c.isalpha() for c in t)]
     return sum(t in words for t in tokens) / len(tokens) if tokens else float("nan")

@@ -4,8 +4,8 @@
 
 Texts: every utterance of the contexts and responses of the four DSTC10 sets, then the utterances
 of the dialog-level sets, 23,598 in all. Loading lexica and texts is not timed; each time is the
-best of three, one thread. The second table streams a million utterances, all different, through
-`score_stream` and reports the peak memory of the process on the way.
+best of three, one thread. The second table scores a million utterances, all different, in blocks
+and reports the peak memory of the process on the way.
 """
 
 import argparse
@@ -26,11 +26,11 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import ROOT
+from lib import ROOT, psychology
 from lib.data import corpora
-from lib.psychology import lexicons
 
 UTTERANCES = 23_598
+BLOCK = 20_000
 TURN_SETS = (
     "dstc10_topical_usr",
     "dstc10_persona_usr",
@@ -53,6 +53,12 @@ def utterances() -> list[str]:
     return texts[:UTTERANCES]
 
 
+def score(texts: list[str], lexica: list[psychology.Lexicon]) -> list[pd.DataFrame]:
+    """The scores of the texts by each lexicon, from one count of their tokens."""
+    counts = psychology.count_tokens(texts)
+    return [lexicon.score(counts) for lexicon in lexica]
+
+
 def cpu(function: Callable[[], object], repeats: int = 3) -> float:
     times = []
     for _ in range(repeats):
@@ -62,7 +68,7 @@ def cpu(function: Callable[[], object], repeats: int = 3) -> float:
     return min(times)
 
 
-def as_dic(lexicon: lexicons.Lexicon, folder: Path) -> Path:
+def as_dic(lexicon: psychology.Lexicon, folder: Path) -> Path:
     """Our function words as a LIWC dictionary, so that `liwc` does the same work."""
     number = {c: i for i, c in enumerate(lexicon.categories, start=1)}
     lines = ["%", *(f"{i}\t{c}" for c, i in number.items()), "%"]
@@ -81,10 +87,10 @@ def jobs(texts: list[str], folder: Path) -> dict[str, tuple[str, Callable[[], ob
     from dlatk.lib.happierfuntokenizing import Tokenizer
     from nrclex import NRCLex
 
-    emotions, style = lexicons.nrc_hashtag(), lexicons.function_words()
+    emotions, style = psychology.nrc_hashtag(), psychology.function_words()
     distinct = list(dict.fromkeys(texts))
     dlatk = Tokenizer().tokenize
-    tokens = [lexicons.tokenize(text) for text in texts]
+    tokens = [psychology.tokenize(text) for text in texts]
     parse, _ = liwc.load_token_parser(str(as_dic(style, folder)))
 
     def nrclex() -> None:
@@ -104,22 +110,22 @@ def jobs(texts: list[str], folder: Path) -> dict[str, tuple[str, Callable[[], ob
     return {
         "ours: text to 8 + 9 categories": (
             "all",
-            lambda: list(lexicons.score_stream(texts, [emotions, style])),
+            lambda: score(texts, [emotions, style]),
         ),
         "ours, no text repeated": (
             "all, distinct texts",
-            lambda: list(lexicons.score_stream(distinct, [emotions, style])),
+            lambda: score(distinct, [emotions, style]),
         ),
         "CountVectorizer (own regex) + product": ("all", vectorizer()),
         "CountVectorizer (dlatk tokenizer) + product": (
             "all",
             vectorizer(tokenizer=dlatk, token_pattern=None),
         ),
-        "ours: tokenize": ("tokens", lambda: [lexicons.tokenize(t) for t in texts]),
+        "ours: tokenize": ("tokens", lambda: [psychology.tokenize(t) for t in texts]),
         "dlatk: happierfuntokenizing": ("tokens", lambda: [dlatk(t) for t in texts]),
         "ours: text to 8 emotions": (
             "text to emotions",
-            lambda: emotions.score(lexicons.count_tokens(texts)),
+            lambda: score(texts, [emotions]),
         ),
         "NRCLex.load_token_list (EmoLex, tokens given)": ("tokens to emotions", nrclex),
         "liwc parser (9 categories, tokens given)": (
@@ -131,7 +137,7 @@ def jobs(texts: list[str], folder: Path) -> dict[str, tuple[str, Callable[[], ob
 
 def speed(texts: list[str]) -> pd.DataFrame:
     rows = []
-    count = sum(len(lexicons.tokenize(t)) for t in texts)
+    count = sum(len(psychology.tokenize(t)) for t in texts)
     with tempfile.TemporaryDirectory() as folder:
         for name, (work, run) in jobs(texts, Path(folder)).items():
             rows.append({"job": name, "work": work, "cpu_s": cpu(run)})
@@ -156,9 +162,11 @@ def memory(texts: list[str], total: int, steps: int = 5) -> pd.DataFrame:
         for number, text in enumerate(itertools.cycle(texts)):
             yield f"{text} {number}"
 
-    lexica = [lexicons.nrc_hashtag(), lexicons.function_words()]
+    lexica = [psychology.nrc_hashtag(), psychology.function_words()]
     done, start, rows = 0, time.process_time(), []
-    for block in lexicons.score_stream(itertools.islice(endless(), total), lexica):
+    stream = itertools.islice(endless(), total)
+    while block := list(itertools.islice(stream, BLOCK)):
+        score(block, lexica)
         done += len(block)
         if done % (total // steps) == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

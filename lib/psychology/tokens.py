@@ -48,13 +48,12 @@ RULES: tuple[tuple[str, str], ...] = (
 _TOKEN = re.compile("|".join(pattern for _, pattern in RULES), re.IGNORECASE)
 _FIND_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).search
 _IS_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).fullmatch
-_NUMBERED_ENTITY = re.compile(r"&#(\d+);")
-_NAMED_ENTITY = re.compile(r"&(\w+);")
-_ESCAPED_BYTE = re.compile(r"\\x[0-9a-z]{1,4}")
-_LONG_DOTS = re.compile(r"\.{5,}")
 
+#: The token that `clean` leaves where a message breaks into lines.
 NEWLINE = "<newline>"
-"""The token that `clean` leaves where a message breaks into lines."""
+
+#: DLATK keeps this many characters of a token (and slightly fewer per word of an n-gram).
+TOKEN_LENGTH = 36
 
 
 def tokenize(text: str) -> list[str]:
@@ -64,22 +63,14 @@ def tokenize(text: str) -> list[str]:
     that contains an emoticon keeps its case (":D" is not ":d"). HTML entities are decoded and
     escaped bytes (a backslash, "x" and hexadecimal digits) removed beforehand.
 
-    Parameters
-    ----------
-    text : str
-        One utterance, in any language (scripts without spaces stay in one piece).
+    Args:
+        text: one utterance, in any language (scripts without spaces stay in one piece).
 
-    Returns
-    -------
-    list of str
-        Tokens in order of appearance; an empty list for a text without visible characters.
+    Returns:
+        Tokens in order of appearance; none for a text without visible characters.
 
-    References
-    ----------
-    Schwartz et al. (2017), DLATK: Differential Language Analysis ToolKit, EMNLP demos.
+    Reference: Schwartz et al. (2017), DLATK: Differential Language Analysis ToolKit, EMNLP demos.
 
-    Examples
-    --------
     >>> tokenize("It isn't well-known :D #sogood")
     ['it', "isn't", 'well-known', ':D', '#sogood']
     >>> tokenize("oooh, 1,299.99 ... I do n't!")
@@ -90,7 +81,7 @@ def tokenize(text: str) -> list[str]:
     if "&" in text:
         text = _decode_entities(text)
     if "\\x" in text:
-        text = _ESCAPED_BYTE.sub(" ", text)
+        text = re.sub(r"\\x[0-9a-z]{1,4}", " ", text)
     return [t if _FIND_EMOTICON(t) else t.lower() for t in _TOKEN.findall(text)]
 
 
@@ -100,13 +91,26 @@ def clean(text: str) -> str:
     A run of line breaks becomes the word "<NEWLINE>" (which then counts as a token), five or more
     dots become four, repeated white space one space, and none is left at the ends.
 
-    Examples
-    --------
     >>> clean("Hi......\\n\\nyou   there")
     'Hi.... <NEWLINE> you there'
     """
     text = re.sub(r"\s*(?:\r?\n)+\s*", " <NEWLINE> ", text)
-    return re.sub(r"\s{2,}", " ", _LONG_DOTS.sub("....", text)).strip()
+    return re.sub(r"\s{2,}", " ", re.sub(r"\.{5,}", "....", text)).strip()
+
+
+def ngrams(text: str, n: int = 1) -> list[str]:
+    """List the n-grams of one message as DLATK stores them: lower case, joined by spaces, and cut.
+
+    DLATK keeps 36, 70 and 102 characters of a 1-, 2- and 3-gram. A message shorter than n tokens
+    has none.
+
+    >>> ngrams("So good :D", 2)
+    ['so good', 'good :d']
+    """
+    tokens = tokenize(clean(text))
+    length = (TOKEN_LENGTH - (n - 1)) * n
+    grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+    return [gram[:length].lower() for gram in grams]
 
 
 def is_word(token: str) -> bool:
@@ -114,8 +118,6 @@ def is_word(token: str) -> bool:
 
     Only a whole token is a face: "too-old" holds the eyes and mouth of one and is a word.
 
-    Examples
-    --------
     >>> [is_word(t) for t in ["don't", "too-old", "...", ":D", "<newline>"]]
     [True, True, False, False, False]
     """
@@ -125,12 +127,12 @@ def is_word(token: str) -> bool:
 
 
 def _decode_entities(text: str) -> str:
-    for entity in set(_NUMBERED_ENTITY.findall(text)):
+    for entity in set(re.findall(r"&#(\d+);", text)):
         if int(entity) < 0x110000:
             text = text.replace(f"&#{entity};", chr(int(entity)))
     # "&amp;" is only replaced when another named entity is present: the original does so
     # (its replacement sits inside the loop over the others), and token lists must agree.
-    for name in set(_NAMED_ENTITY.findall(text)) - {"amp"}:
+    for name in set(re.findall(r"&(\w+);", text)) - {"amp"}:
         if name in html.entities.name2codepoint:
             text = text.replace(f"&{name};", chr(html.entities.name2codepoint[name]))
         text = text.replace("&amp;", " and ")

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib import psychology
 from lib.data import corpora
-from lib.psychology import lexicons
 
 SETS = (
     "dstc10_topical_usr",
@@ -62,7 +62,7 @@ def database(texts, tmp_path_factory):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_ngram_tables_are_identical(texts, database, n):
-    counts = lexicons.count_tokens(texts, n=n)
+    counts = psychology.count_tokens(texts, n=n)
     table = f'"feat${n}gram$messages$message_id"'
     rows = database.execute(f"SELECT group_id, feat, value, group_norm FROM {table}").fetchall()
     entries = counts.matrix.tocoo()
@@ -76,15 +76,15 @@ def test_ngram_tables_are_identical(texts, database, n):
 
 
 @pytest.mark.parametrize(
-    ("table", "loader", "weighting"),
+    ("table", "source", "weighting"),
     [
-        ("cat_nrc_emot_w", "nrc_hashtag", "relative"),
-        ("cat_nrc_emot_w_lw", "nrc_hashtag", "lex_norm"),
-        ("cat_fb2000_cp_w", "facebook_topics", "relative"),
+        ("cat_nrc_emot_w", "nrc_emot", "relative"),
+        ("cat_nrc_emot_w_lw", "nrc_emot", "lex_norm"),
+        ("cat_fb2000_cp_w", "fb2000_cp", "relative"),
     ],
 )
-def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, loader, weighting):
-    scores = getattr(lexicons, loader)().score(lexicons.count_tokens(texts), weighting)
+def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, source, weighting):
+    scores = psychology.dlatk_lexicon(source).score(psychology.count_tokens(texts), weighting)
     name = f'"feat${table}$messages$message_id$1gra"'
     stored = pd.read_sql(f"SELECT group_id, feat, group_norm FROM {name}", database)
     stored = stored[stored["feat"] != "_intercept"].astype({"group_id": int})

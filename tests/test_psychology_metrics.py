@@ -1,5 +1,7 @@
 """Entropy, matching and style against scipy and the formulas; the paper's P columns."""
 
+import hashlib
+import json
 import math
 
 import numpy as np
@@ -7,17 +9,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import meta_evaluation
+from lib import ROOT, meta_evaluation, metrics, psychology
 from lib.analysis import regression
 from lib.data import corpora
-from lib.psychology import lexicons
-from lib.psychology import psychological_metrics as psych
+from lib.psychology import emotion, tokens
 
-TOY = lexicons.toy_emotions()
+TOY = psychology.toy_emotions()
 METRICS = {
-    "emotional_entropy": lambda turns, **k: psych.emotional_entropy(turns, TOY, **k),
-    "emotion_matching": lambda turns, **k: psych.emotion_matching(turns, TOY, **k),
-    "language_style_matching": psych.language_style_matching,
+    "emotional_entropy": lambda turns, **k: psychology.emotional_entropy(turns, TOY, **k),
+    "emotion_matching": lambda turns, **k: psychology.emotion_matching(turns, TOY, **k),
+    "language_style_matching": psychology.language_style_matching,
 }
 
 
@@ -36,32 +37,22 @@ def vectors():
 
 
 def test_entropy_equals_scipy_where_defined(vectors):
-    ours = psych.entropy(vectors)
+    ours = psychology.entropy(vectors)
     np.testing.assert_allclose(ours, stats.entropy(vectors, axis=1), atol=1e-12)
-    assert np.isnan(psych.entropy(np.zeros((1, 8))))
-    assert psych.entropy(np.full((1, 8), 0.3))[0] == pytest.approx(math.log(8), abs=1e-12)
+    assert np.isnan(psychology.entropy(np.zeros((1, 8))))
+    assert psychology.entropy(np.full((1, 8), 0.3))[0] == pytest.approx(math.log(8), abs=1e-12)
 
 
 def test_other_readings_of_entropy_follow_their_formulas(vectors):
-    for row, group_norm, intercept in zip(
-        vectors, psych.entropy(vectors, "group_norm"), psych.entropy(vectors, "intercept"),
-        strict=True,
-    ):  # fmt: skip
-        expected = -sum(v * math.log(v) for v in row if v > 0)
-        assert group_norm == pytest.approx(expected, abs=1e-12)
-        assert intercept == pytest.approx(stats.entropy([*row, 1.0]), abs=1e-12)
-
-
-def test_entropy_refuses_negative_scores_and_unknown_forms():
-    with pytest.raises(ValueError, match="0 or more"):
-        psych.entropy(np.array([[0.2, -0.1]]))
-    with pytest.raises(ValueError, match="form is"):
-        psych.entropy(np.array([[0.2, 0.1]]), "shannon")
+    expected = [-sum(v * math.log(v) for v in row if v > 0) or np.nan for row in vectors]
+    np.testing.assert_allclose(psychology.entropy(vectors, "group_norm"), expected, atol=1e-12)
+    expected = [stats.entropy([*row, 1.0]) for row in vectors]
+    np.testing.assert_allclose(psychology.entropy(vectors, "intercept"), expected, atol=1e-12)
 
 
 def test_rank_correlation_equals_scipy_row_by_row(vectors):
     other = np.roll(vectors, 1, axis=0)
-    ours = psych.rank_correlation(vectors, other)
+    ours = emotion.rank_correlation(vectors, other)
     expected = [stats.spearmanr(a, b).statistic for a, b in zip(vectors, other, strict=True)]
     np.testing.assert_allclose(ours, expected, atol=1e-12)
 
@@ -70,29 +61,19 @@ def test_rank_correlation_equals_scipy_row_by_row(vectors):
 @pytest.mark.parametrize("bad", [np.ones(8), np.full(8, np.nan)], ids=["constant", "missing"])
 def test_rank_correlation_is_undefined_where_scipy_is(bad):
     good = np.arange(8.0)
-    assert np.isnan(psych.rank_correlation(good[None], bad[None])[0])
+    assert np.isnan(emotion.rank_correlation(good[None], bad[None])[0])
     assert np.isnan(stats.spearmanr(good, bad).statistic)
-
-
-def test_emotion_matching_equals_scipy_on_the_two_vectors():
-    table = corpora.load("sample_bots").turns
-    found = psych.emotion_matching(table, TOY, details=True)
-    defined = found[found["emotion_matching"].notna()]
-    assert len(defined) > 50
-    for _, row in defined.iterrows():
-        sides = [[row[f"{s}_{e}"] for e in lexicons.PLUTCHIK] for s in ("response", "prompt")]
-        assert row["emotion_matching"] == pytest.approx(stats.spearmanr(*sides).statistic)
 
 
 def test_style_matching_equals_irelands_formula_word_by_word():
     table = corpora.load("sample_bots").turns.head(40)
-    lists = lexicons.function_words()
-    found = psych.language_style_matching(table)
+    lists = psychology.function_words()
+    found = psychology.language_style_matching(table)
     for i, row in table.iterrows():
         rates = []
         for side in ([row["response"]], row["context"]):
-            words = [t for u in side for t in lexicons.tokenize(u) if lexicons.is_word(t)]
-            tally = [sum(c in lists.lookup(t) for t in words) for c in lexicons.FUNCTION_WORDS]
+            words = [t for u in side for t in psychology.tokenize(u) if tokens.is_word(t)]
+            tally = [sum(c in lists.lookup(t) for t in words) for c in psychology.FUNCTION_WORDS]
             rates.append([100 * k / len(words) for k in tally])
         each = [1 - abs(a - b) / (a + b + 0.0001) for a, b in zip(*rates, strict=True)]
         assert found[i] == pytest.approx(sum(each) / 9, abs=1e-12)
@@ -100,21 +81,21 @@ def test_style_matching_equals_irelands_formula_word_by_word():
 
 def test_style_matching_of_a_reply_with_itself_is_one():
     same = turns([(["I like it and you don't"], "I like it and you don't")])
-    assert psych.language_style_matching(same)[0] == 1.0
+    assert psychology.language_style_matching(same)[0] == 1.0
 
 
 def test_categories_that_nobody_uses_count_one_or_are_left_out():
     pair = turns([(["stone wall"], "green apple")])
-    assert psych.language_style_matching(pair)[0] == 1.0
-    skipped = psych.language_style_matching(pair, both_zero="skip", details=True)
+    assert psychology.language_style_matching(pair)[0] == 1.0
+    skipped = psychology.language_style_matching(pair, both_zero="skip", details=True)
     assert np.isnan(skipped["language_style_matching"][0])
     assert skipped["reason"][0] == "no function word on either side"
 
 
 def test_denominators_differ_by_punctuation_only():
     pair = turns([(["do you like the park ?"], "i do !")])
-    words = psych.language_style_matching(pair, details=True)["personal_pronouns"][0]
-    tokens = psych.language_style_matching(pair, denominator="tokens", details=True)
+    words = psychology.language_style_matching(pair, details=True)["personal_pronouns"][0]
+    tokens = psychology.language_style_matching(pair, denominator="tokens", details=True)
     a, b = 100 / 3, 100 / 6
     assert tokens["personal_pronouns"][0] == pytest.approx(1 - (a - b) / (a + b + 1e-4))
     assert words == pytest.approx(1 - (50 - 20) / (70 + 1e-4))
@@ -148,7 +129,7 @@ def test_edge_replies_are_nan_with_a_reason_or_a_number(name):
 @pytest.mark.parametrize(("denominator", "side"), [("words", "no words in the"), ("tokens", "")])
 def test_punctuation_alone_has_tokens_but_no_words(denominator, side):
     table = turns([(["you are sad"], "..."), (["?!"], "you are sad")])
-    found = psych.language_style_matching(table, denominator=denominator, details=True)
+    found = psychology.language_style_matching(table, denominator=denominator, details=True)
     expected = [f"{side} response", f"{side} prompt"] if side else ["", ""]
     assert found["reason"].tolist() == expected
     assert (found["language_style_matching"].isna() == bool(side)).all()
@@ -163,8 +144,10 @@ def test_an_empty_prompt_leaves_matching_undefined(history):
 
 
 def test_equal_emotions_are_named_as_the_reason():
-    even = lexicons.Lexicon("even", {"all": dict.fromkeys(lexicons.PLUTCHIK, 1.0)} | TOY.weights)
-    found = psych.emotion_matching(turns([(["happy"], "all")]), even, details=True)
+    even = psychology.Lexicon(
+        "even", {"all": dict.fromkeys(psychology.PLUTCHIK, 1.0)} | TOY.weights
+    )
+    found = psychology.emotion_matching(turns([(["all"], "all")]), even, details=True)
     assert found["reason"][0] == "all emotions are equal"
 
 
@@ -189,27 +172,73 @@ def test_coarser_levels_pool_words_and_do_not_average_scores():
     assert METRICS["emotional_entropy"](table, level="system").index.tolist() == ["s"]
 
 
-def test_pooled_prompts_count_each_partner_utterance_once():
-    table = turns([(["u1 u1"], "r"), (["u1 u1", "r", "u2"], "r")])
-    assert psych.prompt_counts(table, "dialog").totals.tolist() == [3.0]
-    assert psych.prompt_counts(table, "dialog", context="all").totals.tolist() == [6.0]
-
-
 def test_a_dialog_table_gives_the_scores_of_its_turns_pooled():
     corpus = corpora.load("sample_bots")
-    by_turns = psych.emotional_entropy(corpus.turns, TOY, level="dialog")
-    by_dialogs = psych.emotional_entropy(corpus.dialogs, TOY, level="dialog")
+    by_turns = psychology.emotional_entropy(corpus.turns, TOY, level="dialog")
+    by_dialogs = psychology.emotional_entropy(corpus.dialogs, TOY, level="dialog")
     keys = pd.MultiIndex.from_frame(corpus.dialogs[["system", "agent", "dialog"]])
     np.testing.assert_allclose(by_turns.reindex(keys), by_dialogs, atol=1e-12)
-    with pytest.raises(ValueError, match="a dialog table has no turns"):
-        psych.emotional_entropy(corpus.dialogs, TOY)
+    with pytest.raises(ValueError, match="level is one of .* not 'turn'"):
+        psychology.emotional_entropy(corpus.dialogs, TOY)
     with pytest.raises(ValueError, match="leave context=None"):
-        psych.emotion_matching(corpus.dialogs, TOY, level="agent", context="last")
+        psychology.emotion_matching(corpus.dialogs, TOY, level="agent", context="last")
 
 
-def test_a_table_without_replies_is_an_error_that_says_what_is_needed():
-    with pytest.raises(ValueError, match="turn table .context, response."):
-        psych.emotional_entropy(pd.DataFrame({"text": ["hi"]}), TOY)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: psychology.entropy(np.array([[0.2, -0.1]])), "0 or more"),
+        (lambda: psychology.entropy(np.array([[0.2, 0.1]]), "shannon"), "form is"),
+        (lambda: psychology.emotion_lexicon("liwc"), '"toy"'),
+        (lambda: psychology.response_counts(turns([([], "a")]), "speaker"), "level is one of"),
+    ],
+)
+def test_unknown_options_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_pooled_prompts_count_each_partner_utterance_once():
+    table = turns([(["u1 u1"], "r"), (["u1 u1", "r", "u2"], "r")])
+    assert psychology.prompt_counts(table, "dialog").totals.tolist() == [3.0]
+    assert psychology.prompt_counts(table, "dialog", context="all").totals.tolist() == [6.0]
+
+
+def kept(table, folder, name, **options) -> tuple[float, str]:
+    said = []
+    scores = metrics.compute(table, [name], options={name: options}, folder=folder, say=said.append)
+    return scores[name].iloc[0], said[0]
+
+
+def test_editing_the_function_words_makes_kept_style_scores_stale(tmp_path, monkeypatch):
+    """Defect S3: scores were kept under the name of the list, whatever stood in it."""
+    table, name = turns([(["do you like the park ?"], "we saw a park")]), "language_style_matching"
+    before, said = kept(table, tmp_path, name)
+    assert "computed" in said and "reused" in kept(table, tmp_path, name)[1]
+    edited = json.loads((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
+    edited["categories"]["articles"].remove("the")
+    (tmp_path / "words.json").write_text(json.dumps(edited), encoding="utf-8")
+    monkeypatch.setattr("lib.psychology.style.WORDS_FILE", tmp_path / "words.json")
+    after, said = kept(table, tmp_path, name)
+    assert "computed" in said and after != before
+
+
+@pytest.mark.parametrize("name", ["emotional_entropy", "emotion_matching"])
+def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
+    table, path = turns([(["i am so happy"], "wonderful")]), tmp_path / "emotions.csv"
+    path.write_text("term,category,weight\nhappy,joy,1\nwonderful,joy,1\nwonderful,trust,1\n")
+    before, said = kept(table, tmp_path, name, lexicon=str(path))
+    assert "computed" in said
+    assert "reused" in kept(table, tmp_path, name, lexicon=str(path))[1]
+    path.write_text(path.read_text() + "wonderful,surprise,4\n")
+    after, said = kept(table, tmp_path, name, lexicon=str(path))
+    assert "computed" in said and after != before
+    facts = metrics.METRICS[name].facts
+    assert facts(lexicon=str(path)) == {
+        "lexicon": "emotions",
+        "lexicon_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    assert facts(lexicon="toy") != facts(lexicon=str(path))
 
 
 LIMITS = {
@@ -223,29 +252,15 @@ LIMITS = {
 def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
     """Mean absolute error over four data sets within the limits set for each metric."""
     pytest.importorskip("dlatk")
-    nrc = lexicons.nrc_hashtag()
+    nrc = psychology.nrc_hashtag()
     printed = meta_evaluation.published_alone()
     errors = {metric: [] for metric in LIMITS}
     for name, (corpus, rating) in meta_evaluation.PAPER_SETS.items():
         table = corpora.load(corpus).turns
         for metric, source in zip(LIMITS, (nrc, nrc, None), strict=True):
-            options = psych.PAPER_READING[metric]
-            scores = getattr(psych, metric)(table, source, **options).fillna(0.0)
+            options = psychology.PAPER_READING[metric]
+            scores = getattr(psychology, metric)(table, source, **options).fillna(0.0)
             ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
             errors[metric].append(abs(ours - printed.loc[name, metric]))
     means = {metric: float(np.mean(values)) for metric, values in errors.items()}
     assert all(means[metric] <= limit for metric, limit in LIMITS.items()), means
-
-
-@pytest.mark.public
-def test_textbook_entropy_does_not_reprint_the_paper():
-    """The reading matters: the limit above is not met by just any entropy."""
-    pytest.importorskip("dlatk")
-    printed = meta_evaluation.published_alone()["emotional_entropy"]
-    errors = []
-    for name, (corpus, rating) in meta_evaluation.PAPER_SETS.items():
-        table = corpora.load(corpus).turns
-        scores = psych.emotional_entropy(table, lexicons.nrc_hashtag()).fillna(0.0)
-        ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
-        errors.append(abs(ours - printed[name]))
-    assert np.mean(errors) > 0.02

@@ -1,0 +1,275 @@
+"""Emotional entropy and emotion matching, from the weights of an emotion lexicon."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from lib import ROOT
+from lib.data import DataError
+from lib.metrics.registry import metric
+from lib.psychology import lexica
+from lib.psychology.counts import TokenCounts, prompt_counts, reasons, response_counts
+from lib.psychology.lexica import Lexicon
+
+#: The eight basic emotions of the human-centered paper, in alphabetical order.
+PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
+
+NRC_FILE = ROOT / "data" / "raw" / "lexica" / "NRC-Hashtag-Emotion-Lexicon-v0.2.txt"
+
+
+def emotion_lexicon(name: str | Lexicon) -> Lexicon:
+    """Load the emotion lexicon that a parameter names: "toy", "nrc", or a CSV file of your own.
+
+    A Lexicon is returned as it is.
+
+    Raises:
+        ValueError: any other name.
+
+    >>> emotion_lexicon("toy").name
+    'toy_emotions'
+    >>> emotion_lexicon("liwc")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no emotion lexicon 'liwc': take "toy" (ours, for teaching), "nrc" ...
+    """
+    if isinstance(name, Lexicon):
+        return name
+    if name in ("toy", "nrc"):
+        return toy_emotions() if name == "toy" else nrc_hashtag()
+    if Path(name).is_file():
+        return lexica.read_csv(name)
+    ways = '"toy" (ours, for teaching), "nrc" (NRC Hashtag Emotion Lexicon) or the path of a CSV'
+    raise ValueError(f"there is no emotion lexicon {name!r}: take {ways}")
+
+
+def toy_emotions() -> Lexicon:
+    """Load the small emotion lexicon written for teaching; its weights were made up.
+
+    Eight emotions, about a hundred words. Never use it for a result: it exists so that the
+    notebooks run anywhere and every step can be followed by hand.
+
+    >>> toy_emotions().lookup("wonderful")
+    {'joy': 1.5, 'surprise': 0.5}
+    """
+    return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
+
+
+def nrc_hashtag(path: str | Path | None = None) -> Lexicon:
+    """Load the NRC Hashtag Emotion Lexicon: 16,862 words with weights in eight emotions.
+
+    Looks at `path`, then at data/raw/lexica/NRC-Hashtag-Emotion-Lexicon-v0.2.txt, then in the
+    installed `dlatk` package (which lost the four rows of the word "nan").
+
+    Raises:
+        FileNotFoundError: with the address, the terms of use and the place to put the file.
+
+    Reference: Mohammad and Kiritchenko (2015), Using hashtags to capture fine emotion categories
+    from tweets, Computational Intelligence 31(2). Free for research; do not pass it on.
+    """
+    if path or NRC_FILE.is_file():
+        return read_nrc(path or NRC_FILE)
+    try:
+        return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
+    except FileNotFoundError as error:
+        error.add_note(
+            "Or download it from saifmohammad.com/WebPages/lexicons.html (free for research, not "
+            f"to be passed on) and save the text file as {NRC_FILE.relative_to(ROOT)}. "
+            "`toy_emotions()` works without, for teaching only."
+        )
+        raise
+
+
+def read_nrc(path: str | Path) -> Lexicon:
+    """Read the text file of the NRC Hashtag Emotion Lexicon: emotion, term and score in tabs.
+
+    Lines that do not begin with one of the eight emotions and a tab are notes.
+
+    Raises:
+        DataError: there is no entry, or one that cannot be read; names the line.
+    """
+    triples = []
+    lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    for number, line in enumerate(lines, start=1):
+        emotion, _, rest = line.partition("\t")
+        if emotion in PLUTCHIK:
+            try:
+                term, score = rest.split("\t")
+                triples.append((term, emotion, float(score)))
+            except ValueError:
+                problem = f"line {number} is not 'emotion TAB term TAB score'"
+                raise DataError(problem, file=path) from None
+    if not triples:
+        raise DataError("no line reads 'emotion TAB term TAB score'", file=path)
+    return lexica.from_triples("nrc_hashtag_emotion", triples, path)
+
+
+def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
+    """Compute the entropy of emotion vectors in nats.
+
+    - sum:        H = -sum_e p_e ln p_e with p = v / sum(v), the textbook reading;
+    - group_norm: -sum_e v_e ln v_e, where v is not made to sum to 1 (DLATK calls its relative
+      frequencies `group_norm`; "the normalized emotion vector" of the paper fits this best);
+    - intercept:  H over the emotions and a ninth entry of 1, the row `_intercept` that DLATK adds
+      to the scores of a lexicon without intercept.
+
+    Args:
+        vectors: shape (rows, emotions), all 0 or more.
+        form: "sum", "group_norm" or "intercept".
+
+    Returns:
+        Shape (rows,). "sum": 0 (one emotion only) to ln(number of emotions), ln 8 = 2.079. NaN
+        where a vector holds NaN or, except under "intercept", nothing but zeros.
+
+    Raises:
+        ValueError: a negative entry, whose logarithm is not defined, or an unknown form.
+
+    >>> entropy(np.array([[1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
+    array([0.69314718, 0.        ,        nan])
+    >>> entropy(np.array([[0.5, 0.1]]), "group_norm").round(4)
+    array([0.5768])
+    """
+    if form not in ("sum", "group_norm", "intercept"):
+        raise ValueError(f"form is 'sum', 'group_norm' or 'intercept', not {form!r}")
+    vectors = np.asarray(vectors, dtype=float)
+    if (vectors < 0).any():
+        raise ValueError("entropy needs scores of 0 or more; this lexicon gives negative ones")
+    if form == "intercept":
+        vectors = np.hstack([vectors, np.ones((len(vectors), 1))])
+    total = vectors.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        shares = vectors if form == "group_norm" else vectors / total
+    return np.where(total[:, 0] > 0, special.entr(shares).sum(axis=1), np.nan)
+
+
+def rank_correlation(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Compute Spearman's rank correlation row by row (ties share their mean rank).
+
+    Returns:
+        Shape (rows,), -1 to 1; NaN where either row is constant or holds NaN.
+
+    >>> rank_correlation(np.array([[1, 2, 3], [1, 1, 1]]), np.array([[10, 30, 20], [1, 2, 3]]))
+    array([0.5, nan])
+    """
+    left, right = (stats.rankdata(v, axis=1) - (v.shape[1] + 1) / 2 for v in (left, right))
+    norms = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+    with np.errstate(invalid="ignore"):
+        return (left * right).sum(axis=1) / norms
+
+
+def emotions(counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative") -> pd.DataFrame:
+    """Estimate the eight basic emotions of counted texts (columns in alphabetical order).
+
+    An emotion without a matching word is 0; a row is NaN for a text without tokens.
+
+    >>> from lib.psychology.counts import count_tokens
+    >>> emotions(count_tokens(["what wonderful news !"]), toy_emotions()).loc[0, ["joy", "fear"]]
+    joy     0.375
+    fear    0.000
+    Name: 0, dtype: float64
+    """
+    scores = lexicon.score(counts, weighting).reindex(columns=list(PLUTCHIK)).fillna(0.0)
+    scores[counts.totals == 0] = np.nan
+    return scores
+
+
+def _facts(lexicon: str = "nrc", **options) -> dict[str, str]:
+    return emotion_lexicon(lexicon).facts
+
+
+@metric("emotional_entropy", "psychological", version="1", facts=_facts)
+def emotional_entropy(
+    table: pd.DataFrame,
+    lexicon: Lexicon | str = "nrc",
+    *,
+    level: str = "turn",
+    form: str = "sum",
+    weighting: str = "relative",
+    details: bool = False,
+) -> pd.Series | pd.DataFrame:
+    """Compute how evenly a response spreads over Plutchik's eight emotions, in nats.
+
+    Section 5, "Emotional Entropy": summed weighted word frequencies per emotion, then the entropy
+    of the normalized vector. A state measure of the agent's own words.
+
+    Args:
+        table: turn table, or dialog table from level "dialog" upwards.
+        lexicon: an emotion lexicon, or its name or file, see `emotion_lexicon`.
+        level: "turn", "dialog", "agent" or "system"; counts are pooled to it before scoring.
+        form: see `entropy`; the default is the textbook definition.
+        weighting: "relative" or "lex_norm", see `Lexicon.score`.
+        details: return a frame with the eight emotions and the reason of every undefined value.
+
+    Returns:
+        Series "emotional_entropy", or DataFrame (emotional_entropy, reason, anger ... trust), on
+        the index of `table` at its own level, else one row per group. 0 to 2.079 under "sum";
+        higher is more mixed, neither better nor worse. NaN for a response without words or
+        without a single word of the lexicon.
+
+    Reference: Giorgi et al. (2023), Human-centered metrics for dialog system evaluation, section 5.
+
+    >>> turns = pd.DataFrame({"response": ["what wonderful news !", "a chair", ""]})
+    >>> emotional_entropy(turns, "toy").round(3).tolist()
+    [0.562, nan, nan]
+    >>> emotional_entropy(turns, "toy", details=True)["reason"].tolist()
+    ['', 'no emotion word in the response', 'no words in the response']
+    """
+    counts = response_counts(table, level)
+    scores = emotions(counts, emotion_lexicon(lexicon), weighting)
+    values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
+    values = values.where(scores.sum(axis=1) > 0)
+    if not details:
+        return values
+    return pd.concat([values, reasons(values.index, _causes(scores, "response")), scores], axis=1)
+
+
+@metric("emotion_matching", "psychological", ("context", "response"), version="1", facts=_facts)
+def emotion_matching(
+    table: pd.DataFrame,
+    lexicon: Lexicon | str = "nrc",
+    *,
+    level: str = "turn",
+    context: str | int | None = None,
+    weighting: str = "relative",
+    details: bool = False,
+) -> pd.Series | pd.DataFrame:
+    """Compute Spearman's correlation between the agent's eight emotions and the prompt's.
+
+    Section 5, "Emotion Matching", a form of linguistic matching.
+
+    Args:
+        table, lexicon, level, weighting, details: as in `emotional_entropy`.
+        context: what counts as the prompt, "all", "last" or a number, see `prompt_counts`.
+
+    Returns:
+        Series "emotion_matching", or DataFrame with the reason and both emotion vectors. -1
+        (opposite order) to 1 (same order of emotions). NaN where response or prompt has no words
+        or no emotion word, or feels all eight emotions equally.
+
+    Reference: Giorgi et al. (2023), section 5.
+
+    >>> turns = pd.DataFrame({"context": [["i am so happy !"], []],
+    ...                       "response": ["wonderful , i am glad", "glad"]})
+    >>> emotion_matching(turns, "toy").round(3).tolist()
+    [0.756, nan]
+    """
+    lexicon = emotion_lexicon(lexicon)
+    own = emotions(response_counts(table, level), lexicon, weighting)
+    other = emotions(prompt_counts(table, level, context), lexicon, weighting)
+    values = rank_correlation(own.to_numpy(), other.to_numpy())
+    values = pd.Series(values, own.index, name="emotion_matching")
+    if not details:
+        return values
+    causes = _causes(own, "response") | _causes(other, "prompt")
+    reason = reasons(values.index, causes | {"all emotions are equal": values.isna()})
+    parts = [values, reason, own.add_prefix("response_"), other.add_prefix("prompt_")]
+    return pd.concat(parts, axis=1)
+
+
+def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:
+    return {
+        f"no words in the {column}": scores.isna().all(axis=1),
+        f"no emotion word in the {column}": scores.sum(axis=1) == 0,
+    }

@@ -1,0 +1,222 @@
+"""Weighted lexica: which words speak for which category, and how strongly."""
+
+import importlib.util
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from lib.data import DataError, sha256
+from lib.psychology.counts import TokenCounts
+
+#: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.
+SHORTEST_STEM = 3
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Terms with a weight in one or more categories.
+
+    Attributes:
+        name: what to call it in tables and provenance records.
+        weights: categories and weights of each term. A term that ends in "*" stands for every
+            token that starts with its stem (three characters or more). Where several terms give
+            one token the same category, the largest weight counts.
+        intercepts: constant added to the score of a category (`_intercept` of a regression model).
+        sha256: checksum of the file behind it.
+
+    >>> toy = Lexicon("toy", {"laugh*": {"joy": 1.0}, "loss": {"sadness": 1.5}})
+    >>> toy.categories
+    ('joy', 'sadness')
+    >>> toy.align(["laughing", "stone"]).toarray().tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+
+    name: str
+    weights: Mapping[str, Mapping[str, float]]
+    intercepts: Mapping[str, float] = field(default_factory=dict)
+    sha256: str = ""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a kept score that rests on this lexicon states, for `lib.metrics.compute`."""
+        return {"lexicon": self.name, "lexicon_sha256": self.sha256}
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:
+        """Category names, sorted."""
+        named = {category for entry in self.weights.values() for category in entry}
+        return tuple(sorted(named | set(self.intercepts)))
+
+    @cached_property
+    def _stem_lengths(self) -> list[int]:
+        lengths = {len(term) - 1 for term in self.weights if term.endswith("*")}
+        return sorted(length for length in lengths if length >= SHORTEST_STEM)
+
+    def restrict(self, categories: Sequence[str]) -> "Lexicon":
+        """Keep some categories only.
+
+        >>> Lexicon("toy", {"a": {"x": 1.0, "y": 2.0}}).restrict(["y"]).weights
+        {'a': {'y': 2.0}}
+        """
+        if missing := set(categories) - set(self.categories):
+            raise KeyError(f"{self.name} has no category {missing}; it has {self.categories[:20]}")
+        weights = {term: _only(entry, categories) for term, entry in self.weights.items()}
+        weights = {term: entry for term, entry in weights.items() if entry}
+        return Lexicon(self.name, weights, _only(self.intercepts, categories), self.sha256)
+
+    def lookup(self, token: str) -> dict[str, float]:
+        """Categories and weights of one token, wildcards included.
+
+        >>> Lexicon("t", {"lov*": {"joy": 1.0}, "lovely": {"joy": 3.0}}).lookup("lovely")
+        {'joy': 3.0}
+        """
+        found = dict(self.weights.get(token, {}))
+        stems = [token[:length] for length in self._stem_lengths if length <= len(token)]
+        for stem in stems:
+            for category, weight in self.weights.get(stem + "*", {}).items():
+                found[category] = max(weight, found.get(category, weight))
+        return found
+
+    def align(self, features: Sequence[str]) -> sparse.csr_matrix:
+        """Weights as a sparse matrix of shape (features, categories); what is absent is not stored.
+
+        A stored zero is a term with weight 0, which still counts as matched.
+        """
+        column = {category: j for j, category in enumerate(self.categories)}
+        entries = enumerate(map(self.lookup, features))
+        cells = [(i, column[c], weight) for i, entry in entries for c, weight in entry.items()]
+        rows, columns, weights = np.array(cells, float).reshape(-1, 3).T
+        places = (rows.astype(int), columns.astype(int))
+        return sparse.csr_matrix((weights, places), shape=(len(features), len(column)))
+
+    def matches(self, counts: TokenCounts) -> pd.DataFrame:
+        """Count the tokens of each row that each category matches.
+
+        >>> from lib.psychology.counts import count_tokens
+        >>> Lexicon("t", {"no": {"negations": 1}}).matches(count_tokens(["no , no !"]))
+           negations
+        0        2.0
+        """
+        matched = self.align(counts.features)
+        matched.data[:] = 1.0
+        return self._frame(counts.matrix @ matched, counts)
+
+    def score(self, counts: TokenCounts, weighting: str = "relative") -> pd.DataFrame:
+        """Score counted texts on every category.
+
+        With f(w) the count of token w, N the number of tokens and v_c(w) its weight in category c
+
+        - relative: sum_w v_c(w) f(w) / N, the share of the words, weighted (DLATK's default);
+        - lex_norm: sum_w v_c(w) f(w) / N_c, the mean weight of the N_c tokens matched by c;
+
+        plus the intercept of the category. For p(topic | word) as weights and relative counts this
+        is the topic loading p(topic | text) = sum_w p(topic | w) p(w | text).
+
+        Args:
+            counts: from `count_tokens` (terms of several words match n-gram counts only).
+            weighting: "relative" or "lex_norm".
+
+        Returns:
+            Shape (rows, categories). NaN in a whole row for a text without tokens, and under
+            lex_norm also where nothing is matched (a mean of nothing). Otherwise no match scores 0.
+
+        Reference: Schwartz et al. (2017), DLATK; Schwartz et al. (2013), Personality, gender and
+        age in the language of social media, PLoS ONE (topics).
+
+        >>> from lib.psychology.counts import count_tokens
+        >>> toy = Lexicon("toy", {"glad": {"joy": 2.0}, "loss": {"sadness": 1.5}})
+        >>> toy.score(count_tokens(["glad glad loss today", "today", ""]))
+            joy  sadness
+        0   1.0    0.375
+        1   0.0    0.000
+        2   NaN      NaN
+        """
+        if weighting not in ("relative", "lex_norm"):
+            raise ValueError(f"weighting is 'relative' or 'lex_norm', not {weighting!r}")
+        summed = self._frame(counts.matrix @ self.align(counts.features), counts)
+        number = self.matches(counts) if weighting == "lex_norm" else counts.totals[:, None]
+        scores = summed / number
+        scores += [self.intercepts.get(category, 0.0) for category in self.categories]
+        scores[counts.totals == 0] = np.nan
+        return scores
+
+    def _frame(self, values: sparse.csr_matrix, counts: TokenCounts) -> pd.DataFrame:
+        return pd.DataFrame(values.toarray(), counts.index, list(self.categories))
+
+
+def from_triples(
+    name: str, triples: Iterable[tuple[str, str, float]], path: str | Path | None = None
+) -> Lexicon:
+    """Build a lexicon from rows (term, category, weight), read from the file at `path`.
+
+    The term "_intercept" gives the constant of its category. Terms are lower-cased; of repeated
+    (term, category) rows the last one counts, as in DLATK.
+
+    >>> lexicon = from_triples("age", [("_intercept", "age", 23.2), ("Homework", "age", -7.5)])
+    >>> dict(lexicon.intercepts), lexicon.weights
+    ({'age': 23.2}, {'homework': {'age': -7.5}})
+    """
+    weights: dict[str, dict[str, float]] = {}
+    for term, category, weight in triples:
+        weights.setdefault(term.strip().lower(), {})[category] = float(weight)
+    intercepts = weights.pop("_intercept", {})
+    return Lexicon(name, weights, intercepts, sha256(path) if path else "")
+
+
+def read_csv(path: str | Path) -> Lexicon:
+    """Read a weighted lexicon from CSV (or tab-separated) columns term, category, weight.
+
+    This is also the form in which DLATK exports a linear model as a lexicon, with a row
+    `_intercept`; other columns are ignored. Words such as "nan" and "null" are read as words.
+
+    Raises:
+        DataError: a missing column or a weight that is not a number; names file, row and value.
+
+    >>> from lib import ROOT
+    >>> read_csv(ROOT / "data" / "sample" / "toy_emotions.csv").lookup("wonderful")
+    {'joy': 1.5, 'surprise': 0.5}
+    """
+    rows = pd.read_csv(path, sep=None, engine="python", dtype=str, keep_default_na=False)
+    if missing := {"term", "category", "weight"} - set(rows):
+        raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
+    weights = pd.to_numeric(rows["weight"], errors="coerce")
+    if weights.isna().any():
+        bad = int(weights.isna().argmax())
+        problem = f"the weight {rows['weight'][bad]!r} of {rows['term'][bad]!r} is not a number"
+        raise DataError(problem, file=path, row=bad + 1, column="weight")
+    triples = zip(rows["term"], rows["category"], weights, strict=True)
+    return from_triples(Path(path).stem, triples, path)
+
+
+def dlatk_lexicon(table: str) -> Lexicon:
+    """Load a lexicon of the installed DLATK package; the package itself is never imported.
+
+    Its database holds "nrc_emot", the 2,000 Facebook topics p(topic | word) "fb2000_cp", and
+    word-based models of age and gender ("dd_emnlp14_ageGender"), well-being, affect and temporal
+    orientation with their intercepts (each with its own paper, see the WWBP lexica pages).
+
+    Raises:
+        FileNotFoundError: the package is not installed.
+        DataError: it has no such table; the message lists those it has.
+    """
+    found = importlib.util.find_spec("dlatk")
+    if found is None:
+        way = "run `pip install --no-deps dlatk==1.3.15`"
+        raise FileNotFoundError(f"The lexicon {table!r} comes with DLATK: {way}.")
+    path = Path(found.submodule_search_locations[0], "data", "dlatk_lexica.db")
+    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
+        tables = sorted(row[0] for row in database.execute("SELECT name FROM sqlite_master"))
+        if table not in tables:
+            raise DataError(f"there is no {table!r}", file=path, fix=f"choose one of {tables}")
+        rows = database.execute(f'SELECT term, category, weight FROM "{table}" ORDER BY id')
+        return from_triples(table, rows, path)
+
+
+def _only(entry: Mapping[str, float], categories: Sequence[str]) -> dict[str, float]:
+    return {category: entry[category] for category in entry if category in categories}

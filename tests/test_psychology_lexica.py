@@ -1,0 +1,262 @@
+"""Tokens against DLATK's, lexicon scores against plain formulas, readers against PyPI `liwc`."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import ROOT, psychology
+from lib.data.dialogues import DataError
+from lib.psychology import emotion, lexica, tokens
+
+# What the tokenizer of the human-centered paper is known to do, ours and theirs.
+QUIRKS = {
+    "oooh": ["ooo", "h"],
+    "xD :D": ["xd", ":D"],
+    "1,299.99": ["1,299", ".", "99"],
+    "n't 'm": ["n't", "'", "m"],
+    "isn't well-known": ["isn't", "well-known"],
+    "&amp;": ["&", "amp", ";"],
+    "&lt; &amp;": ["<", "and"],
+    "a\\x41b": ["a"],
+    "https://google.com/ yes": ["https://google.com/ ", "yes"],
+    "(215) 555-1234 call": ["(215) 555-1234", "call"],
+    "[hello] [hello there]": ["[hello]", "[", "hello", "there", "]"],
+    "@me #so_good #a": ["@me", "#so_good", "#", "a"],
+    "<b>x</b>": ["<b>", "x<", "/b>"],
+    ". . . wait ..": [". . .", "wait", ".."],
+    "/page?a=b;c=d": ["/page?a=b;c=d"],
+    "don’t \U0001f600": ["don", "’", "t", "\U0001f600"],
+}
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    """DLATK's own tokenizer, unmodified."""
+    return pytest.importorskip("dlatk.lib.happierfuntokenizing").Tokenizer()
+
+
+@pytest.mark.parametrize("text", QUIRKS, ids=list(QUIRKS))
+def test_tokenizer_keeps_the_known_quirks_of_dlatk(text, oracle):
+    assert psychology.tokenize(text) == oracle.tokenize(text) == QUIRKS[text]
+
+
+def test_tokenizer_equals_dlatk_on_random_strings(oracle):
+    draw = random.Random(5)
+    pieces = [*QUIRKS, *"abdopxDOX0138 .,;:'\"!?()[]{}<>/\\|@#&*+-_=~^é你\n$", "http://", ".com"]
+    for _ in range(20_000):
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 12)))
+        assert psychology.tokenize(text) == oracle.tokenize(text), repr(text)
+
+
+def test_cleaning_equals_dlatk_on_random_strings():
+    theirs = pytest.importorskip("dlatk.textCleaner")
+    draw = random.Random(6)
+    for _ in range(5_000):
+        text = "".join(draw.choices("ab.. \n\n\r\t\xa0 ", k=draw.randint(0, 12)))
+        assert tokens.clean(text) == theirs.shrinkSpace(theirs.treatNewlines(text)), repr(text)
+
+
+@pytest.mark.public
+def test_tokens_equal_dlatk_on_every_text_of_four_dstc10_sets(public_data, oracle):
+    compared = 0
+    for path in sorted((public_data / "dstc10").glob("*_eval.json")):
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            for text in (row["response"], row["context"], *row["reference"]):
+                compared += 1
+                assert psychology.tokenize(text) == oracle.tokenize(text)
+                prepared = tokens.clean(text)
+                assert psychology.tokenize(prepared) == oracle.tokenize(prepared)
+    assert compared >= 3 * 2_460
+
+
+def test_topic_weights_are_probabilities_for_every_word():
+    pytest.importorskip("dlatk")
+    topics = psychology.dlatk_lexicon("fb2000_cp")
+    assert len(topics.weights) == 7_689 and len(topics.categories) == 2_000
+    sums = [math.fsum(entry.values()) for entry in topics.weights.values()]
+    np.testing.assert_allclose(sums, 1.0, atol=1e-11)
+
+
+def test_nrc_of_dlatk_has_its_published_size():
+    pytest.importorskip("dlatk")
+    nrc = psychology.nrc_hashtag()
+    assert len(nrc.weights) == 16_861 and nrc.categories == psychology.PLUTCHIK
+    assert sum(len(entry) for entry in nrc.weights.values()) == 32_385
+
+
+TOY = psychology.Lexicon(
+    "toy",
+    {
+        "happ*": {"joy": 1.0, "trust": 0.5},
+        "happy": {"joy": 3.0},
+        "happi*": {"trust": 2.0},
+        "ab*": {"fear": 1.0},
+        "so sad": {"sadness": 1.0},
+        "nothing": {"fear": 0.0},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("happy", {"joy": 3.0, "trust": 0.5}),  # the larger weight of "happy" and "happ*"
+        ("happiness", {"joy": 1.0, "trust": 2.0}),  # of "happ*" and "happi*", not their sum
+        ("happ", {"joy": 1.0, "trust": 0.5}),  # a stem matches itself
+        ("abba", {}),  # the stem "ab" is too short
+        ("ab*", {"fear": 1.0}),  # and taken literally
+        ("hap", {}),
+    ],
+)
+def test_wildcards_take_the_largest_weight(token, expected):
+    assert TOY.lookup(token) == expected
+    row = TOY.align([token]).toarray()[0]
+    assert dict(zip(TOY.categories, row, strict=True)) == {
+        c: expected.get(c, 0.0) for c in TOY.categories
+    }
+
+
+def test_intercept_is_added_once_per_text_with_tokens():
+    age = lexica.from_triples("age", [("_intercept", "age", 23.0), ("homework", "age", -10.0)])
+    scores = age.score(psychology.count_tokens(["homework today", "today", ""]))["age"]
+    assert scores[:2].tolist() == [18.0, 23.0] and np.isnan(scores[2])
+
+
+@pytest.mark.parametrize("token", ["too-old", "zoo-keeper", "pro-life", "don't", "2nd"])
+def test_a_word_that_holds_a_face_is_a_word(token):
+    assert tokens.is_word(token)
+    assert psychology.count_tokens([token]).word_totals.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("token", [":D", "o.o", "ooo", "=p", "<3", "...", "<newline>"])
+def test_faces_marks_and_line_breaks_are_no_words(token):
+    assert not tokens.is_word(token)
+
+
+def test_function_word_lists_are_complete_and_unambiguous_on_paper():
+    words = psychology.function_words()
+    assert set(words.categories) == set(psychology.FUNCTION_WORDS)
+    stored = json.loads((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
+    for category, entries in stored["categories"].items():
+        assert entries == sorted(set(entries)), category
+        for word in entries:
+            # An entry that the tokenizer splits could never be matched.
+            assert psychology.tokenize(word) == [word], word
+    assert sorted(words.lookup("nobody's")) == ["auxiliary_verbs", "impersonal_pronouns"]
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "lexicon.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("weighting", "joy"), [("relative", 3 / 5), ("lex_norm", 3.0)])
+def test_weightings_differ_as_defined(weighting, joy):
+    scores = TOY.score(psychology.count_tokens(["happy nothing x x x"]), weighting)
+    # A term of weight 0 counts as matched: a mean of 0, not an undefined one.
+    assert scores.loc[0, ["joy", "fear"]].tolist() == [pytest.approx(joy, abs=1e-15), 0.0]
+
+
+def test_terms_of_several_words_match_ngrams_only():
+    text = ["i am so sad"]
+    assert TOY.score(psychology.count_tokens(text)).loc[0, "sadness"] == 0
+    assert TOY.score(psychology.count_tokens(text, n=2)).loc[0, "sadness"] == 1 / 3
+    with pytest.raises(ValueError, match="weighting is"):
+        TOY.score(psychology.count_tokens(text), "percent")
+
+
+def test_pooled_counts_are_those_of_the_messages_and_no_bigram_crosses_them():
+    said = ["happy so", "so", "stone happy happy"]
+    pooled = psychology.count_tokens(said, groups=["b", "a", "b"])
+    assert pooled.index.tolist() == ["b", "a"]
+    joined = psychology.count_tokens(["happy so stone happy happy", "so"])
+    assert TOY.score(pooled)["joy"].tolist() == TOY.score(joined)["joy"].tolist() == [9 / 5, 0.0]
+    assert psychology.count_tokens(["so", "sad"], ["a", "a"], n=2).totals.tolist() == [0.0]
+
+
+def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
+    history = [["hi there", "how are you ?"], ["yes"], []]
+    table = pd.DataFrame({"context": history, "response": "x"})
+    pooled = psychology.prompt_counts(table, newline_tokens=True)
+    joined = psychology.count_tokens(["\n".join(row) for row in history])
+    frames = [pd.DataFrame(c.matrix.toarray(), columns=c.features) for c in (pooled, joined)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_nrc_text_is_read_whatever_stands_before_it(tmp_path):
+    entries = "joy\tsunny\t1.5\nfear\tnan\t0.25\njoy\t*grin*\t5e-1\n"
+    expected = {"sunny": {"joy": 1.5}, "nan": {"fear": 0.25}, "*grin*": {"joy": 0.5}}
+    notes = "Notes on the lexicon\n\nSee: joy\tis\ta word\n"
+    for text in (entries, notes + entries, "\ufeff" + entries.replace("\n", "\r\n")):
+        assert psychology.nrc_hashtag(write(tmp_path, text)).weights == expected
+    with pytest.raises(DataError, match=r"lexicon\.txt: line 2 is not"):
+        emotion.read_nrc(write(tmp_path, "joy\tsunny\t1.5\njoy\tsunny\n"))
+    with pytest.raises(DataError, match="no line reads"):
+        emotion.read_nrc(write(tmp_path, "PK\x03\x04\n"))
+
+
+def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15") as fault:
+        psychology.nrc_hashtag()
+    assert "saifmohammad.com" in fault.value.__notes__[0]
+
+
+def test_a_database_without_the_table_lists_what_it_has():
+    pytest.importorskip("dlatk")
+    with pytest.raises(DataError, match="choose one of .*'nrc_emot'"):
+        psychology.dlatk_lexicon("mine")
+
+
+DIC = (
+    "%\n1\tppron\n2\tipron\n3\tarticle\n4\tconj\n5\tpreps\n6\tauxverb\n7\tadverb\n8\tnegate\n"
+    "9\tquant\n10\tfamily\n%\n"
+    "we\t1\nthis\t2\nthe\t3\nbut\t4\ninside\t5\ndidn't*\t6\t8\nquick*\t7\n"
+    "plenty\t9\nsister*\t10\n"
+)
+
+
+def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
+    path = write(tmp_path, DIC)
+    parse, names = pytest.importorskip("liwc").load_token_parser(str(path))
+    ours, short = psychology.liwc(path), psychology.FUNCTION_WORDS | {"prepositions": "preps"}
+    assert {short.get(category, category) for category in ours.categories} == set(names)
+    for token in ("we", "this", "didn't", "quickly", "quick", "sisters", "plenty", "stone"):
+        found = {short.get(category, category) for category in ours.lookup(token)}
+        assert found == set(parse(token)), token
+
+
+def test_liwc_conditions_are_left_out_and_faults_named(tmp_path):
+    style = psychology.liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
+    assert style.lookup("kind") == {"family": 1.0}
+    faults = {
+        DIC.replace("quant", "other"): "(?s)quantifiers.*LIWC2007",
+        DIC.replace("plenty\t9", "plenty\t99"): "'plenty' names category 99",
+        "we\t1\n": "two lines of '%'",
+    }
+    for text, message in faults.items():
+        with pytest.raises(DataError, match=message):
+            psychology.liwc(write(tmp_path, text))
+
+
+def test_csv_lexicon_faults_name_the_place(tmp_path):
+    with pytest.raises(DataError, match="'many' of 'b'") as fault:
+        psychology.read_csv(write(tmp_path, "term,category,weight\na,c,1\nb,c,many\n"))
+    assert fault.value.row == 2 and fault.value.column == "weight"
+    with pytest.raises(DataError, match="no column .'weight'"):
+        psychology.read_csv(write(tmp_path, "term,category\na,c\n"))
+    tabs = psychology.read_csv(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
+    assert tabs.weights == {"null": {"c": 1.0}}
+
+
+def test_restrict_keeps_what_was_asked_for():
+    kept = TOY.restrict(["joy"])
+    assert kept.categories == ("joy",) and set(kept.weights) == {"happ*", "happy"}
+    with pytest.raises(KeyError, match="no category"):
+        TOY.restrict(["envy"])
