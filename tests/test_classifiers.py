@@ -20,29 +20,17 @@ from lib import metrics, models
 from lib.metrics.classifiers import QUESTIONS, yes_probability
 
 TURNS = pd.DataFrame(
-    {
-        "context": [
-            ["do you like tea?"],
-            ["hi", "the kettle sings", "oh"],
-            ["my sister plays"],
-            ["that sounds like a lot of fun", "yes"],
-            [],
-            ["hello there"],
-            ["so what"],
-        ],
-        "response": [
-            "Yes, I do! Very much.",
-            "coffee keeps me awake at night",
-            "fun",
-            "my sister plays. In a band? Yes!",
-            "tea",
-            "",
-            "really?",
-        ],
-        "reference": [["I do", "no"], ["tea"], ["in a band"], ["the water"], ["a"], ["b"], []],
-        "fact": [["tea is hot"], ["water", "kettles sing"], [], ["a band plays"], ["b"], ["c"], []],
-    },
-    index=[5, 3, 9, 1, 0, 7, 2],
+    [
+        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
+        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
+        (["my sister plays"], "fun", ["in a band"], []),
+        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
+        ([], "tea", ["a"], ["b"]),
+        (["hello there"], "", ["b"], ["c"]),
+        (["so what"], "really?", [], []),
+    ],
+    [5, 3, 9, 1, 0, 7, 2],
+    ["context", "response", "reference", "fact"],
 )
 
 
@@ -76,25 +64,9 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
         assert scores.loc[key, "dialogrpt"] == pytest.approx(prior * cond, abs=1e-5)
 
 
-def test_two_replies_to_one_context_get_two_scores(heads):
-    """transformers 4.35 gave them one score, read at the end of the first context turn."""
-    turns = TURNS.iloc[[1, 1]].assign(response=["tea", "a band in the rain"])
-    scores = metrics.dialogrpt(turns, heads={"updown": heads["updown"]})["dialogrpt_updown"]
-    assert abs(scores.iloc[0] - scores.iloc[1]) > 1e-4
-
-
 def test_dialogrpt_without_all_heads_has_no_ensemble(heads):
     scores = metrics.dialogrpt(TURNS, heads={"depth": heads["depth"]})
     assert list(scores.columns) == ["dialogrpt_depth"]
-
-
-def test_only_two_turns_of_context_are_read(heads):
-    one = {"width": heads["width"]}
-    cut = TURNS.iloc[[1]].assign(context=[["kettle", "the kettle sings", "oh"]])
-    same = metrics.dialogrpt(cut, heads=one).to_numpy() == metrics.dialogrpt(
-        TURNS.iloc[[1]], heads=one
-    )
-    assert same.to_numpy().all()
 
 
 @pytest.fixture(scope="module")
@@ -261,19 +233,7 @@ def test_bleurt_reads_either_form_of_vocabulary(tmp_path, kind):
     assert found[9] == pytest.approx(expected, abs=1e-5)
 
 
-def test_long_and_odd_texts_are_scored(t5, heads, toxic):
-    odd = ["word " * 4000, "🙂🙃", "tea \x00\x07", "tea" * 6000]
-    turns = pd.DataFrame(
-        {"context": [["hi"]] * 4, "response": odd, "fact": [["a"]] * 4, "reference": [["a"]] * 4}
-    )
-    assert np.isfinite(metrics.dialogrpt(turns, heads={"depth": heads["depth"]})).all(axis=None)
-    assert np.isfinite(metrics.toxicity(turns, checkpoint=toxic)).all()
-    assert np.isfinite(metrics.unieval(turns, checkpoint=t5)).all(axis=None)
-
-
-@pytest.mark.parametrize(
-    "metric", [metrics.bleurt, metrics.dialogrpt, metrics.unieval, metrics.toxicity]
-)
+@pytest.mark.parametrize("name", ["bleurt", "dialogrpt", "unieval", "toxicity"])
 def test_without_its_checkpoint_a_metric_says_how_to_get_it(name, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(models.CheckpointError, match="Three ways to provide it"):

@@ -11,28 +11,17 @@ import torch
 from lib import ROOT, metrics, models
 
 TURNS = pd.DataFrame(
-    {
-        "context": [
-            ["do you like tea?"],
-            ["hi", "the kettle sings"],
-            ["my sister plays"],
-            ["that sounds like a lot of fun", "yes", "No, not really"],
-            [],
-            ["hello there"],
-            ["so what"],
-        ],
-        "response": [
-            "Yes, I do!",
-            "coffee keeps me awake at night",
-            "fun",
-            "my sister plays the trumpet in a band",
-            "tea",
-            "",
-            "really?",
-        ],
-        "reference": [["I do", "no"], ["tea"], ["in a band"], ["the water"], ["a"], ["b"], []],
-    },
-    index=[5, 3, 9, 1, 0, 7, 2],
+    [
+        (["do you like tea?"], "Yes, I do!", ["I do", "no"]),
+        (["hi", "the kettle sings"], "coffee keeps me awake at night", ["tea"]),
+        (["my sister plays"], "fun", ["in a band"]),
+        (["like fun", "yes", "No, not really"], "my sister plays the trumpet", ["the water"]),
+        ([], "tea", ["a"]),
+        (["hello there"], "", ["b"]),
+        (["so what"], "really?", []),
+    ],
+    [5, 3, 9, 1, 0, 7, 2],
+    ["context", "response", "reference"],
 )
 FOLLOW_UPS = {
     "lively": {"positive": ["that is fun", "tell me about it"], "negative": ["that is dull"]},
@@ -253,12 +242,6 @@ def test_a_blank_text_has_no_likelihood(tiny, blank):
         assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
     unseen = TURNS.loc[[5]].assign(context=[["\x00"]], reference=[["\x07", " "]])
     assert metrics.bartscore(unseen, checkpoint=tiny["bart"]).isna().all(axis=None)
-
-
-def test_provenance_names_the_weights_and_the_follow_ups(tiny, monkeypatch):
-    facts = metrics.METRICS["fed"].facts(checkpoint=tiny["gpt2"], device="cpu", dtype="bfloat16")
-    assert facts["weights_sha256"] == models.find(tiny["gpt2"]).sha256
-    assert (facts["dtype"], len(facts["authors_texts"])) == ("bfloat16", 64)
 
 
 def test_torch_is_imported_by_the_call_that_needs_it():
