@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import models as checkpoints
-from lib.metrics import classifier_metrics, likelihood_metrics
+from lib.metrics import METRICS
 from lib.models import batching, load, locate
 
 
@@ -218,11 +218,6 @@ def test_provenance_names_the_device_and_the_revision_that_are_used(tmp_path, mo
     asked = []
     found = checkpoints.find(folder)
     monkeypatch.setattr(load, "find", lambda *given: asked.append(given) or found)
-    for facts in (
-        classifier_metrics.unieval_provenance,
-        classifier_metrics.toxicity_provenance,
-        likelihood_metrics.bartscore_provenance,
-        likelihood_metrics.fed_provenance,
-    ):
-        facts(checkpoint="a/b", revision="c0ffee")
+    for name in ("unieval", "toxicity", "bartscore", "fed"):
+        METRICS[name].facts(checkpoint="a/b", revision="c0ffee")
     assert set(asked) == {("a/b", "c0ffee")}

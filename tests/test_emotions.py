@@ -13,7 +13,6 @@ from lib import models as checkpoints
 from lib.data import corpora
 from lib.endex import emotions, reddit
 from lib.endex.emotions import embedded, train
-from lib.metrics import toxicity
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
 
@@ -113,23 +112,6 @@ def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     emotions.score_replies(folder, tmp_path / "ee")
     assert (scored / "part-00001.parquet").is_file()
     assert (scored / "part-00000.parquet").stat().st_mtime_ns == made
-
-
-def test_toxicity_of_posts_and_parents(network, tmp_path):
-    model = AutoModelForSequenceClassification.from_pretrained(network)
-    model.config.id2label = {0: "toxic", 1: "obscene"} | {i: f"l{i}" for i in range(2, 28)}
-    model.save_pretrained(tmp_path / "toxic")
-    tokenizer = AutoTokenizer.from_pretrained(network)
-    tokenizer.save_pretrained(tmp_path / "toxic")
-    scored = toxicity.score_posts(
-        comments(tmp_path / "c"), tmp_path / "t", str(tmp_path / "toxic"), device="cpu"
-    )
-    rows = dict(duckdb.sql(f"select id, toxicity from '{scored}/*.parquet'").fetchall())
-    assert set(rows) == {"p", "a"}
-    logits = model.eval()(**tokenizer("Which soup?", return_tensors="pt")).logits[0, 0].detach()
-    assert rows["p"] == pytest.approx(float(logits.sigmoid()), abs=1e-6)
-    with pytest.raises(ValueError, match="none is 'toxic'"):
-        toxicity.toxicity(["x"], str(network), device="cpu")
 
 
 @pytest.mark.public

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import models as checkpoints
-from lib.metrics import classifier_metrics as cm
-from lib.metrics import likelihood_metrics as lm
+from lib import metrics, models
 
 pytestmark = pytest.mark.hub
 
@@ -20,8 +18,8 @@ pytestmark = pytest.mark.hub
 def need(*names):
     for name in names:
         try:
-            checkpoints.find(name)
-        except checkpoints.CheckpointError as error:
+            models.find(name)
+        except models.CheckpointError as error:
             pytest.skip(str(error))
 
 
@@ -31,7 +29,7 @@ def test_bartscore_of_the_authors_readme():
     turns = pd.DataFrame(
         {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
     )
-    found = lm.bartscore(turns)["bartscore_context_to_response"][0]
+    found = metrics.bartscore(turns)["bartscore_context_to_response"][0]
     assert found == pytest.approx(-2.510652780532837, abs=1e-4)
 
 
@@ -40,7 +38,7 @@ def test_dialogrpt_of_the_authors_readme():
     need("microsoft/DialogRPT-updown")
     replies = ["Here’s a free textbook (URL) in case anyone needs it.", "Me too!"]
     turns = pd.DataFrame({"context": [["I love NLP!"]] * 2, "response": replies})
-    found = cm.dialogrpt(turns, heads={"updown": "microsoft/DialogRPT-updown"})
+    found = metrics.dialogrpt(turns, heads={"updown": "microsoft/DialogRPT-updown"})
     assert found["dialogrpt_updown"].tolist() == pytest.approx([0.613, 0.111], abs=0.002)
 
 
@@ -55,7 +53,7 @@ def test_unieval_gives_its_shipped_predictions(public_data):
             "fact": [[row["context"].rstrip("\n")] for row in rows],
         }
     )
-    scores = cm.unieval(turns)
+    scores = metrics.unieval(turns)
     for name in ("naturalness", "coherence", "groundedness", "understandability", "overall"):
         shipped = np.array([row["predict_scores"][name] for row in rows])
         assert np.abs(scores[f"unieval_{name}"] - shipped).max() < 1e-3
@@ -68,6 +66,6 @@ def test_fed_gives_the_stored_scores(public_data):
     text = (public_data / "fed/turn_level_FU_scores.jsonl").read_text()
     item, _ = json.JSONDecoder().raw_decode(text)
     *context, response = item["input"].removeprefix("<|endoftext|> ").split(" <|endoftext|> ")
-    scores = lm.fed(pd.DataFrame({"context": [context], "response": [response]})).iloc[0]
+    scores = metrics.fed(pd.DataFrame({"context": [context], "response": [response]})).iloc[0]
     for name, value in item["score"].items():
         assert scores[f"fed_{name.replace(' ', '_')}"] == pytest.approx(value, abs=1e-3)

@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import ROOT, report
-from lib.analysis import correlation
-from lib.data.dialogues import DataError
-from lib.report.__main__ import main
+from lib import ROOT, analysis, metrics, report
+from lib.data import DataError
+from lib.report.__main__ import main, to_html
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -127,8 +126,24 @@ def test_own_ratings_are_used_when_there_are_any():
     turns = turns_of(human_overall=np.arange(40) % 5)
     scores = pd.DataFrame({"length": np.arange(40.0) % 7})
     found = report.against_ratings(turns, scores).iloc[0]
-    expected = correlation.coefficient(scores["length"], turns["human_overall"], "spearman").value
+    expected = analysis.coefficient(scores["length"], turns["human_overall"], "spearman").value
     assert (found["rating"], found["value"]) == ("human_overall", pytest.approx(expected))
+
+
+def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
+    def exclamations(turns):
+        return turns["response"].str.count("!").astype(float)
+
+    metrics.metric("exclamations", "style")(exclamations)
+    try:
+        scores = report.score(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
+        covered = report.coverage(scores).set_index("family")
+    finally:
+        metrics.METRICS.pop("exclamations")
+    own = covered.loc["style", ["metrics", "scored", "needs"]]
+    assert own.tolist() == ["exclamations", 1.0, "response"]
+    assert covered.loc["other", "metrics"] == "mine"
+    assert covered.index[:2].tolist() == ["baseline", "overlap"]
 
 
 def test_html_page_hides_code_and_bookkeeping():
@@ -138,7 +153,7 @@ def test_html_page_hides_code_and_bookkeeping():
         nbformat.v4.new_markdown_cell("See [other](02_x.ipynb)."),
         nbformat.v4.new_markdown_cell("exercise", metadata={"tags": ["not-in-report"]}),
     ]
-    page = report.to_html(nbformat.v4.new_notebook(cells=cells), "t")
+    page = to_html(nbformat.v4.new_notebook(cells=cells), "t")
     assert "Question?" in page and "See other." in page
     for hidden in ("secret = 1", "You will learn", "exercise", "02_x.ipynb"):
         assert hidden not in page
@@ -156,7 +171,7 @@ def page_of(*tables):
         for table in tables
     ]
     cell = nbformat.v4.new_code_cell("tables", outputs=outputs)
-    return report.to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+    return to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
 
 
 def test_html_page_loads_nothing_from_the_network():

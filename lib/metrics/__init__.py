@@ -1,17 +1,12 @@
 """Every automatic metric by name, and the scores that are kept."""
 
-from lib.metrics.classifier_metrics import (
+from lib.metrics.classifiers import (
     HEADS,
     bleurt,
-    bleurt_pairs,
-    bleurt_provenance,
     dialogrpt,
     dialogrpt_ensemble,
-    dialogrpt_provenance,
     toxicity,
-    toxicity_provenance,
     unieval,
-    unieval_provenance,
 )
 from lib.metrics.embedding_metrics import (
     LAYERS,
@@ -27,26 +22,14 @@ from lib.metrics.embedding_metrics import (
     similarity_provenance,
 )
 from lib.metrics.kept_scores import compute, signature
-from lib.metrics.likelihood_metrics import (
-    Judge,
+from lib.metrics.likelihood import (
     bartscore,
-    bartscore_provenance,
     fed,
-    fed_provenance,
     fed_score,
     follow_ups,
-    load_judge,
-    make_invalid,
-    masked_surprisal,
+    log_probability,
     mauve,
-    mean_log_probability,
     prism_style,
-    prism_style_provenance,
-    train_next_utterance,
-    train_valid_utterance,
-    usl_h,
-    usl_h_composition,
-    usl_h_provenance,
 )
 from lib.metrics.overlap_metrics import (
     COMPERDIAL,
@@ -68,6 +51,16 @@ from lib.metrics.overlap_metrics import (
 from lib.metrics.overlap_metrics import METRICS as OVERLAP
 from lib.metrics.overlap_metrics import score as overlap_scores
 from lib.metrics.registry import METRICS, Metric, available, metric, registered
+from lib.metrics.usl_h import (
+    Judge,
+    load_judge,
+    make_invalid,
+    masked_surprisal,
+    train_next_utterance,
+    train_valid_utterance,
+    usl_h,
+    usl_h_composition,
+)
 
 __all__ = [
     "COMPERDIAL",
@@ -83,7 +76,6 @@ __all__ = [
     "OVERLAP",
     "available",
     "bartscore",
-    "bartscore_provenance",
     "bertscore",
     "bertscore_baseline",
     "bertscore_pairs",
@@ -92,31 +84,26 @@ __all__ = [
     "bleu4_nltk_normalized",
     "bleu4_sacrebleu",
     "bleurt",
-    "bleurt_pairs",
-    "bleurt_provenance",
     "compute",
     "context_similarity",
     "dialogrpt",
     "dialogrpt_ensemble",
-    "dialogrpt_provenance",
     "document_frequencies",
     "fed",
-    "fed_provenance",
     "fed_score",
     "find_java",
     "follow_ups",
     "load_judge",
+    "log_probability",
     "make_invalid",
     "masked_surprisal",
     "mauve",
-    "mean_log_probability",
     "meteor_15",
     "meteor_15_normalized",
     "metric",
     "normalize_answer",
     "overlap_scores",
     "prism_style",
-    "prism_style_provenance",
     "reference_similarity",
     "registered",
     "rouge_l_coco",
@@ -126,13 +113,10 @@ __all__ = [
     "signature",
     "similarity_provenance",
     "toxicity",
-    "toxicity_provenance",
     "train_next_utterance",
     "train_valid_utterance",
     "unieval",
-    "unieval_provenance",
     "usl_h",
     "usl_h_composition",
-    "usl_h_provenance",
     "word_f1_normalized",
 ]

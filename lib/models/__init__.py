@@ -5,6 +5,7 @@ copy and last on the hub; weights are read from safetensors only; nothing touche
 import.
 """
 
+from lib.models.batching import map_batches, pad
 from lib.models.load import (
     Model,
     convert,
@@ -39,6 +40,8 @@ __all__ = [
     "load_network",
     "load_seq2seq",
     "load_tokenizer",
+    "map_batches",
+    "pad",
     "provenance",
     "provenance_of",
     "table",

@@ -1,29 +1,117 @@
-"""Command line: `python -m lib.report dialogs.csv [--columns response=Reply ...]`."""
+"""Score your own chatbot: run notebook 11 on a file of dialogs and export it as one HTML page.
+
+python -m lib.report dialogs.csv [--columns response=Reply ...]
+"""
 
 import argparse
 import os
+import re
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+import nbformat
 import papermill
+from nbconvert import HTMLExporter
 
-from lib.data.dialogues import DataError
-from lib.report.page import write_page
-from lib.report.reading import column_names, suggest_columns
+from lib import ROOT
+from lib.data import DataError, written_whole
+from lib.report.dialogs import column_names, read, suggest_columns
+
+NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
+SORTING = Path(__file__).with_name("sorting.js")
+LEFT_OUT = {"not-in-report", "injected-parameters", "parameters"}  # tags of cells
+
+# Texts read better from the left, and a page for a colleague needs no full window width. The arrow
+# of a sorted column is drawn by its aria-sort, so that what is seen and what is read aloud agree.
+STYLE = """
+body {max-width: 60em; margin: auto;}
+.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left !important;}
+th button {all: unset; cursor: pointer;}
+th button:hover, th button:focus-visible {text-decoration: underline;}
+th button:focus-visible {outline: 2px solid;}
+th button::after {content: "\\a0\\2195"; opacity: 0.4;}
+th[aria-sort] button::after {opacity: 1;}
+th[aria-sort="ascending"] button::after {content: "\\a0\\2191";}
+th[aria-sort="descending"] button::after {content: "\\a0\\2193";}
+@media print {th:not([aria-sort]) button::after {content: none;}}
+"""
+
+
+def write_page(
+    dialogs: Path | str,
+    columns: Mapping[str, str] | None = None,
+    out: Path | str | None = None,
+    code: bool = False,
+) -> Path:
+    """Run notebook 11 on `dialogs` and write the page; returns where it is.
+
+    The file is read once before anything else, so that a fault in it is reported at once.
+
+    Args:
+        dialogs: CSV, TSV, JSONL, JSON or Parquet file (see `read`).
+        columns: our column name -> the file's.
+        out: HTML file; by default `build/report/<name of the file>.html`.
+        code: also show the code cells.
+
+    Raises:
+        DataError: a fault in the file.
+        papermill.PapermillExecutionError: a fault in the notebook.
+    """
+    dialogs = Path(dialogs).resolve()
+    read(dialogs, columns)
+    out = Path(out or ROOT / "build" / "report" / f"{dialogs.stem}.html")
+    parameters = {"DIALOGS": str(dialogs), "COLUMNS": dict(columns or {})}
+    with tempfile.TemporaryDirectory() as folder:
+        ran = papermill.execute_notebook(
+            NOTEBOOK, Path(folder, "ran.ipynb"), parameters, kernel_name="python3", cwd=ROOT
+        )
+    with written_whole(out) as unfinished:
+        page = to_html(ran, f"Report on {dialogs.name}", code)
+        unfinished.write_text(page, encoding="utf-8")
+    return out
+
+
+def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> str:
+    """A notebook as one self-contained HTML page.
+
+    `title` replaces the notebook's own. Cells tagged `not-in-report` (exercises, links between
+    notebooks) and, unless asked for, all code are left out. The page loads nothing from the
+    network: the exporter's scripts (formulas, widgets), which would, are replaced by one of ours,
+    which sorts a table by a click on a header. Without JavaScript the tables stay as they are.
+
+    >>> cell = nbformat.v4.new_markdown_cell("# Title")
+    >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+    True
+    """
+    cells = [c for c in notebook.cells if not LEFT_OUT & set(c.metadata.get("tags", []))]
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+        else:  # links to other notebooks lead nowhere from a page of its own
+            cell.source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+    if cells and cells[0].cell_type == "markdown":  # its question, not its bookkeeping
+        question = cells[0].source.split("*You will learn*")[0]
+        cells[0].source = re.sub(r"\A# .*", f"# {title}", question)
+    kept = nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
+    exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True, embed_images=True)
+    body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
+    page = re.sub(r"<script\b.*?</script>", "", body, flags=re.DOTALL | re.IGNORECASE)
+    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+    sorting = SORTING.read_text(encoding="utf-8")
+    return page.replace("</body>", f"<script>\n{sorting}</script></body>", 1)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the report page and say where it is; returns 0, or 2 for a fault in the file."""
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
-    parser.add_argument("dialogs", help="CSV, TSV, JSONL, JSON or Parquet file, one row per reply")
-    parser.add_argument(
-        "--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="for example response=Reply"
-    )
-    parser.add_argument(
-        "--accept", action="store_true", help="take the column names that the error would propose"
-    )
-    parser.add_argument("--out", help="HTML file (default: build/report/<name>.html)")
-    parser.add_argument("--code", action="store_true", help="show the code on the page")
+    add = parser.add_argument
+    add("dialogs", help="CSV, TSV, JSONL, JSON or Parquet file, one row per reply")
+    add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
+    add("--accept", action="store_true", help="take the column names that the error would propose")
+    add("--out", help="HTML file (default: build/report/<name>.html)")
+    add("--code", action="store_true", help="show the code on the page")
     chosen = parser.parse_args(arguments)
     if not all("=" in pair for pair in chosen.columns):
         parser.error("--columns takes pairs such as response=Reply")
@@ -40,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
     except papermill.PapermillExecutionError as error:
         print(f"error: {error.ename}: {error.evalue}", file=sys.stderr)
         return 1
-    print(f"report: {os.path.relpath(page, Path.cwd())}")
+    print(f"report: {os.path.relpath(page)}")
     return 0
 
 

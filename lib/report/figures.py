@@ -8,7 +8,11 @@ from matplotlib.figure import Figure
 
 from lib import ROOT
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+MARKERS = "osD^vP*Xp<>"
+#: Shown beside the references, in this order, where they were computed.
+SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
+SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
 
 
 def plain(label: str) -> str:
@@ -28,12 +32,9 @@ def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
     >>> quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
     [2.0]
     """
-    names = [f"q{round(100 * q):02d}" for q in QUANTILES]
-    table = scores.quantile(list(QUANTILES)).T.set_axis(names, axis=1).dropna()
-    counts = scores.notna().sum()[table.index]
-    table.insert(0, "n", counts)
-    table.insert(0, "corpus", corpus)
-    return table.rename_axis("metric").reset_index()[["corpus", "metric", "n", *names]]
+    table = scores.quantile(list(QUANTILES.values())).T.set_axis([*QUANTILES], axis=1).dropna()
+    table = table.assign(corpus=corpus, n=scores.notna().sum()).rename_axis("metric")
+    return table.reset_index()[["corpus", "metric", "n", *QUANTILES]]
 
 
 def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd.DataFrame:
@@ -47,9 +48,8 @@ def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd
     >>> table["corpus"].iloc[0]
     'mine: A'
     """
-    parts = [
-        quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(turns["system"])
-    ]
+    systems = scores.groupby(turns["system"])
+    parts = [quantiles(group, f"{yours}: {name}") for name, group in systems]
     path = ROOT / "data" / "results" / "11_reference_quantiles.csv"
     parts += [pd.read_csv(path)] if path.is_file() else []
     return pd.concat(parts, ignore_index=True)
@@ -85,14 +85,6 @@ def beside_references(table: pd.DataFrame, yours: str) -> Figure:
         axis.set_visible(False)
     figure.tight_layout()
     return figure
-
-
-#: Shown beside the references, in this order, where they were computed.
-SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
-SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
-
-
-MARKERS = "osD^vP*Xp<>"
 
 
 def profile_plot(profile: pd.DataFrame) -> Figure:

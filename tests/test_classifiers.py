@@ -8,6 +8,7 @@ import pytest
 import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
+from test_likelihood import BLANKS, shuffled
 from transformers import (
     BertForSequenceClassification,
     GPT2ForSequenceClassification,
@@ -15,40 +16,22 @@ from transformers import (
     RemBertForSequenceClassification,
 )
 
-from lib import models as checkpoints
-from lib.metrics import classifier_metrics as cm
-from lib.metrics.classifier_metrics.unieval import QUESTIONS, yes_probability
+from lib import metrics, models
+from lib.metrics.classifiers import QUESTIONS, yes_probability
 
 TURNS = pd.DataFrame(
-    {
-        "context": [
-            ["do you like tea?"],
-            ["hi", "the kettle sings", "oh"],
-            ["my sister plays"],
-            ["that sounds like a lot of fun", "yes"],
-            [],
-            ["hello there"],
-            ["so what"],
-        ],
-        "response": [
-            "Yes, I do! Very much.",
-            "coffee keeps me awake at night",
-            "fun",
-            "my sister plays. In a band? Yes!",
-            "tea",
-            "",
-            "really?",
-        ],
-        "reference": [["I do", "no"], ["tea"], ["in a band"], ["the water"], ["a"], ["b"], []],
-        "fact": [["tea is hot"], ["water", "kettles sing"], [], ["a band plays"], ["b"], ["c"], []],
-    },
-    index=[5, 3, 9, 1, 0, 7, 2],
+    [
+        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
+        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
+        (["my sister plays"], "fun", ["in a band"], []),
+        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
+        ([], "tea", ["a"], ["b"]),
+        (["hello there"], "", ["b"], ["c"]),
+        (["so what"], "really?", [], []),
+    ],
+    [5, 3, 9, 1, 0, 7, 2],
+    ["context", "response", "reference", "fact"],
 )
-
-
-def shuffled(function, **options):
-    order = np.random.default_rng(0).permutation(len(TURNS))
-    return function(TURNS.iloc[order], device="cpu", **options).loc[TURNS.index]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +39,12 @@ def heads(tmp_path_factory):
     root = tmp_path_factory.mktemp("heads")
     return {
         name: str(tiny_models.gpt2_classifier(root / name, seed))
-        for seed, name in enumerate(cm.HEADS)
+        for seed, name in enumerate(metrics.HEADS)
     }
 
 
 def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, batches):
-    scores = shuffled(cm.dialogrpt, heads=heads)
+    scores = shuffled(metrics.dialogrpt, TURNS, heads=heads)
     for key, turn in TURNS.iterrows():
         if not (turn.context and turn.response):
             assert scores.loc[key].isna().all()
@@ -70,7 +53,7 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
         one = {}
         for name, folder in heads.items():
             # transformers' own head on one unpadded row: the last token is the last position.
-            tokenizer = checkpoints.load_classifier(folder, device="cpu").tokenizer
+            tokenizer = models.load_classifier(folder, device="cpu").tokenizer
             network = GPT2ForSequenceClassification.from_pretrained(folder).eval()
             with torch.no_grad():
                 logit = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits
@@ -81,23 +64,9 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
         assert scores.loc[key, "dialogrpt"] == pytest.approx(prior * cond, abs=1e-5)
 
 
-def test_two_replies_to_one_context_get_two_scores(heads):
-    """transformers 4.35 gave them one score, read at the end of the first context turn."""
-    turns = TURNS.iloc[[1, 1]].assign(response=["tea", "a band in the rain"])
-    scores = cm.dialogrpt(turns, heads={"updown": heads["updown"]})["dialogrpt_updown"]
-    assert abs(scores.iloc[0] - scores.iloc[1]) > 1e-4
-
-
 def test_dialogrpt_without_all_heads_has_no_ensemble(heads):
-    scores = cm.dialogrpt(TURNS, heads={"depth": heads["depth"]})
+    scores = metrics.dialogrpt(TURNS, heads={"depth": heads["depth"]})
     assert list(scores.columns) == ["dialogrpt_depth"]
-
-
-def test_only_two_turns_of_context_are_read(heads):
-    one = {"width": heads["width"]}
-    cut = TURNS.iloc[[1]].assign(context=[["kettle", "the kettle sings", "oh"]])
-    same = cm.dialogrpt(cut, heads=one).to_numpy() == cm.dialogrpt(TURNS.iloc[[1]], heads=one)
-    assert same.to_numpy().all()
 
 
 @pytest.fixture(scope="module")
@@ -106,79 +75,55 @@ def t5(tmp_path_factory):
 
 
 def yes(folder, text):
-    model = checkpoints.load_seq2seq(folder, device="cpu")
+    """p(Yes) against p(No), of a text or of token ids."""
+    model = models.load_seq2seq(folder, device="cpu")
     pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
+    ids = model.tokenizer(text)["input_ids"] if isinstance(text, str) else text
     with torch.no_grad():
-        logits = model.network(
-            input_ids=torch.tensor([model.tokenizer(text)["input_ids"]]),
-            decoder_input_ids=torch.tensor([[0]]),
-        ).logits[0, 0]
-    p = logits.softmax(-1)[pair]
+        p = model.network(
+            input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0]])
+        ).logits[0, 0].softmax(-1)[pair]  # fmt: skip
     return float(p[0] / p.sum())
 
 
 def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
-    scores = shuffled(cm.unieval, checkpoint=t5)
-    turn = TURNS.loc[1]
-    history = "that sounds like a lot of fun\nyes\n\n"
-    fact = "a band plays\n"
-    response = f" </s> response: {turn.response}"
-    expected = {
-        "naturalness": yes(t5, f"question: {QUESTIONS['naturalness']}{response}"),
-        "coherence": yes(
-            t5, f"question: {QUESTIONS['coherence']}{response} </s> dialogue history: {history}"
-        ),
-        "groundedness": yes(
-            t5, f"question: {QUESTIONS['groundedness']}{response} </s> fact: {fact}"
-        ),
-        "understandability": yes(t5, f"question: {QUESTIONS['understandability']}{response}"),
-    }
-    each = [
-        yes(
-            t5,
-            f"question: {QUESTIONS['engagingness']} </s> response: {sentence}"
-            f" </s> dialogue history: {history} </s> fact: {fact}",
-        )
-        for sentence in ("my sister plays.", "In a band?", "Yes!")
-    ]
-    for name, value in expected.items():
-        assert scores.loc[1, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
-    assert scores.loc[1, "unieval_engagingness"] == pytest.approx(sum(each), abs=1e-5)
-    assert scores.loc[1, "unieval_engagingness_mean"] == pytest.approx(sum(each) / 3, abs=1e-5)
-    overall = (sum(expected.values()) + sum(each)) / 5
-    assert scores.loc[1, "unieval_overall"] == pytest.approx(overall, abs=1e-5)
-
-
-def test_unieval_reads_one_fact_a_line(t5):
-    text = f"question: {QUESTIONS['groundedness']} </s> response: {TURNS.loc[3, 'response']}"
-    expected = yes(t5, f"{text} </s> fact: water\nkettles sing\n")
-    found = cm.unieval(TURNS, checkpoint=t5, device="cpu").loc[3, "unieval_groundedness"]
-    assert found == pytest.approx(expected, abs=1e-5)
+    """Row 1 has three sentences, row 3 two facts, one a line."""
+    scores = shuffled(metrics.unieval, TURNS, checkpoint=t5)
+    sentences = {1: ["my sister plays.", "In a band?", "Yes!"], 3: [TURNS.loc[3, "response"]]}
+    for key, said in sentences.items():
+        turn = TURNS.loc[key]
+        history = " </s> dialogue history: " + "".join(f"{t}\n" for t in turn.context) + "\n"
+        fact = " </s> fact: " + "\n".join(turn.fact) + "\n"
+        reads = {"coherence": history, "groundedness": fact}
+        ours = {}
+        for name in ("naturalness", "coherence", "groundedness", "understandability"):
+            text = f"question: {QUESTIONS[name]} </s> response: {turn.response}"
+            ours[name] = yes(t5, text + reads.get(name, ""))
+        asked = f"question: {QUESTIONS['engagingness']} </s> response: "
+        each = [yes(t5, asked + text + history + fact) for text in said]
+        ours |= {"engagingness": sum(each), "overall": (sum(ours.values()) + sum(each)) / 5}
+        mean = sum(each) / len(each)
+        ours["overall_mean"] = ours["overall"] - (sum(each) - mean) / 5
+        ours["engagingness_mean"] = mean
+        for name, value in ours.items():
+            assert scores.loc[key, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
 
 
 @pytest.mark.parametrize(("positions", "limit"), [(None, 1024), (4096, 1024), (512, 512)])
 def test_unieval_reads_the_first_1024_tokens_or_what_the_model_takes(t5, positions, limit):
-    model = checkpoints.load_seq2seq(t5, device="cpu")
+    model = models.load_seq2seq(t5, device="cpu")
     if positions:
         model.tokenizer.model_max_length = positions
     text = " ".join(str(number * 7919 % 1000) for number in range(700))
     ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
-    pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
-
-    def read(tokens):
-        cut = torch.tensor([[*ids[: tokens - 1], model.tokenizer.eos_token_id]])
-        with torch.no_grad():
-            logits = model.network(input_ids=cut, decoder_input_ids=torch.tensor([[0]])).logits
-        p = logits[0, 0].softmax(-1)[pair]
-        return float(p[0] / p.sum())
-
     found = yes_probability(model, [text])[0]
-    assert found == pytest.approx(read(limit), abs=1e-6)
-    assert all(abs(found - read(limit + off)) > 2e-6 for off in (-24, 24))
+    cut = {off: yes(t5, [*ids[: limit + off - 1], 1]) for off in (-24, 0, 24)}
+    assert found == pytest.approx(cut[0], abs=1e-6)
+    assert all(abs(found - cut[off]) > 2e-6 for off in (-24, 24))
 
 
 def test_unieval_leaves_out_what_it_cannot_read(t5):
-    scores = cm.unieval(TURNS, checkpoint=t5)
+    scores = metrics.unieval(TURNS, checkpoint=t5)
     assert scores.loc[7].isna().all()  # empty response
     assert np.isfinite(scores.loc[9, ["unieval_naturalness", "unieval_coherence"]]).all()
     assert scores.loc[9, ["unieval_groundedness", "unieval_overall"]].isna().all()  # no fact
@@ -191,8 +136,8 @@ def toxic(tmp_path_factory):
 
 
 def test_toxicity_is_the_sigmoid_of_its_label(toxic, batches):
-    model = checkpoints.load_classifier(toxic, device="cpu")
-    scores = shuffled(cm.toxicity, checkpoint=toxic)
+    model = models.load_classifier(toxic, device="cpu")
+    scores = shuffled(metrics.toxicity, TURNS, checkpoint=toxic)
     for key, text in TURNS["response"].items():
         with torch.no_grad():
             logits = model.network(
@@ -200,6 +145,12 @@ def test_toxicity_is_the_sigmoid_of_its_label(toxic, batches):
             ).logits[0]
         expected = float(logits[1].sigmoid()) if text else np.nan
         assert scores[key] == pytest.approx(expected, abs=1e-5, nan_ok=True)
+
+
+def test_toxicity_needs_a_label_of_that_name(tmp_path):
+    folder = tiny_models.bert_classifier(tmp_path, ["insult", "praise"])
+    with pytest.raises(ValueError, match="insult, praise, and none is 'toxic'"):
+        metrics.toxicity(TURNS, checkpoint=str(folder), device="cpu")
 
 
 def as_bleurt(folder, network, prefix, **extra):
@@ -235,7 +186,7 @@ def bleurt(request, tmp_path_factory):
 def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
     folder, network = bleurt
     tokenizer = tiny_models.wordpiece()
-    scores = shuffled(cm.bleurt, checkpoint=folder)
+    scores = shuffled(metrics.bleurt, TURNS, checkpoint=folder)
     for key, turn in TURNS.iterrows():
         each = []
         for reference in turn.reference if turn.response else []:
@@ -245,14 +196,14 @@ def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
         assert scores[key] == pytest.approx(max(each, default=np.nan), abs=1e-5, nan_ok=True)
 
 
-@pytest.mark.parametrize("blank", [None, "", " \n", "\x00\x07", "\u200b\ufeff"])
+@pytest.mark.parametrize("blank", BLANKS)
 def test_a_blank_response_is_not_classified(bleurt, heads, t5, toxic, blank):
     turns = TURNS.loc[[5, 3]].assign(response=[blank, "tea"])
     for scores in (
-        cm.bleurt(turns, checkpoint=bleurt[0]).to_frame(),
-        cm.dialogrpt(turns, heads=heads),
-        cm.unieval(turns, checkpoint=t5),
-        cm.toxicity(turns, checkpoint=toxic).to_frame(),
+        metrics.bleurt(turns, checkpoint=bleurt[0]).to_frame(),
+        metrics.dialogrpt(turns, heads=heads),
+        metrics.unieval(turns, checkpoint=t5),
+        metrics.toxicity(turns, checkpoint=toxic).to_frame(),
     ):
         assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
 
@@ -260,33 +211,41 @@ def test_a_blank_response_is_not_classified(bleurt, heads, t5, toxic, blank):
 def test_bleurt_refuses_another_kind_of_checkpoint(tmp_path):
     tiny_models.bert(tmp_path)
     as_bleurt(tmp_path, None, "bert.")
-    with pytest.raises(checkpoints.CheckpointError, match="not a BLEURT checkpoint"):
-        cm.bleurt_pairs(["a"], ["b"], checkpoint=str(tmp_path))
+    with pytest.raises(models.CheckpointError, match="has no weights for classifier"):
+        metrics.bleurt(TURNS, checkpoint=str(tmp_path))
 
 
-def test_long_and_odd_texts_are_scored(t5, heads, toxic):
-    odd = ["word " * 4000, "🙂🙃", "tea \x00\x07", "tea" * 6000]
-    turns = pd.DataFrame(
-        {"context": [["hi"]] * 4, "response": odd, "fact": [["a"]] * 4, "reference": [["a"]] * 4}
-    )
-    assert np.isfinite(cm.dialogrpt(turns, heads={"depth": heads["depth"]})).all(axis=None)
-    assert np.isfinite(cm.toxicity(turns, checkpoint=toxic)).all()
-    assert np.isfinite(cm.unieval(turns, checkpoint=t5)).all(axis=None)
+@pytest.mark.parametrize("kind", ["tokenizer.json", "vocab.txt"])
+def test_bleurt_reads_either_form_of_vocabulary(tmp_path, kind):
+    tiny_models.bert_classifier(tmp_path, ["score"])
+    words = tiny_models.wordpiece().get_vocab()
+    if kind == "vocab.txt":
+        for file in tmp_path.glob("tokenizer*.json"):
+            file.unlink()
+        lines = sorted(words, key=words.get)
+        (tmp_path / "vocab.txt").write_text("\n".join(lines), encoding="utf-8")
+    network = BertForSequenceClassification.from_pretrained(tmp_path).eval()
+    folder, _ = as_bleurt(tmp_path, network, "bert.")
+    inputs = tiny_models.wordpiece()("in a band", "fun", return_tensors="pt")
+    with torch.no_grad():
+        expected = float(network(**inputs).logits)
+    found = metrics.bleurt(TURNS, checkpoint=folder, device="cpu")
+    assert found[9] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("metric", [cm.bleurt, cm.dialogrpt, cm.unieval, cm.toxicity])
-def test_without_its_checkpoint_a_metric_says_how_to_get_it(metric, monkeypatch):
+@pytest.mark.parametrize("name", ["bleurt", "dialogrpt", "unieval", "toxicity"])
+def test_without_its_checkpoint_a_metric_says_how_to_get_it(name, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(checkpoints.CheckpointError, match="Three ways to provide it"):
-        metric(TURNS)
+    with pytest.raises(models.CheckpointError, match="Three ways to provide it"):
+        getattr(metrics, name)(TURNS)
 
 
 def test_dialogrpt_cuts_the_oldest_tokens_and_keeps_the_response(heads):
     long = "word " * 400
     turns = TURNS.iloc[[1, 1]].assign(context=[[long]] * 2, response=["tea", "a band"])
-    scores = cm.dialogrpt(turns, heads={"depth": heads["depth"]})["dialogrpt_depth"]
+    scores = metrics.dialogrpt(turns, heads={"depth": heads["depth"]})["dialogrpt_depth"]
     assert abs(scores.iloc[0] - scores.iloc[1]) > 1e-4
-    longer = cm.dialogrpt(
+    longer = metrics.dialogrpt(
         turns.assign(context=[[long + long]] * 2), heads={"depth": heads["depth"]}
     )["dialogrpt_depth"]
     assert scores.to_numpy() == pytest.approx(longer.to_numpy(), abs=1e-6)

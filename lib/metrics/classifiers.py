@@ -1,0 +1,297 @@
+"""Metrics that a trained classifier or regressor gives: BLEURT, DialogRPT, UniEval, toxicity.
+
+Each needs its own checkpoint, which is not packaged: `lib.models.find` says how to provide it.
+"""
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache, partial
+
+import numpy as np
+import pandas as pd
+
+from lib import models
+from lib.data import is_blank
+from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
+from lib.metrics.registry import metric
+
+TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
+UNIEVAL = "MingZhong/unieval-dialog"
+HEADS = {
+    name: f"microsoft/DialogRPT-{name.replace('_', '-')}"
+    for name in ("updown", "depth", "width", "human_vs_rand", "human_vs_machine")
+}
+MARK = "<|endoftext|>"  # between turns, as DialogRPT reads them
+# Verbatim from utils.py of github.com/maszhongming/UniEval, MIT License, (c) 2022 Ming Zhong. The
+# checkpoint was trained on these five questions: any other wording is another metric.
+QUESTIONS = {
+    "naturalness": "Is this a natural response in the dialogue?",
+    "coherence": "Is this a coherent response given the dialogue history?",
+    "engagingness": (
+        "Is this an engaging and informative response according to the dialogue history and fact?"
+    ),
+    "groundedness": "Is this response consistent with knowledge in the fact?",
+    "understandability": "Is this an understandable response in the dialogue?",
+}
+READS = {"coherence": ("history",), "engagingness": ("history", "fact"), "groundedness": ("fact",)}
+
+
+@pretrained("toxicity", "classifier", ("response",), TOXIC_BERT)
+def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
+    """Probability that each response is toxic; *lower* is better.
+
+    The sigmoid of the label "toxic" (six labels, not exclusive), so equal to Detoxify's
+    `predict(text)["toxicity"]` with the same weights. The model takes swear words for toxicity
+    whatever they are used for (so say its authors). Appendix A.1 of the EnDex paper filters
+    comments by it: pass them as the column `response`.
+
+    Args:
+        turns: turn table; uses `response`.
+        checkpoint: folder or hub id of a classifier with a label "toxic".
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Series "toxicity" on `turns.index` in [0, 1]; NaN for a blank response.
+
+    Raises:
+        ValueError: the model has no label "toxic".
+
+    Reference: Hanu and Unitary team (2020), Detoxify.
+    """
+    model = models.load_classifier(checkpoint, **options)
+    labels = {name.lower(): i for i, name in model.network.config.id2label.items()}
+    if "toxic" not in labels:
+        raise ValueError(f"{checkpoint} has the labels {', '.join(labels)}, and none is 'toxic'")
+
+    def probability(tokens, mask):
+        logits = model.network(input_ids=tokens, attention_mask=mask).logits
+        return logits[:, labels["toxic"]].float().sigmoid()
+
+    scores = where_words(
+        lambda texts: infer(model, probability, token_ids(model, texts)), turns["response"]
+    )
+    return pd.Series(scores, turns.index, name="toxicity")
+
+
+@pretrained("bleurt", "classifier", ("response", "reference"), BLEURT_20)
+def bleurt(
+    turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
+) -> pd.Series:
+    """Score each response against its references by BLEURT; the best of them counts.
+
+    The regression head over [CLS] of "[CLS] reference [SEP] response [SEP]", cut to the model's
+    positions, the longer text first.
+
+    Args:
+        turns: turn table; uses `response` and `reference`.
+        checkpoint: a PyTorch conversion; BLEURT-20 (and D3 to D12) or an older bleurt-*; scores of
+            two checkpoints do not compare, and older ones are not calibrated to any range.
+        device: a GPU where there is one, by default.
+
+    Returns:
+        Series "bleurt" on `turns.index`, about 0 to 1 for BLEURT-20, higher is better; NaN for a
+        blank response or without a reference that has a word.
+
+    Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
+    """
+    model = _load_bleurt(models.find(checkpoint), device)
+
+    def regression(tokens, mask, types, _):
+        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types * mask}
+        return model.network(**inputs).logits[:, 0].float()
+
+    def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+        options = {"truncation": True, "max_length": model.positions}
+        pairs = model.tokenizer(references, responses, return_token_type_ids=True, **options)
+        return infer(model, regression, pairs["input_ids"], pairs["token_type_ids"])
+
+    scores = best_reference(turns, lambda *texts: where_words(score, *texts))
+    return pd.Series(scores, turns.index, name="bleurt")
+
+
+@lru_cache(maxsize=2)
+def _load_bleurt(location, device: str | None) -> models.Model:
+    """Load a BLEURT checkpoint as the transformers architecture that it is.
+
+    The conversions say model type "bleurt", which transformers does not know. It is BERT, or with
+    embeddings of their own width (BLEURT-20) RemBERT, under other names.
+    """
+    from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+    folder, device = location.folder, device or models.default_device()
+    stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if stored.pop("model_type", "") != "bleurt":
+        return models.load_classifier(folder, device=device)
+    kind, stored["num_labels"] = "bert", 1
+    if width := stored.get("embedding_size"):
+        kind = "rembert"
+        stored |= {"input_embedding_size": width, "output_embedding_size": width}
+    config = AutoConfig.for_model(kind, **stored)
+    names = {"^bleurt": kind, "embedding_projection": "embedding_hidden_mapping_in"}
+    auto = AutoModelForSequenceClassification
+    network = models.load_network(auto, folder, config=config, key_mapping=names).to(device)
+    file = folder / "tokenizer.json"
+    marks = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
+    if file.exists():
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **marks)
+    else:  # a vocabulary that the architecture's own tokenizer reads
+        tokenizer = models.load_tokenizer(folder, config=config)
+    return models.Model(network, tokenizer, device)
+
+
+def dialogrpt_ensemble(scores: Mapping):
+    """Combine DialogRPT's five heads by the authors' `ensemble.yml`.
+
+    prior = .5 human_vs_rand + .5 human_vs_machine;
+    cond = (updown + .48 depth - .5 width) / .98; score = prior · cond.
+
+    >>> round(dialogrpt_ensemble(dict.fromkeys(HEADS, 0.5)), 4)
+    0.25
+    """
+    prior = 0.5 * scores["human_vs_rand"] + 0.5 * scores["human_vs_machine"]
+    feedback = (scores["updown"] + 0.48 * scores["depth"] - 0.5 * scores["width"]) / 0.98
+    return prior * feedback
+
+
+def _heads_facts(*, heads: Mapping[str, str] | None = None, **options) -> dict:
+    found = (heads or HEADS).items()
+    return {name: models.provenance_of(checkpoint, **options) for name, checkpoint in found}
+
+
+@metric("dialogrpt", "classifier", ("context", "response"), version="1", facts=_heads_facts)
+def dialogrpt(
+    turns: pd.DataFrame, *, heads: Mapping[str, str] | None = None, **options
+) -> pd.DataFrame:
+    """Score each response by DialogRPT's heads, and by the ensemble where all five are given.
+
+    Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
+    the last hidden state at the last token of the response. The text is the last two turns of the
+    context (as in the authors' script) and the response, parted by "<|endoftext|>". Beyond the
+    model's positions the oldest tokens are cut.
+
+    The state is read at the row's own last token. (transformers 4.35 looked for the padding id,
+    which is the separator too, and gave every response of a context one and the same score.)
+
+    Args:
+        turns: turn table; uses `context` and `response`.
+        heads: name -> folder or hub id; all five by default.
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Columns dialogrpt_<head> in [0, 1], and dialogrpt (the ensemble), on `turns.index`; higher
+        is better but for width, which the ensemble subtracts. NaN for a blank response or context.
+
+    Reference: Gao et al. (2020), EMNLP; weights of the ensemble: restore/ensemble.yml.
+    """
+    heads = heads or HEADS
+    texts = [
+        None if is_blank(said) or is_blank(" ".join(context)) else MARK.join([*context[-2:], said])
+        for context, said in zip(turns["context"], turns["response"], strict=True)
+    ]
+    found = pd.DataFrame(index=turns.index)
+    for name, checkpoint in heads.items():
+        model = models.load_classifier(checkpoint, **options)
+        found[name] = where_words(partial(_at_last_token, model), texts)
+    scores = found.add_prefix("dialogrpt_")
+    if set(HEADS) <= set(found):
+        scores["dialogrpt"] = dialogrpt_ensemble(found)
+    return scores
+
+
+def _at_last_token(model: models.Model, texts: Sequence[str]) -> np.ndarray:
+    """Sigmoid of the head at the last token of each text, shape (n,)."""
+
+    def score(tokens, mask):
+        hidden = model.network.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state
+        last = hidden[range(len(mask)), mask.sum(1) - 1]
+        return model.network.score(last)[:, 0].float().sigmoid()
+
+    return infer(model, score, token_ids(model, texts, newest=True))
+
+
+def question(dimension: str, response: str, history: str = "", fact: str = "") -> str:
+    """Write UniEval's input of one dimension.
+
+    >>> question("naturalness", "Tea, please.").split(" </s> ")[1]
+    'response: Tea, please.'
+    """
+    parts = [f"question: {QUESTIONS[dimension]}", f"response: {response}"]
+    known = {"history": f"dialogue history: {history}", "fact": f"fact: {fact}"}
+    return " </s> ".join(parts + [known[name] for name in READS.get(dimension, ())])
+
+
+def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
+    """p(Yes) / (p(Yes) + p(No)) of the first word that the model answers, shape (n,)."""
+    answers = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
+    start = model.network.config.decoder_start_token_id
+
+    def score(tokens, mask):
+        first = tokens.new_full((len(tokens), 1), start)
+        output = model.network(input_ids=tokens, attention_mask=mask, decoder_input_ids=first)
+        return output.logits[:, 0, answers].float().softmax(-1)[:, 0]
+
+    return infer(model, score, token_ids(model, texts, limit=1024))
+
+
+@pretrained("unieval", "classifier", ("context", "response", "fact"), UNIEVAL)
+def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
+    """UniEval's five dimensions of each response and their means.
+
+    Naturalness and understandability read the response, coherence also the history, groundedness
+    the fact, engagingness both. Engagingness is asked per sentence and *summed*, as the authors do,
+    so it has no upper bound and outweighs the others in `unieval_overall`; the mean over sentences
+    and an overall with it stand beside. The five questions are the authors' own, word for word
+    (github.com/maszhongming/UniEval, MIT License): the checkpoint was trained on no others.
+
+    Args:
+        turns: turn table; uses `context`, `response` and `fact`.
+        checkpoint: folder or hub id.
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Columns unieval_<dimension>, unieval_overall (plain mean of the five, as published),
+        unieval_engagingness_mean and unieval_overall_mean on `turns.index`; higher is better; all
+        but the summed two in [0, 1]. NaN for a blank response; without context or fact also for
+        the dimensions that read it.
+
+    Reference: Zhong et al. (2022), EMNLP, section 3.
+    """
+    model = models.load_seq2seq(checkpoint, **options)
+    sums, means = pd.DataFrame(index=range(len(turns))), pd.DataFrame(index=range(len(turns)))
+    for name in QUESTIONS:
+        asked = _asked(turns, name)
+        yes = pd.Series(yes_probability(model, asked.tolist()), asked.index).groupby(level=0)
+        sums[name], means[name] = yes.sum(), yes.mean()
+    scores = sums.assign(
+        overall=sums.mean(axis=1, skipna=False),
+        engagingness_mean=means["engagingness"],
+        overall_mean=means.mean(axis=1, skipna=False),
+    )
+    return scores.add_prefix("unieval_").set_axis(turns.index)
+
+
+def _asked(turns: pd.DataFrame, dimension: str) -> pd.Series:
+    """Write the questions of one dimension; the index says of which row each is."""
+    asked, whole = [], dimension != "engagingness"
+    columns = zip(turns["response"], turns["context"], turns["fact"], strict=True)
+    for row, (said, context, fact) in enumerate(columns):
+        read = {"history": "".join(f"{turn}\n" for turn in context), "fact": "\n".join(fact)}
+        if not any(map(is_blank, [said, *(read[part] for part in READS.get(dimension, ()))])):
+            read = {part: text + "\n" for part, text in read.items()}
+            texts = [said] if whole else _splitter().tokenize(said)
+            asked += [(row, question(dimension, text, **read)) for text in texts]
+    return pd.Series([text for _, text in asked], [row for row, _ in asked], dtype=object)
+
+
+@cache
+def _splitter():
+    """Return Punkt, which splits into sentences: NLTK's English model where it is installed."""
+    from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTokenizer
+
+    try:
+        return PunktTokenizer("english")
+    except LookupError:
+        lacking = "NLTK's English sentence model is not installed (nltk.download('punkt_tab')): "
+        warnings.warn(lacking + "UniEval splits into sentences without it", stacklevel=3)
+        return PunktSentenceTokenizer()

@@ -1,0 +1,311 @@
+"""How likely a text is given another one: BARTScore, Prism-style scores, FED, and MAUVE.
+
+The first three are one formula each over `log_probability`, the mean log-probability of a text's
+tokens. MAUVE compares the texts of two sets by the states of a language model.
+"""
+
+import ast
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.data import is_blank
+from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
+from lib.metrics.registry import metric
+from lib.models import DEFAULT_ENCODER, Model, find, load_causal, load_seq2seq
+
+BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
+DIALOGPT = "microsoft/DialoGPT-large"
+MAX_TOKENS = 1024
+START, SEPARATOR = "<|endoftext|> ", " <|endoftext|> "
+# FED's follow-ups are the authors' texts without a licence: read from their file, not copied here.
+COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
+SOURCE = f"https://raw.githubusercontent.com/Shikib/fed/{COMMIT}/fed.py"
+SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9e"
+FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def log_probability(
+    model: Model, given: Sequence[Sequence[int]], said: Sequence[Sequence[int]], skip: int = 0
+) -> np.ndarray:
+    r"""Mean log-probability of tokens given the tokens before them.
+
+    .. math:: s(a, b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i}, a)
+
+    Args:
+        model: an encoder-decoder, which encodes `given`, or a left-to-right model, which reads
+            `given` and `said` as one text. Of the latter the oldest tokens beyond the model's
+            positions are cut, and `given` holds at least a start token.
+        given, said: n rows of token ids, special tokens included.
+        skip: first tokens of `said` that are given, not scored (a language tag).
+
+    Returns:
+        Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing is left
+        to score.
+    """
+    network, config = model.network, model.network.config
+
+    def mean(logits, target, counted):
+        logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
+        return (logs * counted).sum(1) / counted.sum(1)  # padding has no share in the mean
+
+    def encoded(source, source_mask, target, mask):
+        before = target.roll(1, 1)
+        before[:, 0] = config.decoder_start_token_id
+        inputs = {"input_ids": source, "attention_mask": source_mask, "decoder_input_ids": before}
+        mask[:, :skip] = 0
+        return mean(network(**inputs).logits, target, mask)
+
+    def left_to_right(tokens, mask, counted, _):
+        logits = network(input_ids=tokens, attention_mask=mask).logits
+        return mean(logits[:, :-1], tokens[:, 1:], (counted * mask)[:, 1:])
+
+    if config.is_encoder_decoder:
+        return infer(model, encoded, given, said)
+    pairs, last = list(zip(given, said, strict=True)), slice(-model.positions, None)
+    whole = [[*a, *b][last] for a, b in pairs]
+    counts = [([0] * (len(a) + skip) + [1] * (len(b) - skip))[last] for a, b in pairs]
+    return infer(model, left_to_right, whole, counts)
+
+
+def _joined(contexts: pd.Series) -> list[str]:
+    return [" ".join(context) for context in contexts]
+
+
+@pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
+def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
+    """BARTScore in every direction (Yuan et al. 2021, section 3.2).
+
+    With s(a, b) the mean log-probability of b given a (start and end tokens counted, the first
+    1,024 tokens of a text):
+
+    - bartscore_context_to_response = s(context, response), "faithfulness"
+    - bartscore_reference_to_response = s(reference, response), "precision"
+    - bartscore_response_to_reference = s(response, reference), "recall"
+    - bartscore_f_mean = their mean; bartscore_f_harmonic = their product over their sum, as the
+      authors' code has it (half a harmonic mean).
+
+    Args:
+        turns: turn table; `context` is joined by blanks; the best of several references counts, in
+            each direction.
+        checkpoint: folder or hub id of a BART.
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Five columns on `turns.index`, at most 0, higher is better; equal texts do not reach 0. NaN
+        where one of the two texts is blank.
+    """
+    model = load_seq2seq(checkpoint, **options)
+    ids = partial(token_ids, model, limit=MAX_TOKENS)
+    s = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b)))
+    precision = best_reference(turns, s)
+    recall = best_reference(turns, lambda reference, response: s(response, reference))
+    columns = {
+        "context_to_response": s(_joined(turns["context"]), turns["response"]),
+        "reference_to_response": precision,
+        "response_to_reference": recall,
+        "f_mean": (precision + recall) / 2,
+        "f_harmonic": precision * recall / (precision + recall),
+    }
+    return pd.DataFrame(columns, turns.index).add_prefix("bartscore_")
+
+
+@pretrained("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR)
+def prism_style(
+    turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, language: str = "en", **options
+) -> pd.DataFrame:
+    """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
+
+    With p(a, b) the mean log-probability of b after its language tag, given a (the first 1,024
+    tokens of a text):
+
+    - prism_style_reference = (p(reference, response) + p(response, reference)) / 2, Prism-ref
+    - prism_style_response_given_context = p(context, response), Prism-src with the context as
+      source, and a reading of the paper's "Prism unref."
+    - prism_style_context = (p(context, response) + p(response, context)) / 2, the reference
+      formula with the context in its place, and a reading of the paper's "Prism context"
+
+    The original model (m39v1) needs fairseq 0.10 and is not loaded here, so scores are Prism-style,
+    not Prism. The readings are guesses: Giorgi et al. (2023) define neither variant.
+
+    Args:
+        turns: turn table; `context` is joined by blanks; the best of several references counts.
+        checkpoint: folder or hub id of a translator with language tags (M2M-100 form).
+        language: code of the one language of all texts.
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        Three columns on `turns.index`, at most 0, higher is better; NaN where a text is blank.
+
+    Raises:
+        ValueError: the model has no tag for the language.
+    """
+    model = load_seq2seq(checkpoint, **options)
+    tag = model.tokenizer.convert_tokens_to_ids(f"__{language}__")
+    if tag in (None, model.tokenizer.unk_token_id):
+        raise ValueError(f"{checkpoint} has no language tag __{language}__")
+
+    def ids(texts: Sequence[str]) -> list[list[int]]:
+        plain = model.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        limit = min(MAX_TOKENS, model.positions) - 2
+        return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
+
+    p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
+    before, said = _joined(turns["context"]), turns["response"]
+    forward = p(before, said)
+    columns = {
+        "reference": best_reference(turns, lambda a, b: (p(a, b) + p(b, a)) / 2),
+        "response_given_context": forward,
+        "context": (forward + p(said, before)) / 2,
+    }
+    return pd.DataFrame(columns, turns.index).add_prefix("prism_style_")
+
+
+@cache
+def follow_ups(path: str | Path | None = None) -> FollowUps:
+    """Read the follow-up utterances of FED's 18 attributes out of the authors' `fed.py`.
+
+    The file is parsed as text, not run. Without `path` it is downloaded once (and checked) into the
+    user's cache.
+
+    Returns:
+        attribute -> {"positive": [...], "negative": [...]}; 8 of turns and 10 of dialogues.
+
+    Raises:
+        ValueError: the file holds no such tables.
+    """
+    if path is None:
+        import pooch
+
+        path = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
+    tables = {}
+    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_level_utts"):
+            tables |= ast.literal_eval(node.value)
+    if not tables:
+        raise ValueError(f"{path} holds no tables of follow-ups: is it FED's fed.py?")
+    return tables
+
+
+def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
+    """Combine the losses of follow-ups (numbers, or a column each) into FED's scores.
+
+    score = mean loss of the negative follow-ups - mean loss of the positive ones, where a mean over
+    none is 0 (as in the authors' code; such an attribute is the loss itself and is never negative).
+
+    >>> fed_score({"great": 2.0, "bad": 5.0}, {"fun": {"positive": ["great"], "negative": ["bad"]}})
+    {'fun': 3.0}
+    """
+
+    def mean(texts: Sequence[str]):
+        return sum(losses[text] for text in texts) / max(len(texts), 1)
+
+    return {name: mean(u["negative"]) - mean(u["positive"]) for name, u in utterances.items()}
+
+
+@pretrained("fed", "likelihood", ("context", "response"), DIALOGPT, authors_texts=SOURCE_SHA256)
+def fed(
+    turns: pd.DataFrame,
+    *,
+    checkpoint: str = DIALOGPT,
+    utterances: FollowUps | None = None,
+    **options,
+) -> pd.DataFrame:
+    """FED's attributes of each response in its context (Mehri and Eskenazi 2020, section 4).
+
+    Each follow-up is appended to the conversation, turns parted by " <|endoftext|> ", and the loss
+    is the mean over *all* tokens of conversation and follow-up, padding excluded. Beyond the
+    positions of the model the oldest tokens are cut (the original fails there).
+
+    Args:
+        turns: turn table; uses `context` and `response`.
+        checkpoint: folder or hub id of a GPT-2-like model.
+        utterances: follow-ups of your own; `follow_ups()`, the authors', by default.
+        options: `device`, `dtype`, `revision`.
+
+    Returns:
+        One column fed_<attribute> each on `turns.index`; unbounded, higher is better, comparable
+        within an attribute only: one without positive follow-ups is all loss and dominates any
+        average. NaN for a blank response.
+    """
+    model = load_causal(checkpoint, **options)
+    utterances = utterances or follow_ups()
+    reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
+
+    def loss(texts: Sequence[str]) -> np.ndarray:
+        ids = token_ids(model, [START + text.removeprefix(START) for text in texts], newest=True)
+        return -log_probability(model, [row[:1] for row in ids], [row[1:] for row in ids])
+
+    talks = [
+        None if is_blank(said) else SEPARATOR.join([*context, said, ""])
+        for context, said in zip(turns["context"], turns["response"], strict=True)
+    ]
+    losses = where_words(loss, [talk and talk + text for talk in talks for text in reactions])
+    table = pd.DataFrame(losses.reshape(len(turns), len(reactions)), turns.index, reactions)
+    scores = fed_score(table, utterances)
+    return pd.DataFrame({f"fed_{name.replace(' ', '_')}": scores[name] for name in scores})
+
+
+@metric("mauve", "likelihood", ("response", "reference"), level="set")
+def mauve(
+    responses: Sequence[str],
+    references: Sequence[str],
+    *,
+    encoder: str = DEFAULT_ENCODER,
+    **options,
+) -> pd.Series:
+    """MAUVE of a set of responses against a set of human texts, by the package mauve-text.
+
+    The area under the divergence curve of two quantised distributions of text features (Pillutla et
+    al. 2021). The features of the authors are the last hidden state of gpt2-large at the last
+    token; by default the packaged sentence encoder stands in, and values do not compare with
+    theirs.
+
+    Args:
+        responses, references: two sets of texts; sizes may differ.
+        encoder: folder or hub id; a left-to-right model gives the authors' features.
+        options: of `mauve.compute_mauve`, such as num_buckets and seed (25).
+
+    Returns:
+        Series with mauve and mauve_star in [0, 1] (higher is closer), buckets, and the two sizes.
+
+    Raises:
+        ValueError: a turn table, or fewer than two texts in a set. MAUVE of one response does not
+            exist: a distribution of one text is a point. Copy the value of a system or agent to its
+            turns if a table needs one, and say so.
+    """
+    if isinstance(responses, pd.DataFrame | str):
+        raise ValueError("mauve compares two sets of texts; per turn it is not defined")
+    sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
+    sizes = [len(texts) for texts in sets]
+    if min(sizes) < 2:
+        raise ValueError("mauve compares two sets of texts, each of two or more with words")
+    if min(sizes) < 1000:
+        few = f"MAUVE of {sizes[0]} and {sizes[1]} texts: below a few thousand it is biased upwards"
+        warnings.warn(f"{few} and unsteady", stacklevel=2)
+    from mauve import compute_mauve
+
+    p, q = (_features(texts, encoder) for texts in sets)
+    found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
+    values = {"mauve": found.mauve, "mauve_star": found.mauve_star, "buckets": found.num_buckets}
+    return pd.Series(values | {"responses": sizes[0], "references": sizes[1]})
+
+
+def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
+    config = json.loads((find(encoder).folder / "config.json").read_text(encoding="utf-8"))
+    if not config["architectures"][0].endswith(("LMHeadModel", "ForCausalLM")):
+        from lib.metrics import sentence_vectors
+
+        return sentence_vectors(texts, encoder=encoder)
+    model = load_causal(encoder)
+
+    def last_state(tokens, mask):
+        output = model.network(input_ids=tokens, attention_mask=mask, output_hidden_states=True)
+        return output.hidden_states[-1][range(len(mask)), mask.sum(1) - 1]
+
+    return infer(model, last_state, token_ids(model, texts))

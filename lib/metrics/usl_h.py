@@ -1,0 +1,279 @@
+"""USL-H (Phy et al. 2020): understandable, sensible and likeable, composed in this order.
+
+Two judges, trained on dialogue alone, say whether a text is valid and whether it is a reply; a
+masked language model says how predictable it is.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.data import sha256
+from lib.metrics.inference import batch_of, infer, token_ids, where_words
+from lib.metrics.registry import metric
+from lib.models import DEFAULT_ENCODER, Model, find, load_encoder, load_masked, provenance_of
+
+MASKED_MODEL = "google-bert/bert-base-uncased"
+PART = 25  # tokens of the context and of the response, the authors' defaults
+BATCH = 32
+
+
+def usl_h_composition(valid, sensible, likely):
+    """Compose the parts as the authors' code does: .33 U + .33 S + .34 S·L ("USL-HS").
+
+    Their README prints another formula (U + US + USL), which their code does not have.
+
+    >>> round(usl_h_composition(1.0, 0.5, 0.5), 3)
+    0.58
+    """
+    return 0.33 * valid + 0.33 * sensible + 0.34 * sensible * likely
+
+
+@dataclass(eq=False)
+class Judge:
+    """An encoder with a head for two classes over its max-pooled token vectors."""
+
+    model: Model
+    head: Callable  # linear, to two classes
+
+    def logits(self, tokens, mask, types, _=None):
+        """Return the two class scores of each row, shape (b, 2)."""
+        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types * mask}
+        hidden = self.model.network(**inputs).last_hidden_state
+        return self.head(hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values)
+
+    def encode(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> tuple[list, list]:
+        """Return token ids and types of each response, after the end of its context or alone.
+
+        Alone it is cut to 25 tokens with [CLS] and [SEP], in a pair each part to 25 without them.
+        """
+        tokenizer = self.model.tokenizer
+        start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+        said = tokenizer(list(responses), add_special_tokens=False)["input_ids"]
+        if contexts is None:
+            rows = [([start, *ids[: PART - 2], end], []) for ids in said]
+        else:
+            before = tokenizer(list(contexts), add_special_tokens=False)["input_ids"]
+            first = [[start, *ids[-PART:], end] for ids in before]
+            rows = [(a, [*b[:PART], end]) for a, b in zip(first, said, strict=True)]
+        return [a + b for a, b in rows], [[0] * len(a) + [1] * len(b) for a, b in rows]
+
+    def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
+        """Probability of class 1 (valid, or a true reply), shape (n,), in [0, 1]."""
+        encoded = self.encode(contexts, responses)
+        return infer(self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *encoded)
+
+    def save(self, folder: str | Path) -> None:
+        """Write encoder, tokenizer and head; `load_judge` reads them."""
+        from safetensors.torch import save_file
+
+        self.model.network.save_pretrained(folder)
+        self.model.tokenizer.save_pretrained(folder)
+        save_file(self.head.state_dict(), Path(folder, "judge.safetensors"))
+
+
+def load_judge(folder: str | Path) -> Judge:
+    """Load a judge that was saved."""
+    import torch
+    from safetensors.torch import load_file
+
+    model = load_encoder(folder)
+    head = torch.nn.Linear(model.network.config.hidden_size, 2)
+    head.load_state_dict(load_file(Path(folder, "judge.safetensors")))
+    return Judge(model, head.to(model.device))
+
+
+def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
+    """Break a text as VUP's negatives are: reorder (.3), drop (.3) or repeat (.4) words.
+
+    >>> make_invalid(["we", "walk", "home", "now"], random.Random(1)) != "we walk home now".split()
+    True
+    """
+    choice = draw.choices((_reorder, _drop, _repeat), (0.3, 0.3, 0.4))[0]
+    for _ in range(20):
+        broken = choice(list(words), draw)
+        if broken and broken != list(words):
+            return broken
+    return [*words, words[-1]]  # one word over and over cannot be reordered
+
+
+def _reorder(words: list[str], draw: random.Random) -> list[str]:
+    draw.shuffle(words)
+    return words
+
+
+def _drop(words: list[str], draw: random.Random) -> list[str]:
+    share = draw.random() / 2
+    return [word for word in words if draw.random() >= share]
+
+
+def _repeat(words: list[str], draw: random.Random) -> list[str]:
+    out: list[str] = []
+    for word in words:
+        out.append(word)
+        if draw.random() < 0.1:
+            span = draw.choices((1, 2, 3), (0.7, 0.2, 0.1))[0]
+            out += out[-span:] * draw.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
+    return out
+
+
+def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Judge, list[float]]:
+    """Train VUP: a response as it is (1) against the same kind of response broken (0).
+
+    Phy et al. (2020), section 3.1. The authors' three mild changes of *valid* responses (dropped
+    final mark, stop words, function words) are left out: two of them need a tagger.
+
+    Args:
+        responses: texts; those of three words or more are broken half of the time.
+        options: `encoder` (folder or hub id), `epochs` (1), `rate` (1e-4), `seed`, `device`.
+
+    Returns:
+        The judge, and the mean loss of each epoch.
+    """
+
+    def examples(draw: random.Random) -> tuple:
+        texts, labels = [], []
+        for text in responses:
+            words = text.split()
+            labels.append(int(len(words) < 3 or draw.random() <= 0.5))
+            texts.append(text if labels[-1] else " ".join(make_invalid(words, draw)))
+        return None, texts, labels
+
+    return _train(examples, **options)
+
+
+def train_next_utterance(
+    contexts: Sequence[str], responses: Sequence[str], **options
+) -> tuple[Judge, list[float]]:
+    """Train NUP: a response to its context (1) against a random response (0, half of the time).
+
+    Phy et al. (2020), section 3.2. Options as in `train_valid_utterance`.
+    """
+
+    def examples(draw: random.Random) -> tuple:
+        true = [draw.randint(0, 1) for _ in responses]
+        said = [
+            text if own else responses[draw.randrange(len(responses))]
+            for text, own in zip(responses, true, strict=True)
+        ]
+        # A random draw can hit the same words: then it is the true reply.
+        return contexts, said, [int(a == b) for a, b in zip(said, responses, strict=True)]
+
+    return _train(examples, **options)
+
+
+def _train(
+    examples: Callable,
+    *,
+    encoder: str = DEFAULT_ENCODER,
+    epochs: int = 1,
+    rate: float = 1e-4,
+    seed: int = 0,
+    device: str | None = None,
+) -> tuple[Judge, list[float]]:
+    import torch
+
+    loaded, draw, losses = load_encoder(encoder, device=device), random.Random(seed), []
+    torch.manual_seed(seed)
+    head = torch.nn.Linear(loaded.network.config.hidden_size, 2).to(loaded.device)
+    # A copy: the loaded encoder serves other metrics too.
+    judge = Judge(Model(deepcopy(loaded.network), loaded.tokenizer, loaded.device), head)
+    parameters = [*judge.model.network.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=rate)
+    for _ in range(epochs):
+        contexts, responses, labels = examples(draw)
+        columns, order, total = judge.encode(contexts, responses), list(range(len(labels))), 0.0
+        draw.shuffle(order)
+        for rows in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
+            truth = torch.tensor([labels[row] for row in rows], device=loaded.device)
+            logits = judge.logits(*batch_of(judge.model, rows, *columns))
+            loss = torch.nn.functional.cross_entropy(logits, truth)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(rows)
+        losses.append(total / len(order))
+    return judge, losses
+
+
+def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
+    """Sum over tokens of -log p(token | the others), each masked in turn.
+
+    Returns:
+        Shape (n,), at least 0; grows with length and with rarity. NaN for a text without a token.
+    """
+    special = {model.tokenizer.cls_token_id, model.tokenizer.sep_token_id}
+    ids = token_ids(model, texts)
+    places = [(t, p) for t, row in enumerate(ids) for p in range(len(row)) if row[p] not in special]
+
+    def surprisal(tokens, mask, place, _):
+        truth = tokens.gather(1, place)
+        hidden = tokens.scatter(1, place, model.tokenizer.mask_token_id)
+        logits = model.network(input_ids=hidden, attention_mask=mask).logits
+        there = logits[range(len(place)), place[:, 0]].float().log_softmax(-1)
+        return -there.gather(1, truth)[:, 0]
+
+    each = infer(model, surprisal, [ids[text] for text, _ in places], [[p] for _, p in places])
+    sums = pd.Series(each, dtype=float).groupby([text for text, _ in places]).sum()
+    return sums.reindex(range(len(ids))).to_numpy()
+
+
+def _facts(*, valid: str, sensible: str, masked: str | None = MASKED_MODEL, **options) -> dict:
+    facts = provenance_of(masked, **options) if masked else {}
+    for name, folder in {"valid": valid, "sensible": sensible}.items():
+        facts[name] = [find(folder).sha256, sha256(Path(folder, "judge.safetensors"))]
+    return facts
+
+
+@metric("usl_h", "likelihood", ("context", "response"), version="1", facts=_facts)
+def usl_h(
+    turns: pd.DataFrame,
+    *,
+    valid: Judge | str,
+    sensible: Judge | str,
+    masked: str | None = MASKED_MODEL,
+    quartiles: Sequence[float] | None = None,
+    **options,
+) -> pd.DataFrame:
+    """USL-H of each response and its parts.
+
+    U: probability that the response is a valid text (VUP). S: probability that it replies to the
+    last turn of its context (NUP). L: the masked surprisal of the response, cut to the first and
+    third quartile of a validation set and scaled to [0, 1], so that a *less* predictable response
+    is better. The composition is `usl_h_composition`.
+
+    Args:
+        turns: turn table; uses `context` and `response`.
+        valid, sensible: judges or the folders of judges, see `train_valid_utterance`.
+        masked: folder or hub id of a masked language model; None leaves L and the composition NaN.
+        quartiles: (25 %, 75 %) of `masked_surprisal` on a validation set; needed with `masked`.
+        options: `device`, `dtype` of the masked model.
+
+    Returns:
+        Columns usl_h_valid, usl_h_sensible, usl_h_likely and usl_h on `turns.index`, all in [0, 1],
+        higher is better; NaN for a blank response, or for S and what builds on it without context.
+
+    Raises:
+        ValueError: a masked model without quartiles, or quartiles that do not differ.
+    """
+    said = turns["response"]
+    last = [context[-1] if len(context) else None for context in turns["context"]]
+    valid, sensible = (load_judge(j) if isinstance(j, str) else j for j in (valid, sensible))
+    u = where_words(lambda texts: valid.probability(None, texts), said)
+    s = where_words(sensible.probability, last, said)
+    likely = np.full(len(turns), np.nan)
+    if masked is not None:
+        if quartiles is None or not quartiles[1] > quartiles[0]:
+            of = "np.quantile(masked_surprisal(model, texts), [.25, .75]) of a validation set"
+            raise ValueError(f"quartiles must be two growing numbers: {of}")
+        low, high = quartiles
+        model = load_masked(masked, **options)
+        sums = where_words(lambda texts: masked_surprisal(model, texts), said)
+        likely = (np.clip(sums, low, high) - low) / (high - low)
+    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely}
+    return pd.DataFrame({**parts, "usl_h": usl_h_composition(u, s, likely)}, turns.index)

@@ -1,0 +1,166 @@
+"""USL-H: its judges, its surprisal and their composition, against plain torch."""
+
+import random
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from test_likelihood import BLANKS, TURNS, shuffled
+
+from lib import metrics, models
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    return str(tiny_models.masked_bert(tmp_path_factory.mktemp("masked")))
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judges")
+    options = {"encoder": str(tiny_models.bert(folder / "encoder")), "device": "cpu", "rate": 1e-5}
+    said = [text for text in TURNS["response"] if text] * 3
+    metrics.train_valid_utterance(said, **options)[0].save(folder / "valid")
+    before = ["do you like tea ?"] * len(said)
+    metrics.train_next_utterance(before, said, **options)[0].save(folder / "sensible")
+    return {"valid": str(folder / "valid"), "sensible": str(folder / "sensible")}
+
+
+def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
+    model = models.load_masked(masked, device="cpu")
+    texts = ["tea", "do you like tea ?", "", "my sister plays the trumpet"]
+    expected = []
+    for text in texts:
+        ids, total = model.tokenizer(text)["input_ids"], 0.0
+        for place in range(1, len(ids) - 1):
+            hidden = torch.tensor([ids])
+            hidden[0, place] = model.tokenizer.mask_token_id
+            with torch.no_grad():
+                logits = model.network(input_ids=hidden).logits[0, place]
+            total -= float(logits.log_softmax(-1)[ids[place]])
+        expected.append(total if text else np.nan)
+    found = metrics.masked_surprisal(model, texts)
+    assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
+
+
+def test_masked_surprisal_reads_what_the_model_takes(masked):
+    model = models.load_masked(masked, device="cpu")
+    words = ["tea", "trumpet"] * 100
+    model.tokenizer.model_max_length = 64
+    try:
+        texts = [" ".join(words), " ".join(words[:62])]  # and two special tokens
+        found, expected = metrics.masked_surprisal(model, texts)
+    finally:
+        model.tokenizer.model_max_length = 512
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def judged(folder, ids, types):
+    """A judge's probability, with max pooling over one unpadded row."""
+    judge = metrics.load_judge(folder)
+    with torch.no_grad():
+        hidden = judge.model.network(
+            input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([types])
+        ).last_hidden_state[0]
+        return float(judge.head(hidden.max(0).values).softmax(-1)[1])
+
+
+def test_usl_h_is_the_shipped_composition_of_its_parts(judges, masked, batches):
+    scores = shuffled(metrics.usl_h, quartiles=(20.0, 60.0), masked=masked, **judges)
+    model = models.load_masked(masked, device="cpu")
+    for key in (5, 3, 1):
+        turn = TURNS.loc[key]
+        a, b = (
+            model.tokenizer(text, add_special_tokens=False)["input_ids"]
+            for text in (turn.context[-1], turn.response)
+        )
+        u = judged(judges["valid"], [101, *b[:23], 102], [0] * (len(b[:23]) + 2))
+        kinds = [0] * (len(a[-25:]) + 2) + [1] * (len(b[:25]) + 1)
+        s = judged(judges["sensible"], [101, *a[-25:], 102, *b[:25], 102], kinds)
+        nll = metrics.masked_surprisal(model, [turn.response])[0]
+        likely = (min(max(nll, 20), 60) - 20) / 40
+        expected = [u, s, likely, 0.33 * u + 0.33 * s + 0.34 * s * likely]
+        assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5)
+    assert scores.loc[7].isna().all()  # empty response
+    assert scores.loc[0].isna().tolist() == [False, True, False, True]  # no context
+
+
+def test_usl_h_without_a_masked_model_has_no_composition(judges):
+    scores = metrics.usl_h(TURNS, masked=None, **judges)
+    assert scores["usl_h"].isna().all() and scores["usl_h_valid"].notna().sum() == 6
+    with pytest.raises(ValueError, match="quartiles must be two growing numbers"):
+        metrics.usl_h(TURNS, masked="bert", **judges)
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_a_blank_response_is_not_judged(judges, masked, blank):
+    options = {"masked": masked, "quartiles": (1, 9), **judges}
+    scores = metrics.usl_h(TURNS.loc[[5, 3]].assign(response=[blank, "tea"]), **options)
+    assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
+    scores = metrics.usl_h(TURNS.loc[[5]].assign(context=[["\x00"]]), **options)
+    assert scores.notna().to_numpy().tolist() == [[True, False, True, False]]
+
+
+def test_broken_texts_are_broken_and_seeded():
+    words = ["we", "walk", "home", "in", "the", "rain", "tonight"]
+    draw, again = random.Random(0), random.Random(0)
+    broken = [metrics.make_invalid(words, draw) for _ in range(300)]
+    assert broken == [metrics.make_invalid(words, again) for _ in range(300)]
+    assert all(text != words and text for text in broken)
+    reordered = sum(sorted(text) == sorted(words) for text in broken) / 300
+    repeated = sum(len(text) > len(words) for text in broken) / 300
+    assert (reordered, repeated) == (pytest.approx(0.3, abs=0.08), pytest.approx(0.4, abs=0.08))
+
+
+def test_a_judge_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_was():
+    """On texts that are trivially valid or broken, the loss falls and held-out texts are told."""
+    said = [f"{a} {b} {c}" for a in ("i", "we") for b in ("like", "want") for c in ("tea", "rain")]
+    loaded = models.load_encoder(device="cpu").network
+    before = loaded.embeddings.word_embeddings.weight.clone()
+    judge, losses = metrics.train_valid_utterance(said * 8, epochs=4, rate=5e-4, device="cpu")
+    assert losses[-1] < 0.7 * losses[0]
+    valid, broken = judge.probability(None, ["they like tea", "tea like tea tea they"])
+    assert valid > broken
+    assert torch.equal(loaded.embeddings.word_embeddings.weight, before)
+
+
+def test_training_is_the_same_twice():
+    said = ["we like tea", "they want rain", "it is late"] * 4
+    options = {"device": "cpu", "seed": 3}
+    first, again = (metrics.train_next_utterance(said, said[::-1], **options) for _ in range(2))
+    assert torch.equal(first[0].head.weight, again[0].head.weight) and first[1] == again[1]
+
+
+def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges):
+    judge = metrics.load_judge(judges["sensible"])
+    decode = judge.model.tokenizer.decode
+    context, response = ["one " * 30 + "tea"], ["rain " + "two " * 40]
+    (ids,), (types,) = judge.encode(context, response)
+    first, second = ([i for i, t in zip(ids, types, strict=True) if t == kind] for kind in (0, 1))
+    assert decode(first).split() == ["[CLS]", *["one"] * 24, "tea", "[SEP]"]
+    assert decode(second).split() == ["rain", *["two"] * 24, "[SEP]"]
+    (alone,), _ = judge.encode(None, response)  # 25 with [CLS] and [SEP]
+    assert decode(alone).split() == ["[CLS]", "rain", *["two"] * 22, "[SEP]"]
+
+
+def test_the_judges_of_these_tests_tell_texts_apart(judges):
+    """Else a judge that read the wrong turn would pass for one that read the right one."""
+    for name, contexts in (("valid", None), ("sensible", ["hi"] * 3)):
+        judge = metrics.load_judge(judges[name])
+        assert np.ptp(judge.probability(contexts, ["fun", "tea", "coffee keeps me awake"])) > 1e-4
+    assert np.ptp(judge.probability(["hi", "the kettle sings"], ["fun"] * 2)) > 5e-5
+
+
+def test_kept_scores_know_a_judge_by_its_weights(judges, tmp_path):
+    facts = metrics.METRICS["usl_h"].facts(masked=None, **judges)
+    swapped = metrics.METRICS["usl_h"].facts(
+        masked=None, valid=judges["sensible"], sensible=judges["valid"]
+    )
+    assert facts["valid"] == swapped["sensible"] != facts["sensible"]
+    turns = TURNS.loc[[5, 3]]
+    scores = metrics.compute(
+        turns, ["usl_h"], options={"usl_h": {"masked": None, **judges}}, folder=tmp_path
+    )
+    expected = metrics.usl_h(turns, masked=None, **judges)["usl_h_valid"]
+    assert scores["usl_h_valid"].tolist() == pytest.approx(expected.tolist())
