@@ -13,18 +13,13 @@ from lib.metrics.classifier_metrics import (
     unieval,
     unieval_provenance,
 )
-from lib.metrics.embedding_metrics import (
-    LAYERS,
-    Idf,
+from lib.metrics.embedding import (
     bertscore,
     bertscore_baseline,
     bertscore_pairs,
-    bertscore_provenance,
     context_similarity,
-    document_frequencies,
     reference_similarity,
     sentence_vectors,
-    similarity_provenance,
 )
 from lib.metrics.kept_scores import compute, signature
 from lib.metrics.likelihood_metrics import (
@@ -48,37 +43,28 @@ from lib.metrics.likelihood_metrics import (
     usl_h_composition,
     usl_h_provenance,
 )
-from lib.metrics.overlap_metrics import (
-    COMPERDIAL,
+from lib.metrics.overlap import (
     DIALEVALMETRICS,
-    JavaNotFound,
-    Meteor,
+    OVERLAP,
     bleu4_coco,
     bleu4_nltk_normalized,
     bleu4_sacrebleu,
-    find_java,
     meteor_15,
     meteor_15_normalized,
     normalize_answer,
+    overlap_scores,
     rouge_l_coco,
     rouge_l_f1_normalized,
     rouge_l_recall_normalized,
     word_f1_normalized,
 )
-from lib.metrics.overlap_metrics import METRICS as OVERLAP
-from lib.metrics.overlap_metrics import score as overlap_scores
 from lib.metrics.registry import METRICS, Metric, available, metric, registered
 
 __all__ = [
-    "COMPERDIAL",
     "DIALEVALMETRICS",
     "HEADS",
-    "Idf",
-    "JavaNotFound",
     "Judge",
-    "LAYERS",
     "METRICS",
-    "Meteor",
     "Metric",
     "OVERLAP",
     "available",
@@ -87,7 +73,6 @@ __all__ = [
     "bertscore",
     "bertscore_baseline",
     "bertscore_pairs",
-    "bertscore_provenance",
     "bleu4_coco",
     "bleu4_nltk_normalized",
     "bleu4_sacrebleu",
@@ -99,11 +84,9 @@ __all__ = [
     "dialogrpt",
     "dialogrpt_ensemble",
     "dialogrpt_provenance",
-    "document_frequencies",
     "fed",
     "fed_provenance",
     "fed_score",
-    "find_java",
     "follow_ups",
     "load_judge",
     "make_invalid",
@@ -124,7 +107,6 @@ __all__ = [
     "rouge_l_recall_normalized",
     "sentence_vectors",
     "signature",
-    "similarity_provenance",
     "toxicity",
     "toxicity_provenance",
     "train_next_utterance",

@@ -12,7 +12,7 @@ import torch
 
 from lib import models as checkpoints
 from lib.endex.reddit.scores import score_texts
-from lib.models.batching import map_batches, pad
+from lib.models import map_batches, pad
 
 MODEL = "unitary/toxic-bert"
 LABEL = "toxic"

@@ -27,11 +27,11 @@ from lib.models import (
     default_device,
     find,
     load_classifier,
-    provenance,
+    map_batches,
+    pad,
     provenance_of,
     weight_files,
 )
-from lib.models.batching import map_batches, pad
 
 CHECKPOINT = "lucadiliello/BLEURT-20"
 
@@ -130,9 +130,7 @@ def load_bleurt(location: Location, device: str) -> Model:
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"{location.folder} is not a BLEURT checkpoint: {error}") from error
-    facts = provenance(location, "float32", device)
-    tokenizer = _tokenizer(location.folder)
-    return Model(network.eval().to(device), tokenizer, torch.device(device), facts)
+    return Model(network.eval().to(device), _tokenizer(location.folder), torch.device(device))
 
 
 def _network(config: dict, wide: bool) -> torch.nn.Module:

@@ -8,8 +8,7 @@ import torch
 
 from lib.data.blank import is_blank
 from lib.metrics.registry import metric
-from lib.models import Model, load_classifier, provenance_of
-from lib.models.batching import map_batches, pad
+from lib.models import Model, load_classifier, map_batches, pad, provenance_of
 
 HEADS = {
     name: f"microsoft/DialogRPT-{name.replace('_', '-')}"

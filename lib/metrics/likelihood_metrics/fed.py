@@ -13,8 +13,7 @@ import torch
 
 from lib.data.blank import is_blank
 from lib.metrics.registry import metric
-from lib.models import Model, load_causal, provenance_of
-from lib.models.batching import map_batches, pad
+from lib.models import Model, load_causal, map_batches, pad, provenance_of
 
 CHECKPOINT = "microsoft/DialoGPT-large"
 # The follow-ups are the authors' texts without a licence: read from their file, never copied here.

@@ -9,8 +9,7 @@ import torch
 
 from lib.data.blank import is_blank
 from lib.metrics.registry import metric
-from lib.models import CHECKPOINTS, DEFAULT_ENCODER, load_causal
-from lib.models.batching import map_batches, pad
+from lib.models import CHECKPOINTS, DEFAULT_ENCODER, load_causal, map_batches, pad
 
 FEW = 1000
 
@@ -74,7 +73,7 @@ def mauve(
 def features(texts: Sequence[str], encoder: str) -> np.ndarray:
     """One vector per text: mean of an encoder's tokens, or a language model's last state."""
     if encoder in CHECKPOINTS and CHECKPOINTS[encoder].architecture != "causal":
-        from lib.metrics.embedding_metrics import sentence_vectors
+        from lib.metrics.embedding import sentence_vectors
 
         return sentence_vectors(texts, encoder=encoder)
     model = load_causal(encoder)

@@ -8,8 +8,7 @@ import torch
 
 from lib.data.blank import is_blank
 from lib.metrics.registry import metric
-from lib.models import Model, load_seq2seq, provenance_of
-from lib.models.batching import map_batches, pad
+from lib.models import Model, load_seq2seq, map_batches, pad, provenance_of
 
 BART, PRISM = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 MAX_TOKENS = 1024

@@ -9,8 +9,7 @@ import torch
 from lib.data.blank import is_blank
 from lib.metrics.likelihood_metrics.usl_h_heads import Judge, fingerprint, load_judge
 from lib.metrics.registry import metric
-from lib.models import Model, load_masked, provenance_of
-from lib.models.batching import map_batches, pad
+from lib.models import Model, load_masked, map_batches, pad, provenance_of
 
 MASKED_MODEL = "google-bert/bert-base-uncased"
 WEIGHTS = (0.33, 0.33, 0.34)

@@ -14,8 +14,15 @@ from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
-from lib.models import DEFAULT_ENCODER, default_device, find, load_network, load_tokenizer
-from lib.models.batching import map_batches, pad
+from lib.models import (
+    DEFAULT_ENCODER,
+    default_device,
+    find,
+    load_network,
+    load_tokenizer,
+    map_batches,
+    pad,
+)
 
 RESPONSE_TOKENS, CONTEXT_TOKENS = 25, 25  # the authors' defaults
 MASKED = -100.0
