@@ -1,6 +1,5 @@
 """Overlap metrics against the formulas written out, other packages, and published figures."""
 
-import json
 import math
 import os
 import subprocess
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from scipy import stats
 
-from lib import ROOT, metrics
+from lib import ROOT, data, metrics
 from lib.metrics import OVERLAP, meteor
 
 PUBLISHED = pd.read_csv(ROOT / "data/published/dialevalmetrics_overlap.csv")
@@ -101,9 +100,7 @@ def nltk_bleu4(response, references):
 
 def coco_bleu4(response, references):
     golds = [reference.split() for reference in references]
-    return bleu4(
-        response.split(), golds, lambda matches, total, _: (matches + 1e-15) / (total + 1e-9)
-    )
+    return bleu4(response.split(), golds, lambda found, total, _: (found + 1e-15) / (total + 1e-9))
 
 
 def word_f1(words, gold):
@@ -294,12 +291,10 @@ def test_what_cannot_be_read_is_said(turns):
 
 @pytest.fixture(scope="module")
 def program():
+    meteor.running.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LC_ALL", "C")  # a bare terminal: it must read UTF-8 all the same
-        running = meteor.Meteor()
-    yield running
-    running.close()
-    running.close()  # twice does no harm
+        return meteor.running()
 
 
 @needs_java
@@ -366,7 +361,7 @@ def test_a_program_that_stops_is_an_error_and_the_next_call_starts_another():
     first._process.kill()
     with pytest.raises(RuntimeError, match="METEOR failed.*-version"):
         metrics.meteor_15("yes", ["yes"])
-    assert first._process.poll() is not None
+    first.close()  # once more does no harm
     assert metrics.meteor_15("dogs chase cats", ["dogs chase cats"]) == pytest.approx(1.0)
 
 
@@ -391,10 +386,8 @@ def test_a_score_that_was_missing_without_java_is_computed_once_there_is_one(tmp
 
 
 @needs_java
-@pytest.mark.parametrize("asked", ["", "program.score('yes', ['yes']); "])
-def test_python_ends_with_the_program_running(asked):
-    code = f"from lib.metrics import meteor; program = meteor.running(); {asked}"
-    code += "print(program._process.pid, flush=True)"
+def test_python_ends_with_the_program_running():
+    code = "from lib.metrics import meteor as m; print(m.running()._process.pid, flush=True)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
@@ -406,50 +399,14 @@ def test_python_ends_with_the_program_running(asked):
 # --- published figures ---------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def published_data(public_data):
-    return {name: _rated(public_data, name) for name in PUBLISHED["corpus"].unique()}
-
-
-def _rated(folder, name):
-    """Responses, references and ratings straight from the files, without `lib.data.corpora`."""
-    return _usr(folder, name) if name.startswith("usr") else _grade(folder, name)
-
-
-def _usr(folder, name):
-    file = {"usr_topical": "tc_usr_data.json", "usr_persona": "pc_usr_data.json"}[name]
-    rows = []
-    for item in json.loads((folder / "usr" / file).read_text("utf-8")):
-        truth = [r for r in item["responses"] if r["model"] == "Original Ground Truth"]
-        for response in item["responses"]:
-            if response not in truth:
-                rows.append((response["model"], response["response"], truth[0]["response"],
-                             np.mean(response["Overall"])))  # fmt: skip
-    return _frame(rows)
-
-
-def _grade(folder, name):
-    rows = []
-    for model in sorted((folder / "grade/eval_data" / name.removeprefix("grade_")).iterdir()):
-        scores = folder / "grade/human_score" / model.parent.name / model.name / "human_score.txt"
-        columns = [model / "human_hyp.txt", model / "human_ref.txt", scores]
-        lines = [path.read_text("utf-8").strip("\n").split("\n") for path in columns]
-        rows += [(model.name, *cells) for cells in zip(*lines, strict=True)]
-    return _frame(rows)
-
-
-def _frame(rows):
-    frame = pd.DataFrame(rows, columns=["system", "response", "reference", "human"])
-    frame["reference"] = frame["reference"].map(lambda text: [text])
-    return frame.astype({"human": float})
-
-
-def _correlate(frame, score, level, coefficient):
-    pair = pd.DataFrame({"score": score, "human": frame["human"]})
-    if level == "system":
-        pair = pair.groupby(frame["system"]).mean()
-    function = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[coefficient]
-    return function(pair["score"], pair["human"])[0]
+@cache
+def rated(corpus):
+    """Responses with a reference, of all systems of a corpus, and their mean rating as `human`."""
+    names = [name for name in data.available()["name"] if name.startswith(corpus)]
+    turns = pd.concat([data.load(name).turns for name in names], ignore_index=True)
+    turns = turns[turns["reference"].map(len) > 0]
+    rating = "human_overall" if corpus.startswith("usr") else "human_coherence"
+    return turns.assign(human=turns[rating])
 
 
 def test_published_figures_are_there():
@@ -467,11 +424,13 @@ def test_published_figures_are_there():
         for key in PUBLISHED[["corpus", "variant"]].drop_duplicates().itertuples(index=False)
     ],
 )
-def test_published_correlations(published_data, corpus, variant):
-    frame = published_data[corpus]
-    scores = metrics.overlap_scores(frame, [variant])[variant]
+def test_published_correlations(corpus, variant):
+    table = rated(corpus)
+    pairs = table[["human"]].assign(score=metrics.overlap_scores(table, [variant])[variant])
+    levels = {"turn": pairs, "system": pairs.groupby(table["system"]).mean()}
     rows = PUBLISHED[(PUBLISHED["corpus"] == corpus) & (PUBLISHED["variant"] == variant)]
-    assert (rows["n"] == len(frame)).all()
+    assert (rows["n"] == len(table)).all()
     for row in rows.itertuples():
-        ours = _correlate(frame, scores, row.level, row.coefficient)
+        correlate = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[row.coefficient]
+        ours = correlate(levels[row.level]["score"], levels[row.level]["human"])[0]
         assert ours == pytest.approx(row.value, abs=0.0005 + 1e-9), (row.level, row.coefficient)
