@@ -10,7 +10,6 @@ import pandas as pd
 from lib import metrics
 
 
-@metrics.metric("hashed", "test", version="1")
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
     """Two numbers per response, which take `seconds` a batch; the batch is logged when done."""
     time.sleep(seconds)
@@ -29,6 +28,7 @@ def big_table(rows: int) -> pd.DataFrame:
 
 
 def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
+    metrics.metric("hashed", "test", version="1")(hashed)
     options = {"hashed": {"seconds": float(seconds), "log": log}}
     table = big_table(int(rows))
     metrics.compute(table, ["hashed"], options=options, folder=folder, rows=int(batch))

@@ -32,7 +32,7 @@ import string
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, wraps
 
 import numpy as np
 import pandas as pd
@@ -158,15 +158,15 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
             response = clean(response)
             return formula(response, kept) if response else 0.0
 
-        OVERLAP[name] = variant
-        metric(
-            name,
-            "overlap",
-            ("response", "reference"),
-            version="1",
+        def column(turns: pd.DataFrame, references: str = "all") -> pd.Series:
+            return overlap_scores(turns, [name], references)[name]
+
+        def facts(**options) -> dict:
             # Without Java METEOR is NaN: not to be read back once there is one.
-            facts=lambda **options: {"java": not _lacks_java(name)} if "meteor" in name else {},
-        )(partial(overlap_scores, metrics=[name]))
+            return {"java": not _lacks_java(name)} if name.startswith("meteor") else {}
+
+        OVERLAP[name] = variant
+        metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
         return variant
 
     return register
