@@ -41,5 +41,5 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         order = np.argsort(-np.asarray(lengths), kind="stable")
         return [order[n : n + request.param] for n in range(0, len(order), request.param)]
 
-    monkeypatch.setattr("lib.models.batching.token_batches", of_rows)
+    monkeypatch.setattr("lib.models.token_batches", of_rows)
     return request.param

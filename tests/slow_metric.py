@@ -1,12 +1,13 @@
 """A cheap metric that leaves a trace of every batch it computes: the kill tests run it."""
 
 import os
+import sys
 import time
 
 import numpy as np
 import pandas as pd
 
-from lib import metrics as scores
+from lib import metrics
 
 
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
@@ -26,13 +27,12 @@ def big_table(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"response": [f"reply number {i}" for i in range(rows)]})
 
 
-scores.metric("hashed", "test", version="1")(hashed)
+def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
+    metrics.metric("hashed", "test", version="1")(hashed)
+    options = {"hashed": {"seconds": float(seconds), "log": log}}
+    table = big_table(int(rows))
+    metrics.compute(table, ["hashed"], options=options, folder=folder, rows=int(batch))
+
 
 if __name__ == "__main__":
-    import sys
-
-    folder, log, rows, batch, seconds = sys.argv[1:]
-    options = {"hashed": {"seconds": float(seconds), "log": log}}
-    scores.compute(
-        big_table(int(rows)), ["hashed"], options=options, folder=folder, rows=int(batch)
-    )
+    run(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Models are found in the stated order, checked, and loaded from safetensors only."""
+"""Models are found in the stated order, checked, loaded from safetensors only, run in batches."""
 
 import pickle
 import shutil
@@ -10,21 +10,14 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib import models as checkpoints
-from lib.metrics import METRICS
-from lib.models import batching, load, locate
-
-
-@pytest.fixture
-def offline(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+from lib import models
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
 @example([1, 1, 50, 50], 99)  # batches in the order of the rows would be too large
 def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
-    batches = batching.token_batches(lengths, tokens)
+    batches = models.token_batches(lengths, tokens)
     assert sorted(int(row) for batch in batches for row in batch) == list(range(len(lengths)))
     for batch in batches:
         widest = max(lengths[row] for row in batch)
@@ -33,42 +26,44 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
 
 def test_scores_come_back_in_the_order_of_the_rows():
     lengths = np.random.default_rng(0).integers(1, 50, 200)
-    scores = batching.map_batches(lambda rows: np.stack([rows, -rows], 1), lengths, tokens=64)
+    scores = models.map_batches(lambda rows: np.stack([rows, -rows], 1), lengths, tokens=64)
     assert np.array_equal(scores, np.stack([np.arange(200), -np.arange(200)], 1))
+    assert models.map_batches(lambda rows: rows, []).shape == (0,)
 
 
-def test_no_rows_give_no_scores():
-    assert batching.map_batches(lambda rows: rows, []).shape == (0,)
+@pytest.mark.parametrize("tokens", [1, 20, 8192])
+def test_a_network_gives_the_same_in_any_batch(tmp_path, tokens):
+    model = models.load_encoder(tiny_models.bert(tmp_path), device="cpu")
+    ids = model.tokenizer(tiny_models.TEXTS)["input_ids"]
+    found = models.run_batches(
+        model, ids, lambda output, mask, rows: output.last_hidden_state[:, 0], tokens=tokens
+    )
+    with torch.no_grad():
+        alone = [model.network(torch.tensor([row])).last_hidden_state[0, 0].numpy() for row in ids]
+    assert np.abs(found - np.stack(alone)).max() < 1e-5
 
 
-def test_the_packaged_encoder_is_the_hubs_file(offline):
-    found = checkpoints.find(checkpoints.DEFAULT_ENCODER)
-    assert found.source == "packaged copy"
-    assert found.sha256 == checkpoints.CHECKPOINTS[checkpoints.DEFAULT_ENCODER].weights_sha256
+def test_the_packaged_encoder_is_the_hubs_file():
+    found = models.find(models.DEFAULT_ENCODER)
+    assert found.sha256 == models.CHECKPOINTS[models.DEFAULT_ENCODER].weights_sha256
 
 
-def test_an_altered_packaged_copy_is_refused(offline, tmp_path, monkeypatch):
+def test_an_altered_packaged_copy_is_refused(tmp_path, monkeypatch):
     tiny_models.bert(tmp_path / "model")
-    monkeypatch.setattr(locate, "_packaged", lambda name, revision: tmp_path / "model")
-    locate._packaged.source = "packaged copy"
-    with pytest.raises(checkpoints.CheckpointError, match="SHA-256"):
-        checkpoints.find(checkpoints.DEFAULT_ENCODER)
+    monkeypatch.setattr(models, "_packaged", lambda name: tmp_path / "model")
+    with pytest.raises(models.CheckpointError, match="SHA-256"):
+        models.find(models.DEFAULT_ENCODER)
 
 
-def test_the_hub_cache_comes_before_the_packaged_copy(offline, tmp_path, monkeypatch):
-    commit = checkpoints.CHECKPOINTS[checkpoints.DEFAULT_ENCODER].revision
+def test_the_hub_cache_comes_before_the_packaged_copy(tmp_path, monkeypatch):
+    commit = models.CHECKPOINTS[models.DEFAULT_ENCODER].revision
     snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / commit
     snapshot.parent.mkdir(parents=True)
-    packaged = locate._packaged(checkpoints.DEFAULT_ENCODER, "main")
-    snapshot.symlink_to(packaged)
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(
-        "huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path), raising=False
-    )
-    found = checkpoints.find(checkpoints.DEFAULT_ENCODER)
-    assert (found.source, found.revision) == ("hub cache", commit)
+    snapshot.symlink_to(models.find(models.DEFAULT_ENCODER).folder)
+    for module in ("huggingface_hub", "huggingface_hub._snapshot_download"):
+        monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path))
+    found = models.find(models.DEFAULT_ENCODER)
+    assert (found.folder, found.revision) == (snapshot, commit)
 
 
 @pytest.mark.parametrize(
@@ -76,24 +71,29 @@ def test_the_hub_cache_comes_before_the_packaged_copy(offline, tmp_path, monkeyp
     [
         ("facebook/bart-large-cnn", "hf download facebook/bart-large-cnn --revision 37f520fa"),
         ("nobody/nothing", "is the id right"),
+        ("no id at all", "is the id right"),
         ("./no_such_folder", "No folder"),
     ],
 )
-def test_a_missing_model_is_named_with_the_ways_to_get_it(offline, name, hint):
-    with pytest.raises(checkpoints.CheckpointError, match=name) as caught:
-        checkpoints.find(name)
+def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hint):
+    def unreachable(*given, **options):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", unreachable)
+    with pytest.raises(models.CheckpointError, match=name) as caught:
+        models.find(name)
     assert hint in str(caught.value)
 
 
 def test_a_folder_with_pickled_weights_only_is_refused_and_can_be_converted(tmp_path):
     folder = tiny_models.bert(tmp_path)
-    before = checkpoints.load_encoder(folder, device="cpu").network.state_dict()
+    before = models.load_encoder(folder, device="cpu").network.state_dict()
     torch.save(before, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(checkpoints.CheckpointError, match="lib.models.convert"):
-        checkpoints.find(folder)
-    checkpoints.convert(folder)
-    after = checkpoints.load_encoder(folder, device="cpu").network.state_dict()
+    with pytest.raises(models.CheckpointError, match="lib.models.convert"):
+        models.find(folder)
+    models.convert(folder)
+    after = models.load_encoder(folder, device="cpu").network.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
@@ -102,122 +102,96 @@ def test_converting_refuses_a_pickle_that_runs_code(tmp_path):
         def __reduce__(self):
             return (print, ("executed",))
 
-    with open(tmp_path / "pytorch_model.bin", "wb") as file:
-        pickle.dump(Attack(), file)
-    with pytest.raises(checkpoints.CheckpointError, match="more than tensors"):
-        checkpoints.convert(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Attack(), protocol=2))
+    with pytest.raises(models.CheckpointError, match="more than tensors"):
+        models.convert(tmp_path)
     assert not (tmp_path / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("lost", ["config.json", "model.safetensors"])
-def test_a_folder_with_a_missing_file_names_it(tmp_path, lost):
-    folder = tiny_models.bert(tmp_path)
-    (folder / lost).unlink()
-    with pytest.raises(checkpoints.CheckpointError, match=lost):
-        checkpoints.load_encoder(folder)
+def lose(pattern):
+    def change(folder):
+        for path in folder.glob(pattern):
+            path.unlink()
+
+    return change
 
 
-def test_a_missing_shard_is_named(tmp_path):
-    folder = tiny_models.bert(tmp_path)
-    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+def lose_a_shard(folder):
+    (folder / "model.safetensors").rename(folder / "model-1-of-2.safetensors")
     (folder / "model.safetensors.index.json").write_text(
-        '{"weight_map": {"a": "model-00001-of-00002.safetensors",'
-        ' "b": "model-00002-of-00002.safetensors"}}'
+        '{"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}'
     )
-    with pytest.raises(checkpoints.CheckpointError, match="model-00002-of-00002.safetensors"):
-        checkpoints.find(folder)
 
 
-def test_a_truncated_weight_file_is_an_error_that_names_the_folder(tmp_path):
-    folder = tiny_models.bert(tmp_path)
+def truncate(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    with pytest.raises(checkpoints.CheckpointError, match="cannot be loaded"):
-        checkpoints.load_encoder(folder)
 
 
-def test_a_folder_without_a_tokenizer_says_what_it_needs(tmp_path):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lose("config.json"), "config.json"),
+        (lose("model.safetensors"), "lacks model.safetensors"),
+        (lose_a_shard, "lacks model-2-of-2.safetensors"),
+        (truncate, "cannot be loaded"),
+        (lose("*token*"), "tokenizer.json"),
+    ],
+)
+def test_a_damaged_folder_says_what_it_lacks(tmp_path, damage, message):
     folder = tiny_models.gpt2(tmp_path)
-    for path in folder.glob("*token*"):
-        path.unlink()
-    with pytest.raises(checkpoints.CheckpointError, match="tokenizer.json"):
-        checkpoints.load_causal(folder)
+    damage(folder)
+    with pytest.raises(models.CheckpointError, match=message):
+        models.load_causal(folder)
 
 
 def test_a_head_without_weights_is_an_error_not_a_random_head(tmp_path):
-    folder = tiny_models.bert(tmp_path)
-    with pytest.raises(checkpoints.CheckpointError, match="no weights for"):
-        checkpoints.load_classifier(folder)
+    with pytest.raises(models.CheckpointError, match="no weights for"):
+        models.load_classifier(tiny_models.bert(tmp_path))
 
 
-def test_provenance_names_the_weights_that_ran(tmp_path):
-    model = checkpoints.load_encoder(tiny_models.bert(tmp_path / "tiny"), device="cpu")
-    assert model.provenance["checkpoint"] == "tiny"
-    assert model.provenance["weights_sha256"] == checkpoints.find(tmp_path / "tiny").sha256
-    other = checkpoints.find(tiny_models.bert(tmp_path / "other", seed=1))
-    assert other.sha256 != model.provenance["weights_sha256"]
-
-
-def test_changed_weights_in_the_same_folder_are_loaded_anew(tmp_path):
-    first = checkpoints.load_encoder(tiny_models.bert(tmp_path), device="cpu")
-    shutil.rmtree(tmp_path)
-    second = checkpoints.load_encoder(tiny_models.bert(tmp_path, seed=1), device="cpu")
-    assert first.provenance["weights_sha256"] != second.provenance["weights_sha256"]
+def test_changed_weights_in_the_same_folder_are_another_model(tmp_path):
+    folder = tiny_models.bert(tmp_path / "tiny")
+    first, facts = models.load_encoder(folder, device="cpu"), models.provenance_of(folder)
+    assert models.load_encoder(folder, device="cpu") is first
+    assert facts["checkpoint"] == "tiny"
+    assert facts["device"] == str(models.default_device())
+    shutil.rmtree(folder)
+    second = models.load_encoder(tiny_models.bert(folder, seed=1), device="cpu")
+    pair = [model.network.embeddings.word_embeddings.weight for model in (first, second)]
+    assert not torch.equal(*pair)
+    assert models.provenance_of(folder)["weights_sha256"] != facts["weights_sha256"]
 
 
 def test_roberta_is_built_with_its_prefix_space(tmp_path):
     """transformers 5 ignores add_prefix_space in encode(): the tokenizer must be built with it."""
-    tokenizer = checkpoints.load_encoder(tiny_models.roberta(tmp_path), device="cpu").tokenizer
+    tokenizer = models.load_encoder(tiny_models.roberta(tmp_path), device="cpu").tokenizer
     inside = tokenizer("so the kettle")["input_ids"][-3:-1]
     alone = tokenizer("the kettle")["input_ids"][1:-1]
     assert alone[-len(inside) :][0] == inside[0]
     assert tokenizer.convert_ids_to_tokens(alone)[0].startswith("Ġ")
 
 
-def test_unknown_precision_is_refused():
+def test_int8_quantises_the_stated_layers_only(tmp_path):
+    folder = tiny_models.bert(tmp_path)
+    layer = models.load_encoder(folder, device="cpu", dtype="int8").network.encoder.layer[0]
+    quantised = torch.ao.nn.quantized.dynamic.Linear
+    assert isinstance(layer.attention.self.query, quantised)
+    assert isinstance(layer.intermediate.dense, quantised)
+    assert type(layer.output.dense) is torch.nn.Linear
+    assert models.provenance_of(folder, dtype="int8")["dtype"].startswith("int8 in layers")
+    with pytest.raises(ValueError, match="CPU only"):
+        models.load_encoder(folder, dtype="int8", device="cuda")
     with pytest.raises(ValueError, match="float32"):
-        checkpoints.load_encoder(dtype="float8")
+        models.load_encoder(folder, dtype="float8")
 
 
-def test_every_checkpoint_is_named_once_with_its_role():
-    table = checkpoints.table()
+def test_every_checkpoint_is_named_once_with_its_role_and_whether_it_is_pinned():
+    table = models.table()
     assert table.hub_id.is_unique
     assert set(table.architecture) <= {"encoder", "masked", "causal", "seq2seq", "classifier"}
-    assert table.notna().drop(columns="weights_sha256").all(axis=None)
-
-
-def test_a_revision_that_is_not_pinned_says_so():
-    table = checkpoints.table().set_index("hub_id")["revision"]
-    assert table["microsoft/DialoGPT-large"] == "main (not pinned)"
-    pinned = table[table != "main (not pinned)"]
+    assert (table.drop(columns="weights_sha256") != "").all(axis=None)
+    revisions = table.set_index("hub_id")["revision"]
+    assert revisions["microsoft/DialoGPT-large"] == "main (not pinned)"
+    pinned = revisions[revisions != "main (not pinned)"]
     assert pinned.str.fullmatch("[0-9a-f]{40}").all() and len(pinned) > 3
-
-
-def test_the_precision_names_the_layers_that_are_quantised(tmp_path, monkeypatch):
-    """A score kept under one choice of layers must not be taken for one under another."""
-    folder = tiny_models.bert(tmp_path)
-    first = checkpoints.load_encoder(folder, device="cpu", dtype="int8")
-    small = {
-        name.split(".")[-1] if "attention.self" in name else name.split(".")[-2]
-        for name, part in first.network.named_modules()
-        if isinstance(part, torch.ao.nn.quantized.dynamic.Linear)
-    }
-    assert small == {"query", "key", "value", "output", "intermediate"}
-    assert isinstance(first.network.encoder.layer[0].output.dense, torch.nn.Linear)
-    stated = checkpoints.provenance_of(folder, dtype="int8", device="cpu")["dtype"]
-    assert stated == first.provenance["dtype"]
-    assert "att or intermediate" in stated
-    monkeypatch.setattr(load, "QUANTISED", ("att",))
-    assert checkpoints.provenance_of(folder, dtype="int8")["dtype"] != stated
-
-
-def test_provenance_names_the_device_and_the_revision_that_are_used(tmp_path, monkeypatch):
-    folder = tiny_models.bert(tmp_path)
-    assert checkpoints.provenance_of(folder)["device"] == str(checkpoints.default_device())
-    assert checkpoints.provenance_of(folder, device="meta")["device"] == "meta"
-    asked = []
-    found = checkpoints.find(folder)
-    monkeypatch.setattr(load, "find", lambda *given: asked.append(given) or found)
-    for name in ("unieval", "toxicity", "bartscore", "fed"):
-        METRICS[name].facts(checkpoint="a/b", revision="c0ffee")
-    assert set(asked) == {("a/b", "c0ffee")}

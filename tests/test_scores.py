@@ -17,27 +17,59 @@ import pandas as pd
 import pytest
 import slow_metric
 
-from lib import metrics as scores
+from lib import endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 
 TURNS = pd.DataFrame(
     {
         "dialog": ["b", "a", "b", "a"],
         "context": [["hi"], [], ["well"], ["so"]],
         "response": ["Why do you ask?", "no", "", None],
-        "reference": [["why not"], ["yes"], ["a"], []],
+        "reference": [["why not"], ["yes"], np.array(["a"], dtype=object), []],
     },
     index=[10, 7, 3, 8],
 )
 
 
-def quiet(*args):
-    return None
+LEXICON = {"sha256": "old"}
+
+
+def letters(turns, unit="characters"):
+    return turns["response"].str.len()
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    """Two metrics that are gone after each test: rooms above list every metric of your own."""
+    metrics.metric("hashed", "test", version="1")(slow_metric.hashed)
+    facts = {"facts": lambda **options: dict(LEXICON)}
+    metrics.metric("letters", "test", version="1", **facts)(letters)
+    yield
+    del metrics.METRICS["hashed"], metrics.METRICS["letters"]
+
+
+def say_of(table, names, folder, **given) -> list[str]:
+    said = []
+    metrics.compute(table, names, folder=folder, say=said.append, **given)
+    return said
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("module", ["lib.models", "lib.metrics"])
+def test_no_torch_is_imported_before_a_network_runs(module):
+    code = f"import sys, {module}; print({{'torch', 'transformers'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_a_score_is_computed_once_and_reused(tmp_path):
     said = []
-    first = scores.compute(slow_metric.big_table(50), ["hashed"], folder=tmp_path, say=said.append)
-    again = scores.compute(slow_metric.big_table(50), ["hashed"], folder=tmp_path, say=said.append)
+    first, again = (
+        metrics.compute(slow_metric.big_table(50), ["hashed"], folder=tmp_path, say=said.append)
+        for _ in range(2)
+    )
     pd.testing.assert_frame_equal(first, again)
     assert said == ["hashed: computed 50 rows", "hashed: reused 50 rows"]
 
@@ -48,46 +80,52 @@ def test_a_score_is_computed_once_and_reused(tmp_path):
         lambda turns: turns.assign(response=turns["response"].replace("no", "nope")),
         lambda turns: turns.iloc[::-1],
         lambda turns: turns.iloc[:3],
+        lambda turns: turns.assign(reference=[["why not", "yes"], [], ["a"], []]),
     ],
 )
 def test_another_input_is_another_score(tmp_path, change):
-    said = []
-    scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
-    scores.compute(change(TURNS), ["length"], folder=tmp_path, say=said.append)
-    assert "reused" not in "".join(said)
+    say_of(TURNS, ["word_f1_normalized"], tmp_path)
+    said = say_of(change(TURNS), ["word_f1_normalized"], tmp_path)
+    assert "reused" not in said[0]
 
 
 def test_columns_that_a_metric_does_not_read_do_not_matter(tmp_path):
-    said = []
-    scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
+    say_of(TURNS, ["letters"], tmp_path)
     changed = TURNS.assign(reference=[[]] * 4, human_overall=1.0)
-    scores.compute(changed, ["length"], folder=tmp_path, say=said.append)
-    assert said[1] == "length: reused 4 rows"
+    assert say_of(changed, ["letters"], tmp_path) == ["letters: reused 4 rows"]
 
 
-def test_other_options_are_another_score(tmp_path):
-    said = []
-    for layer in (5, 6, 5):
-        scores.compute(
-            TURNS, ["bertscore"], options={"bertscore": {"layer": layer}}, folder=tmp_path,
-            say=said.append,
-        )  # fmt: skip
-    assert [line.split()[1] for line in said] == ["computed", "computed", "reused"]
+def test_other_options_version_or_facts_are_another_score(tmp_path, monkeypatch):
+    """The facts are checksums of lexica and weights: an edited word list must not go unnoticed."""
+
+    def computed(**options):
+        given = {"letters": options}
+        return say_of(TURNS, ["letters"], tmp_path, options=given)[0].split()[1] == "computed"
+
+    assert computed() and not computed()
+    assert computed(unit="bytes") and not computed(unit="bytes")
+    monkeypatch.setitem(LEXICON, "sha256", "new")
+    assert computed() and not computed()
+    newer = dataclasses.replace(metrics.METRICS["letters"], version="2")
+    monkeypatch.setitem(metrics.METRICS, "letters", newer)
+    assert computed() and not computed()
 
 
-def test_another_version_is_another_score(tmp_path, monkeypatch):
-    said = []
-    scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
-    newer = dataclasses.replace(scores.METRICS["length"], version="2")
-    monkeypatch.setitem(scores.METRICS, "length", newer)
-    scores.compute(TURNS, ["length"], folder=tmp_path, say=said.append)
-    assert "reused" not in said[1]
+def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monkeypatch):
+    unversioned = dataclasses.replace(metrics.METRICS["letters"], version=None)
+    monkeypatch.setitem(metrics.METRICS, "letters", unversioned)
+    said = say_of(TURNS, ["letters"] * 2, tmp_path)
+    assert said == ["letters: computed 4 rows"] * 2 and not list(tmp_path.iterdir())
+
+
+def test_random_scores_do_not_repeat_from_batch_to_batch(tmp_path):
+    scores = metrics.compute(slow_metric.big_table(5000), ["random"], folder=tmp_path, say=quiet)
+    assert scores["random"].nunique() == 5000
 
 
 def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path):
-    table = scores.compute(
-        TURNS, ["word_f1_normalized", "bertscore"], folder=tmp_path, rows=2, say=quiet
-    )
+    names = ["word_f1_normalized", "bertscore"]
+    table = metrics.compute(TURNS, names, folder=tmp_path, rows=2, say=quiet)
     assert list(table.index) == [10, 7, 3, 8]
     assert table.loc[10, "word_f1_normalized"] == pytest.approx(2 / 6)
     assert table.loc[7, "word_f1_normalized"] == 0
@@ -95,116 +133,113 @@ def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path):
     assert table.attrs["missing"]["bertscore_f1"] == {"no response": 2}
 
 
-BLANK = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff"]
+def test_no_rows_and_no_metrics_give_empty_tables(tmp_path):
+    scores = metrics.compute(TURNS[:0], ["bertscore"], folder=tmp_path, say=quiet)
+    assert scores.shape == (0, 3)
+    assert metrics.compute(TURNS, [], folder=tmp_path).shape == (4, 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name, chosen in scores.METRICS.items()
-        if chosen.family in ("overlap", "embedding", "psychological")
-    ],
-)
+KINDS = ("overlap", "embedding", "psychological")
+
+
+@pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
 def test_a_blank_response_has_no_score_and_a_reason(tmp_path, name):
-    said = [*BLANK, "do you like tea?"]
+    said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame(
         {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6}
     )
-    table = scores.compute(turns, [name], folder=tmp_path, say=quiet)
+    table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
     assert table[:5].isna().all(axis=None)
-    missing = table.attrs["missing"]
-    assert all(missing[column]["no response"] == 5 for column in table)
+    assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
 
 
 def test_the_record_names_what_ran(tmp_path):
-    table = scores.compute(TURNS, ["bertscore"], folder=tmp_path, say=quiet)
+    table = metrics.compute(TURNS, ["bertscore"], folder=tmp_path, say=quiet)
     record = table.attrs["provenance"]["bertscore_f1"]
     assert record["checkpoint"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert record["weights_sha256"].startswith("53aa5117")
     assert record["libraries"]["transformers"] == "5.23.0"
-    assert record == json.loads(next(tmp_path.glob("bertscore-*.json")).read_text())
-    assert "layer:last" in scores.signature(record)
+    kept = json.loads(next(tmp_path.glob("bertscore-*/provenance.json")).read_text())
+    assert kept == {**record, "computed": kept["computed"]}
+    assert "layer:last" in metrics.signature(record)
 
 
-def test_unknown_metrics_columns_and_options_are_clear_errors(tmp_path):
-    with pytest.raises(ValueError, match="did you mean bertscore"):
-        scores.compute(TURNS, ["bertscor"], folder=tmp_path)
-    with pytest.raises(ValueError, match="needs the column reference"):
-        scores.compute(TURNS.drop(columns="reference"), ["bertscore"], folder=tmp_path)
-    with pytest.raises(ValueError, match="numbers, texts or lists"):
-        scores.compute(TURNS, ["length"], options={"length": {"x": object()}}, folder=tmp_path)
-    with pytest.raises(ValueError, match="set of responses, not per turn"):
-        scores.compute(TURNS, ["mauve"], folder=tmp_path)
-
-
-def test_every_registered_metric_can_be_loaded():
-    for chosen in scores.METRICS.values():
-        assert callable(chosen.load()), chosen.name
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("bertscor", {}, "did you mean 'bertscore'"),
+        ("fed", {}, "needs the column"),
+        ("letters", {"unit": object()}, "numbers, texts or lists"),
+        ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
+        ("endex", {}, "endex: missing a required argument: 'model'.*options="),
+        ("mauve", {}, "set of responses, not per turn: call lib.metrics.mauve"),
+    ],
+)
+def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options, message):
+    turns = TURNS.drop(columns="context") if name == "fed" else TURNS
+    with pytest.raises(ValueError, match=message):
+        metrics.compute(turns, [name], options={name: options}, folder=tmp_path)
 
 
 def test_an_error_in_a_metric_keeps_the_batches_before_it(tmp_path):
     table = slow_metric.big_table(30)
     table.loc[25, "response"] = "no number here"
     with pytest.raises(ValueError, match="invalid literal"):
-        scores.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
-    assert len(list(tmp_path.glob("hashed-*.parts/*.parquet"))) == 2
+        metrics.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
+    assert len(list(tmp_path.glob("hashed-*/*.parquet"))) == 2
 
 
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """A table of 30 rows, and the folder of a run of it that the disk stopped after 20."""
-    table = slow_metric.big_table(30).assign(dialog=[f"d{i % 4}" for i in range(30)])
-    real = storing._parquet
+    table = slow_metric.big_table(30)
+    real = pd.DataFrame.to_parquet
 
-    def full(frame, path):
+    def full(frame, path, **options):
         if path.name.startswith("000002"):
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        real(frame, path)
+        real(frame, path, **options)
 
-    with monkeypatch.context() as patched, pytest.raises(scores.NoSpaceLeft, match="free some"):
-        patched.setattr(storing, "_parquet", full)
-        scores.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space") as caught:
+        patched.setattr(pd.DataFrame, "to_parquet", full)
+        metrics.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
+    assert "free some space" in caught.value.__notes__[0]
     return table, tmp_path
 
 
 def resumed(table, folder, rows=10) -> str:
     """Finish a stopped run; its scores must be those of a run of its own. Returns what was said."""
     said = []
-    found = scores.compute(table, ["hashed"], folder=folder, rows=rows, say=said.append)
-    whole = scores.compute(table, ["hashed"], folder=folder / "apart", rows=rows, say=quiet)
+    found = metrics.compute(table, ["hashed"], folder=folder, rows=rows, say=said.append)
+    whole = metrics.compute(table, ["hashed"], folder=folder / "apart", rows=rows, say=quiet)
     pd.testing.assert_frame_equal(found, whole)
     return said[0]
 
 
 def test_after_a_full_disk_the_run_goes_on_where_it_stopped(stopped):
     assert not list(stopped[1].rglob("*.unfinished"))
-    assert resumed(*stopped) == "hashed: computed 10 rows, 20 found finished"
+    assert resumed(*stopped) == "hashed: computed 10 rows, reused 20 rows"
 
 
-def test_a_damaged_part_is_computed_again(stopped):
-    part = sorted(stopped[1].glob("*.parts/*"))[0]
-    part.write_bytes(part.read_bytes()[:-30])
-    assert resumed(*stopped) == "hashed: computed 20 rows, 10 found finished"
+@pytest.mark.parametrize("left", [0, 20, -30])
+def test_a_damaged_part_is_computed_again(stopped, left):
+    part = sorted(stopped[1].glob("hashed-*/*.parquet"))[0]
+    part.write_bytes(part.read_bytes()[:left])
+    assert resumed(*stopped) == "hashed: computed 20 rows, reused 10 rows"
 
 
-def test_parts_of_another_size_or_order_are_not_taken(stopped):
-    table, folder = stopped
-    assert resumed(table, folder, rows=15) == "hashed: computed 30 rows"
-    other = table.assign(dialog=table["dialog"].to_numpy()[::-1])
-    assert resumed(other, folder) == "hashed: computed 30 rows"
+def test_parts_of_another_size_are_not_taken(stopped):
+    assert resumed(*stopped, rows=15) == "hashed: computed 30 rows"
 
 
 def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> Counter:
     """Run to the end with three kills at random moments; return how often each batch was done."""
     log = folder / "log"
-    command = [sys.executable, str(Path(slow_metric.__file__)), str(folder / "scores"), str(log)]
-    command += [str(rows), str(batch), str(seconds)]
+    given = [str(value) for value in (folder / "scores", log, rows, batch, seconds)]
+    command = [sys.executable, slow_metric.__file__, *given]
     draw = random.Random(seed)
-    total = -(-rows // batch)
-    marks = sorted(draw.sample(range(1, total), 3))
-    for mark in marks:
+    for mark in sorted(draw.sample(range(1, -(-rows // batch)), 3)):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and (
             not log.exists() or len(log.read_text().splitlines()) < mark
@@ -217,30 +252,27 @@ def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: i
     return Counter(log.read_text().splitlines())
 
 
-def check_kills(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> None:
-    done = kill_and_finish(folder / "killed", rows, batch, seconds, seed)
-    options = {"hashed": {"seconds": seconds, "log": str(folder / "killed" / "log")}}
-    scores.compute(
-        slow_metric.big_table(rows), ["hashed"], options=options, folder=folder / "whole",
+@pytest.mark.parametrize(
+    ("rows", "batch", "seed"),
+    [
+        (600, 20, 0),
+        pytest.param(100_000, 1000, 1, marks=pytest.mark.slow),
+        pytest.param(100_000, 1000, 2, marks=pytest.mark.slow),
+    ],
+)
+def test_three_kills_change_no_byte_and_repeat_no_finished_batch(tmp_path, rows, batch, seed):
+    (tmp_path / "killed").mkdir()
+    done = kill_and_finish(tmp_path / "killed", rows, batch, 0.02, seed)
+    options = {"hashed": {"seconds": 0.02, "log": str(tmp_path / "killed" / "log")}}
+    metrics.compute(
+        slow_metric.big_table(rows), ["hashed"], options=options, folder=tmp_path / "whole",
         rows=batch, say=quiet,
     )  # fmt: skip
-    (killed,) = (folder / "killed" / "scores").glob("*.parquet")
-    (whole,) = (folder / "whole").glob("*.parquet")
-    assert killed.name == whole.name
-    assert killed.read_bytes() == whole.read_bytes()
-    assert not list((folder / "killed" / "scores").glob("*.parts"))
+    parts = [
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.parquet")}
+        for folder in (tmp_path / "killed" / "scores", tmp_path / "whole")
+    ]
+    assert parts[0] == parts[1] and len(parts[0]) == rows // batch
     # A batch counts as finished once it is on disk: at most the one at hand is done again per kill.
-    assert len(done) == -(-rows // batch)
+    assert len(done) == rows // batch
     assert sum(done.values()) - len(done) <= 3
-
-
-def test_three_kills_change_no_byte_and_repeat_no_finished_batch(tmp_path):
-    (tmp_path / "killed").mkdir()
-    check_kills(tmp_path, rows=600, batch=20, seconds=0.02, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_three_kills_of_a_hundred_thousand_rows(tmp_path, seed):
-    (tmp_path / "killed").mkdir()
-    check_kills(tmp_path, rows=100_000, batch=1000, seconds=0.02, seed=seed)

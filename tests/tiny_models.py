@@ -63,29 +63,25 @@ def wordpiece() -> PreTrainedTokenizerFast:
     return load_tokenizer(find("sentence-transformers/all-MiniLM-L6-v2").folder)
 
 
-def _random(network: torch.nn.Module, seed: int) -> torch.nn.Module:
+def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
             # Large enough for scores to differ clearly between texts.
             parameter.normal_(0, 0.3, generator=generator)
-    return network.eval()
-
-
-def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
-    _random(network, seed).save_pretrained(folder, safe_serialization=True)
+    network.eval().save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-BERT = dict(
-    vocab_size=30522,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=512,
-)
+BERT = {
+    "vocab_size": 30522,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 512,
+}
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
@@ -97,138 +93,78 @@ def masked_bert(folder: Path, seed: int = 0) -> Path:
 
 
 def bert_classifier(folder: Path, labels: list[str], seed: int = 0) -> Path:
-    config = BertConfig(
-        **BERT,
-        num_labels=len(labels),
-        id2label=dict(enumerate(labels)),
-        label2id={label: i for i, label in enumerate(labels)},
-    )
+    names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
+    config = BertConfig(**BERT, num_labels=len(labels), **names)
     return _save(BertForSequenceClassification(config), wordpiece(), folder, seed)
 
 
 def roberta(folder: Path, seed: int = 0) -> Path:
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     folder.mkdir(parents=True, exist_ok=True)
-    byte_level(specials).model.save(str(folder))
-    tokenizer = RobertaTokenizer(
-        str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=128
-    )
-    config = RobertaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=24,
-        max_position_embeddings=130,
-        pad_token_id=1,
-    )
+    byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
+    vocabulary, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
+    tokenizer = RobertaTokenizer(vocabulary, merges, model_max_length=128)
+    sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 3, "max_position_embeddings": 130}
+    config = RobertaConfig(**{**BERT, **sizes}, pad_token_id=1)
     return _save(RobertaModel(config), tokenizer, folder, seed)
 
 
-def _gpt2_tokenizer() -> PreTrainedTokenizerFast:
-    return PreTrainedTokenizerFast(
-        tokenizer_object=byte_level(["<|endoftext|>"]),
-        eos_token="<|endoftext|>",
-        bos_token="<|endoftext|>",
-        unk_token="<|endoftext|>",
+def _gpt2(kind: type, folder: Path, seed: int, **options) -> Path:
+    end = "<|endoftext|>"
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level([end]), eos_token=end, bos_token=end, unk_token=end
     )
-
-
-def _gpt2_config(vocabulary: int, **options) -> GPT2Config:
-    return GPT2Config(
-        vocab_size=vocabulary,
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        n_positions=128,
-        bos_token_id=0,
-        eos_token_id=0,
-        **options,
-    )
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128}
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    config = GPT2Config(vocab_size=len(tokenizer), **sizes, **ends, **options)
+    return _save(kind(config), tokenizer, folder, seed)
 
 
 def gpt2(folder: Path, seed: int = 0) -> Path:
-    tokenizer = _gpt2_tokenizer()
-    return _save(GPT2LMHeadModel(_gpt2_config(len(tokenizer))), tokenizer, folder, seed)
+    return _gpt2(GPT2LMHeadModel, folder, seed)
 
 
 def gpt2_classifier(folder: Path, seed: int = 0) -> Path:
-    tokenizer = _gpt2_tokenizer()
-    config = _gpt2_config(len(tokenizer), num_labels=1, pad_token_id=0)
-    return _save(GPT2ForSequenceClassification(config), tokenizer, folder, seed)
+    return _gpt2(GPT2ForSequenceClassification, folder, seed, num_labels=1, pad_token_id=0)
+
+
+MARKS = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+SEQ2SEQ = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 128,
+    "decoder_start_token_id": 2,
+    "bos_token_id": 0,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+}
 
 
 def bart(folder: Path, seed: int = 0) -> Path:
-    specials = ["<s>", "<pad>", "</s>", "<unk>"]
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=byte_level(specials, "<s> $A </s>"),
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-    )
-    config = BartConfig(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=128,
-        decoder_start_token_id=2,
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-    )
+    tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<s>", **MARKS)
+    config = BartConfig(vocab_size=len(tokenizer), **SEQ2SEQ)
     return _save(BartForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def m2m100(folder: Path, seed: int = 0) -> Path:
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "__en__", "__de__"]
+    languages = ["__en__", "__de__"]
+    tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>", *languages], "__en__ $A </s>")
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=byte_level(specials, "__en__ $A </s>"),
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        extra_special_tokens=["__en__", "__de__"],
+        tokenizer_object=tokens, bos_token="<s>", extra_special_tokens=languages, **MARKS
     )
-    config = M2M100Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=128,
-        decoder_start_token_id=2,
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-    )
+    config = M2M100Config(vocab_size=len(tokenizer), **SEQ2SEQ)
     return _save(M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def t5(folder: Path, seed: int = 0) -> Path:
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=byte_level(["<pad>", "</s>", "<unk>"], "$A </s>"),
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-    )
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=24,
-        num_layers=2,
-        num_heads=2,
-        decoder_start_token_id=0,
-        pad_token_id=0,
-        eos_token_id=1,
-    )
+    tokens = byte_level(["<pad>", "</s>", "<unk>"], "$A </s>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, **MARKS)
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
+    ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+    config = T5Config(vocab_size=len(tokenizer), **sizes, **ends)
     return _save(T5ForConditionalGeneration(config), tokenizer, folder, seed)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lib.models.batching import token_batches
+from lib.models import token_batches
 
 WINDOW = 32  # batches whose rows are sorted by length together
 

@@ -46,7 +46,7 @@ def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTo
             origin = {"checkpoint": TINY}
         else:
             location = checkpoints.find(encoder)
-            folder, origin = location.folder, checkpoints.provenance(location)
+            folder, origin = location.folder, checkpoints.provenance_of(encoder)
             network = AutoModelForSequenceClassification.from_pretrained(
                 folder, num_labels=2, local_files_only=True, use_safetensors=True
             )

@@ -9,7 +9,7 @@ import torch
 from lib import models as checkpoints
 from lib.endex import network as networks
 from lib.metrics.registry import metric
-from lib.models.batching import map_batches
+from lib.models import map_batches
 
 MAX_LENGTH = 128
 

@@ -26,7 +26,7 @@ from lib.endex import state
 from lib.endex.batches import epoch_batches
 from lib.endex.options import Options
 from lib.endex.pairs import split
-from lib.models.batching import token_batches
+from lib.models import token_batches
 
 RECORD = "record.json"
 

@@ -1,25 +1,13 @@
 """Every automatic metric by name, and the scores that are kept."""
 
-from lib.metrics.classifiers import (
-    HEADS,
-    bleurt,
-    dialogrpt,
-    dialogrpt_ensemble,
-    toxicity,
-    unieval,
-)
-from lib.metrics.embedding_metrics import (
-    LAYERS,
-    Idf,
+from lib.metrics.classifiers import bleurt, dialogrpt, dialogrpt_ensemble, toxicity, unieval
+from lib.metrics.embedding import (
     bertscore,
     bertscore_baseline,
     bertscore_pairs,
-    bertscore_provenance,
     context_similarity,
-    document_frequencies,
     reference_similarity,
     sentence_vectors,
-    similarity_provenance,
 )
 from lib.metrics.kept_scores import compute, signature
 from lib.metrics.likelihood import (
@@ -31,92 +19,20 @@ from lib.metrics.likelihood import (
     mauve,
     prism_style,
 )
-from lib.metrics.overlap_metrics import (
-    COMPERDIAL,
+from lib.metrics.overlap import (
     DIALEVALMETRICS,
-    JavaNotFound,
-    Meteor,
+    OVERLAP,
     bleu4_coco,
     bleu4_nltk_normalized,
     bleu4_sacrebleu,
-    find_java,
     meteor_15,
     meteor_15_normalized,
     normalize_answer,
+    overlap_scores,
     rouge_l_coco,
     rouge_l_f1_normalized,
     rouge_l_recall_normalized,
     word_f1_normalized,
 )
-from lib.metrics.overlap_metrics import METRICS as OVERLAP
-from lib.metrics.overlap_metrics import score as overlap_scores
-from lib.metrics.registry import METRICS, Metric, available, metric, registered
-from lib.metrics.usl_h import (
-    Judge,
-    load_judge,
-    make_invalid,
-    masked_surprisal,
-    train_next_utterance,
-    train_valid_utterance,
-    usl_h,
-    usl_h_composition,
-)
-
-__all__ = [
-    "COMPERDIAL",
-    "DIALEVALMETRICS",
-    "HEADS",
-    "Idf",
-    "JavaNotFound",
-    "Judge",
-    "LAYERS",
-    "METRICS",
-    "Meteor",
-    "Metric",
-    "OVERLAP",
-    "available",
-    "bartscore",
-    "bertscore",
-    "bertscore_baseline",
-    "bertscore_pairs",
-    "bertscore_provenance",
-    "bleu4_coco",
-    "bleu4_nltk_normalized",
-    "bleu4_sacrebleu",
-    "bleurt",
-    "compute",
-    "context_similarity",
-    "dialogrpt",
-    "dialogrpt_ensemble",
-    "document_frequencies",
-    "fed",
-    "fed_score",
-    "find_java",
-    "follow_ups",
-    "load_judge",
-    "log_probability",
-    "make_invalid",
-    "masked_surprisal",
-    "mauve",
-    "meteor_15",
-    "meteor_15_normalized",
-    "metric",
-    "normalize_answer",
-    "overlap_scores",
-    "prism_style",
-    "reference_similarity",
-    "registered",
-    "rouge_l_coco",
-    "rouge_l_f1_normalized",
-    "rouge_l_recall_normalized",
-    "sentence_vectors",
-    "signature",
-    "similarity_provenance",
-    "toxicity",
-    "train_next_utterance",
-    "train_valid_utterance",
-    "unieval",
-    "usl_h",
-    "usl_h_composition",
-    "word_f1_normalized",
-]
+from lib.metrics.registry import METRICS, available, metric, registered
+from lib.metrics.usl_h import make_invalid, train_next_utterance, train_valid_utterance, usl_h

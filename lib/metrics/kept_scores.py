@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,12 +13,15 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data import is_blank
-from lib.data.storage import written_whole
+from lib.data import is_blank, written_whole
 from lib.metrics.registry import Metric, registered
 
 ROWS = 2000
 LIBRARIES = ("numpy", "pandas", "torch", "transformers", "nltk", "sacrebleu", "rouge-score")
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def compute(
@@ -29,7 +31,7 @@ def compute(
     options: Mapping[str, Mapping] | None = None,
     folder: str | Path | None = None,
     rows: int = ROWS,
-    say: Callable[[str], object] | None = None,
+    say: Callable[[str], object] = _to_stderr,
 ) -> pd.DataFrame:
     """Compute metrics of a turn table, or read them where they were computed before.
 
@@ -57,41 +59,38 @@ def compute(
         OSError: the disk is full; finished batches are kept.
 
     >>> from tempfile import TemporaryDirectory
-    >>> import lib.endex
-    >>> turns = pd.DataFrame({"response": ["Why not?", "No."]})
+    >>> turns = pd.DataFrame({"response": ["We walk.", "No."], "reference": [["We walk."], []]})
     >>> with TemporaryDirectory() as folder:
-    ...     first = compute(turns, ["question"], folder=folder, say=print)
-    ...     again = compute(turns, ["question"], folder=folder, say=print)
-    question: computed 2 rows
-    question: reused 2 rows
-    >>> print(again["question"].tolist())
-    [1.0, 0.0]
+    ...     first = compute(turns, ["word_f1_normalized"], folder=folder, say=print)
+    ...     again = compute(turns, ["word_f1_normalized"], folder=folder, say=print)
+    word_f1_normalized: computed 2 rows
+    word_f1_normalized: reused 2 rows
+    >>> print(again["word_f1_normalized"].tolist(), again.attrs["missing"])
+    [1.0, nan] {'word_f1_normalized': {'no reference': 1}}
     """
     folder = Path(folder or ROOT / "data" / "cache" / "scores")
-    say = say or partial(print, file=sys.stderr)
-    tables, records = [], {}
+    tables, records, missing = [], {}, {}
     for name in names:
         chosen = registered(name)
         given = chosen.chosen(turns, (options or {}).get(name, {}))
         record = _provenance(chosen, given)
         table = _scores(turns, chosen, given, record, folder, rows, say)
-        record |= {"rows": len(turns), "missing": _missing(turns, chosen, table)}
-        records |= dict.fromkeys(table.columns, record)
+        records |= dict.fromkeys(table, record)
+        missing |= _missing(turns, chosen, table)
         tables.append(table)
-    scores = pd.concat(tables, axis=1) if tables else pd.DataFrame(index=range(len(turns)))
+    scores = pd.concat([pd.DataFrame(index=range(len(turns))), *tables], axis=1)
     scores.index = turns.index
-    scores.attrs["provenance"] = records
-    scores.attrs["missing"] = {name: record["missing"][name] for name, record in records.items()}
+    scores.attrs |= {"provenance": records, "missing": missing}
     return scores
 
 
 def signature(record: Mapping) -> str:
     """Write a provenance record as one line, in the spirit of sacreBLEU's signature.
 
-    >>> signature({"metric": "m", "layer": 9, "rows": 5, "missing": {}})
+    >>> signature({"metric": "m", "layer": 9, "libraries": {"numpy": "2"}})
     'm|layer:9'
     """
-    left_out = {"metric", "rows", "missing", "libraries"}
+    left_out = {"metric", "libraries"}
     rest = (f"{key}:{value}" for key, value in sorted(record.items()) if key not in left_out)
     return "|".join([record["metric"], *rest])
 
@@ -113,60 +112,57 @@ def _provenance(chosen: Metric, options: dict) -> dict:
     }
 
 
+def _key(turns: pd.DataFrame, chosen: Metric, record: dict, size: int) -> str:
+    digest = hashlib.sha256(json.dumps([record, size], sort_keys=True, default=str).encode())
+    for values in zip(*(turns[column] for column in chosen.needs), strict=True):
+        plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+        digest.update(json.dumps(plain, default=str).encode())
+    return digest.hexdigest()[:16]
+
+
 def _scores(turns, chosen, options, record, folder, rows, say) -> pd.DataFrame:
-    # Neighbours share contexts and references, which metrics encode once per batch.
-    near = (
-        turns["dialog"].astype(str) if "dialog" in turns and not chosen.whole else [""] * len(turns)
-    )
-    order = np.argsort(np.asarray(near), kind="stable")
-    rows = max(len(order), 1) if chosen.whole else rows
-    pieces = [order[start : start + rows] for start in range(0, len(order), rows)] or [order]
-    place = (
-        folder / f"{chosen.name}-{_key(turns, chosen, record, rows)}" if chosen.version else None
-    )
-    parts, reused = [], 0
-    for number, piece in enumerate(
-        tqdm(pieces, desc=chosen.name, unit="part", disable=len(pieces) < 3, leave=False)
-    ):
-        file = place / f"{number:06d}.parquet" if place else None
-        if file and file.exists():
-            reused += len(piece)
-            parts.append(pd.read_parquet(file))
-            continue
-        part = _columns(chosen.function(turns.iloc[piece], **options), chosen, len(piece))
+    # A row's score may depend on its place: then no batch will do.
+    size = max(len(turns), 1) if chosen.whole else rows
+    place = folder / f"{chosen.name}-{_key(turns, chosen, record, size)}"
+    starts = range(0, max(len(turns), 1), size)
+    parts, computed = [], 0
+    for start in tqdm(starts, desc=chosen.name, disable=len(starts) < 3, leave=False):
+        piece = turns.iloc[start : start + size]
+        file = place / f"{start // size:06d}.parquet"
+        part = _kept(file) if chosen.version else None
+        if part is None:
+            part = _columns(chosen.function(piece, **options), chosen, len(piece))
+            computed += len(piece)
+            if chosen.version:
+                _keep(part, file, record)
         parts.append(part)
-        if file:
-            with written_whole(file) as unfinished:
-                part.to_parquet(unfinished, index=False)
-    if reused < len(turns) and place:
-        with written_whole(place / "provenance.json") as unfinished:
-            stated = json.dumps({**record, "computed": date.today().isoformat()}, indent=1)
-            unfinished.write_text(stated + "\n", encoding="utf-8")
-    computed = len(turns) - reused
-    say(
-        f"{chosen.name}: "
-        + (f"computed {computed:,} rows" if computed or not reused else "")
-        + (", " if computed and reused else "")
-        + (f"reused {reused:,} rows" if reused else "")
-    )
-    table = pd.concat(parts, ignore_index=True)
-    return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
+    counts = {"computed": computed, "reused": len(turns) - computed}
+    done = ", ".join(f"{word} {count:,} rows" for word, count in counts.items() if count)
+    say(f"{chosen.name}: {done or 'no rows'}")
+    return pd.concat(parts, ignore_index=True)
 
 
-def _columns(result, chosen: Metric, rows: int) -> pd.DataFrame:
+def _kept(file: Path) -> pd.DataFrame | None:
+    """Read a finished part; one that is not there, or damaged, is to be computed."""
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(part: pd.DataFrame, file: Path, record: dict) -> None:
+    with written_whole(file) as unfinished:
+        part.to_parquet(unfinished, index=False)
+    with written_whole(file.with_name("provenance.json")) as unfinished:
+        stated = {**record, "computed": date.today().isoformat()}
+        unfinished.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+
+
+def _columns(result: pd.Series | pd.DataFrame, chosen: Metric, rows: int) -> pd.DataFrame:
     table = result.to_frame(chosen.name) if isinstance(result, pd.Series) else result
     if len(table) != rows:
         raise ValueError(f"{chosen.name} returned {len(table)} scores for {rows} rows")
     return table.select_dtypes("number").astype("float64").reset_index(drop=True)
-
-
-def _key(turns: pd.DataFrame, chosen: Metric, record: dict, rows: int) -> str:
-    digest = hashlib.sha256(json.dumps([record, rows], sort_keys=True, default=str).encode())
-    read = [*chosen.needs, *(["dialog"] if "dialog" in turns else [])]
-    for values in zip(*(turns[column] for column in read), strict=True):
-        plain = [list(value) if isinstance(value, list | np.ndarray) else value for value in values]
-        digest.update(json.dumps(plain, default=str).encode())
-    return digest.hexdigest()[:16]
 
 
 def _missing(turns: pd.DataFrame, chosen: Metric, table: pd.DataFrame) -> dict:
@@ -179,5 +175,5 @@ def _missing(turns: pd.DataFrame, chosen: Metric, table: pd.DataFrame) -> dict:
     }
 
 
-def _is_missing(value) -> bool:
+def _is_missing(value: object) -> bool:
     return all(map(is_blank, value if isinstance(value, list | np.ndarray | tuple) else [value]))

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -22,12 +22,11 @@ class Metric:
     needs: tuple[str, ...]
     version: str | None = None
     facts: Callable[..., dict] | None = None
-    options: Mapping = field(default_factory=dict)
     level: str = "turn"
     whole: bool = False
 
     def chosen(self, turns: pd.DataFrame, options: Mapping) -> dict:
-        """Return all options of a call, checked against the function and the table.
+        """Return the options of a call, checked against the function and the table.
 
         Raises:
             ValueError: an option is missing or unknown, a column is missing, or the metric is not
@@ -41,7 +40,6 @@ class Metric:
         lacking = [column for column in self.needs if column not in turns.columns]
         if lacking:
             raise ValueError(f"{self.name} needs the column {lacking[0]}, which the table lacks")
-        options = {**self.options, **options}
         try:
             inspect.signature(self.function).bind(turns, **options)
         except TypeError as error:
@@ -49,7 +47,7 @@ class Metric:
                 f"{self.name}: {error}. Options are given by metric: "
                 f'compute(turns, [...], options={{"{self.name}": {{...}}}})'
             ) from None
-        return options
+        return dict(options)
 
 
 def metric(
@@ -59,7 +57,6 @@ def metric(
     *,
     version: str | None = None,
     facts: Callable[..., dict] | None = None,
-    options: Mapping | None = None,
     level: str = "turn",
     whole: bool = False,
 ) -> Callable[[Callable], Callable]:
@@ -76,7 +73,6 @@ def metric(
             it; a metric without one is computed anew each time.
         facts: takes the options; returns what the scores depend on besides texts and code, such as
             the checksums of weights and lexica.
-        options: options that are always given.
         level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
         whole: compute all rows at once, because a row's score depends on its place.
 
@@ -88,9 +84,7 @@ def metric(
     """
 
     def register(function: Callable) -> Callable:
-        METRICS[name] = Metric(
-            name, family, function, tuple(needs), version, facts, dict(options or {}), level, whole
-        )
+        METRICS[name] = Metric(name, family, function, needs, version, facts, level, whole)
         return function
 
     return register

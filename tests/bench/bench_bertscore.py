@@ -34,7 +34,7 @@ import pandas as pd
 from lib import ROOT
 from lib import models as checkpoints
 from lib.data import corpora
-from lib.metrics.embedding_metrics import bertscore
+from lib.metrics import bertscore
 
 VARIANTS = ("bert-score", "float32", "int8")
 LAYER = 6  # the last layer of the packaged encoder

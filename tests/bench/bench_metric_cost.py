@@ -11,6 +11,7 @@ import datetime
 import os
 import platform
 import time
+from contextlib import closing
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -18,10 +19,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import ROOT
+from lib import ROOT, endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 from lib import models as checkpoints
 from lib.data import corpora
-from lib.metrics import overlap_metrics, scores
+from lib.metrics.meteor import Meteor
 
 LEFT_OUT = ("endex", "mauve", "random")  # a network of one's own; a set; no metric
 MODELS = {
@@ -36,18 +37,17 @@ MODELS = {
 }
 
 
-def cpu_seconds(chosen: scores.Metric, turns: pd.DataFrame) -> float:
+def cpu_seconds(chosen: metrics.Metric, turns: pd.DataFrame) -> float:
     if chosen.name.startswith("meteor"):  # a program of its own, counted when it ends
         before = os.times()
-        with overlap_metrics.Meteor() as program:
+        with closing(Meteor()) as program:
             for response, references in zip(turns["response"], turns["reference"], strict=True):
                 program.score(response, references)
         after = os.times()
         return sum(after[:4]) - sum(before[:4])
-    function = chosen.load()
-    function(turns.iloc[-10:], **chosen.options)
+    chosen.function(turns.iloc[-10:])
     start = time.process_time()
-    function(turns.iloc[:1000], **chosen.options)
+    chosen.function(turns.iloc[:1000])
     return time.process_time() - start
 
 
@@ -73,7 +73,7 @@ def main() -> None:
     # The set comes without its contexts: the reference of the turn before stands in.
     turns = turns.assign(reference=first, context=first.shift(fill_value=first.iloc[-1]))
     rows = []
-    for name, chosen in scores.METRICS.items():
+    for name, chosen in metrics.METRICS.items():
         if name in LEFT_OUT or chosen.family == "test" or name == "meteor_15_normalized":
             continue
         absent = name in MODELS
@@ -82,7 +82,7 @@ def main() -> None:
                 "metric": name,
                 "family": chosen.family,
                 "cpu_s_per_1000": np.nan if absent else cpu_seconds(chosen, turns),
-                "parameters_millions": parameters(name) if chosen.provenance and (
+                "parameters_millions": parameters(name) if chosen.facts and (
                     absent or chosen.family == "embedding"
                 ) else np.nan,
             }

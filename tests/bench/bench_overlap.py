@@ -15,6 +15,7 @@ import platform
 import re
 import resource
 from collections.abc import Callable
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from lib import ROOT
 from lib.data import corpora
-from lib.metrics import overlap_metrics
+from lib.metrics import meteor, normalize_answer, overlap_scores
 
 PUNCTUATION = re.compile(r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]")
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -111,11 +112,11 @@ def timed(call: Callable) -> tuple[float, np.ndarray]:
 
 def ours(name: str, turns: pd.DataFrame) -> np.ndarray:
     if name == "meteor_15":  # a program of its own, so that its CPU time is counted at the end
-        with overlap_metrics.Meteor() as program:
+        with closing(meteor.Meteor()) as program:
             rows = zip(turns["response"], turns["reference"], strict=True)
             return [program.score(response, references) for response, references in rows]
-    overlap_metrics.normalize_answer.cache_clear()
-    return overlap_metrics.score(turns, [name])[name]
+    normalize_answer.cache_clear()
+    return overlap_scores(turns, [name])[name]
 
 
 def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:

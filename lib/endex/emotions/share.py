@@ -60,7 +60,7 @@ def _network(texts: list[str], name: str, options: dict) -> tuple[np.ndarray, li
     import torch
 
     from lib import models as checkpoints
-    from lib.models.batching import map_batches, pad
+    from lib.models import map_batches, pad
 
     softmax = options.pop("softmax", False)
     model = checkpoints.load_classifier(name, **options)

