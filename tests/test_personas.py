@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -45,25 +46,12 @@ def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_pat
     assert len(personas.read_graph(path, relation_field="kind")) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\tb", "line 1: 2 cells"),
-        ("i am a cook\thobby\tfishing", "unknown relations \\['hobby'\\]"),
-    ],
-)
-def test_a_bad_graph_is_refused(tmp_path, text, message):
+@pytest.mark.parametrize("text", ["a\tb", "i am a cook\thobby\tfishing"])
+def test_a_bad_graph_is_refused(tmp_path, text):
     path = tmp_path / "kg.tsv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
+    path.write_text(f"i am a cook\texperience\tfished\n{text}")
+    with pytest.raises(ValueError, match="kg.tsv: fact 2 is .*not head, relation, tail"):
         personas.read_graph(path)
-
-
-def test_a_list_without_a_column_is_named(tmp_path):
-    for name in ("names", "families", "head_ages", "gender_neutral"):
-        (tmp_path / f"{name}.csv").write_text("x\n1\n")
-    with pytest.raises(ValueError, match="names.csv: no column.*gender"):
-        personas.read_lists(tmp_path)
 
 
 def test_information_comes_first_in_the_papers_format(profiles):
@@ -167,8 +155,6 @@ def test_the_review_of_drawn_profiles_finds_what_a_plain_search_finds(profiles, 
 def test_too_few_heads_or_names_are_an_error(graph, lists):
     with pytest.raises(ValueError, match="needs two"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
-    from dataclasses import replace
-
     few = replace(lists, names=lists.names[lists.names["generation"] == 99])
-    with pytest.raises(ValueError, match="names.csv: no"):
+    with pytest.raises(ValueError, match="no (fe)?male name"):
         personas.make_profiles(graph, few, 1)
