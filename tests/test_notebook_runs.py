@@ -89,7 +89,7 @@ def test_up_to_date_is_skipped_until_something_changes(project):
         ('[sample."03"]\nM = 1\n', "03_alone.ipynb: unknown parameter M .* knows N, PROFILE"),
         ('[sample."09"]\nN = 1\n', "notebooks that do not exist: 09"),
         ('[needs]\n"03" = ["07"]\n', "notebooks that do not exist: 07"),
-        ('[needs]\n"02" = ["03"]\n', "02 needs 03, which runs later"),
+        ('[needs]\n"02" = ["03"]\n', "02 needs a notebook that runs later"),
     ],
 )
 def test_unknown_names_are_errors_before_anything_runs(project, settings, message):

@@ -60,7 +60,8 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
     """Tables, figures and shown values: outputs can be committed without noise."""
     command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path]
     # Another seed of the hashes than any kernel draws: what hangs on the order of a set differs.
-    subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": "1"}, check=True)
+    environment = os.environ | {"PYTHONHASHSEED": "1"}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
     first, second = ROOT / "build" / "sample", tmp_path / "build" / "sample"
     for kind in ("results", "figures"):
         names = sorted(path.name for path in (first / kind).glob("[0-9][0-9]_*"))

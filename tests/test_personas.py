@@ -41,7 +41,7 @@ def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_pat
     path = tmp_path / "kg.json"
     entry = {"i am a cook": {"attributes": {"tidy": {"kind": "characteristic"}}}}
     path.write_text(json.dumps(entry))
-    with pytest.raises(ValueError, match="i am a cook.*tidy.*relation_field"):
+    with pytest.raises(ValueError, match="(?s)i am a cook.*tidy.*relation_field"):
         personas.read_graph(path)
     assert len(personas.read_graph(path, relation_field="kind")) == 1
 
@@ -50,7 +50,7 @@ def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_pat
 def test_a_bad_graph_is_refused(tmp_path, text):
     path = tmp_path / "kg.tsv"
     path.write_text(f"i am a cook\texperience\tfished\n{text}")
-    with pytest.raises(ValueError, match="kg.tsv: fact 2 is .*not head, relation, tail"):
+    with pytest.raises(ValueError, match="kg.tsv: 1 facts are not head, relation, tail"):
         personas.read_graph(path)
 
 

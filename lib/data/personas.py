@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib.data.errors import DataError
+
 BASE = ("characteristic", "routine_habit", "goal_plan", "experience")
 RELATIONS = (*BASE, *(f"{name}_relationship" for name in BASE))
 # The forms of Table 12; with and without relationship they are the same.
@@ -61,25 +63,21 @@ def read_graph(path: str | Path, relation_field: str = "relation") -> pd.DataFra
         relation_field: the entry of the details that holds the relation, one of `RELATIONS`.
 
     Raises:
-        ValueError: naming the head without a relation, or the relations that are unknown.
+        DataError: when a fact has no relation, or one that is unknown.
     """
     text = Path(path).read_text(encoding="utf-8")
+    facts = [line.split("\t") for line in text.splitlines()]
     if text.lstrip().startswith("{"):
-        rows = [
-            (head, details.get(relation_field), tail)
+        facts = [
+            [head, details.get(relation_field), tail]
             for head, entry in json.loads(text).items()
             for tail, details in entry.get("attributes", {}).items()
         ]
-    else:
-        rows = [[cell.strip() for cell in line.split("\t")] for line in text.splitlines()]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != 3 or row[1] not in RELATIONS:
-            raise ValueError(
-                f"{path}: fact {number} is {row}, not head, relation, tail. Known relations: "
-                f"{', '.join(RELATIONS)}; relation_field names their entry in a JSON graph"
-            )
-    facts = pd.DataFrame(rows, columns=["head", "relation", "tail"])
-    return facts.drop_duplicates(ignore_index=True)
+    if bad := [fact for fact in facts if len(fact) != 3 or fact[1] not in RELATIONS]:
+        problem = f"{len(bad)} facts are not head, relation, tail, such as {bad[0]}"
+        raise DataError(problem, path, fix=f"name the relation (relation_field): {RELATIONS}")
+    table = pd.DataFrame(facts, columns=["head", "relation", "tail"])
+    return table.apply(lambda cells: cells.str.strip()).drop_duplicates(ignore_index=True)
 
 
 def read_lists(folder: str | Path) -> PersonaLists:
@@ -141,40 +139,37 @@ def make_profiles(
     Each head brings one tail for each of the eight relations that it has.
 
     Raises:
-        ValueError: when fewer than two heads can be used, or a list has nothing for an age.
+        DataError: when fewer than two heads can be used, or a list has nothing for an age.
     """
     heads = choose_heads(graph, lists)
     usable = heads[heads["skipped"] == ""].reset_index(drop=True)
     if len(usable) < 2:
-        raise ValueError(f"{len(usable)} usable heads; a profile needs two")
+        raise DataError(f"{len(usable)} usable heads; a profile needs two")
     tails = graph.groupby(["head", "relation"])["tail"].agg(list).to_dict()
     rng = np.random.default_rng(seed)
     return [_profile(usable, tails, lists, rng) for _ in range(count)]
 
 
-def _profile(
-    heads: pd.DataFrame, tails: Mapping[tuple[str, str], list[str]], lists: PersonaLists,
-    rng: np.random.Generator,
-) -> Profile:  # fmt: skip
-    first, second = (heads.iloc[i] for i in rng.choice(len(heads), size=2, replace=False))
-    age = int(rng.integers(first["start_age"], first["end_age"] + 1))
+def _profile(heads: pd.DataFrame, tails: Mapping, lists: PersonaLists, rng) -> Profile:
+    """One profile; `tails` holds the tails of (head, relation)."""
+    chosen = heads.iloc[rng.choice(len(heads), size=2, replace=False)]
+    age = int(rng.integers(chosen["start_age"].iloc[0], chosen["end_age"].iloc[0] + 1))
     gender = str(rng.choice(["female", "male"]))
     decade = (THIS_YEAR - age) // 10 * 10
     peers = lists.names[lists.names["generation"] == THIS_YEAR - decade]
     names = peers.loc[peers["gender"] == gender, "name"]
     families = lists.families.query("start_age <= @age <= end_age")["sentence"]
     if names.empty or families.empty:
-        raise ValueError(f"the lists hold no {gender} name or no family for the age of {age}")
-    name = str(rng.choice(names.tolist()))
-    family = str(rng.choice(families))
+        raise DataError(f"the lists hold no {gender} name or no family for the age of {age}")
+    name, family = str(rng.choice(names.tolist())), str(rng.choice(families))
     family = family.replace("<n>", str(rng.choice(["two", "three", "four"])))
     lines = [f"my name is {name}.", f"i'm {age} years old.", family[0].lower() + family[1:]]
-    for head in (first["head"], second["head"]):
+    for head in chosen["head"]:
         known = [(relation, tails.get((head, relation))) for relation in RELATIONS]
         facts = [fact_sentence(rel, str(rng.choice(of_it))) for rel, of_it in known if of_it]
         lines += [f"{head}.", *facts]
     sentences = tuple(neutral(line, lists) for line in lines)
-    return Profile(sentences, (first["head"], second["head"]), age, name, gender)
+    return Profile(sentences, tuple(chosen["head"]), age, name, gender)
 
 
 def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:

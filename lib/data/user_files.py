@@ -79,14 +79,14 @@ def read_turns(
 def _read(path: Path) -> pd.DataFrame:
     """The cells of a file as they are, None where there is none, by the ending of its name."""
     readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
-    readers |= dict.fromkeys((".jsonl", ".ndjson", ".json"), _objects)
+    readers |= {".jsonl": _objects, ".ndjson": _objects, ".json": _objects}
     if path.suffix.lower() not in readers:
-        fix = "use .csv, .tsv, .jsonl, .json or .parquet"
+        fix = f"use one of {', '.join(readers)}"
         raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
     try:
         cells = readers[path.suffix.lower()](path)
-    except OSError as error:
-        raise DataError(f"cannot be read ({error})", path) from error
+    except (OSError, pa.ArrowException, OverflowError) as error:
+        raise DataError(f"is not a readable file ({error})", path) from error
     if cells.empty:
         raise DataError("has no rows", path)
     return cells.where(cells.notna(), None)
@@ -94,7 +94,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         problem = f"line {line} holds byte 0x{error.object[error.start]:02x}, which is not UTF-8"
@@ -138,33 +138,29 @@ def _json(text: str, place: object) -> Any:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise DataError(f"is not a readable Parquet file ({error})", path) from error
+    return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
 
 
 def _named(cells: pd.DataFrame, theirs: Mapping[str, str], path) -> pd.DataFrame:
     """The cells under our names: each once, the required ones there, none of ours misspelled."""
     for ours, their in theirs.items():
         if not _known(ours):
-            hint = nearest(ours, COLUMNS)
-            raise DataError(f"{ours!r} is no column of the turn table", fix=hint or "see COLUMNS")
+            raise DataError(f"{ours!r} is no column of the turn table", fix=nearest(ours, COLUMNS))
         if their not in cells:
             hint = nearest(their, cells)
             raise DataError("this mapped column is missing", path, column=their, fix=hint)
     named = cells.rename(columns={their: ours for ours, their in theirs.items()})
     for name in named.columns[named.columns.duplicated()]:
         raise DataError("two columns of the file stand for this one", path, column=name)
-    unknown = [name for name in named if not _known(name)]
+    unknown = [name.lower() for name in named if not _known(name)]
     for name in COLUMNS:
-        hint = nearest(name, map(str.lower, unknown))
+        hint = nearest(name, unknown)
         if name not in named and (hint or name in ("system", "dialog", "response")):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
             raise DataError(problem, path, column=name, fix=fix)
-    for name in unknown:
-        if name.lower().startswith("human"):
+    for name in named:
+        if name.lower().startswith("human") and not _known(name):
             fix = "name rating columns human_<dimension>"
             raise DataError("looks like a rating column", path, column=name, fix=fix)
     return named
@@ -213,11 +209,13 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
     """What `read_report` shows."""
     empty = int(turns["response"].map(is_blank).sum())
     missing = turns[human_columns(turns)].isna().sum()
-    lost, total = int(missing.sum()), len(turns) * len(missing)
     why = [f"{n} left empty in {theirs.get(name, name)}" for name, n in missing.items() if n]
+    units = [
+        ("responses", len(turns), 0, "", f"{empty} are empty and kept" if empty else ""),
+        ("ratings", len(turns) * len(missing), int(missing.sum()), "; ".join(why), ""),
+    ]
     return [
-        {"unit": "responses", "read": len(turns), "kept": len(turns), "set_aside": 0, "reasons": "",
-         "notes": f"{empty} are empty and kept" if empty else ""},
-        {"unit": "ratings", "read": total, "kept": total - lost, "set_aside": lost,
-         "reasons": "; ".join(why), "notes": ""},
+        {"unit": unit, "read": read, "kept": read - aside, "set_aside": aside,
+         "reasons": reasons, "notes": notes}
+        for unit, read, aside, reasons, notes in units
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
@@ -17,8 +18,8 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
-from lib.data import sha256
-from lib.notebook_runs.outputs import PROFILES, folder
+from lib.data import sha256, written_whole
+from lib.notebook_runs.outputs import folder
 
 NOTEBOOKS = ROOT / "notebooks"
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
@@ -47,14 +48,12 @@ def load_profiles(notebooks: Path = NOTEBOOKS) -> dict:
     """
     settings = tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
     needs = settings.setdefault("needs", {})
-    named = {*needs, *(number for profile in PROFILES for number in settings.get(profile, {}))}
+    named = {number for section in settings.values() for number in section} - {"all"}
     named |= {number for group in needs.values() for number in group}
-    absent = named - {"all"} - {path.name[:2] for path in find(notebooks)}
-    if absent:
-        raise ValueError(f"profiles.toml: notebooks that do not exist: {', '.join(sorted(absent))}")
-    for number, group in needs.items():
-        if max(group) >= number:
-            raise ValueError(f"profiles.toml: {number} needs {max(group)}, which runs later")
+    if absent := sorted(named - {path.name[:2] for path in find(notebooks)}):
+        raise ValueError(f"profiles.toml: notebooks that do not exist: {', '.join(absent)}")
+    if later := [number for number, group in needs.items() if max(group) >= number]:
+        raise ValueError(f"profiles.toml: {', '.join(later)} needs a notebook that runs later")
     return settings
 
 
@@ -143,10 +142,8 @@ def run_one(path: Path, profile: str, values: dict, needs: list[str], force: boo
     except PapermillExecutionError as error:
         return Outcome(path.stem, "failed", time.perf_counter() - began, explain(path, error))
     source, ran = (nbformat.read(file, as_version=4) for file in (path, executed))
-    cleaned = folder(profile, "notebooks") / path.name
-    cleaned.parent.mkdir(parents=True, exist_ok=True)
-    text = nbformat.writes(with_outputs(source, ran)).rstrip("\n") + "\n"
-    cleaned.write_text(text, encoding="utf-8")
+    with written_whole(folder(profile, "notebooks") / path.name) as cleaned:
+        cleaned.write_text(nbformat.writes(with_outputs(source, ran)).rstrip("\n") + "\n", "utf-8")
     stamp.write_text(json.dumps({"fingerprint": now, "outputs": _outputs(path, profile)}))
     return Outcome(path.stem, "ran", time.perf_counter() - began)
 
@@ -162,9 +159,8 @@ def explain(path: Path, error: PapermillExecutionError) -> str:
     # Counted in the notebook as the reader sees it, without the cell that papermill injects.
     code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     cell = code.index(error.source) + 1 if error.source in code else error.exec_count
-    return (
-        f"{path.name}, code cell {cell}, line {number}: {text}\n    {error.ename}: {error.evalue}"
-    )
+    place = f"{path.name}, code cell {cell}, line {number}"
+    return f"{place}: {text}\n    {error.ename}: {error.evalue}"
 
 
 def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
@@ -179,30 +175,26 @@ def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
     >>> with_outputs(notebook, notebook).cells[0].execution_count
     1
     """
-    result, ran = nbformat.v4.new_notebook(), {cell.id: cell for cell in executed.cells}
-    result.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-    count = 0
-    for cell in source.cells:
-        kept = NotebookNode(cell.copy())
-        tags = cell.metadata.get("tags")
-        kept.metadata = NotebookNode({"tags": tags} if tags else {})
-        if cell.cell_type == "code":
-            count += 1
-            kept.execution_count = count
-            kept.outputs = _cleaned(ran[cell.id].outputs, count)
-        result.cells.append(kept)
-    nbformat.validate(result)
+    result, ran = copy.deepcopy(source), {cell.id: cell for cell in executed.cells}
+    result.metadata = NotebookNode(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+    )
+    for cell in result.cells:
+        cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == "tags" and v})
+    code = [cell for cell in result.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(code, start=1):
+        cell.execution_count = count
+        cell.outputs = _cleaned(ran[cell.id].outputs, count)
     return result
 
 
 def _cleaned(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
     kept: list[NotebookNode] = []
     for output in outputs:
-        widget = any("widget" in mime for mime in output.get("data", {}))
-        if widget or output.get("name") == "stderr":
+        if output.get("name") == "stderr" or any(
+            "widget" in mime for mime in output.get("data", ())
+        ):
             continue
         # How the kernel cuts one stream into messages depends on timing.
         if output.output_type == "stream" and kept and kept[-1].output_type == "stream":
