@@ -67,7 +67,6 @@ def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
         assert ages.loc[one.heads[0], "start_age"] <= one.age <= ages.loc[one.heads[0], "end_age"]
         pattern = re.sub(r"\b(two|three|four)\b", "<n>", one.sentences[2])
         rows = lists.families[lists.families["sentence"].str.lower() == pattern.lower()]
-        assert len(rows) == 1
         assert rows["start_age"].item() <= one.age <= rows["end_age"].item()
 
 
@@ -100,12 +99,9 @@ def test_negative_heads_are_skipped_and_named(profiles, graph, lists):
     heads = personas.choose_heads(graph, lists)
     assert heads.loc[heads["skipped"] != "", "head"].tolist() == ["i am a pickpocket"]
     assert not any("pickpocket" in line for one in profiles for line in one.sentences)
-
-
-def test_a_negative_word_is_found_in_any_case_but_only_as_a_word(graph, lists):
-    heads = ["i am a Pickpocket", "i am a pickpocketing detective"]
-    table = personas.choose_heads(graph.head(2).assign(head=heads), lists)
-    assert table["skipped"].tolist() == ["negative impression", ""]
+    words = graph.head(2).assign(head=["i am a Pickpocket", "i am a pickpocketing detective"])
+    skipped = personas.choose_heads(words, lists)["skipped"]
+    assert skipped.tolist() == ["negative impression", ""], "in any case, but only as a word"
 
 
 def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
@@ -138,18 +134,6 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
         (*young.sentences[:3], "i am a beekeeper."), (young.heads[1],) * 2, 40, "A", "male"
     )
     assert personas.review([calm], graph, lists).empty
-
-
-def test_the_review_of_drawn_profiles_finds_what_a_plain_search_finds(profiles, graph, lists):
-    table = personas.review(profiles, graph, lists)
-    plain = {
-        number
-        for number, one in enumerate(profiles)
-        if any("for 20 years" in line for line in one.sentences) and one.age < 35
-    }
-    found = set(table.loc[table["sentence"].str.contains("for 20 years"), "profile"])
-    assert found == plain and plain
-    assert all(row.sentence in profiles[row.profile].sentences for row in table.itertuples())
 
 
 def test_too_few_heads_or_names_are_an_error(graph, lists):
