@@ -1,7 +1,7 @@
-"""Run every notebook's cells in this one process, and write tables, figures and shown values.
+"""Run every notebook's cells in this one process, and keep tables, figures and shown values.
 
-A second run that costs no kernels: `python tests/second_run.py FOLDER`. What it writes must equal
-what the kernels wrote, although process, hash seed and neighbours are others.
+A second run that starts no kernels: `python tests/second_run.py FOLDER`. What it writes must equal
+what the kernels wrote, although process, seed of the hashes and neighbours are others.
 """
 
 import json
@@ -9,8 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot
 import nbformat
+import pandas as pd
 from IPython.core.interactiveshell import InteractiveShell
 
 from lib.notebook_runs import outputs, runner
@@ -24,13 +25,14 @@ def shown(data: dict) -> str:
 def run(path: Path, shell: InteractiveShell) -> list[str]:
     """The values that the cells of one notebook show."""
     shell.reset()
+    pd.reset_option("^display")
     values = []
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             result = shell.run_cell(cell.source)
             result.raise_error()
             matplotlib.pyplot.close("all")
-            if result.result is not None:
+            if result.result is not None and not cell.source.endswith(";"):
                 values.append(shown(shell.display_formatter.format(result.result)[0]))
     return values
 
@@ -40,8 +42,6 @@ if __name__ == "__main__":
     matplotlib.use("agg")
     os.chdir(runner.NOTEBOOKS)
     shell = InteractiveShell.instance()
-    for kind in ("text/html", "text/plain"):  # as in a kernel, where both are made
-        shell.display_formatter.formatters[kind].enabled = True
-    shell.display_formatter.active_types = shell.display_formatter.format_types
+    shell.display_formatter.active_types = ["text/plain", "text/html"]  # as in a kernel
     values = {path.stem: run(path, shell) for path in runner.find()}
     Path(sys.argv[1], "values.json").write_text(json.dumps(values))
