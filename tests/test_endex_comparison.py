@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, endex, notebook_runs
+from lib import ROOT, endex
 from lib.meta_evaluation import endex_comparison as comparison
 from lib.meta_evaluation import endex_figures as figures
 
@@ -101,7 +101,6 @@ def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
 
     monkeypatch.setattr(endex, "score", score)
     monkeypatch.setattr("lib.models.provenance_of", lambda model, **options: {})
-    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
     for _ in range(2):
         kept = comparison.network_score(turns(4, 0), tmp_path / "run", 24)
         assert kept.tolist() == [0, 0.1, 0.2, 0.3]
