@@ -4,7 +4,7 @@
 # make report      score your own dialogs                     (DIALOGS=path/to/file.csv)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 
-PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
 PROFILE ?= sample
 ONLY    ?=
 FORCE   ?=
@@ -16,12 +16,19 @@ BIN     := .venv/bin
 help:
 	@sed -n 's/^# //p' Makefile
 
+# The first Python of the right age that can make environments (Debian's alone cannot), else uv.
+$(BIN)/python:
+	@for python in $(PYTHON); do \
+	  if $$python -c 'import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
+	    2>/dev/null; then exec $$python -m venv .venv; fi; \
+	done; \
+	if command -v uv >/dev/null; then exec uv venv --quiet --seed --python '>=3.11,<3.15' .venv; fi; \
+	echo "No Python 3.11 to 3.14 with venv is here. Install one (on Debian also python3-venv),"; \
+	echo "or uv, or name one: make PYTHON=/path/to/python3.13"; exit 1
+
 # torch first and by itself: its CPU and CUDA builds share a version, so their hashes differ.
-.venv/users: requirements.lock requirements-no-deps.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' \
-	  || { echo "Python 3.11 or 3.12 is needed: install it, or name it with PYTHON=path"; exit 1; }
-	@echo "Making the environment in .venv: a few minutes, about 2 GB."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+.venv/users: requirements.lock requirements-no-deps.lock pyproject.toml | $(BIN)/python
+	@echo "Filling the environment in .venv: a few minutes, about 2 GB."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-no-deps.lock

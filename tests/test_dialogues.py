@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lib.data import dialogues
-from lib.data.dialogues import DataError, read_turns, turn_table, validate
+from lib.data import DataError, read_report, read_turns, turn_table, validate
 
 ROW = {"system": "A", "agent": "A1", "dialog": "d1", "turn": 1, "context": ["Hi"],
        "response": "Hello", "reference": ["Hey"], "fact": []}  # fmt: skip
@@ -23,23 +22,18 @@ def table(**changes):
     return frame.assign(**changes)
 
 
-def test_a_valid_table_passes():
-    validate(table())
-    validate(table(), scale=(1, 5))
-
-
 CASES = {
     "no column": (lambda t: t.drop(columns="response"), None, "'response'"),
     "near column": (lambda t: t.rename(columns={"fact": "facts"}), None, "did you mean 'facts'"),
     "system is a number": (lambda t: t.assign(system=[1, 2]), 1, "not text"),
     "dialog is empty": (lambda t: t.assign(dialog=["d", " "]), 2, "is empty"),
     "response is missing": (lambda t: t.assign(response=["a", None]), 2, "not text"),
-    "half a surrogate": (lambda t: t.assign(context=[["a"], ["\ud83d"]]), 2, "surrogate"),
+    "half a surrogate": (lambda t: t.assign(context=[["a"], ["\ud83d"]]), 2, "whole characters"),
     "turn is negative": (lambda t: t.assign(turn=[1, -1]), 2, "-1"),
     "turn is a float": (lambda t: t.assign(turn=[1.0, 2.0]), 1, "1.0"),
-    "context is a text": (lambda t: t.assign(context=["Hi", "Ho"]), 1, "not a list"),
+    "context is a text": (lambda t: t.assign(context=["Hi", "Ho"]), 1, "list of texts"),
     "reference holds None": (lambda t: t.assign(reference=[["a"], [None]]), 2, "not text"),
-    "rating is text": (lambda t: t.assign(human_overall=["4", "5"]), None, "decimal numbers"),
+    "rating is text": (lambda t: t.assign(human_overall=["4", "5"]), 1, "not a number"),
     "rating is infinite": (lambda t: t.assign(human_overall=[1.0, np.inf]), 2, "inf"),
     "rating out of scale": (lambda t: t.assign(human_overall=[1.0, 6.0]), 2, "scale 1 to 5"),
     "key twice": (lambda t: t.assign(turn=[1, 1]), 2, "repeats the key of row 1"),
@@ -49,6 +43,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_validate_names_row_and_column(case):
     change, row, words = CASES[case]
+    validate(table(), scale=(1, 5))
     with pytest.raises(DataError) as caught:
         validate(change(table()), file="mine", scale=(1, 5))
     assert caught.value.row == row
@@ -62,25 +57,6 @@ def test_turn_table_fills_agent_and_lists_with_their_own_objects():
     frame["context"].iloc[0].append("changed")
     assert frame["context"].iloc[1] == [] and turn_table([ROW])["fact"].iloc[0] == []
     assert frame["note"].tolist()[0] == "n" and pd.isna(frame["note"].iloc[1])
-
-
-def test_to_dialogs_orders_turns_and_averages_what_is_rated():
-    said = [("d2", 1, 1.0), ("d1", 3, 5.0), ("d1", 1, np.nan), ("d2", 3, 2.0)]
-    rows = [
-        {
-            **ROW,
-            "dialog": dialog,
-            "turn": turn,
-            "response": f"{dialog}{turn}",
-            "human_overall": mean,
-        }
-        for dialog, turn, mean in said
-    ]
-    found = dialogues.to_dialogs(turn_table(rows))
-    assert found["dialog"].tolist() == ["d1", "d2"]
-    assert found["responses"].tolist() == [["d11", "d13"], ["d21", "d23"]]
-    assert found["turns"].tolist() == [2, 2]
-    assert found["human_overall"].tolist() == [5.0, 1.5]
 
 
 def test_errors_survive_copying():
@@ -123,7 +99,7 @@ def test_all_formats_give_the_same_table(kind, tmp_path):
     assert turns["reference"].tolist() == [["Fine day!"], []]
     assert turns["agent"].tolist() == ["A", "A"]
     assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(turns["human_overall"].iloc[1])
-    report = dialogues.read_report(turns).set_index("unit")
+    report = read_report(turns).set_index("unit")
     assert report.loc["ratings", ["read", "kept", "set_aside"]].tolist() == [2, 1, 1]
     assert report.loc["ratings", "reasons"] == "1 left empty in human_overall"
 
@@ -166,16 +142,11 @@ def test_mapping_extra_columns_and_scales_per_dimension(tmp_path):
 
 
 @pytest.mark.parametrize("blank", ["", "NA", "n/a", "NaN", "null", "None"])
-def test_every_blank_rating_is_nan_and_counted(blank, tmp_path):
-    turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,r,{blank}\nA,2,r,3\n"))
-    assert math.isnan(turns["human_x"].iloc[0])
-    assert dialogues.read_report(turns)["set_aside"].tolist() == [0, 1]
-
-
-def test_an_empty_response_stays_and_is_counted(tmp_path):
-    turns = read_turns(csv(tmp_path, "system,dialog,response\nA,1,\nA,2,ok\n"))
-    assert turns["response"].tolist() == ["", "ok"]
-    assert dialogues.read_report(turns)["notes"].iloc[0] == "1 are empty and kept"
+def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(blank, tmp_path):
+    turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,,{blank}\nA,2,r,3\n"))
+    assert math.isnan(turns["human_x"].iloc[0]) and turns["response"].tolist() == ["", "r"]
+    assert read_report(turns)["set_aside"].tolist() == [0, 1]
+    assert read_report(turns)["notes"].iloc[0] == "1 are empty and kept"
 
 
 def test_marks_and_windows_line_ends_change_nothing(tmp_path):
@@ -200,7 +171,7 @@ BAD = {
                       ["row 3", "repeats the key of row 1"]),
     "empty name": (HEAD + " ,1,x,4\n", ["row 1", "'system'", "is empty"]),
     "turn is a word": ("system,dialog,turn,response\nA,1,first,x\n", ["row 1", "'first'"]),
-    "turn is a fraction": ("system,dialog,turn,response\nA,1,1.5,x\n", ["row 1", "whole number"]),
+    "turn is a fraction": ("system,dialog,turn,response\nA,1,1.5,x\n", ["row 1", "not a count"]),
     "broken list": ('system,dialog,response,context\nA,1,x,"[""a"", ""b"\n',
                     ["row 1", "'context'", "JSON list"]),
     "list of numbers": ('system,dialog,response,context\nA,1,x,"[""a"", 3]"\n',
@@ -208,11 +179,11 @@ BAD = {
     "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 2", "5 cells", "quotes"]),
     "a cell too few": (HEAD + "A,1\n", ["row 1", "2 cells"]),
     "unclosed quote": (HEAD + 'A,1,"x,4\n', ["line", "quotes"]),
-    "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "twice"]),
-    "no header": ("", ["empty"]),
+    "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
+    "no header": ("", ["no rows"]),
     "no rows": (HEAD, ["no rows"]),
     "Latin-1": (HEAD.encode() + "A,1,café,4\n".encode("latin-1"), ["line 2", "0xe9", "UTF-8"]),
-    "UTF-16": (HEAD.encode("utf-16"), ["UTF-16"]),
+    "UTF-16": (HEAD.encode("utf-16"), ["line 1", "UTF-16"]),
 }  # fmt: skip
 
 
@@ -230,13 +201,13 @@ def test_bad_csv_names_the_place(case, tmp_path):
 def test_bad_files_of_other_kinds(tmp_path):
     cases = [
         ("a.jsonl", b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
-        ("b.jsonl", b"[1]\n", ["line 1", "not a JSON object"]),
-        ("c.json", b'{"rows": []}', ["list of objects"]),
-        ("d.parquet", b"PAR1 not really", ["Parquet"]),
-        ("e.xlsx", b"PK", [".xlsx", "use .csv"]),
+        ("b.jsonl", b"[1]\n", ["does not hold JSON objects"]),
+        ("c.json", b'{"rows": []}', ["JSON objects: a list"]),
+        ("d.parquet", b"PAR1 not really", ["Parquet", "not a readable file"]),
+        ("e.xlsx", b"PK", [".xlsx", "use one of .csv"]),
         ("f.jsonl", b'{"system":"A","dialog":"1","response":null}', ["row 1", "None"]),
         ("g.json", b"[" * 100_000, ["not usable JSON"]),
-        ("h.jsonl", b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "surrogate"]),
+        ("h.jsonl", b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "not text"]),
     ]  # fmt: skip
     for name, body, expected in cases:
         with pytest.raises(DataError) as caught:
@@ -247,16 +218,19 @@ def test_bad_files_of_other_kinds(tmp_path):
         read_turns(tmp_path / "absent.csv")
 
 
-def test_bad_mappings(tmp_path):
-    path = csv(tmp_path, HEAD + "A,1,x,4\n")
-    with pytest.raises(DataError, match="did you mean 'response'"):
-        read_turns(path, {"respons": "response"})
-    with pytest.raises(DataError, match=r"'reply': this mapped column is missing"):
-        read_turns(path, {"response": "reply"})
-    with pytest.raises(DataError, match=r"'system': two columns of the file"):
-        read_turns(path, {"system": "dialog"})
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"respons": "response"}, "did you mean 'response'"),
+        ({"response": "reply"}, "'reply': this mapped column is missing"),
+        ({"system": "dialog"}, "'system': two columns of the file"),
+    ],
+)
+def test_bad_mappings(names, words, tmp_path):
+    with pytest.raises(DataError, match=words):
+        read_turns(csv(tmp_path, HEAD + "A,1,x,4\n"), names)
 
 
 def test_reports_only_where_there_is_one():
     with pytest.raises(DataError, match="no account"):
-        dialogues.read_report(table())
+        read_report(table())

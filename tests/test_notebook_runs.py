@@ -1,18 +1,22 @@
 """The runner: strict parameters, clear failures, clean and repeatable outputs."""
 
+from functools import partial
+
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lib.notebook_runs import __main__ as command
-from lib.notebook_runs import cleaning, outputs, profiles, runner
+from lib.notebook_runs import outputs, runner
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
 
 
-KERNEL = {"name": "python3", "display_name": "Python 3"}
+# An error that a library raises while it handles another: the line must be the notebook's own.
+CHAINED = "urllib.request.urlopen('file:///no-such-file')"
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
 def notebook_with(*sources: str):
@@ -29,51 +33,58 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "requirements.lock").write_text("")
     (tmp_path / "notebooks" / "profiles.toml").write_text('[needs]\n"02" = ["01"]\n[public.all]\n')
-    nbformat.write(notebook_with("print(N)", "1 / 0"), tmp_path / "notebooks" / "01_fails.ipynb")
+    fails = notebook_with("print(N)", f"import urllib.request\n{CHAINED}")
+    nbformat.write(fails, tmp_path / "notebooks" / "01_fails.ipynb")
     nbformat.write(notebook_with("print(N)"), tmp_path / "notebooks" / "02_needs_01.ipynb")
     nbformat.write(notebook_with("print(N + 1)"), tmp_path / "notebooks" / "03_alone.ipynb")
     return tmp_path
 
 
-def test_failure_is_explained_and_the_rest_goes_on(project):
-    outcomes = runner.run_all("sample", source=project / "notebooks")
+def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
+    outcomes = runner.run_all("sample", notebooks=project / "notebooks")
     assert [outcome.status for outcome in outcomes] == ["failed", "not run", "ran"]
-    assert "01_fails.ipynb, code cell 3, line 1: 1 / 0" in outcomes[0].message
-    assert "ZeroDivisionError: division by zero" in outcomes[0].message
+    printed = capsys.readouterr()
+    assert sorted(line.split()[-1] for line in printed.out.splitlines()) == [
+        "01_fails", "02_needs_01", "03_alone",
+    ]  # fmt: skip
+    assert printed.err == "", "one line per notebook, and no progress bars in a log"
+    assert f"01_fails.ipynb, code cell 3, line 2: {CHAINED}" in outcomes[0].message
+    assert "URLError" in outcomes[0].message
     assert outcomes[1].message == "needs 01"
     ran = nbformat.read(project / "build/sample/notebooks/03_alone.ipynb", as_version=4)
     assert ran.cells[1].outputs[0].text == "4\n"
 
 
-def test_the_line_is_the_notebooks_own_when_a_library_chains_errors(project):
-    path = project / "notebooks" / "03_alone.ipynb"
-    call = "urllib.request.urlopen('file:///no-such-file')"
-    nbformat.write(notebook_with(f"import urllib.request\n{call}"), path)
-    (outcome,) = runner.run_all("sample", ["03"], source=project / "notebooks")
-    assert f"code cell 2, line 2: {call}" in outcome.message
+def without_kernel(path, executed, values, **options):
+    """In place of papermill: the last cell prints its source and the parameters."""
+    notebook = nbformat.read(path, as_version=4)
+    text = f"{notebook.cells[-1].source} with {values}"
+    notebook.cells[-1].outputs = [new_output("stream", name="stdout", text=text)]
+    nbformat.write(notebook, executed)
 
 
-def test_up_to_date_is_skipped_until_something_changes(project):
+def test_up_to_date_is_skipped_until_something_changes(project, monkeypatch):
+    monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
+
     def run(**options):
-        (only,) = runner.run_all("sample", ["03"], source=project / "notebooks", **options)
+        (only,) = runner.run_all("sample", ["03"], notebooks=project / "notebooks", **options)
         return only.status
 
-    assert run() == "ran"
-    assert run() == "up to date"
-    assert run(force=True) == "ran"
-    nbformat.write(notebook_with("print(N + 2)"), project / "notebooks" / "03_alone.ipynb")
-    assert run() == "ran"
-    (project / "lib").mkdir()
-    (project / "lib" / "new.py").write_text("x = 1\n")
-    assert run() == "ran"
-    (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nN = 10\n')
-    assert run() == "ran"
     written = project / "build/sample/notebooks/03_alone.ipynb"
-    written.unlink()
-    assert run() == "ran"
-    written.write_text(written.read_text().replace("12", "99"))  # by hand, other parameters
-    assert run() == "ran" and "99" not in written.read_text()
-    assert run() == "up to date"
+    notebook, code = project / "notebooks" / "03_alone.ipynb", project / "lib" / "new.py"
+    code.parent.mkdir()
+    changes = [
+        lambda: nbformat.write(notebook_with("print(N + 2)"), notebook),
+        lambda: code.write_text("x = 1\n"),
+        lambda: (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nN = 10\n'),
+        lambda: written.unlink(),
+        lambda: written.write_text(written.read_text().replace("10", "99")),  # run by hand
+    ]
+    assert (run(), run(), run(force=True)) == ("ran", "up to date", "ran")
+    for change in changes:
+        change()
+        assert (run(), run()) == ("ran", "up to date")
+    assert "with {'N': 10}" in written.read_text()
 
 
 @pytest.mark.parametrize(
@@ -82,37 +93,58 @@ def test_up_to_date_is_skipped_until_something_changes(project):
         ('[sample."03"]\nM = 1\n', "03_alone.ipynb: unknown parameter M .* knows N, PROFILE"),
         ('[sample."09"]\nN = 1\n', "notebooks that do not exist: 09"),
         ('[needs]\n"03" = ["07"]\n', "notebooks that do not exist: 07"),
+        ('[needs]\n"02" = ["03"]\n', "02 needs a notebook that runs later"),
     ],
 )
 def test_unknown_names_are_errors_before_anything_runs(project, settings, message):
     (project / "notebooks" / "profiles.toml").write_text(settings)
     with pytest.raises(ValueError, match=message):
-        runner.run_all("sample", source=project / "notebooks")
+        runner.run_all("sample", notebooks=project / "notebooks")
     assert not (project / "build").exists()
 
 
-def test_unknown_number_and_profile_are_errors(project):
-    with pytest.raises(ValueError, match="no notebook with number 42"):
-        runner.run_all("sample", ["42"], source=project / "notebooks")
-    with pytest.raises(ValueError, match="'full' is unknown; choose one of sample, public"):
-        runner.run_all("full", source=project / "notebooks")
+@pytest.mark.parametrize(
+    "profile, only, message",
+    [
+        ("sample", ["42"], "no notebook with number 42"),
+        ("full", None, "PROFILE is 'full'; it must be one of sample, public"),
+    ],
+)
+def test_unknown_number_and_profile_are_errors(project, profile, only, message):
+    with pytest.raises(ValueError, match=message):
+        runner.run_all(profile, only, notebooks=project / "notebooks")
 
 
 def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, capsys):
-    monkeypatch.setattr(profiles, "NOTEBOOKS", project / "notebooks")
+    here = partial(runner.run_all, notebooks=project / "notebooks")
+    monkeypatch.setattr(command, "run_all", here)
     assert command.main(["--profile", "public"]) == 1
     printed = capsys.readouterr().out
-    assert "failed: 01_fails.ipynb, code cell 3" in printed
-    assert "not run" in printed
+    assert "failed: 01_fails: 01_fails.ipynb, code cell 3" in printed
+    assert "not run: 02_needs_01: needs 01" in printed
     assert "tables    in data/results/" in printed
     assert command.main(["--only", "99"]) == 2
+
+
+def test_independent_notebooks_run_two_at_a_time(project):
+    meet = """import pathlib, time
+here, end = pathlib.Path({!r}), time.time() + 60
+(here / {!r}).touch()
+while not (here / {!r}).exists():
+    assert time.time() < end
+    time.sleep(0.1)"""
+    for name, mine, other in (("01_fails", "a", "b"), ("03_alone", "b", "a")):
+        notebook = notebook_with(meet.format(str(project), mine, other))
+        nbformat.write(notebook, project / "notebooks" / f"{name}.ipynb")
+    outcomes = runner.run_all("sample", ["01", "03"], notebooks=project / "notebooks")
+    assert {outcome.status for outcome in outcomes} == {"ran"}
 
 
 def test_public_run_puts_outputs_back_but_not_parameters(project):
     (project / "notebooks" / "profiles.toml").write_text(
         '[public.all]\nPROFILE = "public"\nN = 8\n'
     )
-    runner.run_all("public", ["03"], source=project / "notebooks")
+    runner.run_all("public", ["03"], notebooks=project / "notebooks")
     notebook = nbformat.read(project / "notebooks" / "03_alone.ipynb", as_version=4)
     assert [cell.source for cell in notebook.cells] == [PARAMETERS, "print(N + 1)"]
     assert notebook.cells[1].outputs[0].text == "9\n"
@@ -125,26 +157,21 @@ def test_cleaning_removes_what_differs_between_runs():
         new_output("stream", name="stderr", text="42%"),
         new_output("stream", name="stdout", text="b\n"),
         new_output("display_data", {"application/vnd.jupyter.widget-view+json": {"id": "x1"}}),
+        new_output("execute_result", {"text/plain": "1"}, execution_count=3),
     ]
-    notebook = new_notebook(
-        cells=[
-            new_markdown_cell("text", metadata={"collapsed": True}),
-            new_code_cell("N = 9", metadata={"tags": ["injected-parameters"]}, execution_count=1),
-            new_code_cell("f()", outputs=streams, execution_count=2, metadata={"papermill": {}}),
-        ],
-        metadata={"papermill": {"duration": 3.2}, "kernelspec": KERNEL | {"name": "venv311"}},
-    )
-    cleaned = cleaning.clean(notebook)
-    assert len(cleaned.cells) == 2
-    assert [output.text for output in cleaned.cells[1].outputs] == ["ab\n"]
-    assert cleaned.cells[1].execution_count == 1
-    assert cleaned.cells[1].metadata == {}
+    source = notebook_with("f()")
+    source.cells[1].metadata["collapsed"] = True
+    source.metadata |= {"papermill": {"duration": 3.2}, "kernelspec": KERNEL | {"name": "venv311"}}
+    executed = notebook_with("f()")
+    executed.cells.insert(1, new_code_cell("N = 9", metadata={"tags": ["injected-parameters"]}))
+    executed.cells[2].outputs = streams
+    cleaned = runner.with_outputs(source, executed)
+    assert [cell.source for cell in cleaned.cells] == [PARAMETERS, "f()"]
+    stream, result = cleaned.cells[1].outputs
+    assert stream.text == "ab\n" and result.execution_count == 2
+    assert cleaned.cells[1].execution_count == 2 and cleaned.cells[1].metadata == {}
     assert set(cleaned.metadata) == {"kernelspec", "language_info"}
-
-
-def test_outputs_go_back_only_into_the_same_cells():
-    with pytest.raises(ValueError, match="does not hold the cells"):
-        cleaning.put_outputs_back(notebook_with("1"), notebook_with("2"))
+    assert cleaned.metadata["kernelspec"]["name"] == "python3"
 
 
 @pytest.mark.parametrize("layout", [None, "constrained", "tight"])

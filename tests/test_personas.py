@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -40,30 +41,17 @@ def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_pat
     path = tmp_path / "kg.json"
     entry = {"i am a cook": {"attributes": {"tidy": {"kind": "characteristic"}}}}
     path.write_text(json.dumps(entry))
-    with pytest.raises(ValueError, match="i am a cook.*tidy.*relation_field"):
+    with pytest.raises(ValueError, match="(?s)i am a cook.*tidy.*relation_field"):
         personas.read_graph(path)
     assert len(personas.read_graph(path, relation_field="kind")) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\tb", "line 1: 2 cells"),
-        ("i am a cook\thobby\tfishing", "unknown relations \\['hobby'\\]"),
-    ],
-)
-def test_a_bad_graph_is_refused(tmp_path, text, message):
+@pytest.mark.parametrize("text", ["a\tb", "i am a cook\thobby\tfishing"])
+def test_a_bad_graph_is_refused(tmp_path, text):
     path = tmp_path / "kg.tsv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
+    path.write_text(f"i am a cook\texperience\tfished\n{text}")
+    with pytest.raises(ValueError, match="kg.tsv: 1 facts are not head, relation, tail"):
         personas.read_graph(path)
-
-
-def test_a_list_without_a_column_is_named(tmp_path):
-    for name in ("names", "families", "head_ages", "gender_neutral"):
-        (tmp_path / f"{name}.csv").write_text("x\n1\n")
-    with pytest.raises(ValueError, match="names.csv: no column.*gender"):
-        personas.read_lists(tmp_path)
 
 
 def test_information_comes_first_in_the_papers_format(profiles):
@@ -79,7 +67,6 @@ def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
         assert ages.loc[one.heads[0], "start_age"] <= one.age <= ages.loc[one.heads[0], "end_age"]
         pattern = re.sub(r"\b(two|three|four)\b", "<n>", one.sentences[2])
         rows = lists.families[lists.families["sentence"].str.lower() == pattern.lower()]
-        assert len(rows) == 1
         assert rows["start_age"].item() <= one.age <= rows["end_age"].item()
 
 
@@ -112,12 +99,9 @@ def test_negative_heads_are_skipped_and_named(profiles, graph, lists):
     heads = personas.choose_heads(graph, lists)
     assert heads.loc[heads["skipped"] != "", "head"].tolist() == ["i am a pickpocket"]
     assert not any("pickpocket" in line for one in profiles for line in one.sentences)
-
-
-def test_a_negative_word_is_found_in_any_case_but_only_as_a_word(graph, lists):
-    heads = ["i am a Pickpocket", "i am a pickpocketing detective"]
-    table = personas.choose_heads(graph.head(2).assign(head=heads), lists)
-    assert table["skipped"].tolist() == ["negative impression", ""]
+    words = graph.head(2).assign(head=["i am a Pickpocket", "i am a pickpocketing detective"])
+    skipped = personas.choose_heads(words, lists)["skipped"]
+    assert skipped.tolist() == ["negative impression", ""], "in any case, but only as a word"
 
 
 def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
@@ -152,23 +136,9 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
     assert personas.review([calm], graph, lists).empty
 
 
-def test_the_review_of_drawn_profiles_finds_what_a_plain_search_finds(profiles, graph, lists):
-    table = personas.review(profiles, graph, lists)
-    plain = {
-        number
-        for number, one in enumerate(profiles)
-        if any("for 20 years" in line for line in one.sentences) and one.age < 35
-    }
-    found = set(table.loc[table["sentence"].str.contains("for 20 years"), "profile"])
-    assert found == plain and plain
-    assert all(row.sentence in profiles[row.profile].sentences for row in table.itertuples())
-
-
 def test_too_few_heads_or_names_are_an_error(graph, lists):
     with pytest.raises(ValueError, match="needs two"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
-    from dataclasses import replace
-
     few = replace(lists, names=lists.names[lists.names["generation"] == 99])
-    with pytest.raises(ValueError, match="names.csv: no"):
+    with pytest.raises(ValueError, match="no (fe)?male name"):
         personas.make_profiles(graph, few, 1)

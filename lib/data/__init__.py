@@ -1,6 +1,5 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
-from lib.data.blank import is_blank
 from lib.data.corpora import (
     Corpus,
     accounts,
@@ -15,49 +14,8 @@ from lib.data.corpora import (
     reddit_college,
     rumoureval,
 )
-from lib.data.dialogues import (
-    COLUMNS,
-    KEY,
-    DataError,
-    human_columns,
-    read_report,
-    read_turns,
-    to_dialogs,
-    turn_table,
-    validate,
-)
-from lib.data.dialogues.errors import nearest
-from lib.data.hierarchy import LEVELS, Nest, nest, separable_levels
+from lib.data.errors import DataError, nearest
+from lib.data.hierarchy import KEY, LEVELS, Nest, nest, separable_levels
 from lib.data.storage import sha256, written_whole
-
-__all__ = [
-    "COLUMNS",
-    "Corpus",
-    "DataError",
-    "KEY",
-    "LEVELS",
-    "Nest",
-    "accounts",
-    "available",
-    "dailydialog_pairs",
-    "data_folder",
-    "goemotions",
-    "human_columns",
-    "is_blank",
-    "load",
-    "nearest",
-    "nest",
-    "overview",
-    "path",
-    "pushshift_sample",
-    "read_report",
-    "read_turns",
-    "reddit_college",
-    "rumoureval",
-    "separable_levels",
-    "sha256",
-    "written_whole",
-    "to_dialogs",
-    "turn_table",
-    "validate",
-]
+from lib.data.turn_table import COLUMNS, human_columns, is_blank, read_report, turn_table, validate
+from lib.data.user_files import read_turns

@@ -7,12 +7,14 @@ the paper's authors settled contradictions by hand, and so must you.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from lib.data.errors import DataError
 
 BASE = ("characteristic", "routine_habit", "goal_plan", "experience")
 RELATIONS = (*BASE, *(f"{name}_relationship" for name in BASE))
@@ -23,16 +25,8 @@ FORMS = {
     "goal_plan": "i intend to {} in the future.",
     "experience": "i {} in the past.",
 }
-Facts = dict[str, dict[str, list[str]]]  # head -> relation -> tails
-DEFAULT_AGES = (20, 50)  # the range of most heads in Table 11
+DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Table 11
 THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
-_NUMBERS = ("two", "three", "four")
-_FILES = {
-    "names": ["generation", "gender", "name"],
-    "families": ["sentence", "start_age", "end_age"],
-    "head_ages": ["head", "start_age", "end_age"],
-    "gender_neutral": ["gendered", "neutral"],
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class PersonaLists:
 
 @dataclass(frozen=True)
 class Profile:
-    """One persona: its sentences, and what was drawn for it. ``gender`` is never stated."""
+    """One persona: its sentences, and what was drawn for it. `gender` is never stated."""
 
     sentences: tuple[str, ...]
     heads: tuple[str, str]
@@ -60,56 +54,43 @@ class Profile:
 def read_graph(path: str | Path, relation_field: str = "relation") -> pd.DataFrame:
     """Facts of PeaCoK as a table: head, relation, tail.
 
-    Reads the graph (``.json``: head -> attributes -> details) and the tab-separated lists of
-    head, relation and tail that come with its code. ``relation_field`` names the entry of the
-    details that holds the relation, one of the eight in ``RELATIONS``.
-
     PeaCoK is given out by its authors; this project ships a small graph of its own in the same
-    format. Raises ``ValueError`` naming the head or the line that is not as expected.
+    format.
+
+    Args:
+        path: the graph in JSON (head -> attributes -> details), or a tab-separated list of head,
+            relation and tail as it comes with its code.
+        relation_field: the entry of the details that holds the relation, one of `RELATIONS`.
+
+    Raises:
+        DataError: when a fact has no relation, or one that is unknown.
     """
-    path = Path(path)
-    text = path.read_text(encoding="utf-8")
-    rows = _nested(path, text, relation_field) if text.lstrip()[:1] == "{" else _tabbed(path, text)
-    frame = pd.DataFrame(rows, columns=["head", "relation", "tail"]).drop_duplicates()
-    unknown = set(frame["relation"]) - set(RELATIONS)
-    if unknown:
-        raise ValueError(f"{path}: unknown relations {sorted(unknown)}; known: {RELATIONS}")
-    return frame.reset_index(drop=True)
-
-
-def _nested(path: Path, text: str, field: str) -> list[tuple[str, str, str]]:
-    rows = []
-    for head, entry in json.loads(text).items():
-        for tail, details in entry.get("attributes", {}).items():
-            if field not in details:
-                raise ValueError(
-                    f"{path}: head {head!r}, attribute {tail!r}: no {field!r}; it has "
-                    f"{sorted(details)}. Name the entry with the relation: relation_field=..."
-                )
-            rows.append((head, details[field], tail))
-    return rows
-
-
-def _tabbed(path: Path, text: str) -> list[tuple[str, str, str]]:
-    rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        cells = line.split("\t")
-        if len(cells) != 3:
-            raise ValueError(f"{path}: line {number}: {len(cells)} cells, not head, relation, tail")
-        rows.append(tuple(cell.strip() for cell in cells))
-    return rows
+    text = Path(path).read_text(encoding="utf-8")
+    facts = [line.split("\t") for line in text.splitlines()]
+    if text.lstrip().startswith("{"):
+        facts = [
+            [head, details.get(relation_field), tail]
+            for head, entry in json.loads(text).items()
+            for tail, details in entry.get("attributes", {}).items()
+        ]
+    if bad := [fact for fact in facts if len(fact) != 3 or fact[1] not in RELATIONS]:
+        problem = f"{len(bad)} facts are not head, relation, tail, such as {bad[0]}"
+        raise DataError(problem, path, fix=f"name the relation (relation_field): {RELATIONS}")
+    table = pd.DataFrame(facts, columns=["head", "relation", "tail"])
+    return table.apply(lambda cells: cells.str.strip()).drop_duplicates(ignore_index=True)
 
 
 def read_lists(folder: str | Path) -> PersonaLists:
-    """Read ``names.csv``, ``families.csv``, ``head_ages.csv``, ``gender_neutral.csv`` and
-    ``negative_heads.txt`` from a folder. Raises ``ValueError`` naming a column that is missing."""
-    folder, tables = Path(folder), {}
-    for name, columns in _FILES.items():
-        tables[name] = pd.read_csv(folder / f"{name}.csv")
-        if missing := set(columns) - set(tables[name]):
-            raise ValueError(f"{folder / name}.csv: no column {sorted(missing)}")
-    negative = (folder / "negative_heads.txt").read_text(encoding="utf-8").split("\n")
-    return PersonaLists(**tables, negative=tuple(line for line in negative if line.strip()))
+    """Read the lists from a folder.
+
+    They are `names.csv` (generation, gender, name), `families.csv` (sentence, start_age, end_age),
+    `head_ages.csv` (head, start_age, end_age), `gender_neutral.csv` (gendered, neutral) and
+    `negative_heads.txt` (one word per line).
+    """
+    names = ("names", "families", "head_ages", "gender_neutral")
+    tables = [pd.read_csv(Path(folder, f"{name}.csv")) for name in names]
+    negative = Path(folder, "negative_heads.txt").read_text(encoding="utf-8").splitlines()
+    return PersonaLists(*tables, negative=tuple(filter(str.strip, negative)))
 
 
 def fact_sentence(relation: str, tail: str) -> str:
@@ -126,23 +107,23 @@ def fact_sentence(relation: str, tail: str) -> str:
 
 
 def neutral(text: str, lists: PersonaLists) -> str:
-    """``text`` with gendered words replaced where a neutral one exists (king and queen stay)."""
-    table = lists.gender_neutral
-    for word, other in zip(table["gendered"], table["neutral"], strict=True):
-        text = re.sub(rf"\b{re.escape(word)}\b", other, text, flags=re.IGNORECASE)
+    """`text` with gendered words replaced where a neutral one exists (king and queen stay)."""
+    for _, gendered, other in lists.gender_neutral[["gendered", "neutral"]].itertuples():
+        text = re.sub(rf"\b{re.escape(gendered)}\b", other, text, flags=re.IGNORECASE)
     return text
 
 
 def choose_heads(graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:
     """Every head with its facts, its age range, and why it is skipped, if it is.
 
-    Heads that give a negative impression are skipped (section 3.1 a). Columns: head, facts,
-    start_age, end_age, skipped (empty where it is used).
+    Heads that give a negative impression are skipped (section 3.1 a).
+
+    Returns:
+        head, facts (their number), start_age, end_age, skipped (empty where it is used).
     """
     heads = graph.groupby("head", sort=False).size().rename("facts").reset_index()
-    heads = heads.merge(lists.head_ages[["head", "start_age", "end_age"]], how="left", on="head")
-    for column, default in zip(("start_age", "end_age"), DEFAULT_AGES, strict=True):
-        heads[column] = heads[column].fillna(default).astype(int)
+    heads = heads.merge(lists.head_ages[["head", *DEFAULT_AGES]], how="left", on="head")
+    heads = heads.fillna(DEFAULT_AGES).astype(dict.fromkeys(DEFAULT_AGES, int))
     words = "|".join(re.escape(word) for word in lists.negative)
     bad = heads["head"].str.contains(rf"\b(?:{words})\b", case=False) if words else False
     return heads.assign(skipped=np.where(bad, "negative impression", ""))
@@ -154,92 +135,68 @@ def make_profiles(
     """Draw profiles: name, age and family, then two personas (section 3.1, appendix A.3).
 
     The age comes from the range of the first head, the name from the decade of birth and a
-    hidden gender, the family from the sentences allowed at that age; ``<n>`` becomes a number.
+    hidden gender, the family from the sentences allowed at that age; `<n>` becomes a number.
     Each head brings one tail for each of the eight relations that it has.
+
+    Raises:
+        DataError: when fewer than two heads can be used, or a list has nothing for an age.
     """
     heads = choose_heads(graph, lists)
     usable = heads[heads["skipped"] == ""].reset_index(drop=True)
     if len(usable) < 2:
-        raise ValueError(f"{len(usable)} usable heads; a profile needs two")
-    facts = {
-        head: rows.groupby("relation")["tail"].agg(list).to_dict()
-        for head, rows in graph.groupby("head", sort=False)
-    }
+        raise DataError(f"{len(usable)} usable heads; a profile needs two")
+    tails = graph.groupby(["head", "relation"])["tail"].agg(list).to_dict()
     rng = np.random.default_rng(seed)
-    return [_profile(usable, facts, lists, rng) for _ in range(count)]
+    return [_profile(usable, tails, lists, rng) for _ in range(count)]
 
 
-def _profile(
-    heads: pd.DataFrame, facts: Facts, lists: PersonaLists,
-    rng: np.random.Generator,
-) -> Profile:  # fmt: skip
-    first, second = (heads.iloc[i] for i in rng.choice(len(heads), size=2, replace=False))
-    age = int(rng.integers(first["start_age"], first["end_age"] + 1))
+def _profile(heads: pd.DataFrame, tails: Mapping, lists: PersonaLists, rng) -> Profile:
+    """One profile; `tails` holds the tails of (head, relation)."""
+    chosen = heads.iloc[rng.choice(len(heads), size=2, replace=False)]
+    age = int(rng.integers(chosen["start_age"].iloc[0], chosen["end_age"].iloc[0] + 1))
     gender = str(rng.choice(["female", "male"]))
-    name = str(rng.choice(_names(lists, age, gender)))
-    families = lists.families
-    allowed = families[(families["start_age"] <= age) & (age <= families["end_age"])]
-    if allowed.empty:
-        raise ValueError(f"families.csv: no sentence for age {age}")
-    family = str(rng.choice(allowed["sentence"])).replace("<n>", str(rng.choice(_NUMBERS)))
-    info = [f"my name is {name}.", f"i'm {age} years old.", family[0].lower() + family[1:]]
-    personas = [line for head in (first, second) for line in _persona(head["head"], facts, rng)]
-    sentences = tuple(neutral(line, lists) for line in [*info, *personas])
-    return Profile(sentences, (first["head"], second["head"]), age, name, gender)
-
-
-def _names(lists: PersonaLists, age: int, gender: str) -> list[str]:
-    """Names popular when somebody of this age was born."""
     decade = (THIS_YEAR - age) // 10 * 10
-    names = lists.names
-    fits = (names["generation"] == THIS_YEAR - decade) & (names["gender"] == gender)
-    if not fits.any():
-        raise ValueError(f"names.csv: no {gender} name of generation {THIS_YEAR - decade}")
-    return names.loc[fits, "name"].tolist()
-
-
-def _persona(head: str, facts: Facts, rng: np.random.Generator) -> list[str]:
-    """The head and one tail for each relation that it has."""
-    lines = [f"{head}."]
-    for relation in RELATIONS:
-        if tails := facts[head].get(relation):
-            lines.append(fact_sentence(relation, str(rng.choice(tails))))
-    return lines
+    peers = lists.names[lists.names["generation"] == THIS_YEAR - decade]
+    names = peers.loc[peers["gender"] == gender, "name"]
+    families = lists.families.query("start_age <= @age <= end_age")["sentence"]
+    if names.empty or families.empty:
+        raise DataError(f"the lists hold no {gender} name or no family for the age of {age}")
+    name, family = str(rng.choice(names.tolist())), str(rng.choice(families))
+    family = family.replace("<n>", str(rng.choice(["two", "three", "four"])))
+    lines = [f"my name is {name}.", f"i'm {age} years old.", family[0].lower() + family[1:]]
+    for head in chosen["head"]:
+        known = [(relation, tails.get((head, relation))) for relation in RELATIONS]
+        facts = [fact_sentence(rel, str(rng.choice(of_it))) for rel, of_it in known if of_it]
+        lines += [f"{head}.", *facts]
+    sentences = tuple(neutral(line, lists) for line in lines)
+    return Profile(sentences, tuple(chosen["head"]), age, name, gender)
 
 
 def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:
-    """What looks contradictory, one row each, with an empty ``decision`` for a person to fill.
+    """What looks contradictory, one row each, with an empty `decision` for a person to fill.
 
     Found: years of doing something that the age does not allow ("for 20 years" at 25, section
     3.1), an age outside the range of a head, and a sentence said twice. A table without rows
     is no proof of consistency: read the profiles.
     """
-    ages = choose_heads(graph, lists).set_index("head")
-    rows = []
-    for number, one in enumerate(profiles):
-        found = [*_years(one), *_ranges(one, ages, lists), *_repeats(one)]
-        rows += [(number, sentence, reason, "") for sentence, reason in found]
+    heads = choose_heads(graph, lists).set_index("head")
+    rows = [
+        (number, sentence, reason, "")
+        for number, one in enumerate(profiles)
+        for sentence, reason in _doubts(one, heads, lists)
+    ]
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 
-def _years(one: Profile) -> list[tuple[str, str]]:
+def _doubts(one: Profile, heads: pd.DataFrame, lists: PersonaLists) -> list[tuple[str, str]]:
     found = []
     for line in one.sentences[3:]:
         years = re.search(r"\b(?:for|more than|over) (\d+) years\b", line)
         if years and one.age - int(years[1]) < 15:
             found.append((line, f"at {one.age}, this began at {one.age - int(years[1])}"))
-    return found
-
-
-def _ranges(one: Profile, ages: pd.DataFrame, lists: PersonaLists) -> list[tuple[str, str]]:
-    outside = []
     for head in one.heads:
-        low, high = ages.loc[head, ["start_age", "end_age"]]
+        low, high = heads.loc[head, ["start_age", "end_age"]]
         if not low <= one.age <= high:
-            outside.append((neutral(f"{head}.", lists), f"age {one.age} is outside {low}-{high}"))
-    return outside
-
-
-def _repeats(one: Profile) -> list[tuple[str, str]]:
+            found.append((neutral(f"{head}.", lists), f"age {one.age} is outside {low}-{high}"))
     counts = pd.Series(one.sentences).value_counts()
-    return [(line, "said twice") for line in counts.index[counts > 1]]
+    return found + [(line, "said twice") for line in counts.index[counts > 1]]

@@ -33,8 +33,8 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     >>> with TemporaryDirectory() as folder:
     ...     with written_whole(Path(folder, "new", "a.txt")) as place:
     ...         _ = place.write_text("whole")
-    ...     print(Path(folder, "new", "a.txt").read_text(), len(list(Path(folder, "new").iterdir())))
-    whole 1
+    ...     [path.read_text() for path in Path(folder, "new").iterdir()]
+    ['whole']
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,4 @@ Inside a notebook: `run = notebook_runs.start("08", PROFILE, SEED)`, then `run.t
 `run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 08`.
 """
 
-from lib import ROOT
 from lib.notebook_runs.outputs import Run, start
-
-__all__ = ["ROOT", "Run", "start"]

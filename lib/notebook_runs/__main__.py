@@ -1,14 +1,13 @@
 """Command line: `python -m lib.notebook_runs [--profile public] [--only 03,08] [--force]`."""
 
-from __future__ import annotations
-
 import argparse
 import logging
+import os
 import sys
 
 from lib import ROOT
 from lib.notebook_runs.outputs import PROFILES, folder
-from lib.notebook_runs.runner import Outcome, run_all
+from lib.notebook_runs.runner import run_all
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,28 +20,25 @@ def main(arguments: list[str] | None = None) -> int:
     logging.getLogger("papermill").setLevel(logging.ERROR)
     only = [number.strip() for number in chosen.only.split(",") if number.strip()]
     try:
-        outcomes = run_all(chosen.profile, only or None, chosen.force)
+        outcomes = run_all(chosen.profile, only, chosen.force)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    report(outcomes, chosen.profile)
-    return 1 if any(o.status in ("failed", "not run") for o in outcomes) else 0
+    except KeyboardInterrupt:
+        os._exit(130)  # without waiting for the threads; the kernels end with their parent
+    for outcome in outcomes:
+        if outcome.message:
+            print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
+    say_where(chosen.profile)
+    return int(any(outcome.message for outcome in outcomes))
 
 
-def report(outcomes: list[Outcome], profile: str) -> None:
-    """Print one line per notebook, then the failures, then where the outputs are."""
-    print()
-    for outcome in outcomes:
-        seconds = f"{outcome.seconds:6.1f} s" if outcome.status in ("ran", "failed") else " " * 8
-        note = outcome.message if outcome.status == "not run" else ""
-        print(f"{outcome.status:>10}  {seconds}  {outcome.notebook}  {note}".rstrip())
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            print(f"\nfailed: {outcome.message}")
+def say_where(profile: str) -> None:
+    """Print how many notebooks, tables and figures lie in which folder."""
     print()
     for kind, what in (("notebooks", "notebooks"), ("results", "tables"), ("figures", "figures")):
         path = folder(profile, kind)
-        count = sum(1 for file in path.glob("[0-9][0-9]_*") if file.is_file())
+        count = len(list(path.glob("[0-9][0-9]_*.*")))
         print(f"{count:4d} {what:9} in {path.relative_to(ROOT).as_posix()}/")
     if profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")

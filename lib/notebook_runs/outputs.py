@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib import ROOT
 
-if TYPE_CHECKING:  # almost half of the time that `import lib.endex.reddit` would take
+if TYPE_CHECKING:  # a quarter of a second that `import lib` would take
     from matplotlib.figure import Figure
 
 PROFILES = ("sample", "public")
@@ -41,14 +41,11 @@ def folder(profile: str, kind: str) -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one notebook: its number, its profile, and its output folders.
+    """One run of one notebook.
 
-    Attributes
-    ----------
-    number : str
-        Two digits, as in the notebook's file name; output files start with it.
-    profile : str
-        "sample" or "public".
+    Attributes:
+        number: two digits, as in the notebook's file name; its output files start with it.
+        profile: "sample" or "public"; it names the output folders.
     """
 
     number: str
@@ -57,9 +54,8 @@ class Run:
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         named = any(level is not None for level in frame.index.names)
-        self._path("results", f"{name}.csv").write_text(
-            frame.to_csv(index=named, float_format="%.6g", lineterminator="\n"), encoding="utf-8"
-        )
+        path = self._path("results", f"{name}.csv")
+        frame.to_csv(path, index=named, float_format="%.6g", lineterminator="\n")
         return frame
 
     def figure(self, figure: Figure, name: str, synthetic: bool | None = None) -> None:
@@ -69,13 +65,9 @@ class Run:
         """
         if self.profile == "sample" if synthetic is None else synthetic:
             stamp(figure)
+        path = self._path("figures", f"{name}.png")
         # No software tag in the file: the same figure must give the same bytes.
-        figure.savefig(
-            self._path("figures", f"{name}.png"),
-            dpi=150,
-            bbox_inches="tight",
-            metadata={"Software": None},
-        )
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
 
     def has(self, name: str) -> bool:
         """Whether the result `NN_name` of an earlier notebook exists in this profile."""
@@ -88,18 +80,13 @@ class Run:
     def read(self, name: str, **options) -> pd.DataFrame:
         """Read the result `NN_name` of an earlier notebook; `options` go to `pandas.read_csv`.
 
-        Raises
-        ------
-        FileNotFoundError
-            When it is missing; the message names the command that makes it.
+        Raises:
+            FileNotFoundError: when it is missing; the message names the command that makes it.
         """
-        path = folder(self.profile, "results") / f"{name}.csv"
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"{path.relative_to(ROOT)} is missing. Make it with: "
-                f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
-            )
-        return pd.read_csv(path, **options)
+        if not self.has(name):
+            command = f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
+            raise FileNotFoundError(f"the table {name}.csv is missing. Make it with: {command}")
+        return pd.read_csv(folder(self.profile, "results") / f"{name}.csv", **options)
 
     def _path(self, kind: str, name: str) -> Path:
         path = folder(self.profile, kind) / f"{self.number}_{name}"
@@ -125,30 +112,32 @@ def stamp(figure: Figure) -> None:
 def start(number: str, profile: str, seed: int = 0) -> Run:
     """Begin a notebook: seed the random generators, set the figure style, say what runs.
 
-    Parameters
-    ----------
-    number : str
-        The notebook's number, for example "08".
-    profile : str
-        "sample" or "public"; anything else is an error.
-    seed : int
-        Seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions of
-        `lib` that draw take a seed of their own.
+    Args:
+        number: the notebook's number, for example "08".
+        profile: "sample" or "public".
+        seed: seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions
+            of `lib` that draw take a seed of their own.
 
-    Returns
-    -------
-    Run
+    Raises:
+        ValueError: on another profile.
     """
-    from lib.notebook_runs import figures
-
-    run = Run(number, profile)
-    data = "synthetic sample" if profile == "sample" else "public corpora"
     folder(profile, "results")  # an unknown profile fails here, before any work
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
-    figures.set_style()
+    _set_style()
     packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
+    data = "synthetic sample" if profile == "sample" else "public corpora"
     print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
-    return run
+    return Run(number, profile)
+
+
+def _set_style() -> None:
+    """One look for every figure: readable in print, safe for colour-blind readers."""
+    import seaborn as sns
+
+    titles = {"axes.titlesize": "medium", "axes.titleweight": "bold"}
+    # A name drawn from a hash would change the file from run to run.
+    size = {"figure.dpi": 100, "figure.figsize": (7, 4), "svg.hashsalt": "lib.notebook_runs"}
+    sns.set_theme("notebook", "whitegrid", "colorblind", font_scale=0.9, rc=titles | size)

@@ -1,0 +1,156 @@
+"""The turn table, one row per rated response: its shape, and the checks that hold for it.
+
+Columns: `system`, `agent`, `dialog` (str), `turn` (int), `context`, `reference`, `fact` (lists of
+str), `response` (str), then `human_<dimension>` (float, mean over annotators).
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.data.errors import DataError, nearest
+from lib.data.hierarchy import KEY, LEVELS
+
+COLUMNS = [*KEY, "context", "response", "reference", "fact"]
+LISTS = ["context", "reference", "fact"]
+Scale = tuple[float, float] | Mapping[str, tuple[float, float]] | None
+
+# Control and format characters (zero-width ones, byte order marks) and white space of all kinds.
+UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
+
+
+def is_blank(text: object) -> bool:
+    r"""Say whether a response, context turn or reference is missing or shows no character.
+
+    A blank text has no score: every metric gives NaN for it, whatever its model would make of
+    invisible characters. Punctuation and emoji are seen, so "..." is not blank.
+
+    >>> [is_blank(text) for text in (None, float("nan"), "", " \n", "\x00\x07", "\u200b\ufeff")]
+    [True, True, True, True, True, True]
+    >>> [is_blank(text) for text in ("tea", "...", "🙂", "\x00 tea")]
+    [False, False, False, False]
+    """
+    if not isinstance(text, str):
+        return True
+    return all(unicodedata.category(character) in UNSEEN for character in text)
+
+
+def turn_table(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A turn table from a frame or from one mapping per response.
+
+    Absent lists are empty, an absent agent is the system; further columns come last.
+
+    >>> turn_table([{"system": "A", "dialog": "d1", "turn": 1, "context": ["Hi"],
+    ...              "response": "Hello"}])[["agent", "reference"]].values.tolist()
+    [['A', []]]
+    """
+    table = rows.copy() if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    system = table["system"]
+    table["agent"] = table["agent"].fillna(system) if "agent" in table else system
+    for name in LISTS:
+        cells = table[name] if name in table else [None] * len(table)
+        table[name] = [[] if cell is None or cell is np.nan else cell for cell in cells]
+    return table[[*COLUMNS, *(name for name in table if name not in COLUMNS)]]
+
+
+def human_columns(table: pd.DataFrame) -> list[str]:
+    """Names of the mean human ratings in a table.
+
+    >>> human_columns(pd.DataFrame(columns=["response", "human_overall"]))
+    ['human_overall']
+    """
+    return [name for name in table.columns if str(name).startswith("human_")]
+
+
+def validate(
+    turns: pd.DataFrame, *, file=None, scale: Scale = None, theirs: Mapping[str, str] | None = None
+) -> None:
+    """Check that a frame is a turn table.
+
+    Checked: the columns and their types, half surrogates in texts, ratings that are finite numbers
+    or NaN and on `scale`, and the unique key (system, agent, dialog, turn). An empty response is
+    allowed: a system may answer with nothing, and each metric says what that scores.
+
+    Args:
+        turns: the table.
+        file: where it came from, for the message.
+        scale: (lowest, highest) of all ratings, or one pair per column; None: no limits.
+        theirs: our column name to the one that the reader of a message knows.
+
+    Raises:
+        DataError: naming file, row and column of the first fault, and the way out.
+
+    >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": 1, "response": "Hi"}]))
+    >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": -1, "response": "Hi"}]))
+    Traceback (most recent call last):
+        ...
+    lib.data.errors.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
+    What to do: put the number there, or leave the column out.
+    """
+    for name in COLUMNS:
+        if name not in turns:
+            hint = nearest(name, turns.columns)
+            raise DataError("this column is missing", file, column=name, fix=hint or "add it")
+    for name, bad, problem, fix in _faults(turns, scale):
+        for row in np.flatnonzero(bad)[:1]:
+            cell, column = list(turns[name])[row], (theirs or {}).get(name, name)
+            raise DataError(problem.format(cell), file, int(row) + 1, column, fix)
+    check_key(turns, KEY, file)
+
+
+def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[tuple[str, Sequence[bool], str, str]]:
+    """Each check in turn: the column, the rows that fail, in which words, and the way out."""
+    way_out = "put text there, in whole characters"
+    for name in (*LEVELS, "response"):
+        yield name, [not _is_text(c) for c in turns[name]], "is {!r:.60}, not text", way_out
+    for name in LEVELS:
+        yield name, turns[name].map(is_blank), "is empty", "fill it in, or remove the row"
+    for name in LISTS:
+        bad = [not isinstance(c, list) or not all(map(_is_text, c)) for c in turns[name]]
+        yield name, bad, "is {!r:.60}, not text or a whole JSON list of texts", way_out
+    bad = [not isinstance(count, int) or count < 0 for count in turns["turn"]]
+    way_out = "put the number there, or leave the column out"
+    yield "turn", bad, "is {!r:.60}, not a count of earlier utterances", way_out
+    for name in human_columns(turns):
+        bad = [not _is_number(cell) for cell in turns[name]]
+        way_out = "put a number there, with a point for decimals"
+        yield name, bad, "rating is {!r:.60}, not a number", way_out
+        limits = scale.get(name) if isinstance(scale, Mapping) else scale
+        low, high = limits or (-math.inf, math.inf)
+        outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
+        way_out = "correct the rating, or load the file with its own scale"
+        yield name, turns[name].lt(low) | turns[name].gt(high), outside, way_out
+
+
+def _is_text(cell: object) -> bool:
+    return isinstance(cell, str) and not re.search("[\ud800-\udfff]", cell)
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool) and not math.isinf(cell)
+
+
+def check_key(table: pd.DataFrame, key: list[str], file=None) -> None:
+    """Raise `DataError` naming both rows if two rows share a key."""
+    keys = list(zip(*(table[name] for name in key), strict=True))
+    if len(set(keys)) < len(keys):
+        row = int(table.duplicated(key).argmax())
+        fix = "give each response its own dialog and turn, or remove the repeated row"
+        problem = f"repeats the key of row {keys.index(keys[row]) + 1} {keys[row]}"
+        raise DataError(problem, file, row + 1, ", ".join(key), fix)
+
+
+def read_report(table: pd.DataFrame) -> pd.DataFrame:
+    """The account that came with a table: per unit the rows read, kept, set aside, and why.
+
+    Tables of `read_turns` and of the loaders that return a bare table carry it in
+    `attrs["report"]`; a `Corpus` has it as `.report`.
+    """
+    if "report" not in table.attrs:
+        raise DataError("this table carries no account", fix="make it with read_turns")
+    return pd.DataFrame(table.attrs["report"])

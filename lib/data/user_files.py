@@ -1,0 +1,221 @@
+"""Read a user's own file as a turn table, with nothing guessed and nothing lost in silence.
+
+Only two things are forgiven, because they change no content: a UTF-8 byte-order mark at the start
+of a file, and Windows line ends.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+
+from lib.data.errors import DataError, nearest
+from lib.data.hierarchy import LEVELS
+from lib.data.turn_table import (
+    COLUMNS,
+    LISTS,
+    Scale,
+    human_columns,
+    is_blank,
+    turn_table,
+    validate,
+)
+
+NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
+csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
+
+
+def read_turns(
+    path: Path | str, columns: Mapping[str, str] | None = None, scale: Scale = None
+) -> pd.DataFrame:
+    r"""A turn table from a CSV, TSV, JSONL, JSON (list of objects) or Parquet file.
+
+    The file needs `system`, `dialog` and `response`; `agent` is the system if absent, `turn` the
+    number of context utterances (or the position within the dialog, without `context`). In a
+    delimited file `context` is a JSON list or one utterance per line; `reference` and `fact` are a
+    JSON list or one text. Columns of other names are kept as they are.
+
+    An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
+    counted: `read_report(turns)` says what was read, kept and set aside.
+
+    Args:
+        path: the file; its ending names the format.
+        columns: our column name to the file's, for instance `{"response": "bot_reply"}`.
+        scale: (lowest, highest) of all `human_` columns, or one pair per column; None: no limits.
+
+    Raises:
+        DataError: whatever else is not as described, with file, row (from 1, without the header),
+            column and the way out.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = file.write_text("system,dialog,said,reply,human_overall\nA,d1,Hi,Hello,4\n")
+    >>> turns = read_turns(file, columns={"context": "said", "response": "reply"}, scale=(1, 5))
+    >>> turns[["turn", "context", "response", "human_overall"]].values.tolist()
+    [[1, ['Hi'], 'Hello', 4.0]]
+    """
+    theirs = columns or {}
+    cells = _named(_read(Path(path)), theirs, path)
+    turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
+    if "turn" not in turns and "context" in turns:
+        turns["turn"] = turns["context"].map(len)
+    elif "turn" not in turns:
+        names = [name for name in LEVELS if name in turns]
+        turns["turn"] = turns.groupby(names, dropna=False).cumcount()
+    turns = turn_table(turns)
+    validate(turns, file=path, scale=scale, theirs=theirs)
+    turns = turns.infer_objects().astype(dict.fromkeys(human_columns(turns), float))
+    turns.attrs["report"] = _account(turns, theirs)
+    return turns
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """The cells of a file as they are, None where there is none, by the ending of its name."""
+    readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
+    readers |= {".jsonl": _objects, ".ndjson": _objects, ".json": _objects}
+    if path.suffix.lower() not in readers:
+        fix = f"use one of {', '.join(readers)}"
+        raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
+    try:
+        cells = readers[path.suffix.lower()](path)
+    except (OSError, pa.ArrowException, OverflowError) as error:
+        raise DataError(f"is not a readable file ({error})", path) from error
+    if cells.empty:
+        raise DataError("has no rows", path)
+    return cells.where(cells.notna(), None)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        problem = f"line {line} holds byte 0x{error.object[error.start]:02x}, which is not UTF-8"
+        fix = "save the file as UTF-8 (it may be UTF-16, Latin-1 or Windows-1252)"
+        raise DataError(problem, path, fix=fix) from error
+
+
+def _delimited(path: Path) -> pd.DataFrame:
+    """Rows of as many cells as the header; pandas would fill or shift the others in silence."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
+    try:
+        header, *rows = [cells for cells in reader if cells] or [[]]
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num}: {error}", path, fix="check the quotes") from error
+    for row, cells in enumerate(rows, start=1):
+        if len(cells) != len(header):
+            problem = f"has {len(cells)} cells, the header has {len(header)}"
+            raise DataError(problem, path, row, fix="check the delimiter and the quotes of the row")
+    return pd.DataFrame(rows, columns=[name.strip() for name in header], dtype=object)
+
+
+def _objects(path: Path) -> pd.DataFrame:
+    """JSON objects: a list of them, or one on each line that is not blank."""
+    if path.suffix.lower() == ".json":
+        values = _json(_text(path), path)
+    else:
+        lines = enumerate(_text(path).split("\n"), start=1)
+        values = [_json(line, f"{path}, line {n}") for n, line in lines if line.strip()]
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise DataError("does not hold JSON objects: a list of them, or one per line", path)
+    return pd.DataFrame(values, dtype=object)
+
+
+def _json(text: str, place: object) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        fix = "correct that place, or fetch the file again if it is cut off"
+        raise DataError(f"is not usable JSON ({error})", place, fix=fix) from error
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
+
+
+def _named(cells: pd.DataFrame, theirs: Mapping[str, str], path) -> pd.DataFrame:
+    """The cells under our names: each once, the required ones there, none of ours misspelled."""
+    for ours, their in theirs.items():
+        if not _known(ours):
+            raise DataError(f"{ours!r} is no column of the turn table", fix=nearest(ours, COLUMNS))
+        if their not in cells:
+            hint = nearest(their, cells)
+            raise DataError("this mapped column is missing", path, column=their, fix=hint)
+    named = cells.rename(columns={their: ours for ours, their in theirs.items()})
+    for name in named.columns[named.columns.duplicated()]:
+        raise DataError("two columns of the file stand for this one", path, column=name)
+    unknown = [name.lower() for name in named if not _known(name)]
+    for name in COLUMNS:
+        hint = nearest(name, unknown)
+        if name not in named and (hint or name in ("system", "dialog", "response")):
+            problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
+            fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
+            raise DataError(problem, path, column=name, fix=fix)
+    for name in named:
+        if name.lower().startswith("human") and not _known(name):
+            fix = "name rating columns human_<dimension>"
+            raise DataError("looks like a rating column", path, column=name, fix=fix)
+    return named
+
+
+def _known(name: str) -> bool:
+    return name in COLUMNS or name.startswith(("human_", "score_"))
+
+
+def _parsed(cells: pd.Series, name: str) -> list:
+    """The cells as names, counts, lists or ratings; as they are where they are none."""
+    if name in LEVELS:  # dialogs are often numbered
+        return [str(cell) if type(cell) is int else cell for cell in cells]
+    if name in LISTS:
+        return [_texts(cell, lines=name == "context") for cell in cells]
+    if name == "turn":  # spreadsheets write a count of 3 as "3.0"
+        return [int(n) if type(n := _number(c)) is float and n.is_integer() else c for c in cells]
+    return [_number(cell) for cell in cells] if name.startswith("human_") else list(cells)
+
+
+def _number(cell: Any) -> Any:
+    if str(cell).strip().lower() in NO_RATING:
+        return math.nan
+    try:
+        return cell if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return cell
+
+
+def _texts(cell: Any, lines: bool) -> list:
+    """The texts in a cell: a JSON list, one text, or one text per line."""
+    if cell is None or isinstance(cell, list):
+        return cell or []
+    text = str(cell)
+    if text.strip() == "[]" or text.lstrip().startswith('["'):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return [None]  # which is refused, as nothing that a text could be
+    if not text.strip():
+        return []
+    return text.split("\n") if lines else [cell]
+
+
+def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
+    """What `read_report` shows."""
+    empty = int(turns["response"].map(is_blank).sum())
+    missing = turns[human_columns(turns)].isna().sum()
+    why = [f"{n} left empty in {theirs.get(name, name)}" for name, n in missing.items() if n]
+    units = [
+        ("responses", len(turns), 0, "", f"{empty} are empty and kept" if empty else ""),
+        ("ratings", len(turns) * len(missing), int(missing.sum()), "; ".join(why), ""),
+    ]
+    return [
+        {"unit": unit, "read": read, "kept": read - aside, "set_aside": aside,
+         "reasons": reasons, "notes": notes}
+        for unit, read, aside, reasons, notes in units
+    ]  # fmt: skip
