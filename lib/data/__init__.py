@@ -1,20 +1,8 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data.blank import is_blank
-from lib.data.corpora import (
-    Corpus,
-    accounts,
-    available,
-    dailydialog_pairs,
-    data_folder,
-    goemotions,
-    load,
-    overview,
-    path,
-    pushshift_sample,
-    reddit_college,
-    rumoureval,
-)
+from lib.data.corpora import accounts, available, load, overview
+from lib.data.corpus import Corpus
 from lib.data.dialogues import (
     COLUMNS,
     KEY,
@@ -27,7 +15,15 @@ from lib.data.dialogues import (
     validate,
 )
 from lib.data.dialogues.errors import nearest
+from lib.data.downloads import data_folder, path
 from lib.data.hierarchy import LEVELS, Nest, nest, separable_levels
+from lib.data.reddit_and_goemotions import (
+    dailydialog_pairs,
+    goemotions,
+    pushshift_sample,
+    reddit_college,
+    rumoureval,
+)
 from lib.data.storage import sha256, written_whole
 
 __all__ = [
