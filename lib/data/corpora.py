@@ -5,7 +5,6 @@ checksum and licence of each. The samples have the layout of corpora that must b
 are read by the loaders of those.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,17 @@ from typing import Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-# Imported for their loaders, which register themselves.
-from lib.data import (
-    downloads,
-    dstc_grade_predeng,  # noqa: F401
-    ji_zhao_zhang,  # noqa: F401
-    usr_and_fed,  # noqa: F401
-)
+from lib.data import dstc_grade_predeng, ji_zhao_zhang, usr_and_fed  # noqa: F401  they register
 from lib.data.corpus import LOADERS, Corpus
 from lib.data.dialogues.errors import DataError, nearest
 from lib.data.dialogues.table import validate
-from lib.data.downloads import DATA, data_folder, registry
+from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
 from lib.data.tbd_and_comperdial import REQUESTED
 
 SAMPLES = {
     "sample_bots": ("tbd_q1", DATA / "sample/bots"),
     "sample_personas": ("comperdial", DATA / "sample/personas/comperdial"),
 }
-ABOUT = ("title", "licence", "source", "citation")
 
 
 def load(name: str, **options: Any) -> Corpus:
@@ -54,29 +46,27 @@ def load(name: str, **options: Any) -> Corpus:
     known = registry()
     if name in LOADERS:
         entry = known["corpora"][name]
-        about = known["sets"][entry["set"]]
-        info = {field: about[field] for field in ABOUT} | {"synthetic": False}
-        return _corpus(name, LOADERS[name](**options), info, entry["level"])
+        parts = LOADERS[name](*map(path, entry["files"]), **options)
+        return _corpus(name, parts, known["sets"][entry["set"]], entry["level"])
     if name in SAMPLES:
         kind, folder = SAMPLES[name]
-        told = json.loads((folder / "info.json").read_text(encoding="utf-8"))
-        info = {"citation": "none", **told, "synthetic": True}
-        return _user_corpus(name, REQUESTED[kind], folder, info, options)
+        about = {"citation": "none", **read_json(folder / "info.json"), "synthetic": True}
+        return _corpus(name, REQUESTED[kind](folder, **options), about)
     if name in REQUESTED:
-        info = {field: REQUESTED[name][field] for field in ABOUT} | {"synthetic": False}
         folder = Path(options.pop("folder", None) or data_folder() / name)
-        return _user_corpus(name, REQUESTED[name], folder, info, options)
+        return _requested(name, folder, known["requested"][name], options)
     if name in known["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
     hint = nearest(name, [*LOADERS, *SAMPLES, *REQUESTED])
     raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
 
 
-def _corpus(name: str, parts: dict, info: dict, level: str = "turn") -> Corpus:
+def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
+    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
     return Corpus(name, level, info=info, **{"turns": None, "dialogs": None} | parts)
 
 
-def _user_corpus(name: str, about: dict, folder: Path, info: dict, options: dict) -> Corpus:
+def _requested(name: str, folder: Path, about: dict, options: dict) -> Corpus:
     for file in about["files"]:
         if not (folder / file).is_file():
             raise DataError(
@@ -85,9 +75,9 @@ def _user_corpus(name: str, about: dict, folder: Path, info: dict, options: dict
                 fix=f"ask the authors of {about['citation']}; put the files in {folder} in the "
                 "layout of data/README.md, or pass folder=",
             )
-    parts = about["load"](folder, **options)
+    parts = REQUESTED[name](folder, **options)
     validate(parts["turns"], file=name)
-    return _corpus(name, parts, info)
+    return _corpus(name, parts, about)
 
 
 def available() -> pd.DataFrame:
@@ -100,26 +90,28 @@ def available() -> pd.DataFrame:
     >>> available().set_index("name").loc["usr_topical", ["level", "licence"]].tolist()
     ['turn', 'none stated']
     """
+    known, rows = registry(), []
+    samples = {name: _sample_entry(name, folder) for name, (_, folder) in SAMPLES.items()}
+    for name, entry in {
+        **known["corpora"],
+        **known["requested"],
+        **samples,
+        **known["tables"],
+    }.items():
+        about = known["sets"].get(entry.get("set"), entry)
+        folder = f"{name}/" if name in REQUESTED else ""
+        there = all(on_disk(folder + file) for file in entry["files"])
+        level = entry.get("level") or entry.get("unit", "turn, dialog")
+        rows.append([name, level, entry.get("rows"), entry.get("systems"), about["licence"],
+                     about["source"], there])  # fmt: skip
     columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
-    known, both = registry(), "turn, dialog"
-    rows = [_public_row(name, entry) for name, entry in known["corpora"].items()]
-    for name, about in REQUESTED.items():
-        there = all((data_folder() / name / file).is_file() for file in about["files"])
-        rows.append([name, both, None, None, about["licence"], about["source"], there])
-    for name, (_, folder) in SAMPLES.items():
-        turns, source = load(name).turns, f"data/{folder.relative_to(DATA)}"
-        systems = turns["system"].nunique()
-        rows.append([name, both, len(turns), systems, "MIT (synthetic)", source, True])
-    rows += [_public_row(name, entry) for name, entry in known["tables"].items()]
     return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
 
 
-def _public_row(name: str, entry: dict) -> list:
-    about = registry()["sets"][entry["set"]]
-    there = all(downloads.find(key) for key in entry["files"])
-    level = entry.get("level") or entry["unit"]
-    return [name, level, entry["rows"], entry.get("systems"), about["licence"], about["source"],
-            there]  # fmt: skip
+def _sample_entry(name: str, folder: Path) -> dict:
+    turns = load(name).turns
+    return {"rows": len(turns), "systems": turns["system"].nunique(), "files": [],
+            "licence": "MIT (synthetic)", "source": f"data/{folder.relative_to(DATA)}"}  # fmt: skip
 
 
 def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:

@@ -39,11 +39,10 @@ def data_folder() -> Path:
     return Path(named or pooch.os_cache("dialogue-evaluation-notebooks")).expanduser()
 
 
-def find(key: str) -> Path | None:
-    """Return the local file of a registry key, unverified: as registered, or its upstream form."""
-    upstream = registry()["files"][key].get("upstream", {})
-    places = [data_folder() / name for name in (key, upstream.get("key")) if name]
-    return next((place for place in places if place.is_file()), None)
+def on_disk(key: str) -> bool:
+    """Say whether a file is in the data folder, as registered or in its upstream form."""
+    upstream = registry()["files"].get(key, {}).get("upstream", {"key": key})["key"]
+    return any((data_folder() / name).is_file() for name in (key, upstream))
 
 
 def path(key: str) -> Path:
@@ -58,62 +57,40 @@ def path(key: str) -> Path:
     Raises:
         DataError: if there is no such key, if the file is damaged, or if it cannot be downloaded.
     """
-    files = registry()["files"]
+    files, folder = registry()["files"], data_folder()
     if key not in files:
         raise DataError(f"there is no registered file {key!r}", fix=nearest(key, files))
-    entry, folder = files[key], data_folder()
-    if os.environ.get(VARIABLE) and not folder.is_dir():  # else a typing error makes a new folder
-        raise DataError(
-            f"{VARIABLE} names {folder}, which is not a folder", fix="create or correct it"
-        )
+    if os.environ.get(VARIABLE) and not folder.is_dir():  # a typing error must not make a folder
+        raise DataError(f"{VARIABLE} names {folder}, which is not a folder", fix="correct it")
+    entry = {"key": key, **files[key]}
     if "upstream" in entry and not (folder / key).is_file():
-        key, entry = entry["upstream"]["key"], entry | entry["upstream"]
-    file = _fetched(folder, key, entry["url"], entry["sha256"])
-    if entry["sha256"] is None:
-        _check_content(file, entry)
-    return file
+        entry |= entry["upstream"]
+    try:
+        return _verified(folder, entry)
+    except (ValueError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise DataError(
+            f"the file is damaged, or it is missing and cannot be downloaded: {error}",
+            file=folder / entry["key"],
+            fix=f"delete it if it is there; connect to the network, or fetch {entry['url']} and "
+            f"save it under that name, or set {VARIABLE} to a folder that holds the corpora",
+        ) from error
 
 
-def _fetched(folder: Path, name: str, url: str, sha256: str | None) -> Path:
+def _verified(folder: Path, entry: dict[str, Any]) -> Path:
+    name, expected = entry["key"], entry["sha256"]
     shelf = pooch.create(
         folder,
         base_url="",
-        registry={name: sha256},
-        urls={name: url},
+        registry={name: expected},
+        urls={name: entry["url"]},
         retry_if_failed=3,
-        allow_updates=False,  # a file of the user's is never overwritten
+        allow_updates=False,  # never overwrite a file of the user's
     )
-    try:
-        fetch = pooch.HTTPDownloader(progressbar=True, timeout=30)
-        return Path(shelf.fetch(name, downloader=fetch))
-    except ValueError as error:  # how pooch says that a checksum is wrong
-        raise DataError(
-            f"the file is damaged or another version: its SHA-256 is not {sha256}",
-            file=folder / name,
-            fix=f"delete it, and it is downloaded again; if it stays so, {url} has changed",
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"is not there, and could not be downloaded ({error})",
-            file=folder / name,
-            fix=f"connect to the network, or fetch {url} and save it under that name, or set "
-            f"{VARIABLE} to a folder that holds the corpora",
-        ) from error
-
-
-def _check_content(file: Path, entry: dict) -> None:
-    # Its host packs this archive anew on each request, so its own bytes have no fixed SHA-256.
-    try:
-        found = content_sha256(file, entry["content"])
-    except (tarfile.TarError, zlib.error, OSError, EOFError) as error:
-        found = f"unknown ({error})"
-    if found != entry["content_sha256"]:
-        raise DataError(
-            f"the archive is damaged: the SHA-256 of its content is {found}, not "
-            f"{entry['content_sha256']}",
-            file=file,
-            fix="delete it, and it is downloaded again",
-        )
+    file = Path(shelf.fetch(name, downloader=pooch.HTTPDownloader(progressbar=True)))
+    # Its host packs one archive anew on each request, so its own bytes have no fixed checksum.
+    if expected is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:
+        raise ValueError("its content is not that of the registered commit")
+    return file
 
 
 def content_sha256(file: Path, folders: list[str]) -> str:
@@ -143,12 +120,12 @@ def members(file: Path, wanted: Callable[[str], Any]) -> Iterator[tuple[str, byt
                 yield member.name, archive.extractfile(member).read()
 
 
-def read_json(key: str) -> Any:
-    """Read a registered JSON file."""
-    return json.loads(path(key).read_bytes())
+def read_json(file: Path) -> Any:
+    """Read a JSON file."""
+    return json.loads(file.read_bytes())
 
 
-def read_lines(key: str) -> list[str]:
-    """Read the lines of a registered text file; only a line feed ends a line."""
-    text = path(key).read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+def read_lines(file: Path) -> list[str]:
+    """Read the lines of a text file; only a line feed ends a line."""
+    text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     return text.removesuffix("\n").split("\n")

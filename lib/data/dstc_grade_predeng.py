@@ -5,29 +5,18 @@ import io
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 
-from lib.data import downloads
 from lib.data.corpus import loader, rated
+from lib.data.downloads import members, read_json, read_lines
 from lib.data.usr_and_fed import persona, utterances
 
-DSTC10 = {
-    "dstc10_topical_usr": "dstc10/topical-usr_eval.json",
-    "dstc10_persona_usr": "dstc10/persona-usr_eval.json",
-    "dstc10_dailydialog_zhao": "dstc10/dailydialog-zhao_eval.json",
-    "dstc10_persona_zhao": "dstc10/persona-zhao_eval.json",
-}
-GRADE = {
-    "grade_convai2_bert_ranker": "convai2/bert_ranker",
-    "grade_convai2_dialogGPT": "convai2/dialogGPT",
-    "grade_convai2_transformer_generator": "convai2/transformer_generator",
-    "grade_convai2_transformer_ranker": "convai2/transformer_ranker",
-    "grade_dailydialog_transformer_generator": "dailydialog/transformer_generator",
-    "grade_dailydialog_transformer_ranker": "dailydialog/transformer_ranker",
-    "grade_empatheticdialogues_transformer_generator": "empatheticdialogues/transformer_generator",
-    "grade_empatheticdialogues_transformer_ranker": "empatheticdialogues/transformer_ranker",
-}
+SYSTEMS = ["convai2_bert_ranker", "convai2_dialogGPT", "convai2_transformer_generator",
+           "convai2_transformer_ranker", "dailydialog_transformer_generator",
+           "dailydialog_transformer_ranker", "empatheticdialogues_transformer_generator",
+           "empatheticdialogues_transformer_ranker"]  # fmt: skip
 PREDENG_SCORES = {
     "Ruber_Unref_Score": "score_ruber_unref",
     "CTX_Unref_Score": "score_ctx_unref",
@@ -37,7 +26,7 @@ PREDENG_SCORES = {
 
 
 @loader("dstc7")
-def dstc7() -> dict:
+def dstc7(archive: Path) -> dict:
     """Read DSTC7 Track 2 (Galley et al. 2019): 10 systems on 1000 Reddit contexts, three judges.
 
     The released context column holds only the grounding passage, so `fact` has it and `context` is
@@ -45,8 +34,7 @@ def dstc7() -> dict:
     TeamCE and TeamEC): its six judgements per context are merged. "Human" is one held-out human
     response. `human_overall` is the mean of relevance and informativeness.
     """
-    archive = downloads.path("dstc7/dstc7-task2-human_eval.tgz")
-    files = {name.rpartition("task2-")[2]: raw for name, raw in downloads.members(archive, str)}
+    files = {name.rpartition("task2-")[2]: raw for name, raw in members(archive, str)}
     facts = _unquoted(files["context.tsv"]).set_index("InstanceID")
     # A row holds as many references as there are: the header names only the first.
     cells = [line.split("\t") for line in files["gold_responses.tsv"].decode().split("\n")[1:]]
@@ -74,8 +62,9 @@ def _unquoted(raw: bytes) -> pd.DataFrame:
     return pd.read_csv(text, sep="\t", quoting=3, dtype=str, keep_default_na=False)
 
 
-@loader(*DSTC10)
-def dstc10(name: str) -> dict:
+@loader("dstc10_topical_usr", "dstc10_persona_usr", "dstc10_dailydialog_zhao",
+        "dstc10_persona_zhao")  # fmt: skip
+def dstc10(name: str, file: Path) -> dict:
     """Read a DSTC10 Track 5 development set (Zhang et al. 2021): TP, UP, ZD and ZP.
 
     Utterances of the context are separated by newlines; the "prompt" of the published
@@ -83,7 +72,7 @@ def dstc10(name: str) -> dict:
     own, also for the ground truth itself. A run of rows with one context is one dialog.
     """
     rows, block, before = [], -1, None
-    for item in downloads.read_json(DSTC10[name]):
+    for item in read_json(file):
         if item["context"] != before:  # the facts of one context differ in white space
             block, before = block + 1, item["context"]
         rows.append({"system": item["model"], "dialog": f"{name}-{block:03d}",
@@ -93,23 +82,24 @@ def dstc10(name: str) -> dict:
     return rated(rows)
 
 
-@loader(*GRADE)
-def grade(name: str) -> dict:
+@loader(*(f"grade_{name}" for name in SYSTEMS))
+def grade(name: str, *files: Path) -> dict:
     """Read one of GRADE's eight sets (Huang et al. 2020): coherence, 8 to 11 annotators each.
 
     Line i of context, response and reference belong together; the single ratings sit in one file
     for all sets, in the same order. The text is tokenised. `dialog` names the context by its
     content, so sets on one corpus share it.
     """
-    corpus, system = GRADE[name].split("/")
-    folder, seen, rows = f"grade/eval_data/{GRADE[name]}", Counter(), []
+    _, corpus, system = name.split("_", 2)
+    *texts, judgements = files
+    seen, rows = Counter(), []
     judged = [
         {"coherence": json.loads(item["HumanScores"])}
-        for item in downloads.read_json("grade/human_score/human_judgement.json")
+        for item in read_json(judgements)
         if (item["Dataset"].removesuffix("_EVAL"), item["DialogModel"]) == (corpus, system)
     ]
-    texts = [downloads.read_lines(f"{folder}/human_{part}.txt") for part in ("ctx", "hyp", "ref")]
-    for context, response, reference, ratings in zip(*texts, judged, strict=True):
+    lines = zip(*map(read_lines, texts), judged, strict=True)
+    for context, response, reference, ratings in lines:
         key = f"{corpus}-{hashlib.sha256(context.encode()).hexdigest()[:8]}"
         seen[key] += 1
         rows.append({"system": system, "dialog": f"{key}-{seen[key]}" if seen[key] > 1 else key,
@@ -120,7 +110,7 @@ def grade(name: str) -> dict:
 
 
 @loader("better")
-def better() -> dict:
+def better(file: Path) -> dict:
     """Read BETTER (Ghazarian et al. 2019): query and reply of ConvAI, engaging (1) or not (0).
 
     The systems are not named; the texts are tokenised. An empty reply stays an empty response.
@@ -128,25 +118,24 @@ def better() -> dict:
     rows = [
         {"system": "convai", "dialog": f"better-{cell.id}", "context": [cell.query],
          "response": cell.reply, "ratings": {"engaging": {"published label": cell.label}}}
-        for cell in _quoted("predictive_engagement/humanAMT_engscores_utt.csv").itertuples()
+        for cell in _quoted(file).itertuples()
     ]  # fmt: skip
     empty = sum(not row["response"].strip() for row in rows)
     return rated(rows, note=f"{empty} are empty and kept")
 
 
-def _quoted(key: str) -> pd.DataFrame:
-    return pd.read_csv(downloads.path(key), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+def _quoted(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
 
 
 @loader("predeng600")
-def predeng600() -> dict:
+def predeng600(file: Path) -> dict:
     """Read PredEng-600 (Ghazarian et al. 2020): 300 DailyDialog queries with two replies each.
 
     The file has one rating per row, three to a reply: 900 of generated replies, then 900 of human
     ones. Query i of both halves is the same, so the human reply is the reference of the generated.
     """
-    cells = _quoted("predictive_engagement/Eng_Scores_queries_gen_gtruth_replies.csv")
-    cells = cells.apply(lambda column: column.str.strip())
+    cells = _quoted(file).apply(lambda column: column.str.strip())
     half = len(cells) // 2
     cells["system"] = ["generated"] * half + ["ground_truth"] * half
     reply = cells.groupby(["system", "query", "response"], sort=False)
@@ -166,14 +155,14 @@ def predeng600() -> dict:
 
 
 @loader("convai50")
-def convai50() -> dict:
+def convai50(file: Path) -> dict:
     """Read 50 whole conversations of ConvAI with three engagement ratings (0-5) each.
 
     One speaker is the bot and the other a person; the file does not say which, so `speakers` are
     "sp1" and "sp2" as tagged.
     """
     rows = []
-    for line in downloads.read_lines("predictive_engagement/50convs_AMT.txt"):
+    for line in read_lines(file):
         name, _, *values, talk = line.split("\t")
         spoken = re.findall(r"<(sp[12])>(.*?)</\1>", talk)
         rows.append({"system": "convai", "dialog": f"convai-{name}",

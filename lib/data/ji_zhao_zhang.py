@@ -2,31 +2,26 @@
 with the GPT-4 ratings, of Zhang et al. (2024), "A Comprehensive Analysis ..."."""
 
 import hashlib
+from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
-from lib.data import downloads
 from lib.data.corpus import account, loader, rated
 from lib.data.dialogues.table import turn_table
+from lib.data.downloads import read_json, read_lines
 from lib.data.usr_and_fed import SPEAKERS
 
-RUNS = {"free1": "free(run1)", "free2": "free(run2)", "icebreaker": "icebreaker"}
-# name: (key of the text file and of its ratings, responses per context)
-MEAN_RATED = {
-    "zhao_persona": ("persona-zhao", 6),
-    "zhao_dailydialog": ("dailydialog-zhao", 9),
-    "zhang_usr_topical": ("topical-usr", 6),
-    "zhang_usr_persona": ("persona-usr", 5),
-    "zhang_fed_turn": ("fed-turn", 1),
-}
+# Responses per context.
+SIZES = {"zhao_persona": 6, "zhao_dailydialog": 9, "zhang_usr_topical": 6, "zhang_usr_persona": 5,
+         "zhang_fed_turn": 1}  # fmt: skip
 MEANS = ["overall", "interesting", "relevance", "specificity", "understandability"]
 JUDGED = {"coh": "coherence", "div": "diversity", "eng": "engagingness",
           "inf": "informativeness", "ovr": "overall"}  # fmt: skip
-FOLDER = "comp_analysis/dialog_level_texts"
 
 
 @loader("ji2022")
-def ji2022(quality_control: bool = False) -> dict:
+def ji2022(*files: Path, quality_control: bool = False) -> dict:
     """Read the chats of crowd workers with 10 agents of 5 systems, rated by the chatter.
 
     Agents are `A`-`E` (the systems) and `A_p`-`E_p` (the same with a persona), in two free-topic
@@ -38,7 +33,7 @@ def ji2022(quality_control: bool = False) -> dict:
     Args:
         quality_control: keep the degraded control agent, which published statistics leave out.
     """
-    parts = _ji_dialogs(quality_control)
+    parts = _ji_dialogs(files, quality_control)
     turns = [
         {"system": chat.system, "agent": chat.agent, "dialog": chat.dialog, "turn": turn,
          "context": chat.utterances[:turn], "response": chat.utterances[turn]}
@@ -48,10 +43,10 @@ def ji2022(quality_control: bool = False) -> dict:
     return parts | {"turns": turn_table(turns)}
 
 
-def _ji_dialogs(quality_control: bool = False) -> dict:
+def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
     rows, read = [], 0
-    for run, name in RUNS.items():
-        for assignment in downloads.read_json(f"dialogue_eval_ji2022/pass_{name}.json"):
+    for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
+        for assignment in read_json(file):
             worker, chore = (hashlib.sha256(assignment[key].encode()).hexdigest()[:10]
                              for key in ("WorkerId", "AssignmentId"))  # fmt: skip
             read += len(assignment["data"])
@@ -83,18 +78,17 @@ def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
     }
 
 
-@loader(*MEAN_RATED)
-def mean_rated(name: str) -> dict:
+@loader(*SIZES)
+def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
 
     In the two Zhao sets the position within a context is the system; position 0 looks like the
     ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
     there are no labels), so position 0 serves as reference of the others.
     """
-    key, size = MEAN_RATED[name]
     rows: list[dict] = []
-    lines = downloads.read_lines(f"comp_analysis/turn_level_texts/{key}_text.txt")
-    for number, line in enumerate(lines):
+    size = SIZES[name]
+    for number, line in enumerate(read_lines(texts)):
         _, *context, response = line.split("\t")
         first = number - number % size
         truth = name.startswith("zhao") and number > first
@@ -102,14 +96,14 @@ def mean_rated(name: str) -> dict:
                      "dialog": f"{name}-{number // size:03d}", "context": context,
                      "response": response,
                      "reference": [rows[first]["response"]] if truth else []})  # fmt: skip
-    files = "comp_analysis/turn_level_ratings_subset/turn_{}_ratings.subset.json"
-    means = {f"human_{one}": downloads.read_json(files.format(one))[key] for one in MEANS}
-    means = pd.DataFrame(means, dtype="float64")
-    return rated(rows, scores=means, note="only mean ratings are published")
+    key = texts.stem.removesuffix("_text")
+    means = {f"human_{one}": read_json(file)[key] for one, file in zip(MEANS, ratings, strict=True)}
+    scores = pd.DataFrame(means, dtype="float64")
+    return rated(rows, scores=scores, note="only mean ratings are published")
 
 
 @loader("gpt4_fed")
-def gpt4_fed() -> dict:
+def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
     """Read the 125 FED dialogs with five GPT-4 runs and the five annotators' own ratings.
 
     The runs are `score_gpt4_<dimension>_run<n>`, on 1-5.
@@ -119,28 +113,29 @@ def gpt4_fed() -> dict:
          "utterances": [one["text"] for one in item["dialog"]],
          "speakers": [SPEAKERS[one["speaker"]] for one in item["dialog"]],
          "ratings": item["annotations"]}
-        for number, item in enumerate(downloads.read_json(f"{FOLDER}/fed_human_annotations.json"))
+        for number, item in enumerate(read_json(dialogs))
     ]  # fmt: skip
-    return rated(rows, unit="dialogs", scores=_runs("fed", len(rows)))
+    return rated(rows, unit="dialogs", scores=_runs(gpt4, len(rows)))
 
 
 @loader("gpt4_reliable")
-def gpt4_reliable() -> dict:
+def gpt4_reliable(texts: Path, *files: Path) -> dict:
     """Read the chats of Ji et al. in Zhang's order, with GPT-4's ratings of 500 of them."""
-    parts = _ji_dialogs()
+    *chats, gpt4 = files
+    parts = _ji_dialogs(chats)
     known = {_words(said): row for row, said in enumerate(parts["dialogs"]["utterances"])}
-    order = [known[_words(said)] for said, _ in _spoken("reliable-dial")]
+    order = [known[_words(said)] for said, _ in _spoken(texts)]
     place = {row: position for position, row in enumerate(order)}
     item = parts["ratings"]["item"].map(place)
     ratings = parts["ratings"].assign(item=item)[item.notna()].astype({"item": "int64"})
     dialogs = parts["dialogs"].iloc[order].reset_index(drop=True)
-    scores = _runs("reliable", len(order))
+    scores = _runs(gpt4, len(order))
     line = account("dialogs", len(order), note=_rated_by_gpt4(scores))
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": pd.DataFrame([line])}
 
 
 @loader("gpt4_see")
-def gpt4_see() -> dict:
+def gpt4_see(texts: Path, gpt4: Path) -> dict:
     """Read the chats of See et al. (2019), with GPT-4's ratings of 500 of them.
 
     Neither system nor human ratings are published with them.
@@ -148,9 +143,9 @@ def gpt4_see() -> dict:
     rows = [
         {"system": "unknown", "dialog": f"see-{number:04d}", "utterances": said,
          "speakers": speakers}
-        for number, (said, speakers) in enumerate(_spoken("persona-see"))
+        for number, (said, speakers) in enumerate(_spoken(texts))
     ]  # fmt: skip
-    scores = _runs("see", len(rows))
+    scores = _runs(gpt4, len(rows))
     return rated(rows, unit="dialogs", scores=scores, note=_rated_by_gpt4(scores))
 
 
@@ -163,19 +158,19 @@ def _words(utterances: list[str]) -> str:
     return "\t".join(" ".join(text.split()) for text in utterances)
 
 
-def _spoken(name: str) -> list[tuple[list[str], list[str]]]:
+def _spoken(file: Path) -> list[tuple[list[str], list[str]]]:
     """Read the utterances and the speakers of each line of "speaker: text" cells."""
     dialogs = []
-    for line in downloads.read_lines(f"{FOLDER}/{name}_text.txt"):
+    for line in read_lines(file):
         cells = [cell.partition(":") for cell in line.split("\t")[1:]]
         speakers = [SPEAKERS[who.strip()] for who, _, _ in cells]
         dialogs.append(([said.strip() for _, _, said in cells], speakers))
     return dialogs
 
 
-def _runs(name: str, count: int) -> pd.DataFrame:
+def _runs(file: Path, count: int) -> pd.DataFrame:
     """Read five runs in five dimensions; `indices` says which dialogs were rated, else all."""
-    data = downloads.read_json(f"{FOLDER}/{name}_gpt4_annotations.json")
+    data = read_json(file)
     columns = {
         f"score_gpt4_{dimension}_run{run}": [float(score) for score in data[f"{short}_{run}"]]
         for short, dimension in JUDGED.items()

@@ -12,10 +12,10 @@ import re
 
 import pandas as pd
 
-from lib.data import downloads
 from lib.data.corpus import account, with_report
 from lib.data.dialogues.errors import DataError
 from lib.data.dialogues.table import turn_table
+from lib.data.downloads import members, path, read_lines
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip
@@ -28,8 +28,8 @@ def reddit_college() -> pd.DataFrame:
     `score` is net (it can be negative). The source has neither `controversiality` nor `edited`:
     both are missing here. Thread files of other subreddits in the archive are excluded.
     """
-    archive = downloads.path("reddit_college/reddit-college-86b4acb-subset.tar.gz")
-    files = dict(downloads.members(archive, re.compile(r"/dat/.*\.json$").search))
+    archive = path("reddit_college/reddit-college-86b4acb-subset.tar.gz")
+    files = dict(members(archive, re.compile(r"/dat/.*\.json$").search))
     rows, others = [], 0
     for name, raw in sorted(files.items()):  # the two forms of the archive order them differently
         subreddit = name.split("/")[-2]
@@ -62,9 +62,9 @@ def rumoureval() -> pd.DataFrame:
 
     Stubs of kind "more", which stand for comments that were not fetched, are excluded.
     """
-    archive = downloads.path("reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz")
+    archive = path("reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz")
     reply = re.compile(r"reddit-test-data/.*/replies/.*\.json$")  # the whole archive has tweets too
-    records = [json.loads(raw) for _, raw in sorted(downloads.members(archive, reply.search))]
+    records = [json.loads(raw) for _, raw in sorted(members(archive, reply.search))]
     rows = [_dumped(record["data"]) for record in records if record["kind"] != "more"]
     stubs = {'are stubs of kind "more"': len(records) - len(rows)}
     return with_report(_comments(rows), account("comments", len(rows), stubs))
@@ -72,7 +72,7 @@ def rumoureval() -> pd.DataFrame:
 
 def pushshift_sample() -> pd.DataFrame:
     """Read 27 comments from six generations of Pushshift dumps: one JSON object per line."""
-    lines = downloads.read_lines("pushshift_sample/test_comments.json")
+    lines = read_lines(path("pushshift_sample/test_comments.json"))
     table = _comments([_dumped(json.loads(line)) for line in lines if line.strip()])
     return with_report(table, account("comments", len(table)))
 
@@ -121,9 +121,9 @@ def goemotions(split: str = "train") -> pd.DataFrame:
     """
     if split not in ("train", "dev", "test"):
         raise DataError(f"GoEmotions has no split {split!r}", fix="use train, dev or test")
-    names = downloads.read_lines("goemotions/labels.txt")
+    names = read_lines(path("goemotions/labels.txt"))
     rows = []
-    for line in downloads.read_lines(f"goemotions/{split}.tsv"):
+    for line in read_lines(path(f"goemotions/{split}.tsv")):
         text, labels, key = line.split("\t")
         rows.append((key, text, [names[int(number)] for number in labels.split(",")]))
     table = pd.DataFrame(rows, columns=["id", "text", "labels"])
@@ -136,7 +136,7 @@ def dailydialog_pairs() -> pd.DataFrame:
     A turn table without ratings. Both speakers are people (`system` "human").
     """
     before, after = (
-        downloads.read_lines(f"dailydialog/dailydialog_valid_{part}.txt") for part in ("ctx", "res")
+        read_lines(path(f"dailydialog/dailydialog_valid_{part}.txt")) for part in ("ctx", "res")
     )
     rows = [
         {"system": "human", "dialog": f"dailydialog-{number:05d}", "turn": 1,

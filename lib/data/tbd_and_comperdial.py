@@ -253,21 +253,4 @@ def _spoken(turns: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-REQUESTED: dict[str, dict[str, Any]] = {
-    "tbd_q1": {
-        "load": three_bots,
-        "files": ["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"],
-        "title": "TBD-Q1-2023: three bots, rated turns and dialogs",
-        "citation": "Giorgi et al. (2023), Psychological Metrics for Dialog System Evaluation",
-        "source": "on request from the authors",
-        "licence": "as agreed with the authors",
-    },
-    "comperdial": {
-        "load": comperdial,
-        "files": ["ComperDial_data.json", "turn_annotations.csv", "dialogue_annotations.csv"],
-        "title": "ComperDial: commonsense persona-grounded dialogues, 99 systems",
-        "citation": "Wakaki et al. (2024), ComperDial",
-        "source": "on request from the authors",
-        "licence": "as agreed with the authors",
-    },
-}
+REQUESTED = {"tbd_q1": three_bots, "comperdial": comperdial}

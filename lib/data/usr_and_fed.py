@@ -3,13 +3,17 @@ first (Zhong et al. 2022), and FED (Mehri and Eskenazi, SIGDIAL 2020)."""
 
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 
-from lib.data import downloads
 from lib.data.corpus import account, loader, rated, snake
+from lib.data.downloads import read_json
 
 TRUTH = "Original Ground Truth"
+UNIEVAL = ["understandability", "naturalness", "coherence", "engagingness", "groundedness",
+           "overall"]  # fmt: skip
 SPEAKERS = {"User": "user", "human": "user", "human_evaluator": "user",
             "System": "system", "Chatbot": "system", "model": "system"}  # fmt: skip
 
@@ -34,7 +38,7 @@ def persona(fact: str) -> list[str]:
 
 
 @loader("usr_topical", "usr_persona")
-def usr(name: str) -> dict:
+def usr(name: str, file: Path, grade: Path | None = None) -> dict:
     """Read contexts with five or six responses each; the text is lower-cased and tokenised.
 
     The response of "Original Ground Truth" is the reference of the others; it has none itself, so
@@ -43,8 +47,7 @@ def usr(name: str) -> dict:
     """
     people: dict[str, str] = {}  # some annotators are named: number them in order of appearance
     rows = []
-    items = downloads.read_json(f"usr/{'tc' if name == 'usr_topical' else 'pc'}_usr_data.json")
-    for block, item in enumerate(items):
+    for block, item in enumerate(read_json(file)):
         who = [people.setdefault(one, f"person{len(people) + 1}") for one in item["annotators"]]
         for response in item["responses"]:
             ratings = {
@@ -57,11 +60,9 @@ def usr(name: str) -> dict:
                          "fact": persona(item["fact"]), "ratings": ratings})  # fmt: skip
     without = _add_references(rows)
     parts = rated(rows, note=f"{without} have no reference (the ground truth itself)")
-    if name == "usr_topical":
-        turns = parts["turns"]
-        scores = downloads.read_json("usr/metric_outputs/grade_usr_topicalchat/results.json")
-        generated = turns.index[turns["system"] != TRUTH]
-        turns["score_grade"] = pd.Series(scores["grade"], index=generated, dtype=float)
+    if grade:
+        generated = parts["turns"].query("system != @TRUTH").index
+        parts["turns"]["score_grade"] = pd.Series(read_json(grade)["grade"], generated)
     return parts
 
 
@@ -74,7 +75,7 @@ def _add_references(rows: list[dict]) -> int:
 
 
 @loader("unieval_topical")
-def unieval() -> dict:
+def unieval(file: Path) -> dict:
     """Read UniEval's benchmark on the responses of USR-Topical.
 
     Mean ratings are `human_*`, its predictions `score_unieval_*`. The prediction of engagingness
@@ -83,19 +84,19 @@ def unieval() -> dict:
     """
     rows: list[dict] = []
     blocks: dict[tuple, int] = {}
-    for item in downloads.read_json("unieval/topical_chat_result.json"):
+    for item in read_json(file):
         block = blocks.setdefault((item["source"], item["context"]), len(blocks))
         rows.append({"system": item["system_id"], "dialog": f"usr_topical-{block:03d}",
                      "context": utterances(item["source"]), "response": item["system_output"],
                      "fact": persona(item["context"])})  # fmt: skip
         for field, prefix in [("scores", "human_"), ("predict_scores", "score_unieval_")]:
-            rows[-1] |= {prefix + name: float(value) for name, value in item[field].items()}
+            rows[-1] |= {prefix + name: float(item[field][name]) for name in UNIEVAL}
     _add_references(rows)
     return rated(rows, note="ratings are means of 3 annotators")
 
 
 @loader("fed_turn")
-def fed_turn() -> dict:
+def fed_turn(file: Path, scores: Path) -> dict:
     """Read FED's 375 rated responses of Meena, Mitsuku and people, five annotators each.
 
     Ratings marked "N/A (...)" are excluded and counted; an item with none left is NaN. FED scores
@@ -104,22 +105,22 @@ def fed_turn() -> dict:
     rows = [
         {"system": item["system"], "dialog": dialog, "context": _speech(item["context"])[0],
          "response": "\n".join(_speech(item["response"])[0]), "ratings": item["annotations"]}
-        for dialog, item in _fed_items()
+        for dialog, item in _fed_items(file)
         if "response" in item
     ]  # fmt: skip
-    return rated(rows, scores=_fed_scores("turn"))
+    return rated(rows, scores=_fed_scores(scores))
 
 
 @loader("fed_dialog")
-def fed_dialog() -> dict:
+def fed_dialog(file: Path, scores: Path) -> dict:
     """Read FED's 125 rated dialogs; see `fed_turn`."""
     rows = []
-    for dialog, item in _fed_items():
+    for dialog, item in _fed_items(file):
         if "response" not in item:
             said, speakers = _speech(item["context"])
             rows.append({"system": item["system"], "dialog": dialog, "utterances": said,
                          "speakers": speakers, "ratings": item["annotations"]})  # fmt: skip
-    parts = rated(rows, unit="dialogs", scores=_fed_scores("dialog"))
+    parts = rated(rows, unit="dialogs", scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
     note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
     parts["report"].loc[0, "notes"] = note
@@ -127,14 +128,14 @@ def fed_dialog() -> dict:
 
 
 @loader("fed_engaging")
-def fed_engaging() -> dict:
+def fed_engaging(file: Path, scores: Path) -> dict:
     """Read FED-eng of EnDex: turns with mean Engaging >= 1.6 (label 1) or <= 0.8 (label 0).
 
     261 of the 375 turns. The rule is inferred from the size of the set and from its printed
     Pearson and Spearman being equal, as they are for a binary label; the paper does not state it.
     `human_engaging` is the label, `human_engaging_mean` the mean rating on 0-2.
     """
-    parts = fed_turn()
+    parts = fed_turn(file, scores)
     turns, ratings = parts["turns"], parts["ratings"]
     mean = turns["human_engaging"].round(6)  # means of 5 integers: undo the last-bit error
     chosen = turns.index[(mean >= 1.6) | (mean <= 0.8)]
@@ -147,10 +148,10 @@ def fed_engaging() -> dict:
     return {"turns": table.reset_index(drop=True), "ratings": kept, "report": report}
 
 
-def _fed_items():
+def _fed_items(file: Path) -> Iterator[tuple[str, dict]]:
     """Yield (dialog, item): the dialog-level item closes the block of its turns."""
     block = 0
-    for item in downloads.read_json("fed/fed_data.json"):
+    for item in read_json(file):
         yield f"fed-{block:03d}", item
         block += "response" not in item
 
@@ -161,10 +162,10 @@ def _speech(text: str) -> tuple[list[str], list[str]]:
     return [said.strip() for _, _, said in lines], [SPEAKERS[who] for who, _, _ in lines]
 
 
-def _fed_scores(level: str) -> pd.DataFrame:
+def _fed_scores(file: Path) -> pd.DataFrame:
     """Read `score_fed_<aspect>`; the aspect "understand" is named as its rating is."""
-    text = "\n".join(downloads.read_lines(f"fed/{level}_level_FU_scores.jsonl"))
-    items = json.loads("[" + re.sub(r"}\s*{", "},{", text) + "]")  # one value after another
+    text = re.sub(r"}\s*{", "},{", file.read_text(encoding="utf-8"))  # one value after another
+    items = json.loads(f"[{text}]")
     table = pd.DataFrame([item["score"] for item in items], dtype="float64")
     table = table.rename(columns={"understand": "understanding"})
     return table.rename(columns=lambda name: f"score_fed_{snake(name)}")
