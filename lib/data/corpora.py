@@ -19,10 +19,8 @@ from lib.data.dialogues.table import validate
 from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
 from lib.data.tbd_and_comperdial import REQUESTED
 
-SAMPLES = {
-    "sample_bots": ("tbd_q1", DATA / "sample/bots"),
-    "sample_personas": ("comperdial", DATA / "sample/personas/comperdial"),
-}
+SAMPLES = {"sample_bots": ("tbd_q1", DATA / "sample/bots"),
+           "sample_personas": ("comperdial", DATA / "sample/personas/comperdial")}  # fmt: skip
 
 
 def load(name: str, **options: Any) -> Corpus:
@@ -69,12 +67,9 @@ def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
 def _requested(name: str, folder: Path, about: dict, options: dict) -> Corpus:
     for file in about["files"]:
         if not (folder / file).is_file():
-            raise DataError(
-                "the file is not there; this corpus is not public",
-                file=folder / file,
-                fix=f"ask the authors of {about['citation']}; put the files in {folder} in the "
-                "layout of data/README.md, or pass folder=",
-            )
+            fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
+                   "layout of data/README.md, or pass folder=")  # fmt: skip
+            raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
     parts = REQUESTED[name](folder, **options)
     validate(parts["turns"], file=name)
     return _corpus(name, parts, about)
@@ -92,12 +87,8 @@ def available() -> pd.DataFrame:
     """
     known, rows = registry(), []
     samples = {name: _sample_entry(name, folder) for name, (_, folder) in SAMPLES.items()}
-    for name, entry in {
-        **known["corpora"],
-        **known["requested"],
-        **samples,
-        **known["tables"],
-    }.items():
+    entries = known["corpora"] | known["requested"] | samples | known["tables"]
+    for name, entry in entries.items():
         about = known["sets"].get(entry.get("set"), entry)
         folder = f"{name}/" if name in REQUESTED else ""
         there = all(on_disk(folder + file) for file in entry["files"])
@@ -142,11 +133,9 @@ def _sizes(corpus: Corpus) -> dict[str, float | str]:
         "judges": ratings.groupby(["item", "dimension"]).size().median(),
     }
     if corpus.level == "dialog":
-        length = items["utterances"].str.len().mean()
-        return row | {
-            "utterances": length,
-            "context words": _words(items["utterances"].str.join(" ")),
-        }
+        said = items["utterances"]
+        words = _words(said.str.join(" "))
+        return row | {"utterances": said.str.len().mean(), "context words": words}
     return row | {
         "references": items["reference"].str.len().mean(),
         "utterances": items["context"].str.len().mean() + 1,

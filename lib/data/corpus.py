@@ -1,5 +1,6 @@
 """What a loader makes of a corpus: its tables, its single ratings, and an account of every row."""
 
+import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,21 +10,22 @@ import pandas as pd
 
 from lib.data.dialogues.errors import DataError
 from lib.data.dialogues.table import turn_table
+from lib.data.downloads import registry
 
-OTHER = "take another corpus, see data.available()"
 LOADERS: dict[str, Callable[..., dict]] = {}
 
 
-def loader(*names: str) -> Callable:
+def loader(name: str) -> Callable:
     """Register a function as the loader of a corpus, by its name in `data/corpora.json`.
 
-    A function that is registered under several names is given the one that was asked for. It
-    returns what `rated` returns.
+    The function takes the paths of the files that stand there, in this order, and returns what
+    `rated` returns. With a "*" in the name it is the loader of all corpora whose name fits, and
+    takes the name first.
     """
 
     def register(function: Callable[..., dict]) -> Callable[..., dict]:
-        for name in names:
-            LOADERS[name] = partial(function, name) if len(names) > 1 else function
+        for one in fnmatch.filter(registry()["corpora"], name):
+            LOADERS[one] = partial(function, one) if "*" in name else function
         return function
 
     return register
@@ -86,24 +88,16 @@ class Corpus:
         ...
         lib.data.dialogues.errors.DataError: sample_bots, column 'human_funny': ...
         """
-        table = self.turns if level == "turn" else self.dialogs
+        table, other = self.turns if level == "turn" else self.dialogs, "take another corpus"
         if table is None:
-            raise DataError(
-                f"this corpus has no table of single {level}s", file=self.name, fix=OTHER
-            )
-        empty = [
-            name for name in columns if name not in table or not table[name].map(_filled).any()
-        ]
-        if empty:
-            held = ", ".join(name for name in table.filter(like="human_"))
-            raise DataError(
-                "this corpus has no such column, or nothing in it",
-                file=self.name,
-                column=empty[0],
-                fix=f"{OTHER}; this one has {held or 'no ratings of them'}",
-            )
+            raise DataError(f"has no table of single {level}s", file=self.name, fix=other)
+        for column in columns:
+            if column not in table or not table[column].map(_filled).any():
+                fix = f"{other}, or one of {', '.join(table.filter(like='human_'))}"
+                problem = "this corpus has no such column, or nothing in it"
+                raise DataError(problem, file=self.name, column=column, fix=fix)
         if single_ratings and self.ratings.empty:
-            raise DataError("only mean ratings are published", file=self.name, fix=OTHER)
+            raise DataError("only mean ratings are published", file=self.name, fix=other)
         return table
 
 
@@ -150,16 +144,11 @@ def rated(
     judgements, dimensions = _judgements(rows)
     judged, reasons, seen = single_ratings(judgements if ratings is None else ratings)
     rows = [_cleaned(row) for row in rows]
-    table = turn_table(rows) if unit == "responses" else pd.DataFrame(rows)
+    kind, shape = ("turns", turn_table) if unit == "responses" else ("dialogs", pd.DataFrame)
     means = mean_ratings(judged, len(rows), dimensions or seen)
-    lines = [account(unit, len(rows), excluded, note)]
-    if len(judged):
-        lines.append(account("ratings", len(judged), reasons))
-    return {
-        "turns" if unit == "responses" else "dialogs": pd.concat([table, means, scores], axis=1),
-        "ratings": judged,
-        "report": pd.DataFrame(lines),
-    }
+    table = pd.concat([shape(rows), means, scores], axis=1)
+    lines = [account(unit, len(rows), excluded, note), account("ratings", len(judged), reasons)]
+    return {kind: table, "ratings": judged, "report": pd.DataFrame(lines[: 1 + bool(len(judged))])}
 
 
 def _judgements(rows: Sequence[Mapping[str, Any]]) -> tuple[list[tuple], list[str]]:

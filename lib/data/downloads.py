@@ -78,14 +78,9 @@ def path(key: str) -> Path:
 
 def _verified(folder: Path, entry: dict[str, Any]) -> Path:
     name, expected = entry["key"], entry["sha256"]
-    shelf = pooch.create(
-        folder,
-        base_url="",
-        registry={name: expected},
-        urls={name: entry["url"]},
-        retry_if_failed=3,
-        allow_updates=False,  # never overwrite a file of the user's
-    )
+    known = {"registry": {name: expected}, "urls": {name: entry["url"]}}
+    # Updates would overwrite a file of the user's.
+    shelf = pooch.create(folder, "", **known, retry_if_failed=3, allow_updates=False)
     file = Path(shelf.fetch(name, downloader=pooch.HTTPDownloader(progressbar=True)))
     # Its host packs one archive anew on each request, so its own bytes have no fixed checksum.
     if expected is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:

@@ -13,16 +13,9 @@ from lib.data.corpus import loader, rated
 from lib.data.downloads import members, read_json, read_lines
 from lib.data.usr_and_fed import persona, utterances
 
-SYSTEMS = ["convai2_bert_ranker", "convai2_dialogGPT", "convai2_transformer_generator",
-           "convai2_transformer_ranker", "dailydialog_transformer_generator",
-           "dailydialog_transformer_ranker", "empatheticdialogues_transformer_generator",
-           "empatheticdialogues_transformer_ranker"]  # fmt: skip
-PREDENG_SCORES = {
-    "Ruber_Unref_Score": "score_ruber_unref",
-    "CTX_Unref_Score": "score_ctx_unref",
-    "Eng_Score_MeanPooling": "score_pred_en_mean",
-    "Eng_Score_MaxPooling": "score_pred_en_max",
-}
+PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
+           "Eng_Score_MeanPooling": "pred_en_mean",
+           "Eng_Score_MaxPooling": "pred_en_max"}  # fmt: skip
 
 
 @loader("dstc7")
@@ -62,8 +55,7 @@ def _unquoted(raw: bytes) -> pd.DataFrame:
     return pd.read_csv(text, sep="\t", quoting=3, dtype=str, keep_default_na=False)
 
 
-@loader("dstc10_topical_usr", "dstc10_persona_usr", "dstc10_dailydialog_zhao",
-        "dstc10_persona_zhao")  # fmt: skip
+@loader("dstc10_*")
 def dstc10(name: str, file: Path) -> dict:
     """Read a DSTC10 Track 5 development set (Zhang et al. 2021): TP, UP, ZD and ZP.
 
@@ -82,7 +74,7 @@ def dstc10(name: str, file: Path) -> dict:
     return rated(rows)
 
 
-@loader(*(f"grade_{name}" for name in SYSTEMS))
+@loader("grade_*")
 def grade(name: str, *files: Path) -> dict:
     """Read one of GRADE's eight sets (Huang et al. 2020): coherence, 8 to 11 annotators each.
 
@@ -144,7 +136,7 @@ def predeng600(file: Path) -> dict:
     rows = [
         {"system": cell.system, "dialog": f"predeng-{number % (len(first) // 2):03d}",
          "context": [cell.query], "response": cell.response}
-        | {new: float(getattr(cell, old)) for old, new in PREDENG_SCORES.items()}
+        | {f"score_{new}": float(getattr(cell, old)) for old, new in PREDENG.items()}
         for number, cell in enumerate(first.itertuples())
     ]  # fmt: skip
     for generated, human in zip(rows, rows[len(rows) // 2 :], strict=False):

@@ -59,26 +59,19 @@ def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
     parts = rated(rows, unit="dialogs", excluded=excluded)
     dialogs = parts["dialogs"]
     raw, z = dialogs.filter(regex="^human_(?!z_)"), dialogs.filter(like="human_z_")
-    parts["dialogs"] = dialogs.assign(
-        human_overall=raw.mean(axis=1), human_z_overall=z.mean(axis=1)
-    )
-    return parts
+    means = {"human_overall": raw.mean(axis=1), "human_z_overall": z.mean(axis=1)}
+    return parts | {"dialogs": dialogs.assign(**means)}
 
 
 def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
     scores = {**chat["raw scores"], **{f"z {key}": z for key, z in chat["z scores"].items()}}
     said = [spoken[who] for spoken in chat["dialogue"] for who in ("user", "bot")]
-    return {
-        "system": chat["model"].removesuffix("_p"),
-        "agent": chat["model"],
-        "dialog": name,
-        "utterances": said,
-        "speakers": ["user", "system"] * (len(said) // 2),
-        "ratings": {dimension: {worker: score} for dimension, score in scores.items()},
-    }
+    return {"system": chat["model"].removesuffix("_p"), "agent": chat["model"], "dialog": name,
+            "utterances": said, "speakers": ["user", "system"] * (len(said) // 2),
+            "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
 
 
-@loader(*SIZES)
+@loader("zh*_*")
 def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
 

@@ -37,7 +37,7 @@ def persona(fact: str) -> list[str]:
     return [line for line in lines if line and line != "_nofact"]
 
 
-@loader("usr_topical", "usr_persona")
+@loader("usr_*")
 def usr(name: str, file: Path, grade: Path | None = None) -> dict:
     """Read contexts with five or six responses each; the text is lower-cased and tokenised.
 
@@ -50,11 +50,8 @@ def usr(name: str, file: Path, grade: Path | None = None) -> dict:
     for block, item in enumerate(read_json(file)):
         who = [people.setdefault(one, f"person{len(people) + 1}") for one in item["annotators"]]
         for response in item["responses"]:
-            ratings = {
-                dimension: dict(zip(who, values, strict=True))
-                for dimension, values in response.items()
-                if isinstance(values, list)
-            }
+            marks = {name: values for name, values in response.items() if isinstance(values, list)}
+            ratings = {name: dict(zip(who, values, strict=True)) for name, values in marks.items()}
             rows.append({"system": response["model"], "dialog": f"{name}-{block:03d}",
                          "context": utterances(item["context"]), "response": response["response"],
                          "fact": persona(item["fact"]), "ratings": ratings})  # fmt: skip
@@ -123,8 +120,7 @@ def fed_dialog(file: Path, scores: Path) -> dict:
     parts = rated(rows, unit="dialogs", scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
     note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
-    parts["report"].loc[0, "notes"] = note
-    return parts
+    return parts | {"report": parts["report"].assign(notes=[note, ""])}
 
 
 @loader("fed_engaging")
