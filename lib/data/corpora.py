@@ -114,7 +114,7 @@ def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     dialog level), `response words` of the response.
 
     >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
-    [[3, 9, 36, 151]]
+    [[3, 6, 30, 151]]
     """
     rows = {corpus.name: _sizes(corpus) for corpus in tqdm(list(corpora), desc="corpora")}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")

@@ -4,6 +4,7 @@ Their files are the user's, so each fault is named with file, row and column. Th
 of `data/README.md`; columns can be mapped, because the files themselves may name them otherwise.
 """
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,17 +25,20 @@ def user_table(file: Path, needed: list[str], columns: Columns) -> pd.DataFrame:
     """Read a CSV file as text under our column names; `columns[file]` maps ours to the file's."""
     theirs = {name: name for name in needed} | dict((columns or {}).get(file.name, {}))
     try:
-        table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (ValueError, OSError) as error:  # too many cells, another encoding, an empty file
-        fix = "save it as CSV in UTF-8, with a header and as many cells in each row"
+        with open(file, encoding="utf-8-sig", newline="") as handle:
+            header, *rows = [cells for cells in csv.reader(handle, strict=True) if cells]
+    except (csv.Error, ValueError, OSError) as error:  # quotes, another encoding, an empty file
+        fix = "save it as CSV in UTF-8, with a header"
         raise DataError(f"cannot be read ({error})", file=file, fix=fix) from error
+    for number, cells in enumerate(rows, start=1):
+        if len(cells) != len(header):
+            problem = f"has {len(cells)} cells, the header has {len(header)}"
+            raise DataError(problem, file=file, row=number, fix="check the quotes of that row")
     for ours, name in theirs.items():
-        if name not in table or ours not in needed:
-            fix = f"map {', '.join(needed)} with columns=; the file has {', '.join(table)}"
-            raise DataError("there is no such column", file=file, column=name, fix=fix)
-        refuse(table, name, table[name].isna(), "the row has fewer cells than the header", file)
-    if not isinstance(table.index, pd.RangeIndex):
-        raise DataError("a row has more cells than the header", file=file, fix="check its quotes")
+        if header.count(name) != 1 or ours not in needed:
+            fix = f"map {', '.join(needed)} with columns=; the file has {', '.join(header)}"
+            raise DataError("there is no such column, or two", file=file, column=name, fix=fix)
+    table = pd.DataFrame(rows, columns=header, dtype="str")
     return table[[theirs[name] for name in needed]].set_axis(needed, axis=1)
 
 
