@@ -1,6 +1,6 @@
 """Small files in the formats of the public corpora, written for the tests (no text from them).
 
-`write(folder)` writes all of them; a loader reads them through `fetch = lambda key: folder / key`.
+`write(folder)` writes all of them, under the keys of `data/corpora.json`.
 """
 
 import csv
@@ -130,7 +130,6 @@ def grade(folder: Path) -> None:
     text(base / "human_ctx.txt", "hello there|||hi !\nhello there|||hi !\nany plans ?|||none .\n")
     text(base / "human_hyp.txt", "how are you ?\nwhat now ?\nme neither .\n")
     text(base / "human_ref.txt", "fine day .\ngood day .\nstay in then .\n")
-    text(folder / "grade/human_score" / GRADE_SET / "human_score.txt", "3.0\n2.3333\n4.5\n")
     judged = [("convai2", "bert_ranker", "how are you ?", "[3, 3]"),
               ("dailydialog_EVAL", "bert_ranker", "another set", "[1]"),
               ("convai2", "bert_ranker", "what now ?", "[2, 2, 3]"),

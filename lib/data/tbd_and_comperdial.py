@@ -27,6 +27,7 @@ def user_table(file: Path, needed: list[str], columns: Columns) -> pd.DataFrame:
     try:
         with open(file, encoding="utf-8-sig", newline="") as handle:
             header, *rows = [cells for cells in csv.reader(handle, strict=True) if cells]
+        header = [name.strip() for name in header]
     except (csv.Error, ValueError, OSError) as error:  # quotes, another encoding, an empty file
         fix = "save it as CSV in UTF-8, with a header"
         raise DataError(f"cannot be read ({error})", file=file, fix=fix) from error
@@ -175,7 +176,7 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
         {"system": row.system, "dialog": row.dialog_id, "turn": 2 * int(row.turn) + 1,
          "context": talk[row.dialog_id]["texts"][: 2 * int(row.turn) + 1], "response": row.response,
          "reference": [row.reference] if row.reference.strip() else [],
-         "fact": list(talk[row.dialog_id]["fact"])}
+         "fact": talk[row.dialog_id]["fact"]}
         for row in replies.itertuples()
     ])  # fmt: skip
     dialogs, key = _spoken(turns), ["system", "dialog_id"]
@@ -194,7 +195,8 @@ def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
             name, said = str(item.get("dialog_id", number)), item["dialogue"]
             if name in talk or [one["persona_id"] for one in said] != ["A", "B"] * (len(said) // 2):
                 raise ValueError(f"{name!r} is there twice, or A and B do not take turns")
-            talk[name] = {"texts": [one["text"] for one in said], "fact": item["persona"]["B"]}
+            talk[name] = {"texts": [one["text"] for one in said], "fact": [*item["persona"]["B"]]}
+            "".join(text for texts in talk[name].values() for text in texts)  # or a TypeError
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         problem = f"is not a dialog in the layout of data/README.md ({error!r})"
         raise DataError(problem, file=file, row=len(talk) + 1) from error
