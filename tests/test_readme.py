@@ -1,11 +1,13 @@
 """What the README shows must run."""
 
+import json
 import re
 
 import pytest
 
-from lib import ROOT
+from lib import ROOT, data
 from lib import metrics as scores
+from lib.data import corpus, downloads
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
 
@@ -19,13 +21,32 @@ def registry_restored():
 
 
 def test_a_metric_is_added_as_the_readme_says(registry_restored):
-    (block,) = BLOCKS
+    block, _ = BLOCKS
     names: dict = {}
     exec(compile(block, "README.md", "exec"), names)
     table = names["table"]
     assert list(table.columns) == ["exclamations", "word_f1_normalized"]
     assert table["exclamations"].max() > 0
     assert len(table) == 151
+
+
+def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
+    item = {"model": "A", "id": "d1", "history": ["Hi"], "reply": "Oh ", "marks": [4, 5, "N/A"]}
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps([item]))
+    monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
+    for kind, name, entry in [
+        ("corpora", "my_corpus", {"level": "turn", "rows": 1, "files": [file.name]}),
+        ("files", file.name, {"url": "https://example.org/", "sha256": data.sha256(file)}),
+        ("sets", "mine", dict.fromkeys(["title", "licence", "citation", "source"], "-")),
+    ]:
+        monkeypatch.setitem(downloads.registry()[kind], name, entry | {"set": "mine"})
+    monkeypatch.setitem(corpus.LOADERS, "my_corpus", None)
+    exec(compile(BLOCKS[1], "README.md", "exec"), {})
+    mine = data.load("my_corpus")
+    assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [[1, "Oh", 4.5]]
+    assert mine.report["excluded"].tolist() == [0, 1]
+    assert data.available().set_index("name").loc["my_corpus", "on disk?"]
 
 
 def test_targets_that_the_readme_names_exist():

@@ -24,7 +24,10 @@ def loader(name: str) -> Callable:
     """
 
     def register(function: Callable[..., dict]) -> Callable[..., dict]:
-        for one in fnmatch.filter(registry()["corpora"], name):
+        names = fnmatch.filter(registry()["corpora"], name)
+        if not names:
+            raise DataError(f"there is no corpus {name!r}", file="data/corpora.json", fix="add it")
+        for one in names:
             LOADERS[one] = partial(function, one) if "*" in name else function
         return function
 
