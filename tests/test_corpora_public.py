@@ -215,6 +215,14 @@ def test_question_baseline_on_the_reconstructed_sets():
 
 def test_predictive_engagement_facts():
     better, pred = load("better").turns, load("predeng600").turns
+    empty = int((better["response"] == "").sum())
+    assert load("better").report.loc[0, "notes"] == f"{empty} are empty and kept" and empty > 0
+    generated, human = pred[:300], pred[300:]
+    assert generated["reference"].str[0].tolist() == human["response"].tolist()
+    assert generated["context"].tolist() == human["context"].tolist()
+    assert load("predeng600").ratings.groupby("item").size().eq(3).all()
+    chats = load("convai50").dialogs
+    assert chats["speakers"].str.len().equals(chats["utterances"].str.len())
     assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
     means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
     assert means == {"generated": 1.84, "ground_truth": 3.45}
@@ -284,7 +292,9 @@ def test_gpt4_on_reliable_dialogs_as_published():
     dialogs = load("gpt4_reliable").dialogs
     score = dialogs[[f"score_gpt4_overall_run{n}" for n in range(1, 6)]].mean(axis=1)
     rated = dialogs.assign(score=score).dropna(subset="score")
-    assert len(rated) == 500
+    assert len(rated) == 500 and dialogs["run"].nunique() == 3
+    assert load("gpt4_see").dialogs["score_gpt4_coherence_run5"].notna().sum() == 500
+    assert load("gpt4_fed").dialogs["human_error_recovery"].isna().any()  # nobody rated it
     assert near(pearsonr(rated["score"], rated["human_z_overall"]).statistic, 0.502, 3)
     assert near(spearmanr(rated["score"], rated["human_z_overall"]).statistic, 0.516, 3)
     means = rated.groupby("agent")[["score", "human_z_overall"]].mean()
