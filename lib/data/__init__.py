@@ -1,7 +1,17 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data.blank import is_blank
-from lib.data.corpora import accounts, available, load, overview
+from lib.data.corpora import (
+    accounts,
+    available,
+    dailydialog_pairs,
+    goemotions,
+    load,
+    overview,
+    pushshift_sample,
+    reddit_college,
+    rumoureval,
+)
 from lib.data.corpus import Corpus
 from lib.data.dialogues import (
     COLUMNS,
@@ -17,13 +27,6 @@ from lib.data.dialogues import (
 from lib.data.dialogues.errors import nearest
 from lib.data.downloads import data_folder, path
 from lib.data.hierarchy import LEVELS, Nest, nest, separable_levels
-from lib.data.reddit_and_goemotions import (
-    dailydialog_pairs,
-    goemotions,
-    pushshift_sample,
-    reddit_college,
-    rumoureval,
-)
 from lib.data.storage import sha256, written_whole
 
 __all__ = [

@@ -17,6 +17,13 @@ from lib.data.corpus import LOADERS, Corpus
 from lib.data.dialogues.errors import DataError, nearest
 from lib.data.dialogues.table import validate
 from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
+from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have no ratings
+    dailydialog_pairs,
+    goemotions,
+    pushshift_sample,
+    reddit_college,
+    rumoureval,
+)
 from lib.data.tbd_and_comperdial import REQUESTED
 
 SAMPLES = {"sample_bots": ("tbd_q1", DATA / "sample/bots"),
