@@ -71,7 +71,7 @@ def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
             "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
 
 
-@loader("zh*_*")
+@loader("zh*_*")  # zhao_persona to zhang_fed_turn
 def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
 
