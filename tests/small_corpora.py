@@ -1,6 +1,6 @@
 """Small files in the formats of the public corpora, written for the tests (no text from them).
 
-`write(folder)` writes all of them; a loader reads them through `fetch = lambda key: folder / key`.
+`write(folder)` writes all of them, under the keys of `data/corpora.json`.
 """
 
 import csv
@@ -10,7 +10,6 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-GRADE_SET = "convai2/bert_ranker"
 FED_SCORES = ["interesting", "engaging", "understand", "error recovery"]
 
 
@@ -47,7 +46,7 @@ USR_REPLIES = [
 
 
 def usr(folder: Path) -> None:
-    """USR-Topical, USR-Persona, UniEval's predictions and GRADE's scores."""
+    """USR-Topical with GRADE's scores, and USR-Persona."""
     items = [
         {
             "context": f"first line {number} \n second line , with comma \n\n",
@@ -64,30 +63,6 @@ def usr(folder: Path) -> None:
     for item in personas:
         item["fact"] = "your persona: i like tea.\nyour persona: i run.\n"
     dump(folder / "usr/pc_usr_data.json", personas)
-    dump(
-        folder / "unieval/topical_chat_result.json",
-        [unieval_row(i, r) for i in items for r in USR_REPLIES],
-    )
-
-
-def unieval_row(item: dict, reply: tuple) -> dict:
-    """A row of UniEval's benchmark for one response of a USR file."""
-    names = [
-        "understandability",
-        "naturalness",
-        "coherence",
-        "engagingness",
-        "groundedness",
-        "overall",
-    ]
-    return {
-        "source": item["context"],
-        "system_id": reply[0],
-        "system_output": reply[1],
-        "context": item["fact"],
-        "scores": dict(zip(names, [2 / 3, 2.0, 2.0, 2.0, 1 / 3, sum(reply[2]) / 3], strict=True)),
-        "predict_scores": dict.fromkeys(names, 0.5) | {"engagingness": 2.5},
-    }
 
 
 def fed(folder: Path) -> None:
@@ -124,47 +99,11 @@ def fed(folder: Path) -> None:
         text(folder / f"fed/{level}_level_FU_scores.jsonl", stream)
 
 
-def grade(folder: Path) -> None:
-    """Three lines of one GRADE set, the first context twice."""
-    base = folder / "grade/eval_data" / GRADE_SET
-    text(base / "human_ctx.txt", "hello there|||hi !\nhello there|||hi !\nany plans ?|||none .\n")
-    text(base / "human_hyp.txt", "how are you ?\nwhat now ?\nme neither .\n")
-    text(base / "human_ref.txt", "fine day .\ngood day .\nstay in then .\n")
-    text(folder / "grade/human_score" / GRADE_SET / "human_score.txt", "3.0\n2.3333\n4.5\n")
-    judged = [("convai2", "bert_ranker", "how are you ?", "[3, 3]"),
-              ("dailydialog_EVAL", "bert_ranker", "another set", "[1]"),
-              ("convai2", "bert_ranker", "what now ?", "[2, 2, 3]"),
-              ("convai2", "bert_ranker", "me neither .", "[4, 5]")]  # fmt: skip
-    names = ["Dataset", "DialogModel", "Response", "HumanScores"]
-    dump(folder / "grade/human_score/human_judgement.json",
-         [dict(zip(names, row, strict=True)) for row in judged])  # fmt: skip
-
-
 def table(path: Path, rows: list[list], delimiter: str = ",") -> None:
     """Write a CSV file as a spreadsheet does: quotes where needed, Windows line ends."""
     buffer = io.StringIO(newline="")
     csv.writer(buffer, delimiter=delimiter).writerows(rows)
     text(path, buffer.getvalue())
-
-
-def predictive_engagement(folder: Path) -> None:
-    """BETTER with an empty reply; PredEng-600 in miniature (2 queries); two conversations."""
-    base = folder / "predictive_engagement"
-    pairs = [["id", "query", "reply", "label"], [0, "Hey", "Hello", 1], [4, "Where ?", "", 0]]
-    table(base / "humanAMT_engscores_utt.csv", pairs)
-    header = ["query", "response", "human_score", "Ruber_Unref_Score", "CTX_Unref_Score",
-              "Eng_Score_MeanPooling", "Eng_Score_MaxPooling"]  # fmt: skip
-    metrics = ["0.5\n", "1e-3\n", "0.25\n", "0.75\n"]
-    rows = []
-    for kind, ratings in [("generated", (1, 2, 3)), ("human", (4, 5, 5))]:
-        for rating in ratings:  # one round of ratings over all pairs, then the next
-            rows += [[f"query {q}", f"{kind} reply {q}", rating, *metrics] for q in range(2)]
-    table(base / "Eng_Scores_queries_gen_gtruth_replies.csv", [header, *rows])
-    chats = [
-        "11\t2\t4\t4\t5\t<sp1> Hi </sp1> <sp2> hello there </sp2>",
-        "12\t1\t0\t0\t1\t<sp1> Hm </sp1>",
-    ]
-    text(base / "50convs_AMT.txt", "\n".join(chats) + "\n")
 
 
 def dstc10(folder: Path) -> None:
@@ -246,7 +185,7 @@ RATINGS = ["overall", "interesting", "relevance", "specificity", "understandabil
 
 
 def comp_analysis(folder: Path, full: bool = False) -> None:
-    """Two Zhao contexts of six responses, and GPT-4 runs. `full` writes the upstream rating files,
+    """Two Zhao contexts of six responses. `full` writes the upstream rating files,
     which hold other sets as well and lie elsewhere."""
     base = folder / "comp_analysis"
     lines = [f"Z-{n}\tline {n // 6}\tsecond\treply {n}" for n in range(12)]
@@ -258,31 +197,6 @@ def comp_analysis(folder: Path, full: bool = False) -> None:
             values |= {"another-set": [1.0, 2.0]}
             where = f"turn_level_texts/turn_{name}_ratings.json"
         dump(base / where, values)
-    dialogs = base / "dialog_level_texts"
-    voices = [{"speaker": "human", "text": "Hi!"}, {"speaker": "model", "text": "Hello."}]
-    names = ["Coherent", "Error recovery", "Consistent", "Diverse", "Depth", "Likeable",
-             "Understanding", "Flexible", "Informative", "Inquisitive", "Overall"]  # fmt: skip
-    rated = {name: [1, 1, 0] for name in names} | {"Error recovery": []}
-    chat = {"dialog": voices, "annotations": rated, "model": "Meena", "dialogue_id": "fed-dial_0"}
-    dump(dialogs / "fed_human_annotations.json", [chat])
-    runs = [
-        f"{short}_{run}" for short in ("coh", "div", "eng", "inf", "ovr") for run in range(1, 6)
-    ]
-    dump(dialogs / "fed_gpt4_annotations.json", {run: [float(run[-1])] for run in runs})
-    reliable = [
-        "\t".join([f"RELIABLE-{n}", *(f"{who}: {said}" for k in range(2) for who, said in
-                   [("User", f"User {model} {k}"), ("Chatbot", f"bot {model} {raw} {k}")])])
-        for n, (model, raw) in enumerate([("A_p", 61), ("A", 10)])
-    ]  # fmt: skip
-    text(dialogs / "reliable-dial_text.txt", "\n".join(reliable) + "\n")
-    dump(
-        dialogs / "reliable_gpt4_annotations.json", {run: [4.0] for run in runs} | {"indices": [1]}
-    )
-    text(
-        dialogs / "persona-see_text.txt",
-        "S-0\tmodel: Hello\thuman_evaluator: hey\nS-1\tmodel: Hm\n",
-    )
-    dump(dialogs / "see_gpt4_annotations.json", {run: [2.0] for run in runs} | {"indices": [0]})
 
 
 def thread(sid: str) -> dict:
@@ -361,7 +275,7 @@ def labelled_texts(folder: Path) -> None:
 
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (usr, fed, grade, predictive_engagement, dstc10, dstc7, ji2022, comp_analysis,
+    for part in (usr, fed, dstc10, dstc7, ji2022, comp_analysis,
                  reddit_college, rumoureval, labelled_texts):  # fmt: skip
         part(folder)
     return folder

@@ -1,6 +1,6 @@
 """The loaders on small stand-ins, one test per quirk; samples, corpora on request, the catalogue.
 
-Faults are in test_corpora_bad_input.py, the real files in test_corpora_public.py.
+The real files are in test_corpora_public.py.
 """
 
 import dataclasses
@@ -10,68 +10,54 @@ import pandas as pd
 import pytest
 import small_corpora as small
 
-from lib.data import corpora, dialogues
-from lib.data.corpora import (
-    catalogue,
-    comperdial,
-    labelled_texts,
-    reddit_comments,
-    registry,
-    requested,
-)
-from lib.data.corpora.tables import Account
-from lib.data.dialogues import DataError
+from lib import data
+from lib.data import DataError, corpora, downloads, reddit_and_goemotions
+from lib.data.corpus import LOADERS, account
+from lib.data.tbd_and_comperdial import comperdial, three_bots
 
-SMALL = ["usr_topical", "usr_persona", "unieval_topical", "fed_turn", "fed_dialog", "fed_engaging",
-         "grade_convai2_bert_ranker", "better", "predeng600", "convai50", "dstc10_persona_usr",
-         "dstc10_persona_zhao", "dstc7", "ji2022", "zhao_persona", "gpt4_fed", "gpt4_reliable",
-         "gpt4_see"]  # fmt: skip
+SMALL = ["usr_topical", "usr_persona", "fed_turn", "fed_dialog", "fed_engaging", "ji2022",
+         "dstc10_persona_usr", "dstc10_persona_zhao", "dstc7", "zhao_persona"]  # fmt: skip
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    """A data folder of small files, whose checksums are not looked at."""
+    for module in (corpora, reddit_and_goemotions):
+        monkeypatch.setattr(module, "path", lambda key: tmp_path / key)
     return small.write(tmp_path)
 
 
-@pytest.fixture
-def fetch(folder):
-    return lambda key: folder / key
-
-
-def load(name, fetch, **options):
-    return catalogue.PUBLIC[name](fetch, **options)
+def load(name, folder, **options):
+    """The parts of a corpus by name; `folder` is named so that a test asks for it."""
+    return vars(corpora.load(name, **options))
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_tables_are_valid_and_the_account_balances(name, fetch):
-    parts = load(name, fetch)
-    if "turns" in parts:
-        dialogues.validate(parts["turns"])
-    report = parts["report"]
-    assert (report["read"] == report["kept"] + report["set_aside"]).all()
+def test_tables_are_valid_and_the_account_balances(name, folder):
+    corpus = corpora.load(name)
+    if corpus.turns is not None:
+        data.validate(corpus.turns)
+    report = corpus.report
+    assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert report["read"].sum() > 0
-    assert parts["ratings"].columns.tolist() == ["item", "annotator", "dimension", "rating"]
+    assert corpus.ratings.columns.tolist() == ["item", "annotator", "dimension", "rating"]
 
 
-def test_an_account_that_does_not_balance_is_refused():
-    account = Account()
-    account.read("responses", 5)
-    account.set_aside("responses", "are empty", 2)
-    assert account.table({"responses": 3}).loc[0, "reasons"] == "2 are empty"
-    with pytest.raises(DataError, match="5 responses were read but 4 kept"):
-        account.table({"responses": 4})
+def test_an_account_leaves_out_reasons_that_never_held():
+    line = account("responses", 3, {"are empty": 2, "are doubled": 0})
+    assert (line["read"], line["excluded"], line["reasons"]) == (5, 2, "2 are empty")
 
 
 def test_tables_without_ratings_are_not_corpora():
-    with pytest.raises(DataError, match=r"call corpora.goemotions\(\)"):
+    with pytest.raises(DataError, match=r"call data.goemotions\(\)"):
         corpora.load("goemotions")
 
 
 # --- one test per quirk -------------------------------------------------------------------------
 
 
-def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(fetch):
-    parts = load("usr_topical", fetch)
+def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(folder):
+    parts = load("usr_topical", folder)
     turns, ratings = parts["turns"], parts["ratings"]
     assert turns["context"].iloc[0] == ["first line 0", "second line , with comma"]
     assert turns["fact"].tolist() == [["a passage ."]] * 2 + [[]] * 2
@@ -88,79 +74,41 @@ def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(fetch):
     assert turns["score_grade"].iloc[3] == 0.75
 
 
-def test_usr_persona_sentences_lose_their_label(fetch):
-    assert load("usr_persona", fetch)["turns"]["fact"].iloc[0] == ["i like tea.", "i run."]
+def test_usr_persona_sentences_lose_their_label(folder):
+    assert load("usr_persona", folder)["turns"]["fact"].iloc[0] == ["i like tea.", "i run."]
 
 
-def test_unieval_agrees_with_usr_and_keeps_sums_above_one(fetch):
-    ours, theirs = load("usr_topical", fetch)["turns"], load("unieval_topical", fetch)["turns"]
-    key = ["system", "agent", "dialog", "turn", "response"]
-    pd.testing.assert_frame_equal(ours[key], theirs[key])
-    assert ours["reference"].tolist() == theirs["reference"].tolist()
-    assert ours["human_overall"].to_list() == pytest.approx(theirs["human_overall"].to_list())
-    assert theirs["score_unieval_engagingness"].max() == 2.5
-
-
-def test_fed_splits_levels_strips_speakers_and_sets_na_aside(fetch):
-    turn, dialog = load("fed_turn", fetch), load("fed_dialog", fetch)
+def test_fed_splits_levels_strips_speakers_and_excludes_na(folder):
+    turn, dialog = load("fed_turn", folder), load("fed_dialog", folder)
     assert turn["turns"]["dialog"].tolist() == ["fed-000"] * 3 + ["fed-001"] * 3
     assert turn["turns"]["turn"].tolist() == [1, 3, 5] * 2
     assert turn["turns"]["response"].iloc[1] == "reply 1: well?"
     assert dialog["dialogs"]["speakers"].iloc[0] == ["user", "system"] * 3 + ["user"]
     report = turn["report"].set_index("unit").loc["ratings"]
-    assert report[["read", "kept", "set_aside"]].tolist() == [270, 264, 6]
+    assert report[["read", "kept", "excluded"]].tolist() == [270, 264, 6]
     assert turn["turns"]["human_relevant"].iloc[0] == 1.0  # mean of the four that are left
     assert math.isnan(dialog["dialogs"]["human_error_recovery"].iloc[1])
     assert dialog["dialogs"]["human_error_recovery"].iloc[0] == 1.0
     assert turn["turns"]["score_fed_understanding"].tolist() == [-0.5 * n for n in range(6)]
 
 
-def test_fed_engaging_keeps_the_extremes(fetch):
-    parts = load("fed_engaging", fetch)
+def test_fed_engaging_keeps_the_extremes(folder):
+    parts = load("fed_engaging", folder)
     assert parts["turns"]["human_engaging"].tolist() == [1, 0, 1, 0]
     assert parts["turns"]["human_engaging_mean"].tolist() == [1.6, 0.8, 2.0, 0.0]
     mine = parts["ratings"].query("dimension == 'engaging'").groupby("item")["rating"].mean()
     assert mine.tolist() == parts["turns"]["human_engaging_mean"].tolist()
 
 
-def test_grade_names_contexts_by_content_and_checks_its_means(folder, fetch):
-    turns = load("grade_convai2_bert_ranker", fetch)["turns"]
-    first = turns["dialog"].iloc[0]
-    assert turns["dialog"].tolist()[:2] == [first, f"{first}-2"]
-    assert turns["context"].iloc[2] == ["any plans ?", "none ."]
-    assert turns["human_coherence"].tolist() == pytest.approx([3, 7 / 3, 4.5])
-    small.text(
-        folder / "grade/human_score" / small.GRADE_SET / "human_score.txt", "3.0\n2.5\n4.5\n"
-    )
-    with pytest.raises(DataError, match=r"human_score.txt, row 2: mean 2.5 is not"):
-        load("grade_convai2_bert_ranker", fetch)
-
-
-def test_better_keeps_empty_replies_and_says_so(fetch):
-    parts = load("better", fetch)
-    assert parts["turns"]["response"].tolist() == ["Hello", ""]
-    assert parts["report"].set_index("unit").loc["responses", "notes"] == "1 are empty and kept"
-
-
-def test_predeng_gathers_three_ratings_per_reply(fetch):
-    parts = load("predeng600", fetch)
-    turns = parts["turns"]
-    assert turns["system"].tolist() == ["generated"] * 2 + ["ground_truth"] * 2
-    assert turns["human_engaging"].tolist() == pytest.approx([2, 2, 14 / 3, 14 / 3])
-    assert turns["reference"].tolist() == [["human reply 0"], ["human reply 1"], [], []]
-    assert turns["score_pred_en_mean"].tolist() == [0.25] * 4  # cells end with a newline
-    assert parts["ratings"].groupby("item").size().tolist() == [3] * 4
-
-
-def test_dstc10_counts_a_returning_context_as_a_new_dialog(fetch):
-    turns = load("dstc10_persona_zhao", fetch)["turns"]
+def test_dstc10_counts_a_returning_context_as_a_new_dialog(folder):
+    turns = load("dstc10_persona_zhao", folder)["turns"]
     assert turns["dialog"].str[-3:].tolist() == ["000", "000", "001", "002"]
     assert turns["context"].iloc[2] == ["a", "b"]
-    assert load("dstc10_persona_usr", fetch)["turns"]["fact"].iloc[0] == ["i run."]
+    assert load("dstc10_persona_usr", folder)["turns"]["fact"].iloc[0] == ["i run."]
 
 
-def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(fetch):
-    parts = load("dstc7", fetch)
+def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(folder):
+    parts = load("dstc7", folder)
     turns = parts["turns"]
     assert turns["fact"].iloc[0] == ['a "quoted passage']
     assert turns["response"].iloc[0] == 'say "what'
@@ -171,66 +119,51 @@ def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(fetch):
     assert set(parts["ratings"]["annotator"]) == {"j1", '"j2'}
 
 
-def test_ji2022_leaves_quality_control_out_and_hides_workers(fetch):
-    parts = load("ji2022", fetch)
+def test_ji2022_leaves_quality_control_out_and_hides_workers(folder):
+    parts = load("ji2022", folder)
     dialogs = parts["dialogs"]
     assert dialogs["agent"].tolist() == ["A", "A_p"] * 3
     assert set(dialogs["system"]) == {"A"}
     assert dialogs["human_overall"].tolist() == pytest.approx([10, 60, 11, 61, 12, 62])
     assert dialogs["human_z_overall"].iloc[1] == pytest.approx(0.1)
-    assert parts["report"].set_index("unit").loc["dialogs", "set_aside"] == 3
+    assert parts["report"].set_index("unit").loc["dialogs", "excluded"] == 3
     turns = parts["turns"]
     assert turns["turn"].tolist() == [1, 3] * 6
     assert turns["context"].iloc[1] == ["User A 0", "bot A 10 0", "User A 1"]
     shown = " ".join(str(table.to_dict()) for table in (dialogs, turns, parts["ratings"]))
     assert "SECRETWORKER" not in shown
-    kept = load("ji2022", fetch, quality_control=True)["dialogs"]
+    kept = load("ji2022", folder, quality_control=True)["dialogs"]
     assert (kept["agent"] == "QualityControl").sum() == 3
 
 
-def test_zhao_position_is_the_system_and_the_first_is_the_reference(fetch):
-    turns = load("zhao_persona", fetch)["turns"]
+def test_zhao_position_is_the_system_and_the_first_is_the_reference(folder):
+    turns = load("zhao_persona", folder)["turns"]
     assert turns["system"].tolist() == [f"position_{n}" for n in range(6)] * 2
     assert turns["reference"].iloc[[0, 1, 6, 11]].tolist() == [[], ["reply 0"], [], ["reply 6"]]
     assert turns["human_overall"].iloc[1] == 4.5
 
 
-def test_gpt4_scores_sit_at_their_indices_and_the_rest_is_nan(fetch):
-    reliable = load("gpt4_reliable", fetch)["dialogs"]
-    assert reliable["agent"].tolist() == ["A_p", "A"]  # order of the text file, not of Ji et al.
-    assert reliable["run"].tolist() == ["free2", "free1"]
-    scores = reliable["score_gpt4_overall_run1"]
-    assert math.isnan(scores.iloc[0]) and scores.iloc[1] == 4.0
-    assert load("gpt4_see", fetch)["dialogs"]["score_gpt4_coherence_run5"].notna().tolist() == [
-        True,
-        False,
-    ]
-    own = load("gpt4_fed", fetch)
-    assert own["dialogs"].filter(regex="gpt4_overall").iloc[0].tolist() == [1, 2, 3, 4, 5]
-    assert math.isnan(own["dialogs"]["human_error_recovery"].iloc[0])  # an empty list of ratings
-
-
-def test_both_forms_of_the_derived_files_give_the_same(tmp_path, fetch):
+def test_both_forms_of_the_derived_files_give_the_same(tmp_path, folder, monkeypatch):
     other = tmp_path / "full"
-    small.comp_analysis(other, full=True)
-    small.reddit_college(other, full=True)
-    small.rumoureval(other, full=True)
+    for write in (small.comp_analysis, small.reddit_college, small.rumoureval):
+        write(other, full=True)
+    readers = [lambda: corpora.load("zhao_persona").turns, data.rumoureval, data.reddit_college]
+    subsets = [read() for read in readers]
 
     def upstream(key):
-        entry = registry.file_entry(key).get("upstream")
-        moved = other / entry["key"] if entry else other / key
-        return moved if moved.is_file() else other / key
+        moved = downloads.registry()["files"][key].get("upstream", {"key": key})["key"]
+        return other / moved if (other / moved).is_file() else other / key
 
-    for read in (lambda f: load("zhao_persona", f)["turns"], reddit_comments.rumoureval,
-                 reddit_comments.college):  # fmt: skip
-        pd.testing.assert_frame_equal(read(fetch), read(upstream), check_flags=False)
-    files = pd.DataFrame(reddit_comments.college(upstream).attrs["report"]).set_index("unit")
-    assert files.loc["thread files", "set_aside"] == 1
-    assert files.loc["thread files", "reasons"] == "1 of other subreddits"
+    for module in (corpora, reddit_and_goemotions):
+        monkeypatch.setattr(module, "path", upstream)
+    for read, subset in zip(readers, subsets, strict=True):
+        pd.testing.assert_frame_equal(subset, read(), check_flags=False)
+    files = data.read_report(data.reddit_college()).set_index("unit").loc["thread files"]
+    assert files["excluded"] == 1 and files["reasons"] == "1 of other subreddits"
 
 
-def test_reddit_college_flattens_threads_without_user_names(fetch):
-    table = reddit_comments.college(fetch)
+def test_reddit_college_flattens_threads_without_user_names(folder):
+    table = data.reddit_college()
     assert table["id"].tolist() == ["s1a", "s1b"]
     assert table["parent_id"].tolist() == ["t3_s1", "t1_s1a"]
     assert table["link_id"].tolist() == ["t3_s1"] * 2
@@ -241,36 +174,30 @@ def test_reddit_college_flattens_threads_without_user_names(fetch):
     assert "NamedPerson" not in str(table.to_dict())
 
 
-def test_rumoureval_sets_stubs_aside_and_reads_the_kinds_of_edited(fetch):
-    table = reddit_comments.rumoureval(fetch)
+def test_rumoureval_excludes_stubs_and_reads_the_kinds_of_edited(folder):
+    table = data.rumoureval()
     assert table["id"].tolist() == ["a", "b"]
     assert table["edited"].tolist() == [True, False]
     assert table["controversiality"].tolist() == [1, 0]
-    report = dialogues.read_report(table)
-    assert report.loc[0, ["read", "kept", "set_aside"]].tolist() == [3, 2, 1]
+    report = data.read_report(table)
+    assert report.loc[0, ["read", "kept", "excluded"]].tolist() == [3, 2, 1]
 
 
-def test_pushshift_reads_times_of_all_generations(fetch):
-    assert reddit_comments.pushshift(fetch)["created_utc"].tolist() == [1388534400, 1707000000]
+def test_pushshift_reads_times_of_all_generations(folder):
+    assert data.pushshift_sample()["created_utc"].tolist() == [1388534400, 1707000000]
 
 
-def test_goemotions_reads_several_labels(fetch):
-    table = labelled_texts.goemotions(fetch, "train")
+def test_goemotions_reads_several_labels(folder):
+    table = data.goemotions("train")
     assert table["labels"].tolist() == [["joy", "neutral"], ["anger"]]
     with pytest.raises(DataError, match="no split 'valid'"):
-        labelled_texts.goemotions(fetch, "valid")
+        data.goemotions("valid")
 
 
-def test_dailydialog_pairs_are_turns(fetch):
-    turns = labelled_texts.dailydialog_pairs(fetch)
-    dialogues.validate(turns)
+def test_dailydialog_pairs_are_turns(folder):
+    turns = data.dailydialog_pairs()
+    data.validate(turns)
     assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
-
-
-def test_pairs_of_unequal_length_are_refused(folder, fetch):
-    small.text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\n")
-    with pytest.raises(DataError, match="has 1 lines, .* has 2"):
-        labelled_texts.dailydialog_pairs(fetch)
 
 
 # --- samples and corpora on request ---------------------------------------------------------------
@@ -286,12 +213,12 @@ def test_sample_bots_has_both_levels():
     report = corpus.report.set_index("unit")
     assert report.loc["turn ratings", "kept"] == len(corpus.ratings)
     assert report.loc["dialog ratings", "kept"] == len(corpus.dialog_ratings)
-    assert report.loc["turn ratings", "set_aside"] > 0  # ratings left empty on purpose
+    assert report.loc["turn ratings", "excluded"] > 0  # ratings left empty on purpose
 
 
 def test_sample_means_are_those_of_the_file():
     corpus = corpora.load("sample_bots")
-    raw = pd.read_csv(registry.DATA / "sample/bots/turn_ratings.csv")
+    raw = pd.read_csv(downloads.DATA / "sample/bots/turn_ratings.csv")
     raw = raw[raw["dimension"] == "overall"].groupby(["dialog", "turn"])["rating"].mean()
     for row in corpus.turns.itertuples():
         expected = raw.get((row.dialog, row.turn), math.nan)
@@ -311,10 +238,10 @@ def test_three_bots_maps_columns(tmp_path):
     small.bots(tmp_path, turns_csv="bot,agent,dialog,turn,speaker,said\nA,A1,d,0,system,Oh\n",
          turn_ratings_csv="dialog,turn,annotator,dimension,rating\nd,0,x,Overall,4\n")  # fmt: skip
     columns = {"turns.csv": {"system": "bot", "text": "said"}}
-    turns = requested.three_bots(tmp_path, columns)["turns"]
+    turns = three_bots(tmp_path, columns)["turns"]
     assert turns[["system", "response", "human_overall"]].values.tolist() == [["A", "Oh", 4.0]]
-    with pytest.raises(DataError, match="'sytem' is no column of ours"):
-        requested.three_bots(tmp_path, {"turns.csv": {"sytem": "bot"}})
+    with pytest.raises(DataError, match="column 'system': there is no such column"):
+        three_bots(tmp_path, {"turns.csv": {"sytem": "bot"}})
 
 
 CPD_HEAD = "dialog_id,turn,model,response,reference,annotator,rating\n"
@@ -333,7 +260,7 @@ def test_comperdial_maps_columns_and_checks_dialogs(tmp_path):
     small.text(
         tmp_path / "dialogue_annotations.csv", "dialog_id,system,annotator,rating\n0,S,w1,3\n"
     )
-    parts = comperdial.load(tmp_path, {"turn_annotations.csv": {"system": "model"}})
+    parts = comperdial(tmp_path, {"turn_annotations.csv": {"system": "model"}})
     row = parts["turns"].iloc[0]
     assert row[["dialog", "turn", "response", "human_overall"]].tolist() == ["0", 3, "hm", 4.5]
     assert (
@@ -343,8 +270,43 @@ def test_comperdial_maps_columns_and_checks_dialogs(tmp_path):
     small.text(
         tmp_path / "dialogue_annotations.csv", "dialog_id,system,annotator,rating\n9,S,w1,3\n"
     )
-    with pytest.raises(DataError, match=r"dialogue_annotations.csv, row 1: 'S' has no turns"):
-        comperdial.load(tmp_path, {"turn_annotations.csv": {"system": "model"}})
+    with pytest.raises(DataError, match=r"dialogue_annotations.csv, row 1, .*'9': no rated item"):
+        comperdial(tmp_path, {"turn_annotations.csv": {"system": "model"}})
+
+
+TALK = {"persona": {"A": ["a"], "B": ["b"]},
+        "dialogue": [{"persona_id": who, "text": who} for who in "ABAB"]}  # fmt: skip
+JUDGED = "dialog_id,turn,system,response,reference,annotator,rating\n"
+BAD_COMPERDIAL = {
+    "no persona": (
+        [{"dialogue": TALK["dialogue"]}],
+        "",
+        ["ComperDial_data.json, row 1", "persona"],
+    ),
+    "turns": ([TALK, TALK | {"dialogue": TALK["dialogue"][1:]}], "", ["row 2", "take turns"]),
+    "not a list": ({"dialogs": [TALK]}, "", ["ComperDial_data.json", "layout"]),
+    "another dialog": ([TALK], "7,0,S,hm,B,w1,4\n", ["row 1", "'dialog_id'", "'7'"]),
+    "beyond the end": ([TALK], "0,2,S,hm,B,w1,4\n", ["row 1", "'turn'", "counted from 0"]),
+    "two texts": (
+        [TALK],
+        "0,1,S,hm,B,w1,4\n0,1,S,ho,B,w2,4\n",
+        ["row 2", "'response'", "'ho'", "two texts"],
+    ),
+    "twice": ([TALK], "0,1,S,hm,B,w1,4\n0,1,S,hm,B,w1,5\n", ["row 2", "'w1'", "second time"]),
+    "scale": ([TALK], "0,1,S,hm,B,w1,6\n", ["turn_annotations.csv, row 1", "'6'", "1 to 5"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COMPERDIAL)
+def test_bad_input_of_comperdial(case, tmp_path):
+    talk, judged, expected = BAD_COMPERDIAL[case]
+    small.dump(tmp_path / "ComperDial_data.json", talk)
+    small.text(tmp_path / "turn_annotations.csv", JUDGED + judged)
+    small.text(tmp_path / "dialogue_annotations.csv", "dialog_id,system,annotator,rating\n")
+    with pytest.raises(DataError) as caught:
+        comperdial(tmp_path)
+    for words in expected:
+        assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["tbd_q1", "comperdial"])
@@ -357,43 +319,114 @@ def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
 
 
 def test_requested_corpora_load_from_a_folder(tmp_path):
-    sample = registry.DATA / "sample"
+    sample = downloads.DATA / "sample"
     assert len(corpora.load("tbd_q1", folder=sample / "bots").turns) > 100
     corpus = corpora.load("comperdial", folder=str(sample / "personas/comperdial"))
     assert corpus.info["synthetic"] is False
 
 
+# --- faults in a user's files ---------------------------------------------------------------------
+
+
+def test_unknown_corpus_suggests_a_name():
+    with pytest.raises(DataError, match="did you mean 'usr_topical'"):
+        corpora.load("usr_topicl")
+
+
+HEAD = "system,agent,dialog,turn,speaker,text\n"
+RATED = small.TURN_RATINGS
+BAD_BOTS = {
+    "gap in turns": (
+        {"turns_csv": HEAD + "A,A1,d,0,user,Hi\nA,A1,d,2,system,Oh\n"},
+        ["turns.csv", "row 2", "'turn'", "'2'", "must count 0, 1, 2"],
+    ),
+    "turn not a number": ({"turns_csv": HEAD + "A,A1,d,first,user,Hi\n"}, ["row 1", "'first'"]),
+    "speaker": ({"turns_csv": HEAD + "A,A1,d,0,bot,Hi\n"}, ["row 1", "'speaker'", "'bot'"]),
+    "two agents": (
+        {"turns_csv": HEAD + "A,A1,d,0,user,Hi\nA,A2,d,1,system,Oh\n"},
+        ["row 2", "'agent'", "'A2'"],
+    ),
+    "rated user turn": (
+        {"turn_ratings_csv": RATED + "d,0,x,Overall,4\n"},
+        ["turn_ratings.csv", "row 1", "no rated item"],
+    ),
+    "rated twice": (
+        {"turn_ratings_csv": RATED + "d,1,x,Overall,4\nd,1,x,overall,5\n"},
+        ["turn_ratings.csv", "row 2", "'x'", "a second time"],
+    ),
+    "out of scale": (
+        {"turn_ratings_csv": RATED + "d,1,x,Overall,0\n"},
+        ["row 1", "'rating'", "from 1 to 5"],
+    ),
+    "not a number": (
+        {"turn_ratings_csv": RATED + 'd,1,x,Overall,4\nd,1,y,Overall,"4,5"\n'},
+        ["turn_ratings.csv", "row 2", "'rating'", "'4,5'", "a point for decimals"],
+    ),
+    "infinite": ({"turn_ratings_csv": RATED + "d,1,x,Overall,inf\n"}, ["row 1", "'rating'"]),
+    "no annotator": (
+        {"turn_ratings_csv": RATED + "d,1, ,Overall,4\n"},
+        ["row 1", "'annotator'", "is empty"],
+    ),
+    "wrong column": (
+        {"turns_csv": HEAD.replace("text", "txt") + "A,A1,d,0,user,Hi\n"},
+        ["turns.csv", "'text'", "no such column", "txt"],
+    ),
+    "a cell too few": (
+        {"turns_csv": HEAD + "A,A1,d,0,user\nA,A1,d,1,system,Oh\n"},
+        ["turns.csv", "row 1", "has 5 cells, the header has 6"],
+    ),
+    "a cell too many": ({"turns_csv": HEAD + "A,A1,d,0,user,Hi,you\n"}, ["row 1", "has 7 cells"]),
+    "ragged": (
+        {"turns_csv": HEAD + "A,A1,d,0,user,Hi\nA,A1,d,1,system,Oh,no\n"},
+        ["turns.csv", "row 2", "has 7 cells"],
+    ),
+    "a column twice": (
+        {"turns_csv": HEAD.replace("agent", "system") + "A,A,d,0,user,Hi\n"},
+        ["turns.csv", "'system'", "or two"],
+    ),
+    "open quote": ({"turns_csv": HEAD + 'A,A1,d,0,user,"Hi\n'}, ["turns.csv", "cannot be read"]),
+    "empty file": ({"turns_csv": ""}, ["turns.csv", "cannot be read"]),
+    "no rows": ({"turns_csv": HEAD}, ["turns.csv", "no rows"]),
+    "reference of nothing": (
+        {"references_csv": "dialog,turn,reference\nd,0,Fine\n"},
+        ["references.csv", "row 1", "'turn'", "'0'"],
+    ),
+    "no user": ({"dialogs_csv": "dialog,user\ne,u1\n"}, ["dialogs.csv", "'d'"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_BOTS)
+def test_bad_input_of_three_bots(case, tmp_path):
+    changes, expected = BAD_BOTS[case]
+    with pytest.raises(DataError) as caught:
+        three_bots(small.bots(tmp_path, **changes))
+    for words in expected:
+        assert words in str(caught.value)
+
+
 # --- what a notebook asks of a corpus -------------------------------------------------------------
 
 
-def corpus_of(name, fetch):
-    parts = load(name, fetch)
-    level = registry.registry()["corpora"][name]["level"]
-    return corpora.Corpus(
-        name, level, parts.get("turns"), parts.get("dialogs"), parts["ratings"], parts["report"]
-    )
-
-
-def test_a_table_holds_what_was_asked_for(fetch):
-    corpus = corpus_of("usr_topical", fetch)
+def test_a_table_holds_what_was_asked_for(folder):
+    corpus = corpora.load("usr_topical")
     table = corpus.table("turn", "human_overall", "reference", single_ratings=True)
     assert table is corpus.turns
-    assert corpus_of("fed_dialog", fetch).table("dialog") is not None
+    assert corpora.load("fed_dialog").table("dialog") is not None
 
 
 @pytest.mark.parametrize(
     "name, asked, options, message",
     [
-        ("fed_dialog", ["turn"], {}, "no table of single turns, only of dialogs"),
-        ("usr_topical", ["dialog"], {}, "no table of single dialogs, only of turns"),
-        ("grade_convai2_bert_ranker", ["turn", "human_overall"], {}, "human_coherence; or another"),
-        ("better", ["turn", "reference"], {}, "column 'reference'.*\n.*take another corpus"),
+        ("fed_dialog", ["turn"], {}, "no table of single turns"),
+        ("usr_topical", ["dialog"], {}, "no table of single dialogs"),
+        ("dstc10_persona_zhao", ["turn", "human_fun"], {}, "or one of human_appropriateness"),
+        ("fed_turn", ["turn", "reference"], {}, "column 'reference'.*\n.*take another corpus"),
         ("zhao_persona", ["turn"], {"single_ratings": True}, "only mean ratings are published"),
     ],
 )
-def test_a_corpus_without_it_says_what_it_has(name, asked, options, message, fetch):
+def test_a_corpus_without_it_says_what_it_has(name, asked, options, message, folder):
     with pytest.raises(DataError, match=message):
-        corpus_of(name, fetch).table(*asked, **options)
+        corpora.load(name).table(*asked, **options)
 
 
 def test_a_column_of_missing_values_is_not_there():
@@ -419,7 +452,7 @@ def test_available_works_without_data(tmp_path, monkeypatch):
         "on disk?",
     ]
     assert table["name"].is_unique
-    assert set(catalogue.PUBLIC) | {"tbd_q1", "comperdial", "sample_bots", "goemotions"} <= set(
+    assert set(LOADERS) | {"tbd_q1", "comperdial", "sample_bots", "goemotions"} <= set(
         table["name"]
     )
     there = table.set_index("name")["on disk?"]
@@ -428,7 +461,7 @@ def test_available_works_without_data(tmp_path, monkeypatch):
 
 
 def test_registry_and_loaders_name_the_same_corpora():
-    assert set(registry.registry()["corpora"]) == set(catalogue.PUBLIC)
-    for key, entry in registry.registry()["files"].items():
-        assert entry["set"] in registry.registry()["sets"], key
+    assert set(downloads.registry()["corpora"]) == set(LOADERS)
+    for key, entry in downloads.registry()["files"].items():
+        assert entry["set"] in downloads.registry()["sets"], key
         assert len(entry["sha256"]) == 64 and entry["url"].startswith("https://")

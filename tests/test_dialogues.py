@@ -100,7 +100,7 @@ def test_all_formats_give_the_same_table(kind, tmp_path):
     assert turns["agent"].tolist() == ["A", "A"]
     assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(turns["human_overall"].iloc[1])
     report = read_report(turns).set_index("unit")
-    assert report.loc["ratings", ["read", "kept", "set_aside"]].tolist() == [2, 1, 1]
+    assert report.loc["ratings", ["read", "kept", "excluded"]].tolist() == [2, 1, 1]
     assert report.loc["ratings", "reasons"] == "1 left empty in human_overall"
 
 
@@ -145,7 +145,7 @@ def test_mapping_extra_columns_and_scales_per_dimension(tmp_path):
 def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(blank, tmp_path):
     turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,,{blank}\nA,2,r,3\n"))
     assert math.isnan(turns["human_x"].iloc[0]) and turns["response"].tolist() == ["", "r"]
-    assert read_report(turns)["set_aside"].tolist() == [0, 1]
+    assert read_report(turns)["excluded"].tolist() == [0, 1]
     assert read_report(turns)["notes"].iloc[0] == "1 are empty and kept"
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lib import ROOT, psychology
-from lib.data.dialogues import DataError
+from lib.data import DataError
 from lib.psychology import emotion, lexica, tokens
 
 # What the tokenizer of the human-centered paper is known to do, ours and theirs.

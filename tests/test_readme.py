@@ -1,12 +1,15 @@
 """What the README shows must run."""
 
+import json
 import re
 
 import pytest
 
-from lib import ROOT, metrics
+from lib import ROOT, data, metrics
+from lib.data import corpus, downloads
 
 README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 @pytest.fixture
@@ -19,10 +22,10 @@ def registry():
 
 
 def test_the_python_blocks_run_in_order(registry, monkeypatch, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for block in blocks:
+    for block in BLOCKS:
         exec(compile(block, "README.md", "exec"), names)
     (added,) = set(metrics.METRICS) - set(registry)
     assert added in names["table"] and names["table"][added].max() > 0
@@ -31,6 +34,25 @@ def test_the_python_blocks_run_in_order(registry, monkeypatch, tmp_path):
 
 def test_what_the_readme_registers_is_gone_again():
     assert "exclamations" not in metrics.METRICS
+
+
+def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
+    item = {"model": "A", "id": "d1", "history": ["Hi"], "reply": "Oh ", "marks": [4, 5, "N/A"]}
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps([item]))
+    monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
+    for kind, name, entry in [
+        ("corpora", "my_corpus", {"level": "turn", "rows": 1, "files": [file.name]}),
+        ("files", file.name, {"url": "https://example.org/", "sha256": data.sha256(file)}),
+        ("sets", "mine", dict.fromkeys(["title", "licence", "citation", "source"], "-")),
+    ]:
+        monkeypatch.setitem(downloads.registry()[kind], name, entry | {"set": "mine"})
+    monkeypatch.setitem(corpus.LOADERS, "my_corpus", None)
+    exec(compile(BLOCKS[1], "README.md", "exec"), {})
+    mine = data.load("my_corpus")
+    assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [[1, "Oh", 4.5]]
+    assert mine.report["excluded"].tolist() == [0, 1]
+    assert data.available().set_index("name").loc["my_corpus", "on disk?"]
 
 
 def test_targets_that_the_readme_names_exist():

@@ -1,19 +1,18 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data.corpora import (
-    Corpus,
     accounts,
     available,
     dailydialog_pairs,
-    data_folder,
     goemotions,
     load,
     overview,
-    path,
     pushshift_sample,
     reddit_college,
     rumoureval,
 )
+from lib.data.corpus import Corpus
+from lib.data.downloads import data_folder, path
 from lib.data.errors import DataError, nearest
 from lib.data.hierarchy import KEY, LEVELS, Nest, nest, separable_levels
 from lib.data.storage import sha256, written_whole

@@ -215,7 +215,7 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
         ("ratings", len(turns) * len(missing), int(missing.sum()), "; ".join(why), ""),
     ]
     return [
-        {"unit": unit, "read": read, "kept": read - aside, "set_aside": aside,
+        {"unit": unit, "read": read, "kept": read - aside, "excluded": aside,
          "reasons": reasons, "notes": notes}
         for unit, read, aside, reasons, notes in units
     ]  # fmt: skip

@@ -20,29 +20,28 @@ REPORT = (
     "print(use.ru_utime + use.ru_stime, use.ru_maxrss / 1024)"
 )
 LOAD = """
-from lib.data import corpora
-from lib.data.corpora.catalogue import PUBLIC
-for name in PUBLIC: corpora.load(name)
-for split in ("train", "dev", "test"): corpora.goemotions(split)
-corpora.reddit_college(); corpora.rumoureval()
-corpora.pushshift_sample(); corpora.dailydialog_pairs()
+from lib import data
+from lib.data.corpus import LOADERS
+for name in LOADERS: data.load(name)
+for split in ("train", "dev", "test"): data.goemotions(split)
+data.reddit_college(); data.rumoureval()
+data.pushshift_sample(); data.dailydialog_pairs()
 """
 BOUND = """
 import json
-from lib.data import corpora
-from lib.data.corpora.archives import members
-from lib.data.corpora.registry import registry
+from lib import data
+from lib.data.downloads import members, registry
 known = registry()
 for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:
-        path = corpora.path(key)
+        path = data.path(key)
         if key.endswith("gz"):
             for name, raw in members(path, lambda name: True):
                 json.loads(raw) if name.endswith(".json") else raw
         elif key.endswith(".json") and "pushshift" not in key: json.loads(path.read_text("utf-8"))
         else: path.read_text("utf-8").split("\\n")
 """
-IMPORTS = "from lib import corpora"
+IMPORTS = "from lib import data"
 
 
 def cost(script: str) -> tuple[float, float]:

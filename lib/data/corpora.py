@@ -1,0 +1,162 @@
+"""The corpora by name: load one, list them all, count what is in them.
+
+The loaders lie in the files named after their corpora, and `data/corpora.json` knows the address,
+checksum and licence of each. The samples have the layout of corpora that must be asked for, and
+are read by the loaders of those.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from lib.data import dstc_grade_predeng, ji_zhao_zhang, usr_and_fed  # noqa: F401  they register
+from lib.data.corpus import LOADERS, Corpus
+from lib.data.errors import DataError, nearest
+from lib.data.turn_table import validate
+from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
+from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have no ratings
+    dailydialog_pairs,
+    goemotions,
+    pushshift_sample,
+    reddit_college,
+    rumoureval,
+)
+from lib.data.tbd_and_comperdial import REQUESTED
+
+SAMPLES = {"sample_bots": ("tbd_q1", DATA / "sample/bots"),
+           "sample_personas": ("comperdial", DATA / "sample/personas/comperdial")}  # fmt: skip
+
+
+def load(name: str, **options: Any) -> Corpus:
+    """Load a corpus by name; public files are downloaded if they are not there.
+
+    Args:
+        name: one of `available()`.
+        options: `quality_control=True` for `ji2022`; `folder` and `columns={file: {ours: theirs}}`
+            for `tbd_q1` and `comperdial`, and for `tbd_q1` the `scale` of its ratings.
+
+    Raises:
+        DataError: for an unknown name, and for a file that is missing, damaged or, where it is the
+            user's own, not as described.
+
+    >>> corpus = load("sample_bots")
+    >>> corpus
+    <Corpus sample_bots, synthetic: ... rated turns, 3 systems, ... judgements>
+    >>> corpus.turns[["system", "turn", "human_overall"]].head(1).round(2).values.tolist()
+    [['lantern', 1, 4.33]]
+    """
+    known = registry()
+    if name in LOADERS:
+        entry = known["corpora"][name]
+        parts = LOADERS[name](*map(path, entry["files"]), **options)
+        return _corpus(name, parts, known["sets"][entry["set"]], entry["level"])
+    if name in SAMPLES:
+        kind, folder = SAMPLES[name]
+        about = {"citation": "none", **read_json(folder / "info.json"), "synthetic": True}
+        return _corpus(name, REQUESTED[kind](folder, **options), about)
+    if name in REQUESTED:
+        folder = Path(options.pop("folder", None) or data_folder() / name)
+        return _requested(name, folder, known["requested"][name], options)
+    if name in known["tables"]:
+        raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
+    hint = nearest(name, [*LOADERS, *SAMPLES, *REQUESTED])
+    raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
+
+
+def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
+    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
+    return Corpus(name, level, info=info, **{"turns": None, "dialogs": None} | parts)
+
+
+def _requested(name: str, folder: Path, about: dict, options: dict) -> Corpus:
+    for file in about["files"]:
+        if not (folder / file).is_file():
+            fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
+                   "layout of data/README.md, or pass folder=")  # fmt: skip
+            raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
+    parts = REQUESTED[name](folder, **options)
+    validate(parts["turns"], file=name)
+    return _corpus(name, parts, about)
+
+
+def available() -> pd.DataFrame:
+    """List the corpora: name, level, rows, systems, licence, source, on disk?
+
+    Works without any data: `rows` and `systems` are those of the registry (missing where the corpus
+    must be asked for); "on disk?" says whether every file is there, unverified. Names below the
+    samples are not loaded by `load` but by the function of that name (`goemotions("train")`).
+
+    >>> available().set_index("name").loc["usr_topical", ["level", "licence"]].tolist()
+    ['turn', 'none stated']
+    """
+    known, rows = registry(), []
+    samples = {name: _sample_entry(name, folder) for name, (_, folder) in SAMPLES.items()}
+    entries = known["corpora"] | known["requested"] | samples | known["tables"]
+    for name, entry in entries.items():
+        about = known["sets"].get(entry.get("set"), entry)
+        folder = f"{name}/" if name in REQUESTED else ""
+        there = all(on_disk(folder + file) for file in entry["files"])
+        level = entry.get("level") or entry.get("unit", "turn, dialog")
+        rows.append([name, level, entry.get("rows"), entry.get("systems"), about["licence"],
+                     about["source"], there])  # fmt: skip
+    columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
+    return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
+
+
+def _sample_entry(name: str, folder: Path) -> dict:
+    turns = load(name).turns
+    return {"rows": len(turns), "systems": turns["system"].nunique(), "files": [],
+            "licence": "MIT (synthetic)", "source": f"data/{folder.relative_to(DATA)}"}  # fmt: skip
+
+
+def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
+    """Count corpora at each level of the hierarchy; one row each, indexed by name.
+
+    `judges` is the median number of judgements of an item in one dimension (missing where only
+    means are published); `references` the mean number of references of a response. Words are
+    whitespace tokens: `context words` of the utterance before the response (of the whole dialog at
+    dialog level), `response words` of the response.
+
+    >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
+    [[3, 6, 30, 151]]
+    """
+    rows = {corpus.name: _sizes(corpus) for corpus in tqdm(list(corpora), desc="corpora")}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
+
+
+def _sizes(corpus: Corpus) -> dict[str, float | str]:
+    items, ratings = corpus.items, corpus.ratings
+    row = {
+        "level": corpus.level,
+        "systems": items["system"].nunique(),
+        "agents": len(items[["system", "agent"]].drop_duplicates()),
+        "dialogs": items["dialog"].nunique(),
+        "items": len(items),
+        "dimensions": ratings["dimension"].nunique(),
+        "judgements": len(ratings),
+        "judges": ratings.groupby(["item", "dimension"]).size().median(),
+    }
+    if corpus.level == "dialog":
+        said = items["utterances"]
+        words = _words(said.str.join(" "))
+        return row | {"utterances": said.str.len().mean(), "context words": words}
+    return row | {
+        "references": items["reference"].str.len().mean(),
+        "utterances": items["context"].str.len().mean() + 1,
+        "context words": _words(items["context"].str[-1].dropna().astype("str")),
+        "response words": _words(items["response"]),
+    }
+
+
+def _words(texts: pd.Series) -> float:
+    return texts.str.split().str.len().mean()
+
+
+def accounts(corpora: Iterable[Corpus]) -> pd.DataFrame:
+    """List the accounts of corpora below each other: what was read, kept and excluded."""
+    tables = [corpus.report.assign(corpus=corpus.name) for corpus in corpora]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["corpus", *table.columns.drop("corpus")]]
