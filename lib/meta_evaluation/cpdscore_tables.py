@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.analysis.correlation import correlate
-from lib.cpdscore.aggregation import aggregate, intermediate
-from lib.cpdscore.scoring import Scores
+from lib.cpdscore import Scores, aggregate, intermediate
 
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).
