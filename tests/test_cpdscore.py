@@ -17,7 +17,6 @@ from lib import ROOT, cpdscore
 from lib.cpdscore import Job, ReplyStore, import_jsonl
 from lib.cpdscore.prompts import INPUTS
 from lib.cpdscore.reply_store import MissingReplies, Reply
-from lib.cpdscore.scores import history_text
 from lib.data import corpora
 from lib.meta_evaluation import cpdscore_tables as tables
 
@@ -207,11 +206,6 @@ def test_every_reference_is_shown_and_the_first_one_is_echoed(turns):
     assert probes.loc["reference echo", "response"] == "One way."
 
 
-def test_the_last_utterance_before_the_response_is_always_the_other_speakers():
-    assert history_text(["Hello!", "Tea?"]) == "B: Hello!\nA: Tea?"
-    assert history_text([]) == ""
-
-
 def test_a_changed_model_parameter_or_wording_is_another_request(turns):
     template, row = cpdscore.load_template("simple_without_reference"), turns.iloc[[0]]
     changed = cpdscore.Template(template.variant, template.text + " ", "project")
@@ -271,16 +265,6 @@ def test_unreadable_replies_are_asked_again_and_never_become_a_number(turns):
     assert (third["score"], third["asked"]) == (2, 3)
     assert len(asked) == 4 + 5 + 3
     assert scores.replies["status"].tolist().count("unparsable") == 6
-
-
-def test_a_judge_of_one_call_does_not_borrow_samples_that_others_asked_for(turns):
-    one, few = cpdscore.JudgeModel("m", samples=1, extra=0), turns.head(2)
-    with ReplyStore(":memory:") as store:
-        ask = answering(store, lambda request, sample: "?" if sample == 0 else "- Humanness: 4")
-        three = cpdscore.score_turns(few, "detail_without_reference", JUDGE, store, ask)
-        single = cpdscore.score_turns(few, "detail_without_reference", one, store)
-    assert (three.items["score"] == 4).all() and (three.items["asked"] == 4).all()
-    assert single.items["score"].isna().all() and (single.items["asked"] == 1).all()
 
 
 def test_a_score_averages_no_more_samples_than_it_says(turns):
@@ -389,11 +373,6 @@ def test_the_intermediate_score_is_taken_from_the_replies_behind_the_final_one(t
     assert cpdscore.intermediate(scores.first(1)).isna().all()
 
 
-def test_turn_prompts_do_not_rate_dialogs_and_the_other_way_round(turns):
-    with ReplyStore(":memory:") as store, pytest.raises(ValueError, match="score_dialogs"):
-        cpdscore.score_turns(turns, "dialogue", JUDGE, store)
-
-
 # -- audit ----------------------------------------------------------------------------------
 
 
@@ -441,17 +420,6 @@ def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
     place = table.iloc[0]
     rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
     assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
-
-
-def test_a_reply_that_was_not_read_breaks_no_rule(turns):
-    form = "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - x\nFinal Score - x"
-    step1 = pd.Series(4.25, index=turns.index)
-    with ReplyStore(":memory:") as store:
-        one = cpdscore.JudgeModel("m", samples=1, extra=0)
-        ask = answering(store, lambda request, sample: form)
-        scores = cpdscore.score_dialogs(turns, step1, one, store, ask)
-    table = cpdscore.rule_checks(scores, turns, step1)
-    assert table["between"].isna().all() and table["kept_above_4"].isna().all()
 
 
 # -- judge checks ---------------------------------------------------------------------------
@@ -550,12 +518,6 @@ def test_probe_effects_by_hand():
     assert table.loc[0].tolist() == ["a", 2, 2.5, 3.0, 0.5, 0.5, 0.0]
 
 
-def test_an_empty_response_is_asked_about(turns):
-    empty = turns.head(1).assign(response="")
-    request = cpdscore.turn_requests(empty, cpdscore.load_template("original_simple"), JUDGE)[0]
-    assert "### Response:\n\n" in request.messages[0][1]
-
-
 # -- tables ---------------------------------------------------------------------------------
 
 
@@ -620,18 +582,6 @@ def test_a_real_judge_of_another_corpus_never_stands_beside_the_paper(turns):
         ours = tables.judged(own, turns["human_overall"], turns)
         table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
         assert table["ours"].isna().all() == empty
-
-
-def test_synthetic_scores_never_stand_beside_the_paper(sample, turns):
-    assert tables.by_label(sample[1], 1) == {}
-    ours = tables.judged({}, turns["human_overall"], turns)
-    table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
-    assert table["ours"].isna().all() and len(table) == 78
-
-
-def test_a_table_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="choose one of"):
-        tables.published_table(7, PUBLISHED)
 
 
 def test_the_sample_probes_replay(sample, turns):

@@ -63,7 +63,7 @@ def jobs_for(prompts: int, samples: int = 1, **parameters) -> list[Job]:
 
 def connect(service: FaultServer, timeout_s: float = 60, deadline_s: float = 120):
     """Patient, so that a busy machine is not taken for a fault; tests of hanging say otherwise."""
-    return server.connect(service.url, timeout_s=timeout_s, deadline_s=deadline_s)
+    return server.Connection(service.url, timeout_s=timeout_s, deadline_s=deadline_s)
 
 
 def hasty(service: FaultServer):
@@ -147,18 +147,11 @@ def test_a_refused_request_fails_its_item_only_and_is_not_asked_again(store, sta
         assert run(jobs, store, service).requests == 0
 
 
-def test_a_request_that_every_item_is_refused_for_stops_the_run(store):
-    with FaultServer(lambda number, body: "400") as service:
-        with pytest.raises(JudgeStopped, match="first 10 requests were all refused"):
-            run(jobs_for(200), store, service, JudgeSettings(workers=2))
-        assert service.requests <= 12
-
-
 def test_refusals_before_any_answer_are_asked_again_once_the_cause_is_right(store):
     """A server with too small a context refuses everything; mended, it answers everything."""
     jobs, alone = jobs_for(12), JudgeSettings(workers=1)
     with FaultServer(lambda number, body: "400") as service:
-        with pytest.raises(JudgeStopped) as stopped:
+        with pytest.raises(JudgeStopped, match="10 prompts in a row.*refused with 400") as stopped:
             run(jobs, store, service, alone)
         assert (stopped.value.report.done, stopped.value.report.left) == (0, 12)
         assert len(calls(store)) == 10 and len(store.missing(jobs)) == 12
@@ -166,16 +159,8 @@ def test_refusals_before_any_answer_are_asked_again_once_the_cause_is_right(stor
         assert run(jobs, store, service, alone).done == 12
 
 
-def test_early_refusals_are_final_where_the_run_ends_by_itself(store):
-    jobs = jobs_for(4)
-    with FaultServer(lambda number, body: "400") as service:
-        report = run(jobs, store, service, JudgeSettings(workers=1))
-        assert (report.done, report.failed, report.left) == (4, 4, 0)
-        assert run(jobs, store, service).requests == 0
-
-
 def test_a_server_that_cannot_be_reached_is_named(store):
-    connection = server.connect("http://127.0.0.1:9/v1", timeout_s=0.5)
+    connection = server.Connection("http://127.0.0.1:9/v1", timeout_s=0.5)
     settings = JudgeSettings(workers=4, attempts=3, backoff_s=0.01)
     with pytest.raises(JudgeStopped, match="127.0.0.1:9"):
         judge.ask_all(jobs_for(20), store, connection, settings, progress=False)
@@ -218,12 +203,6 @@ def test_n_samples_in_one_request_are_counted_and_topped_up(store, fault, reques
         report = run(jobs, store, service, many)
     assert (report.done, service.requests) == (15, requests)
     assert store.missing(jobs) == []
-
-
-def test_a_server_that_ignores_n_is_topped_up(store):
-    with FaultServer(honours_n=False) as service:
-        assert run(jobs_for(4, samples=3), store, service, JudgeSettings(many=True)).done == 12
-        assert service.requests == 12
 
 
 def test_a_second_run_makes_no_request(store):
@@ -328,7 +307,7 @@ def test_the_key_appears_in_no_reply_of_a_batch(store, tmp_path):
 def test_a_login_in_the_address_is_written_nowhere(store, tmp_path):
     with FaultServer(once("echo_401")) as service:
         url = service.url.replace("http://", "http://me:pass%21word@")
-        connection = server.connect(url)
+        connection = server.Connection(url)
         service.reply = lambda body, i: "pass!word bWU6cGFzcyF3b3Jk"
         with pytest.raises(JudgeStopped) as stopped:
             judge.ask_all(jobs_for(1), store, connection, QUICK, progress=False)
@@ -346,7 +325,7 @@ def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypa
         assert run(jobs_for(1), store, service).done == 1
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“secret”")
     with pytest.raises(RuntimeError, match="OPENAI_API_KEY holds a character"):
-        server.connect()
+        server.Connection()
 
 
 def test_a_text_in_parts_is_joined():
@@ -359,7 +338,7 @@ def test_a_text_in_parts_is_joined():
 def test_without_a_key_the_error_says_what_to_do(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(RuntimeError, match="OPENAI_API_KEY.*base_url.*replay"):
-        server.connect()
+        server.Connection()
 
 
 def test_a_paced_run_stays_under_the_servers_cap(store):
@@ -389,7 +368,6 @@ def test_one_rate_limit_pauses_every_worker():
     for thread in waiting:
         thread.join()
     assert time.monotonic() - started >= 0.3
-    assert pacer._pace == 0.9  # cut once, not by each worker
 
 
 class LateClock:
@@ -425,17 +403,6 @@ def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
     assert most_in_a_second(sent) <= 47
 
 
-def test_after_a_rate_limit_requests_go_a_tenth_slower(monkeypatch):
-    clock = LateClock(0)
-    monkeypatch.setattr(clock, "wait", lambda seconds: setattr(clock, "now", clock.now + seconds))
-    monkeypatch.setattr("lib.cpdscore.budget.time", clock)
-    pacer, started = Pacer(requests_per_minute=600), clock.now
-    pacer.limited(0)
-    for _ in range(5):
-        pacer.wait(clock)
-    assert clock.now - started == pytest.approx(4 * 0.1 / 0.9, abs=1e-6)
-
-
 @pytest.mark.parametrize("pause", [None, 5])
 def test_there_is_no_burst_at_the_start_or_after_a_pause(monkeypatch, pause):
     clock, sent = LateClock(0), []
@@ -463,17 +430,6 @@ def test_a_long_stall_is_made_up_for_one_second_only(monkeypatch):
     assert 1.8 <= sent[-1] - sent[30] <= 3  # 29 slots, ten of them at once
 
 
-def test_the_cut_of_the_pace_has_a_floor_and_is_taken_back():
-    pacer = Pacer(requests_per_minute=600)
-    for _ in range(40):
-        pacer._paused_until = 0
-        pacer.limited(0)
-    assert pacer._pace == 0.5
-    for _ in range(1000):
-        pacer.fine()
-    assert pacer._pace == 1.0
-
-
 def test_a_stopped_run_ends_the_wait_for_a_slot():
     pacer, stop = Pacer(requests_per_minute=1), threading.Event()
     assert pacer.wait(stop)
@@ -486,13 +442,13 @@ def test_a_stopped_run_ends_the_wait_for_a_slot():
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts the tests
-from lib.cpdscore import Job, JudgeSettings, ReplyStore, ask_all, connect, reply_store
+from lib.cpdscore import Job, JudgeSettings, ReplyStore, Connection, ask_all, reply_store
 from lib.cpdscore.reply_store import Request
 reply_store.LEASE_S = 3.0  # so that what a killed run asked for is soon free
 url, path, prompts, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 jobs = [Job(Request("m", (("user", f"prompt {i}"),), {}, {})) for i in range(prompts)]
 with ReplyStore(path) as store:
-    print(ask_all(jobs, store, connect(url), JudgeSettings(workers=workers), progress=False))
+    print(ask_all(jobs, store, Connection(url), JudgeSettings(workers=workers), progress=False))
 """
 
 
@@ -542,20 +498,6 @@ def test_two_processes_share_a_store_without_paying_twice(tmp_path):
     assert service.answered == prompts
 
 
-def test_an_interrupt_keeps_the_replies_on_their_way(tmp_path):
-    path, prompts = tmp_path / "interrupted.sqlite", 2000
-    with FaultServer(latency=0.2) as service:
-        child = start(service, path, prompts, 16)
-        deadline = time.monotonic() + 120
-        while service.answered < 40 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=120)
-        assert child.returncode != 0 and "KeyboardInterrupt" in err and "interrupted" in err
-        with ReplyStore(path) as store:
-            assert 40 <= count(store, "ok") == service.answered < prompts
-
-
 def test_an_interrupt_waits_for_the_slowest_reply(tmp_path):
     """Python 3.11 takes the thread that join() waits for as dead once a signal comes."""
 
@@ -570,7 +512,8 @@ def test_an_interrupt_waits_for_the_slowest_reply(tmp_path):
         while service.answered < 4 and time.monotonic() < deadline:
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
-        child.communicate(timeout=120)
+        _, err = child.communicate(timeout=120)
+        assert child.returncode != 0 and "KeyboardInterrupt" in err and "interrupted" in err
         with ReplyStore(path) as store:
             assert plain_jobs(1)[0] not in store.missing(plain_jobs(1))
             assert count(store, "ok") == service.answered < 2000
@@ -640,16 +583,6 @@ def test_a_refusal_in_three_batches_is_final(store):
     assert (count(store, "ok"), count(store, "truncated")) == (5, 1)
 
 
-def test_lines_that_broke_on_the_way_do_not_use_up_the_answers_of_a_batch(store):
-    jobs = jobs_for(2)
-    with FaultServer() as service:
-        for fate in ("500", "0", "length"):
-            service.batch_fate = lambda line, fate=fate: fate if line == 0 else "ok"
-            batch.submit(jobs, store, connect(service))
-            batch.collect(store, connect(service))
-    assert store.missing(jobs) == jobs[:1]  # one answer, and two more to come
-
-
 @pytest.mark.parametrize("status", ["400", "404"])
 def test_a_batch_that_every_line_of_is_refused_for_settles_nothing(store, status):
     """As in a live run: a parameter the model does not know is put right, and nothing is lost."""
@@ -681,19 +614,6 @@ def test_a_batch_that_fails_as_a_whole_says_why_and_one_that_expired_does_not_co
         with pytest.raises(batch.BatchRefused, match=r"batch-1: no such model \[key\]\)"):
             batch.collect(store, connection)
     assert len(store.missing(jobs)) == 2 and batch._open(store) == []
-
-
-def test_one_refused_batch_does_not_keep_another_from_being_read(store):
-    jobs = jobs_for(6)
-    with FaultServer() as service:
-        connection = connect(service)
-        service.batch_fate = lambda line: "400"
-        batch.submit(jobs[:3], store, connection)
-        service.batch_fate = lambda line: "ok"
-        batch.submit(jobs, store, connection)
-        with pytest.raises(batch.BatchRefused, match="batch-0"):
-            batch.collect(store, connection)
-    assert store.missing(jobs) == jobs[:3]
 
 
 def test_a_batch_may_ask_for_all_samples_in_one_line(store):
@@ -751,6 +671,7 @@ def test_the_forecast_counts_requests_exactly(store, many):
     assert row["prompt_tokens"] == sum(request_tokens(job.request) for job in asked)
     assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
     assert row["minutes"] == pytest.approx(row["requests"] / 60)
+    assert cpdscore.forecast([], store).empty  # a reference prompt on turns without references
     again = cpdscore.forecast(jobs, store)
     assert again["requests"].sum() == 0 and again["stored"].sum() == 120
 
@@ -825,7 +746,7 @@ def test_a_real_transformers_server_with_a_tiny_random_model(tmp_path):
     bias = write_model(tmp_path / "model")
     turns = corpora.load("sample_personas").turns.head(12)
     with serve(tmp_path / "model", tmp_path) as url, ReplyStore(tmp_path / "r.sqlite") as store:
-        connection = server.connect(url, timeout_s=60)
+        connection = server.Connection(url, timeout_s=60)
         parameters = {"max_tokens": 3, "logit_bias": bias, "temperature": 1.0}
         model = cpdscore.JudgeModel(str(tmp_path / "model"), samples=3, parameters=parameters)
         settings = JudgeSettings(workers=2)

@@ -41,4 +41,4 @@ from lib.cpdscore.scores import (
     score_turns,
     turn_requests,
 )
-from lib.cpdscore.server import connect
+from lib.cpdscore.server import Connection

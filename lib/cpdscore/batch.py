@@ -15,10 +15,10 @@ import pandas as pd
 from lib.cpdscore.budget import Budget, forecast
 from lib.cpdscore.judge import JudgeSettings, ask_all, tasks_of
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore
-from lib.cpdscore.server import Connection, Fault, connect, fault_of_status, read_answer
+from lib.cpdscore.server import Connection, Fault, fault_of_status, read_answer
 
 MODES = ("replay", "live", "batch", "dry-run")
-MAX_LINES, MAX_BYTES = 50_000, 190_000_000  # OpenAI: 50,000 lines, 200 MB a file
+LINES = 20_000  # OpenAI takes 50,000 lines and 200 MB a file: prompts of 10 kB fit
 _OPEN = {"validating", "in_progress", "finalizing", "cancelling"}
 _URL = "/v1/chat/completions"
 
@@ -65,7 +65,7 @@ def asker(
             f"mode {mode!r} with a store in memory would lose the replies you pay for: name a "
             "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
         )
-    connection = connect(base_url)
+    connection = Connection(base_url)
     if mode == "batch":
         return partial(ask_by_batch, store=store, connection=connection, many=settings.many)
     return partial(ask_all, store=store, connection=connection, settings=settings, budget=budget)
@@ -115,8 +115,9 @@ def submit(
     """
     missing = store.missing(jobs)
     store.add_requests(job.request for job in missing)
-    lines = (_line(task, store) for task in tasks_of(missing, many))
-    return [_send(part, store, connection) for part in _parts(line for line in lines if line)]
+    lines = [line for task in tasks_of(missing, many) if (line := _line(task, store))]
+    parts = (lines[start : start + LINES] for start in range(0, len(lines), LINES))
+    return [_send(part, store, connection) for part in parts]
 
 
 def _line(task: list[Job], store: ReplyStore) -> bytes | None:
@@ -126,19 +127,6 @@ def _line(task: list[Job], store: ReplyStore) -> bytes | None:
     body = task[0].request.body | ({"n": len(calls)} if len(calls) > 1 else {})
     line = {"custom_id": ".".join(map(str, calls.values())), "method": "POST", "url": _URL}
     return json.dumps(line | {"body": body}).encode() + b"\n"
-
-
-def _parts(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Files within the API's limits."""
-    part, size = [], 0
-    for line in lines:
-        if part and (len(part) == MAX_LINES or size + len(line) > MAX_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(line)
-        size += len(line)
-    if part:
-        yield part
 
 
 def _send(part: list[bytes], store: ReplyStore, connection: Connection) -> str:

@@ -160,16 +160,17 @@ class Pacer:
     Workers take turns: one waits for the next slot, the others behind it. Slots stand at fixed
     times, so that waking up late costs nothing: what a busy machine missed is made up, but no
     second holds more requests than the pace rounded up, or a twentieth more. There is nothing to
-    make up at the start and after a rate limit. A rate limit also cuts the pace by a tenth, never
-    below half of what was set; forty replies without one restore it step by step.
+    make up at the start and after a rate limit.
     """
 
     def __init__(self, requests_per_minute: float | None = None):
         self._rate = (requests_per_minute or math.inf) / 60  # a second
+        self._most = (
+            max(math.ceil(self._rate), int(_FASTER * self._rate)) if requests_per_minute else 1
+        )
         self._turn, self._lock = threading.Lock(), threading.Lock()
         self._slot = self._paused_until = 0.0
-        self._pace, self._calm = 1.0, 0
-        self._sent: deque[float] = deque(maxlen=None if requests_per_minute else 1)
+        self._sent: deque[float] = deque(maxlen=self._most)
 
     def wait(self, stop: threading.Event) -> bool:
         """Sleep until this worker may ask; False if the run was stopped meanwhile."""
@@ -187,30 +188,15 @@ class Pacer:
         """Use a slot and set the next one."""
         earliest = now - _WINDOW_S if self._sent else now
         slot = max(self._slot, self._paused_until, earliest)
-        self._slot = slot + 1 / (self._rate * self._pace)
+        self._slot = slot + 1 / self._rate
         self._sent.append(now)
 
     def _window_free(self) -> float:
         """When one more request leaves no second with too many."""
-        if math.isinf(self._rate):
-            return 0.0
-        rate = self._rate * self._pace
-        count = max(math.ceil(rate), int(_FASTER * rate))
-        while self._sent and len(self._sent) > count:
-            self._sent.popleft()
-        return self._sent[0] + _WINDOW_S if len(self._sent) == count else 0.0
+        full = len(self._sent) == self._most and not math.isinf(self._rate)
+        return self._sent[0] + _WINDOW_S if full else 0.0
 
     def limited(self, seconds: float) -> None:
-        """A rate limit was met: nobody asks for `seconds`, and the pace goes down once."""
+        """A rate limit was met: nobody asks for `seconds`."""
         with self._lock:
-            now = time.monotonic()
-            if now >= self._paused_until:  # one cut per episode, not per worker
-                self._pace, self._calm = max(0.5, self._pace * 0.9), 0
-            self._paused_until = max(self._paused_until, now + seconds)
-
-    def fine(self) -> None:
-        """A request passed."""
-        with self._lock:
-            self._calm += 1
-            if self._pace < 1 and self._calm >= 40:
-                self._pace, self._calm = min(1.0, self._pace * 1.05), 0
+            self._paused_until = max(self._paused_until, time.monotonic() + seconds)

@@ -110,21 +110,21 @@ class _Asking:
         self.queue = deque(tasks_of(self.missing, settings.many))
         self.report = JudgeReport(len(wanted), len(wanted) - len(self.missing))
         self.passed = False  # whether any request was answered
-        self.refused = 0
-        self.given_up = 0  # jobs in a row that ran out of attempts
+        self.left_in_a_row = 0  # jobs without a reply since the last one that got one
         self.lock, self.stop = threading.Lock(), threading.Event()
         self.cause: Exception | None = None
 
     def go(self, progress: bool) -> JudgeReport:
         """Let the workers finish, whatever happens, and say what came of it."""
         report, workers = self.report, []
-        pool = ThreadPoolExecutor(max(1, min(self.settings.workers, len(self.queue))))
+        size = min(self.settings.workers, len(self.queue))
+        pool = ThreadPoolExecutor(max(1, size))
         bar = tqdm(
             total=report.jobs, initial=report.stored, unit="reply", file=sys.stderr, delay=3,
             mininterval=0.5, disable=not progress or not self.queue,
         )  # fmt: skip
         try:
-            workers += [pool.submit(self._work) for _ in range(pool._max_workers)]
+            workers += [pool.submit(self._work) for _ in range(size)]
             self._watch(workers, bar)
         except KeyboardInterrupt:
             self._halt("interrupted")
@@ -197,11 +197,10 @@ class _Asking:
             except Fault as fault:
                 if fault.kind == "stop":
                     raise
-                if fault.kind == "refused":
-                    return self._refuse(fault)
                 faults += fault.end.http != 429
-                if faults >= self.settings.attempts or not self._pause(fault, faults, started):
-                    return self._give_up(fault)
+                spent = faults >= self.settings.attempts
+                if fault.kind == "refused" or spent or not self._pause(fault, faults, started):
+                    return self._leave(fault)
 
     def _call(self, jobs: list[Job]) -> bool:
         """Make one call within pace and budget; False if there was none to make."""
@@ -237,28 +236,19 @@ class _Asking:
             end = fault.end._replace(base_url=self.connection.base_url)
             self.store.complete(dict.fromkeys(calls, end))
             raise
-        self.pacer.fine()
         short = [Reply("fault", reason="fewer choices than asked for")] * (len(calls) - len(ends))
         done = self.store.complete(dict(zip(calls, ends + short, strict=False)))
         with self.lock:
-            self.passed, self.given_up = True, 0
+            self.passed, self.left_in_a_row = True, 0
             self.report.done += done
         return ends
-
-    def _refuse(self, fault: Fault) -> None:
-        with self.lock:
-            self.refused += 1
-        if self.refused >= 10 and not self.passed:
-            self._halt(f"the first {self.refused} requests were all {fault}")
 
     def _pause(self, fault: Fault, faults: int, started: float) -> bool:
         """Pause before the next try; False if this job has waited long enough."""
         pause = self.settings.backoff_s * min(2 ** max(faults - 1, 0), 16)
         pause = pause * _DICE.uniform(0.75, 1.25) if fault.wait is None else fault.wait
         if pause > LONGEST_WAIT_S:
-            raise Fault(
-                "stop", f"the server asks to wait {pause:.0f} s, longer than {LONGEST_WAIT_S} s"
-            )
+            raise Fault("stop", f"the server asks to wait {pause:.0f} s: too long for one run")
         if time.monotonic() + pause - started > PATIENCE_S:
             return False
         if fault.end.http == 429:
@@ -267,11 +257,13 @@ class _Asking:
             self.stop.wait(pause)
         return True
 
-    def _give_up(self, fault: Fault) -> None:
+    def _leave(self, fault: Fault) -> None:
+        """Leave a job to a later run; many in a row mean that the cause is not the job's."""
         with self.lock:
-            self.given_up += 1
-        if self.given_up >= 3:
-            self._halt(f"three jobs in a row ran out of attempts, the last on: {fault}")
+            self.left_in_a_row += 1
+            count = self.left_in_a_row
+        if count >= (10 if fault.kind == "refused" else 3):
+            self._halt(f"no reply to {count} prompts in a row, the last time: {fault}")
 
 
 def _estimate(request: Request, samples: int) -> tuple[int, int]:

@@ -26,9 +26,8 @@ _NUMBER = r"(?P<value>\d+(?:\.\d+)?|(?:one|two|three|four|five)\b)"
 # A number that stands in for a range, a bound, a share, another scale or a list is no mark.
 _SPREAD = re.compile(r"\s*(?:(?:-+>?|=>|→|~|to|or|through|until|and)\s*\d|,\s*\d)")
 _SCALE = re.compile(
-    r"[ \t]*(?:/|⁄|\bout of(?: a possible)?\b|\b(?:of|von|sur|de|su)\b)[ \t]*"
-    r"\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?",
-    re.IGNORECASE,
+    r"(?i)[ \t]*(?:/|⁄|\bout of(?: a possible)?\b|\b(?:of|von|sur|de|su)\b)[ \t]*"
+    r"\(?(?P<top>\d+(?:\.\d+)?|three|five|ten)\b\)?"
 )
 _FREE = re.compile(
     r"\s*(?:$|\n|[.;,!)\]}|\"'(:](?!\d)|-\s*(?=[^\W\d])|"
@@ -45,7 +44,7 @@ _HINT = (
     r"(?:\s*[(\[](?![^()\[\]\n]*\bturns?\b)[^()\[\]\n]{0,40}[)\]]|"
     r"\s+1\s*(?:-|to)\s*\d+(?=\s*[:=]))?"
 )
-_HINTED_TOP = re.compile(r"[(\[\s]1?\s*(?:-|to|/|out of)\s*(?P<top>\d+)\s*[)\]:=]", re.IGNORECASE)
+_HINTED_TOP = re.compile(r"(?i)[(\[\s]1?\s*(?:-|to|/|out of)\s*(?P<top>\d+)\s*[)\]:=]")
 _FILLER = (
     r"(?:[ \t]+(?:score|rating|mark|level|of|for|this|the|that|response|reply|message|candidate|"
     r"dialogue|as|is|at|a|an|be|would|should|i|it|give|rate|it's|its|to|equals|with|gets|"
@@ -53,35 +52,32 @@ _FILLER = (
 )
 # In front of a label in a sentence: denied, supposed, about something else, or reported.
 _BEFORE = re.compile(
-    r"(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
+    r"(?i)(?:\b(?:not|if|unless|example)\b|n't\b|\b(?:instead of|rather than|previous|earlier|last|"
     r"other|another|average|typical|reference|gold|initially|compared|wrote|writes|says|said|"
     r"claims?|claimed|asks?|asked|contains?|contained|includes?|included|ends? with|ending with|"
     r"closes? with|adds?|appends?|quotes?|quoted)\b)[^.;\n]{0,40}\Z|"
     # ... or a speaker says it, or the line above announces it as somebody else's, or as the form
     r"(?:\A|\n)[\s\-•]*(?:[a-z]|user|bot)\s*:\s*\Z|\bturn\s*\d+\s*\Z|"
     r"\b(?:reference|gold|other|example|format|template|the lines?|the text|the words|the form)\b"
-    r"[^.\n\d]{0,40}\n[\s\-•]*\Z",
-    re.IGNORECASE,
+    r"[^.\n\d]{0,40}\n[\s\-•]*\Z"
 )
 # Where a label may stand with nothing but a space before its number.
 _FORM_PLACE = re.compile(
-    r"(?:(?:^|[\n,;|{.)\d•-])\s*[\"']?|\b(?:rate|score)\s+(?:its\s+|the\s+)?)\Z", re.IGNORECASE
+    r"(?i)(?:(?:^|[\n,;|{.)\d•-])\s*[\"']?|\b(?:rate|score)\s+(?:its\s+|the\s+)?)\Z"
 )
 _REFUSAL = re.compile(
-    r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must "
-    r"decline)|as an ai|unable to (?:rate|evaluate|provide|assess))",
-    re.IGNORECASE,
+    r"(?i)\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must "
+    r"decline)|as an ai|unable to (?:rate|evaluate|provide|assess))"
 )
 _OTHER_SCALE = re.compile(
-    r"\bscale\s+(?:of|from)?\s*\d+\s*(?:-|to)\s*\d+|\b\d+\s*(?:-|to)\s*\d+\s+scale\b", re.IGNORECASE
+    r"(?i)\bscale\s+(?:of|from)?\s*\d+\s*(?:-|to)\s*\d+|\b\d+\s*(?:-|to)\s*\d+\s+scale\b"
 )
 # The judge says that it does not judge. "I cannot rate this higher than 4" is no refusal.
 _DISCLAIMER = re.compile(
-    r"\bi(?:'m| am)?\s+(?:cannot|can't|can not|unable to|not able to|won't|will not|"
+    r"(?i)\bi(?:'m| am)?\s+(?:cannot|can't|can not|unable to|not able to|won't|will not|"
     r"(?:must\s+)?decline to)\s+(?:really\s+)?(?:judge|rate|evaluate|assess|score|grade|help|"
     r"assist|comply|(?:give|provide|assign)\s+(?:a|any)\s+(?:score|rating|mark))\b"
-    r"(?![^.\n]*(?:\d|\b(?:higher|highly|lower|full)\b))",
-    re.IGNORECASE,
+    r"(?![^.\n]*(?:\d|\b(?:higher|highly|lower|full)\b))"
 )
 
 
@@ -178,9 +174,7 @@ def _field(text: str, name: str, variant: Variant) -> tuple[str, float]:
 @cache
 def _label_alone(name: str) -> re.Pattern:
     label = rf"^[\s\-•]*{_ALIASES.get(name, name)}(?:\s+(?:score|rating))?{_HINT}\s*[:=]?[ \t]*\n+"
-    return re.compile(
-        rf"{label}[\s\-•]*{_NUMBER}(?=\s*(?:$|\n|/|out of))", re.IGNORECASE | re.MULTILINE
-    )
+    return re.compile(rf"(?im){label}[\s\-•]*{_NUMBER}(?=\s*(?:$|\n|/|out of))")
 
 
 def _mark(text: str, match: re.Match, variant: Variant) -> tuple[str, float] | None:
@@ -247,11 +241,10 @@ def _quoted(text: str, match: re.Match) -> bool:
 
 
 _GENERIC = re.compile(
-    rf"(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall|revised|corrected)\s+)*(?:score|rating|mark|answer)"
-    rf"\"?\s*(?:[:=-]|is)\s*[\"'(\[]*{_NUMBER}",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im)(?:^|[.!?]\s+)[\s\-•{{\"]*(?:(?:my|the|final|overall|revised|corrected)\s+)*(?:score|rating|mark|answer)"
+    rf"\"?\s*(?:[:=-]|is)\s*[\"'(\[]*{_NUMBER}"
 )
-_HEAD = re.compile(rf"^[\s\-•:(\[\"']*(?:(?:score|rating)[ \t]+)?{_NUMBER}", re.IGNORECASE)
+_HEAD = re.compile(rf"(?i)^[\s\-•:(\[\"']*(?:(?:score|rating)[ \t]+)?{_NUMBER}")
 _LISTED = re.compile(r"^\s*[.)]\s+\S")
 
 
@@ -308,46 +301,38 @@ def _without_scale(text: str, top: int) -> str:
 
 # Where the line goes on with another quality of the form, the number there is that quality's.
 _QUALITY = re.compile(
-    r"\b(?:overall|fluency|coheren(?:cy|ce)|consistency|engag\w+|human(?:ness|-?likeness)|"
+    r"(?i)\b(?:overall|fluency|coheren(?:cy|ce)|consistency|engag\w+|human(?:ness|-?likeness)|"
     r"dialogue|final)(?:\s+(?:dialogue|turn|interaction|evaluation|quality|score|rating))*"
     r"[\"']?\s*[:=|\d-]|"
     r"\b(?:fluency|coheren(?:cy|ce)|consistency|interaction)"
-    r"(?:\s+(?:score|rating|mark|alone|of|is|was|would|be|gets))+\s+\d",
-    re.IGNORECASE,
+    r"(?:\s+(?:score|rating|mark|alone|of|is|was|would|be|gets))+\s+\d"
 )
 _OTHER_NUMBER = re.compile(
-    r"(?<![\w$€£#])(?<!\d[.,:])(?P<value>\d+(?:\.\d+)?|two|three|four|five|ten)(?![\w%:])",
-    re.IGNORECASE,
+    r"(?i)(?<![\w$€£#])(?<!\d[.,:])(?P<value>\d+(?:\.\d+)?|two|three|four|five|ten)(?![\w%:])"
 )
 # "2 of 3 facts", "3 reasons": a counted thing. What follows here does not name one.
 _COUNTED = re.compile(
-    r"(?:\s+(?:out\s+)?of\s+(?:the\s+)?(?:\d+|two|three|four|five))?\s+"
+    r"(?i)(?:\s+(?:out\s+)?of\s+(?:the\s+)?(?:\d+|two|three|four|five))?\s+"
     r"(?!(?:for|on|in|at|is|as|to|or|and|if|would|when|but|because|points?|stars?|being|best|"
     r"max\w*|instead|here|though|overall|even|from|of|with|fits|might|may|could|seems?|"
-    r"maybe|perhaps|possibly|probably|rather|again|too|not|now|no|also|then|after)\b)[^\W\d]",
-    re.IGNORECASE,
+    r"maybe|perhaps|possibly|probably|rather|again|too|not|now|no|also|then|after)\b)[^\W\d]"
 )
 # "not a 5", "turn 3", "a 5 would need": named, but not chosen.
 _NOT_CHOSEN = re.compile(
-    r"(?:\b(?:not|n't|than|instead of|short of|reach|deserve|merit)(?:\s+[a-z]+){0,2}|"
+    r"(?i)(?:\b(?:not|n't|than|instead of|short of|reach|deserve|merit)(?:\s+[a-z]+){0,2}|"
     r"\b(?:turns?|lines?|sentences?|steps?|facts?|messages?|utterances?|aged?|asked for|"
-    r"rounded from)|\((?:average|mean)(?:\s+of)?(?:\s+[\d.]+,?)*(?:\s+and)?)\s+$",
-    re.IGNORECASE,
+    r"rounded from)|\((?:average|mean)(?:\s+of)?(?:\s+[\d.]+,?)*(?:\s+and)?)\s+$"
 )
-_MISSED = re.compile(
-    r"\s+(?:(?:would\s+)?(?:needs?|requires?|have needed)|would be too)\b", re.IGNORECASE
-)
-_HALF = re.compile(r"[\s-]+(?:and[\s-]+)?a?[\s-]*half\b", re.IGNORECASE)
+_MISSED = re.compile(r"(?i)\s+(?:(?:would\s+)?(?:needs?|requires?|have needed)|would be too)\b")
+_HALF = re.compile(r"(?i)[\s-]+(?:and[\s-]+)?a?[\s-]*half\b")
 _SHARE = re.compile(
-    r"\(?(?P<part>\d+(?:\.\d+)?|one|two|three|four|five)\s*(?:/|\bout of\b)\s*"
-    r"(?P<whole>\d+|three|five|ten)\b\)?",
-    re.IGNORECASE,
+    r"(?i)\(?(?P<part>\d+(?:\.\d+)?|one|two|three|four|five)\s*(?:/|\bout of\b)\s*"
+    r"(?P<whole>\d+|three|five|ten)\b\)?"
 )
 _LATER = re.compile(
-    r"^[\s\-•(]*(?:actually|corrections?|no|revised?|revision|finally|on reflection|on second "
+    r"(?im)^[\s\-•(]*(?:actually|corrections?|no|revised?|revision|finally|on reflection|on second "
     r"thoughts?|rather|instead|updated?|wait|hmm)\b[^\n\d]{0,40}"
-    r"(?:\d|\b(?:one|two|three|four|five)\b)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?:\d|\b(?:one|two|three|four|five)\b)"
 )
 WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 

@@ -7,13 +7,9 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.cpdscore.reply_store import Reply, Request, to_json
-
-if TYPE_CHECKING:
-    import openai  # loaded by `connect`: replay needs no client
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
@@ -124,14 +120,48 @@ def _reply_of(choice: Mapping[str, Any]) -> Reply:
     return Reply(status, text, why)
 
 
-@dataclass(frozen=True)
 class Connection:
-    """A client with its own retries off, and the key kept out of everything it says."""
+    """A connection to OpenAI, or to any server that speaks its protocol, without retries.
 
-    client: "openai.OpenAI"
-    base_url: str
-    deadline_s: float
-    _secrets: tuple[str, ...] = field(repr=False)
+    Args:
+        base_url: vLLM, Ollama, llama.cpp, ``transformers serve`` (``http://localhost:8000/v1``);
+            none is OpenAI. A name and password in it are used and never written down.
+        key_variable: the environment variable with the key, which is read from nowhere else and
+            kept out of all that is said; a server of your own usually needs none.
+        timeout_s: the longest silence of the server.
+        deadline_s: the longest time for one call.
+
+    Raises:
+        RuntimeError: without a key for OpenAI, or with one that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        key_variable: str = "OPENAI_API_KEY",
+        timeout_s: float = 120,
+        deadline_s: float = 300,
+    ):
+        import openai
+
+        key = os.environ.get(key_variable, "").strip()  # a line break from a file is no part of it
+        if not (key.isascii() and key.isprintable()):
+            raise RuntimeError(
+                f"the key in {key_variable} holds a character that no key has: copy it again"
+            )
+        if not key and base_url is None:
+            raise RuntimeError(
+                f"no key: set the environment variable {key_variable}, give base_url of a local "
+                "server, or use mode='replay' with stored replies"
+            )
+        self.client = openai.OpenAI(
+            api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
+        )
+        url, self.deadline_s = self.client.base_url, deadline_s
+        self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path.rstrip('/')}"
+        login = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
+        self._secrets = [secret for secret in (key, url.password) if secret]
+        self._secrets += [login] if url.password else []
 
     def redact(self, text: str) -> str:
         """`text` without the key and the password of the address, should a server echo them."""
@@ -141,7 +171,7 @@ class Connection:
 
     def ask(self, request: Request, samples: int = 1) -> list[Reply]:
         """Send one request for so many samples; raises `Fault`."""
-        import openai
+        import openai  # replay needs no client
 
         started = time.monotonic()
         body = dict(request.body)  # as extra_body: servers know parameters that the client does not
@@ -178,44 +208,3 @@ def _read(response: Any, started: float, deadline_s: float) -> str:
     except Exception as error:  # of the HTTP layer: the client does not wrap these
         raise Fault("retry", f"connection lost ({error!r})", billed=True) from None
     return b"".join(pieces).decode("utf-8", errors="replace")
-
-
-def connect(
-    base_url: str | None = None,
-    key_variable: str = "OPENAI_API_KEY",
-    timeout_s: float = 120,
-    deadline_s: float = 300,
-) -> Connection:
-    """Open a connection to OpenAI, or to any server that speaks its protocol.
-
-    Args:
-        base_url: vLLM, Ollama, llama.cpp, ``transformers serve`` (``http://localhost:8000/v1``);
-            none is OpenAI. A name and password in it are used and never written down.
-        key_variable: the environment variable with the key, which is read from nowhere else; a
-            server of your own usually needs none.
-        timeout_s: the longest silence of the server.
-        deadline_s: the longest time for one call.
-
-    Raises:
-        RuntimeError: without a key for OpenAI, or with one that cannot be sent.
-    """
-    import openai
-
-    key = os.environ.get(key_variable, "").strip()  # a line break from a file is not part of it
-    if not (key.isascii() and key.isprintable()):
-        raise RuntimeError(
-            f"the key in {key_variable} holds a character that no key has: copy it again"
-        )
-    if not key and base_url is None:
-        raise RuntimeError(
-            f"no key: set the environment variable {key_variable}, give base_url of a local "
-            "server, or use mode='replay' with stored replies"
-        )
-    client = openai.OpenAI(
-        api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
-    )
-    url = client.base_url
-    shown = f"{url.scheme}://{url.netloc.decode()}{url.path.rstrip('/')}"
-    login = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-    secrets = (key, url.password, url.password and login)
-    return Connection(client, shown, deadline_s, tuple(filter(None, secrets)))
