@@ -150,6 +150,7 @@ def test_jsonl_round_trip(store, tmp_path):
     store.add_requests([request("b")])
     (call,) = store.claim([(request("b").key, 0)]).values()
     store.complete({call: Reply("failed", reason="no")})
+    assert store.claim([(request("b").key, 1)])  # under way: no reply
     path = tmp_path / "replies.jsonl"
     assert export_jsonl(store, path, "by hand") == 3 and "né" not in path.read_text()
     with ReplyStore(":memory:") as other:

@@ -20,6 +20,7 @@ from lib.cpdscore.server import Connection, Fault, fault_of_status, read_answer
 MODES = ("replay", "live", "batch", "dry-run")
 LINES = 20_000  # OpenAI takes 50,000 lines and 200 MB a file: prompts of 10 kB fit
 _OPEN = {"validating", "in_progress", "finalizing", "cancelling"}
+_SENT = ("asked", "lost")  # lost: taken over by another run while the file was sent
 _URL = "/v1/chat/completions"
 
 
@@ -145,7 +146,7 @@ def _calls(line: dict[str, Any]) -> list[int]:
 
 def _open(store: ReplyStore) -> list[str]:
     """The batches whose results have not been read, oldest first."""
-    query = "SELECT batch FROM call WHERE status = 'asked' AND batch NOT NULL"
+    query = f"SELECT batch FROM call WHERE status IN {_SENT} AND batch NOT NULL"
     return [row[0] for row in store.rows(f"{query} GROUP BY batch ORDER BY MIN(id)")]
 
 
@@ -178,7 +179,7 @@ def collect(store: ReplyStore, connection: Connection) -> dict[str, str]:
 
 def _read(batch: Any, store: ReplyStore, connection: Connection) -> str | None:
     """Store one batch; the reason where none of its lines was answered for a cause to mend."""
-    query = "SELECT id FROM call WHERE batch = ? AND status = 'asked'"
+    query = f"SELECT id FROM call WHERE batch = ? AND status IN {_SENT}"
     ends = {row[0]: Reply("fault", reason=batch.status) for row in store.rows(query, (batch.id,))}
     reasons = [error.message for error in (batch.errors and batch.errors.data) or []]
     for line in _lines(batch, connection):

@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS call (
     owner TEXT, batch TEXT, at REAL, synthetic TEXT);
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
 CREATE INDEX IF NOT EXISTS history ON call (key, sample);
-CREATE INDEX IF NOT EXISTS under_way ON call (owner, batch) WHERE status = 'asked';
+CREATE INDEX IF NOT EXISTS under_way ON call (owner) WHERE status = 'asked';
 """
 
 
@@ -203,7 +203,7 @@ class ReplyStore:
     def renew(self) -> None:
         """Give a sign of life for the calls under way."""
         with self._writing() as db:
-            db.execute(f"{_RENEWED} AND owner = ?", (time.time(), self.owner))
+            db.execute(_RENEWED, (time.time(), self.owner))
 
     def send_in_batch(self, calls: Iterable[int], batch: str) -> None:
         """Note that calls are with the Batch API, where they stay until the batch is read."""
@@ -228,8 +228,7 @@ class ReplyStore:
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by (key, sample)."""
-        query = f"SELECT key, sample, {', '.join(Reply._fields)} FROM call WHERE key = ?"
-        query += " AND holds AND status != 'asked' ORDER BY sample"
+        query = f"SELECT key, sample, {', '.join(Reply._fields)} {_ENDS} ORDER BY sample"
         rows = [row for key in dict.fromkeys(keys) for row in self.rows(query, (key,))]
         return {(key, sample): Reply(*end) for key, sample, *end in rows}
 
@@ -261,7 +260,8 @@ _TAKEN = """INSERT OR IGNORE INTO call (key, sample, holds, status, owner, at)
             VALUES (?, ?, 1, 'asked', ?, ?)"""
 _LOST = """UPDATE call SET status = 'lost', holds = 0 WHERE key = ? AND sample = ? AND holds
            AND status = 'asked' AND batch IS NULL AND at < ?"""
-_RENEWED = "UPDATE call SET at = ? WHERE holds AND status = 'asked' AND batch IS NULL"
+_RENEWED = "UPDATE call SET at = ? WHERE owner = ? AND status = 'asked' AND batch IS NULL"
+_ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
 _SAME = "FROM call AS other WHERE (other.key, other.sample) = (call.key, call.sample)"
 _COMPLETED = f"""UPDATE call SET {", ".join(f"{name} = ?" for name in Reply._fields)}, holds = ?
                  AND NOT EXISTS (SELECT 1 {_SAME} AND other.holds AND other.id != call.id)
@@ -306,12 +306,10 @@ def export_jsonl(store: ReplyStore, path: str | Path, synthetic: str | None = No
     """
     note, total = synthetic or store.synthetic, 0
     head = {"format": 1, "key_version": KEY_VERSION} | ({"synthetic": note} if note else {})
-    query = f"SELECT {', '.join(_EXPORTED)} FROM call WHERE key = ? AND holds ORDER BY sample"
+    query = f"SELECT {', '.join(_EXPORTED)} {_ENDS} ORDER BY sample"
     with written_whole(path) as place, open(place, "w", encoding="utf-8") as file:
         file.write(to_json(head) + "\n")
-        for key, model, labels in store.rows(
-            "SELECT key, model, labels FROM request ORDER BY rowid"
-        ):
+        for key, model, labels in store.rows(_REQUESTS):
             rows = [dict(zip(_EXPORTED, row, strict=True)) for row in store.rows(query, (key,))]
             replies = [{name: x for name, x in row.items() if x is not None} for row in rows]
             line = {"key": key, "model": model, "labels": json.loads(labels), "replies": replies}
