@@ -263,7 +263,15 @@ def test_what_is_in_flight_counts_towards_the_cap_until_its_real_usage_is_known(
 
 @pytest.mark.parametrize(
     ("fault", "lost"),
-    [("reset_before", 1), ("reset_inside", 1), ("hang", 1), ("html", 1), ("500", 0), ("429", 0)],
+    [
+        ("reset_before", 1),
+        ("reset_inside", 1),
+        ("hang", 1),
+        ("html", 1),
+        ("error_200", 1),
+        ("500", 0),
+        ("429", 0),
+    ],
 )
 def test_a_call_that_may_have_been_billed_counts_and_one_that_was_turned_away_does_not(
     store, fault, lost

@@ -60,7 +60,10 @@ def fault_of_status(status: int, body: str, headers: Mapping[str, str], base_url
         advice = "Add credit, then run again"
         return Fault("stop", f"the account has no quota left: {said}. {advice}", **facts)
     if status in (0, 200, 408, 409, 429) or status >= 500:
-        return Fault("retry", f"server error {status}: {said}", retry_after(headers), **facts)
+        billed = status == 200
+        return Fault(
+            "retry", f"server error {status}: {said}", retry_after(headers), billed, **facts
+        )
     if status in (400, 413, 422):
         return Fault("refused", f"refused with {status}: {said}", **facts)
     advice = _ADVICE.get(status, "check base_url")
