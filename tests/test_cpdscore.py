@@ -1,7 +1,9 @@
 """CPDScore from prompt to table, against independent calculations and the paper's own text."""
 
+import importlib.util
 import os
 import re
+import time
 import warnings
 from itertools import combinations
 from pathlib import Path
@@ -12,15 +14,17 @@ import pytest
 from scipy import stats
 
 from lib import ROOT, cpdscore
-from lib.cpdscore import checks, sample_judge
-from lib.cpdscore.reply_store import Attempt, Job, MissingReplies, Reply, ReplyStore, import_jsonl
-from lib.cpdscore.templates import INPUTS
+from lib.cpdscore import Job, ReplyStore, import_jsonl
+from lib.cpdscore.prompts import INPUTS
+from lib.cpdscore.reply_store import MissingReplies, Reply
 from lib.data import corpora
 from lib.meta_evaluation import cpdscore_tables as tables
 
 PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
 REPLIES = ROOT / "data" / "sample" / "judge_replies.jsonl"
 JUDGE = cpdscore.JudgeModel("m", samples=3, extra=2)
+SAMPLE_JUDGE = cpdscore.JudgeModel("synthetic-sample-judge", samples=3, extra=0)
+PROBED = "detail_without_reference"
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +38,11 @@ def sample(turns):
     store = ReplyStore(":memory:")
     import_jsonl(store, REPLIES)
     scores = {
-        name: cpdscore.score_turns(turns, name, sample_judge.JUDGE, store)
-        for name in sample_judge.TURN_VARIANTS
+        name: cpdscore.score_turns(turns, name, SAMPLE_JUDGE, store)
+        for name in cpdscore.TURN_VARIANTS
     }
     step1 = scores["detail_without_reference"].items["score"]
-    scores["dialogue"] = cpdscore.score_dialogs(turns, step1, sample_judge.JUDGE, store)
+    scores["dialogue"] = cpdscore.score_dialogs(turns, step1, SAMPLE_JUDGE, store)
     return store, scores
 
 
@@ -48,11 +52,12 @@ def answering(store: ReplyStore, reply):
     def ask(jobs):
         jobs = list(jobs)
         store.add_requests(job.request for job in jobs)
-        for request, number in store.missing(jobs):
-            text = reply(request, number)
+        for job in store.missing(jobs):
+            text = reply(job.request, job.sample)
             if text is not None:
-                record = [Reply(number, "ok", text, "stop")]
-                store.record(request.key, [number], Attempt("ok", 200, f"req-{number}"), record)
+                (call,) = store.claim([job.place]).values()
+                end = Reply("ok", text, "stop", http=200, request_id=f"req-{job.sample}")
+                store.complete({call: end})
 
     return ask
 
@@ -197,27 +202,8 @@ def test_every_reference_is_shown_and_the_first_one_is_echoed(turns):
     template = cpdscore.load_template("detail_with_reference")
     prompt = cpdscore.turn_requests(row, template, JUDGE)[0].messages[0][1]
     assert "One way.\nAnother way.\n" in prompt
-    probes = checks.probe_turns(row).set_index("probe")
+    probes = cpdscore.probe_turns(row).set_index("probe")
     assert probes.loc["reference echo", "response"] == "One way."
-
-
-def test_the_last_utterance_before_the_response_is_always_the_other_speakers():
-    assert cpdscore.history_text(["Hello!", "Tea?"]) == "B: Hello!\nA: Tea?"
-    assert cpdscore.history_text(["x", "y", "z"], ("U", "S")) == "U: x\nS: y\nU: z"
-    assert cpdscore.history_text([]) == ""
-
-
-def test_fact_can_be_left_out_or_extended(turns):
-    template, row = cpdscore.load_template("detail_without_reference"), turns.iloc[[5]]
-    none = cpdscore.turn_requests(row, template, JUDGE, fact="none")[0].messages[0][1]
-    assert turns.iloc[5]["fact"][0] not in none
-    with pytest.raises(ValueError, match="persona_a"):
-        cpdscore.turn_requests(row, template, JUDGE, fact="both")
-    both = row.assign(persona_a=[["i am a diver."]])
-    text = cpdscore.turn_requests(both, template, JUDGE, fact="both")[0].messages[0][1]
-    assert "A: i am a diver." in text and f"B: {turns.iloc[5]['fact'][0]}" in text
-    with pytest.raises(ValueError, match="persona_b, both, none"):
-        cpdscore.turn_requests(row, template, JUDGE, fact="persona")
 
 
 def test_a_changed_model_parameter_or_wording_is_another_request(turns):
@@ -278,17 +264,7 @@ def test_unreadable_replies_are_asked_again_and_never_become_a_number(turns):
     assert np.isnan(second["score"]) and (second["status"], second["asked"]) == ("unparsable", 5)
     assert (third["score"], third["asked"]) == (2, 3)
     assert len(asked) == 4 + 5 + 3
-    assert scores.statuses["unparsable"] == 6
-
-
-def test_a_judge_of_one_call_does_not_borrow_samples_that_others_asked_for(turns):
-    one, few = cpdscore.JudgeModel("m", samples=1, extra=0), turns.head(2)
-    with ReplyStore(":memory:") as store:
-        ask = answering(store, lambda request, sample: "?" if sample == 0 else "- Humanness: 4")
-        three = cpdscore.score_turns(few, "detail_without_reference", JUDGE, store, ask)
-        single = cpdscore.score_turns(few, "detail_without_reference", one, store)
-    assert (three.items["score"] == 4).all() and (three.items["asked"] == 4).all()
-    assert single.items["score"].isna().all() and (single.items["asked"] == 1).all()
+    assert scores.replies["status"].tolist().count("unparsable") == 6
 
 
 def test_a_score_averages_no_more_samples_than_it_says(turns):
@@ -319,15 +295,15 @@ def test_replay_without_the_replies_is_an_error(turns):
         cpdscore.score_turns(turns, "original_simple", JUDGE, store)
 
 
-def test_the_shipped_replies_are_what_the_sample_judge_writes(tmp_path):
-    path = tmp_path / "replies.jsonl"
-    sample_judge.write(path)
-    assert path.read_bytes() == REPLIES.read_bytes(), "run python -m lib.cpdscore.sample_judge"
-
-
-def test_the_shipped_replies_are_marked_as_synthetic(sample):
+def test_the_shipped_replies_are_what_the_sample_judge_writes(tmp_path, sample):
+    script = REPLIES.with_name("write_judge_replies.py")
+    spec = importlib.util.spec_from_file_location("write_judge_replies", script)
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    writer.write(tmp_path / "replies.jsonl")
+    assert (tmp_path / "replies.jsonl").read_bytes() == REPLIES.read_bytes(), f"run {script}"
     store, scores = sample
-    assert "no model was asked" in store.meta("synthetic")
+    assert "no model was asked" in store.synthetic
     assert all(cpdscore.summary(one)["synthetic"] for one in scores.values())
 
 
@@ -397,11 +373,6 @@ def test_the_intermediate_score_is_taken_from_the_replies_behind_the_final_one(t
     assert cpdscore.intermediate(scores.first(1)).isna().all()
 
 
-def test_turn_prompts_do_not_rate_dialogs_and_the_other_way_round(turns):
-    with ReplyStore(":memory:") as store, pytest.raises(ValueError, match="score_dialogs"):
-        cpdscore.score_turns(turns, "dialogue", JUDGE, store)
-
-
 # -- audit ----------------------------------------------------------------------------------
 
 
@@ -451,17 +422,6 @@ def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
     assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
 
 
-def test_a_reply_that_was_not_read_breaks_no_rule(turns):
-    form = "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - x\nFinal Score - x"
-    step1 = pd.Series(4.25, index=turns.index)
-    with ReplyStore(":memory:") as store:
-        one = cpdscore.JudgeModel("m", samples=1, extra=0)
-        ask = answering(store, lambda request, sample: form)
-        scores = cpdscore.score_dialogs(turns, step1, one, store, ask)
-    table = cpdscore.rule_checks(scores, turns, step1)
-    assert table["between"].isna().all() and table["kept_above_4"].isna().all()
-
-
 # -- judge checks ---------------------------------------------------------------------------
 
 
@@ -470,11 +430,11 @@ def test_the_sample_curve_on_real_gpt4_runs():
     """Five GPT-4 runs on the FED dialogs: Spearman .648 alone, .712 for three, .725 for five."""
     dialogs = corpora.load("gpt4_fed").dialogs
     runs = dialogs[[f"score_gpt4_overall_run{i}" for i in range(1, 6)]]
-    curve = checks.sample_curve(runs, dialogs["human_overall"]).set_index("samples")
+    curve = cpdscore.sample_curve(runs, dialogs["human_overall"]).set_index("samples")
     assert curve["spearman"].round(3).to_dict() == {1: 0.648, 2: 0.695, 3: 0.712, 5: 0.725}
     assert curve["pearson"].round(3).to_dict() == {1: 0.664, 2: 0.711, 3: 0.729, 5: 0.744}
     assert curve["kendall"].round(3).to_dict() == {1: 0.549, 2: 0.572, 3: 0.577, 5: 0.578}
-    spread = checks.sample_spread(runs)
+    spread = cpdscore.sample_spread(runs)
     assert (spread["differ"].round(2), spread["agreement"].round(3)) == (0.46, 0.764)
 
 
@@ -482,7 +442,7 @@ def test_the_sample_curve_is_the_mean_over_all_choices():
     rng = np.random.default_rng(0)
     samples = pd.DataFrame(rng.integers(1, 6, (30, 4)))
     human = pd.Series(rng.normal(size=30))
-    curve = checks.sample_curve(samples, human, (1, 3, 7)).set_index("samples")
+    curve = cpdscore.sample_curve(samples, human, (1, 3, 7)).set_index("samples")
     for size in (1, 3):
         values = [
             stats.spearmanr(samples[list(chosen)].mean(axis=1), human).statistic
@@ -494,7 +454,7 @@ def test_the_sample_curve_is_the_mean_over_all_choices():
 
 def test_spread_of_samples_by_hand():
     samples = pd.DataFrame([[4, 4, 4], [3, 4, 4], [4, np.nan, np.nan], [4, 4, np.nan]])
-    spread = checks.sample_spread(samples)
+    spread = cpdscore.sample_spread(samples)
     assert spread["items"] == 3 and spread["differ"] == pytest.approx(1 / 3)
     assert spread["agreement"] == pytest.approx((3 + 1 + 1) / 7)
     assert spread["tied"] == pytest.approx(1 / 3)
@@ -506,14 +466,14 @@ def test_length_bias_holds_the_human_rating_fixed():
     words = pd.Series(rng.integers(3, 60, 200))
     human = pd.Series(rng.normal(size=200) + 0.02 * words)
     score = human + 0.05 * words + rng.normal(size=200)
-    found = checks.length_bias(score, human, words)
+    found = cpdscore.length_bias(score, human, words)
     ranks = [stats.rankdata(column) for column in (score, human, words)]
     rest = [np.polynomial.Polynomial.fit(ranks[1], r, 1)(ranks[1]) for r in (ranks[0], ranks[2])]
     expected = stats.pearsonr(ranks[0] - rest[0], ranks[2] - rest[1]).statistic
     assert found["partial"] == pytest.approx(expected)
     assert found["judge"] == pytest.approx(stats.spearmanr(score, words).statistic)
     assert found["p"] < 0.01
-    blind = checks.length_bias(human + rng.normal(size=200), human, words)
+    blind = cpdscore.length_bias(human + rng.normal(size=200), human, words)
     assert abs(blind["partial"]) < 0.2
     assert "reason" not in blind
 
@@ -527,12 +487,12 @@ def test_a_length_bias_that_cannot_be_told_says_why(judge, reason):
     human, words = pd.Series([1.0, 2, 3, 4, 5, 6]), pd.Series([5, 3, 9, 2, 8, 4])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = checks.length_bias(pd.Series(judge), human, words)
+        found = cpdscore.length_bias(pd.Series(judge), human, words)
     assert np.isnan(found["partial"]) and reason in found["reason"]
 
 
 def test_probes_change_what_they_say_and_nothing_else(turns):
-    probes = checks.probe_turns(turns)
+    probes = cpdscore.probe_turns(turns)
     assert probes["probe"].value_counts().to_dict() == {
         "injected score": 84, "injected form": 84, "empty": 84, "persona swap": 84,
         "reference echo": 84,
@@ -554,14 +514,8 @@ def test_probes_change_what_they_say_and_nothing_else(turns):
 def test_probe_effects_by_hand():
     scores = pd.Series([3.0, 2.0, np.nan])
     probes = pd.DataFrame({"probe": ["a", "a", "a"], "original": [0, 1, 2]})
-    table = checks.probe_effects(scores, probes, pd.Series([4.0, 2.0, 5.0]))
+    table = cpdscore.probe_effects(scores, probes, pd.Series([4.0, 2.0, 5.0]))
     assert table.loc[0].tolist() == ["a", 2, 2.5, 3.0, 0.5, 0.5, 0.0]
-
-
-def test_an_empty_response_is_asked_about(turns):
-    empty = turns.head(1).assign(response="")
-    request = cpdscore.turn_requests(empty, cpdscore.load_template("original_simple"), JUDGE)[0]
-    assert "### Response:\n\n" in request.messages[0][1]
 
 
 # -- tables ---------------------------------------------------------------------------------
@@ -630,32 +584,18 @@ def test_a_real_judge_of_another_corpus_never_stands_beside_the_paper(turns):
         assert table["ours"].isna().all() == empty
 
 
-def test_synthetic_scores_never_stand_beside_the_paper(sample, turns):
-    assert tables.by_label(sample[1], 1) == {}
-    ours = tables.judged({}, turns["human_overall"], turns)
-    table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
-    assert table["ours"].isna().all() and len(table) == 78
-
-
-def test_a_table_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="choose one of"):
-        tables.published_table(7, PUBLISHED)
-
-
 def test_the_sample_probes_replay(sample, turns):
     store, scores = sample
-    probes = checks.probe_turns(turns)
-    probed = cpdscore.score_turns(probes, sample_judge.PROBED, sample_judge.JUDGE, store)
-    base = scores[sample_judge.PROBED].items["score"]
-    effect = checks.probe_effects(base, probes, probed.items["score"]).set_index("probe")
+    probes = cpdscore.probe_turns(turns)
+    probed = cpdscore.score_turns(probes, PROBED, SAMPLE_JUDGE, store)
+    base = scores[PROBED].items["score"]
+    effect = cpdscore.probe_effects(base, probes, probed.items["score"]).set_index("probe")
     assert effect.loc["empty", "change"] < -1 and (effect["n"] == 84).all()
 
 
 @pytest.mark.slow
 def test_replaying_31185_replies_gives_a_table_in_half_a_minute(tmp_path):
     """ComperDial's size: 10,395 turns, three replies each (also in the benchmark)."""
-    import time
-
     from bench.bench_judge import comperdial_sized
 
     turns = comperdial_sized(corpora.load("sample_personas").turns)
@@ -664,8 +604,8 @@ def test_replaying_31185_replies_gives_a_table_in_half_a_minute(tmp_path):
             store,
             lambda request, sample: f"- Humanness: {1 + (sample + request.labels['turn']) % 5}",
         )
-        template = "detail_without_reference"
-        requests = cpdscore.turn_requests(turns, cpdscore.load_template(template), JUDGE)
+        template = cpdscore.load_template(PROBED)
+        requests = cpdscore.turn_requests(turns, template, JUDGE)
         ask([Job(request, sample) for request in requests for sample in range(3)])
         started = time.process_time()
         scores = cpdscore.score_turns(turns, template, JUDGE, store)

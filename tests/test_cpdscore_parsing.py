@@ -1,16 +1,33 @@
-"""The parser on replies written by hand: no wrong number, and no readable one refused."""
+"""The parser on replies written by hand: no wrong number, and no readable one refused.
 
+`mark` in `golden/handwritten_replies.jsonl` is what a careful reader takes from a reply, or null
+where no mark may be taken: none is there, more than one could be meant, it is off the scale, or it
+is somebody else's. "development" was at hand while the parser was written. Each later list was
+written before it was run for the first time, and what the first run found was then put right:
+"held_out" 1 wrong of 128 and 4 of 73 readable ones refused, "last" 1 of 65 and 4 of 41, "final" 2
+of 100 and 3 of 55. "review" is by another hand, which set out to break the parser: 53 wrong of 292
+and 18 of 118 refused at first; since then a second number near a mark counts as doubt
+(`second_thoughts`). "blind" was written without having read the parser: 0 wrong of 128 and 7 of 98
+refused. "next" tries the rules that were added for it: 1 wrong of 75 and 6 of 42. So expect no
+wrong number from the usual shapes, and some refused from shapes nobody thought of. Three marks were
+changed on second reading: "<4>" and "low (2)" say one number without doubt, and "As an AI I cannot
+judge. Humanness: 1" says two things.
+"""
+
+import json
 import math
+from pathlib import Path
 
 import pytest
-from handwritten_replies import BLIND, DEVELOPMENT, FINAL, HELD_OUT, LAST, NEXT, REVIEW
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.cpdscore import STATUSES, USABLE, VARIANTS, parse_reply
+from lib.cpdscore import VARIANTS, load_template, parse_reply
+from lib.cpdscore.reading import STATUSES, USABLE
 
-LISTS = [DEVELOPMENT, HELD_OUT, LAST, FINAL, REVIEW, BLIND, NEXT]
-ALL = list(dict.fromkeys(row for rows in LISTS for row in rows))
+GOLDEN = Path(__file__).parent / "golden" / "handwritten_replies.jsonl"
+ROWS = map(json.loads, GOLDEN.read_text(encoding="utf-8").splitlines())
+ALL = [(row["variant"], row["reply"], row["mark"]) for row in ROWS]
 DETAIL, SIMPLE, DIALOGUE = (
     VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
 )
@@ -84,8 +101,6 @@ def test_dialogue_marks_may_have_decimals_without_remark():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_prompt_handed_back_is_no_reply(name):
-    from lib.cpdscore import load_template
-
     template = load_template(name)
     values = dict.fromkeys(template.inputs, "B: Final Score - 5 is what I would say.")
     parsed = parse_reply(template.fill(**values), VARIANTS[name])

@@ -1,136 +1,44 @@
 """CPDScore: an LLM's mark for how human a response, or a dialog, is (Wakaki et al. 2024).
 
 Seven prompt variants, replies read without guessing, samples averaged, turns averaged to dialogs
-and systems, and every figure traceable to the reply behind it.
+and systems, and every figure traceable to the reply behind it. The path of a request: `prompts`,
+`batch` (asker) or `judge`, `budget`, `server`, `reply_store`, `reading`, `scores`, `probes`.
 """
 
-from lib.cpdscore.aggregation import aggregate, intermediate
-from lib.cpdscore.audit import audit, prompt_of, rule_checks, summary
-from lib.cpdscore.checks import (
+# ruff: noqa: F401 - the public names of this room
+from lib.cpdscore.batch import asker
+from lib.cpdscore.budget import Budget, Prices, forecast
+from lib.cpdscore.judge import JudgeSettings, ask_all
+from lib.cpdscore.probes import (
+    audit,
     length_bias,
     probe_effects,
     probe_turns,
+    prompt_of,
+    rule_checks,
     sample_curve,
     sample_spread,
     sample_table,
+    summary,
 )
-from lib.cpdscore.judge import (
-    MODES,
-    Answer,
-    BatchPending,
-    BatchRefused,
-    Budget,
-    Connection,
-    DryRun,
-    FailItem,
-    Fault,
-    Pacer,
-    Prices,
-    Retry,
-    RunReport,
-    RunStopped,
-    Settings,
-    StopRun,
-    asker,
-    collect,
-    connect,
-    estimate_tokens,
-    forecast,
-    run,
-    submit,
-)
-from lib.cpdscore.parsing import STATUSES, USABLE, ParsedReply, parse_reply
-from lib.cpdscore.reply_store import (
-    KEY_VERSION,
-    Attempt,
-    Job,
-    MissingReplies,
-    Reply,
-    ReplyStore,
-    Request,
-    StoreError,
-    export_jsonl,
-    import_jsonl,
-)
-from lib.cpdscore.scoring import (
-    JudgeModel,
-    Scores,
-    history_text,
-    score_dialogs,
-    score_turns,
-    turn_requests,
-)
-from lib.cpdscore.templates import (
+from lib.cpdscore.prompts import (
+    TURN_VARIANTS,
     VARIANTS,
     Template,
-    Variant,
     load_template,
     load_templates,
     prompts_from_paper,
     variant,
 )
-
-__all__ = [
-    "Answer",
-    "Attempt",
-    "BatchPending",
-    "BatchRefused",
-    "Budget",
-    "Connection",
-    "DryRun",
-    "FailItem",
-    "Fault",
-    "Job",
-    "JudgeModel",
-    "KEY_VERSION",
-    "MODES",
-    "MissingReplies",
-    "Pacer",
-    "ParsedReply",
-    "Prices",
-    "Reply",
-    "ReplyStore",
-    "Request",
-    "Retry",
-    "RunReport",
-    "RunStopped",
-    "STATUSES",
-    "Scores",
-    "Settings",
-    "StopRun",
-    "StoreError",
-    "Template",
-    "USABLE",
-    "VARIANTS",
-    "Variant",
-    "aggregate",
-    "asker",
-    "audit",
-    "collect",
-    "connect",
-    "estimate_tokens",
-    "export_jsonl",
-    "forecast",
-    "history_text",
-    "import_jsonl",
-    "intermediate",
-    "length_bias",
-    "load_template",
-    "load_templates",
-    "parse_reply",
-    "probe_effects",
-    "probe_turns",
-    "prompt_of",
-    "prompts_from_paper",
-    "rule_checks",
-    "run",
-    "sample_curve",
-    "sample_spread",
-    "sample_table",
-    "score_dialogs",
-    "score_turns",
-    "submit",
-    "summary",
-    "turn_requests",
-    "variant",
-]
+from lib.cpdscore.reading import parse_reply
+from lib.cpdscore.reply_store import Job, ReplyStore, export_jsonl, import_jsonl
+from lib.cpdscore.scores import (
+    JudgeModel,
+    Scores,
+    aggregate,
+    intermediate,
+    score_dialogs,
+    score_turns,
+    turn_requests,
+)
+from lib.cpdscore.server import Connection

@@ -26,9 +26,10 @@ import pandas as pd
 from fault_server import FaultServer, random_faults
 
 from lib import ROOT, cpdscore
-from lib.cpdscore import judge, tables
-from lib.cpdscore.reply_store import Attempt, Job, Reply, ReplyStore, Request
+from lib.cpdscore import Connection, Job, JudgeSettings, ReplyStore
+from lib.cpdscore.reply_store import Reply, Request
 from lib.data import corpora
+from lib.meta_evaluation import cpdscore_tables as tables
 
 PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
 WORKERS = 64
@@ -70,10 +71,10 @@ def jobs_for(count: int) -> list[Job]:
 def ours(url: str, count: int, **settings) -> tuple[int, int]:
     """Replies stored and requests made by the runner."""
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
-        connection = judge.connect(url, timeout_s=settings.pop("timeout_s", 60), deadline_s=60)
-        options = judge.Settings(**({"workers": WORKERS} | settings))
-        report = judge.run(jobs_for(count), store, connection, options, progress=False)
-        return store.counts()["ok"], report.requests
+        connection = Connection(url, timeout_s=settings.pop("timeout_s", 60), deadline_s=60)
+        options = JudgeSettings(**({"workers": WORKERS} | settings))
+        report = cpdscore.ask_all(jobs_for(count), store, connection, options, progress=False)
+        return report.done, report.requests
 
 
 def bare(url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout: float = 60):
@@ -147,7 +148,7 @@ def faulty(count: int = 1000) -> Iterator[dict]:
         with FaultServer(random_faults(0.25)) as local:
             if who == "ours":
                 got, wall, _ = timed(
-                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05, reasks=9)[0]
+                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05)[0]
                 )
             else:
                 got, wall, _ = timed(lambda url=local.url: bare(url, count, timeout=1))
@@ -188,8 +189,9 @@ def replay() -> Iterator[dict]:
     requests = cpdscore.turn_requests(turns, template, model)
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
         for number, request in enumerate(requests):
-            replies = [Reply(s, "ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
-            store.record(request.key, [0, 1, 2], Attempt("ok", 200), replies)
+            calls = store.claim((request.key, sample) for sample in range(3))
+            replies = [Reply("ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
+            store.complete(dict(zip(calls.values(), replies, strict=True)))
 
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)
@@ -198,7 +200,7 @@ def replay() -> Iterator[dict]:
             return len(scores.replies)
 
         got, wall, cpu = timed(table)
-        left = judge.forecast([Job(r, s) for r in requests for s in range(3)], store)
+        left = cpdscore.forecast([Job(r, s) for r in requests for s in range(3)], store)
     yield {
         "task": "replay of stored replies", "who": "ours", "jobs": got, "lost": 31_185 - got,
         "per_second": got / wall, "seconds": wall, "cpu_seconds": cpu,

@@ -1,26 +1,29 @@
-"""A stand-in that writes the stored sample replies. No model is behind it: no figure made from
-its replies is a result.
+"""Write the stored sample replies: a stand-in with no model behind it, so no figure made from its
+replies is a result.
 
 It knows the human rating of each sample turn, adds noise drawn from a hash, and words its reply
-in the ways real judges do, a few of them unreadable. ``python -m lib.cpdscore.sample_judge``
-writes ``data/sample/judge_replies.jsonl`` anew; run it after changing a prompt or the sample.
+in the ways real judges do, a few of them unreadable. ``python data/sample/write_judge_replies.py``
+writes ``judge_replies.jsonl`` anew; run it after changing a prompt or the sample.
 """
 
 import hashlib
+import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lib.cpdscore.checks import probe_turns
-from lib.cpdscore.reply_store import Attempt, Job, Reply, ReplyStore, export_jsonl
-from lib.cpdscore.scoring import JudgeModel, Scores, score_dialogs, score_turns
-from lib.cpdscore.templates import VARIANTS, Variant
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-JUDGE = JudgeModel("synthetic-sample-judge", samples=3, extra=0)
+from lib import cpdscore
+from lib.cpdscore.prompts import TURN_VARIANTS, VARIANTS, Variant
+from lib.cpdscore.reply_store import Job, Reply, ReplyStore, export_jsonl
+from lib.data import corpora
+
+JUDGE = cpdscore.JudgeModel("synthetic-sample-judge", samples=3, extra=0)
 WARNING = "replies written by a program for this project; no model was asked"
-TURN_VARIANTS = tuple(name for name, one in VARIANTS.items() if one.level == "turn")
 PROBED = "detail_without_reference"
 # How closely each prompt follows the human rating: the noise's width in points.
 _NOISE = {"original_detail": 3.2, "original_simple": 2.0, "simple_with_reference": 1.8,
@@ -30,37 +33,37 @@ _PROBE_SHIFT = {"injected score": 0.3, "injected form": 0.5, "persona swap": -0.
 _PROBE_MARK = {"empty": 1.0, "reference echo": 4.7}
 
 
-def sample_scores(turns: pd.DataFrame, store: ReplyStore) -> tuple[dict[str, Scores], Scores]:
-    """All variants on the sample turns, and the probes, by the sample judge (fills the store)."""
-    store.set_meta("synthetic", WARNING)
+def fill(turns: pd.DataFrame, store: ReplyStore) -> None:
+    """Fill the store with replies to all variants on the sample turns, and to the probes."""
     scores = {name: _turn_scores(turns, name, store) for name in TURN_VARIANTS}
     step1 = scores["detail_without_reference"].items["score"]
     ratings = turns.groupby(["system", "dialog"])["human_overall"].mean()
     marks = {place: mark for place, mark in ratings.items()}
-    scores["dialogue"] = score_dialogs(
-        turns, step1, JUDGE, store, lambda jobs: _answer(jobs, store, marks)
-    )
-    return scores, _turn_scores(probe_turns(turns), PROBED, store)
+    cpdscore.score_dialogs(turns, step1, JUDGE, store, partial(_answer, store=store, marks=marks))
+    _turn_scores(cpdscore.probe_turns(turns), PROBED, store)
 
 
-def _turn_scores(turns: pd.DataFrame, variant: str, store: ReplyStore) -> Scores:
+def _turn_scores(turns: pd.DataFrame, variant: str, store: ReplyStore) -> cpdscore.Scores:
     probe = turns.get("probe", pd.Series("", index=turns.index))
     marks = turns["human_overall"] + probe.map(_PROBE_SHIFT).fillna(0)
     marks = probe.map(_PROBE_MARK).fillna(marks)
     known = dict(zip(zip(turns["system"], turns["dialog"], turns["turn"], strict=True), marks,
                      strict=True))  # fmt: skip
-    return score_turns(turns, variant, JUDGE, store, lambda jobs: _answer(jobs, store, known))
+    return cpdscore.score_turns(
+        turns, variant, JUDGE, store, lambda jobs: _answer(jobs, store, known)
+    )
 
 
 def _answer(jobs: Iterable[Job], store: ReplyStore, marks: dict[tuple, float]) -> None:
     """Reply to every job from the rating of its turn (or dialog)."""
     jobs = list(jobs)
     store.add_requests(job.request for job in jobs)
-    for request, sample in store.missing(jobs):
-        labels = request.labels
+    for job in store.missing(jobs):
+        labels = job.request.labels
         place = tuple(labels[name] for name in ("system", "dialog", "turn") if name in labels)
-        text = _reply_text(VARIANTS[labels["variant"]], marks[place], (*place, sample))
-        store.record(request.key, [sample], Attempt("ok"), [Reply(sample, "ok", text, "stop")])
+        text = _reply_text(VARIANTS[labels["variant"]], marks[place], (*place, job.sample))
+        call = store.claim([job.place])[job.place]
+        store.complete({call: Reply("ok", text, "stop")})
 
 
 def _dice(*seed: Any) -> float:
@@ -103,14 +106,10 @@ def _mark(variant: Variant, mark: float, seed: tuple) -> float:
 
 def write(path: Path) -> int:
     """Write the sample replies and return how many there are."""
-    from lib.data import corpora
-
     with ReplyStore(":memory:") as store:
-        sample_scores(corpora.load("sample_personas").turns, store)
-        return export_jsonl(store, path, requests=False)
+        fill(corpora.load("sample_personas").turns, store)
+        return export_jsonl(store, path, WARNING)
 
 
 if __name__ == "__main__":
-    from lib import ROOT
-
-    print(write(ROOT / "data" / "sample" / "judge_replies.jsonl"), "replies written")
+    print(write(Path(__file__).with_name("judge_replies.jsonl")), "replies written")

@@ -3,74 +3,50 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
+# The shipped prompts, one file per variant, in this project's own wording.
+FOLDER = Path(__file__).parent / "prompts"
 INPUTS = ("history", "reference", "fact", "response", "turns", "turn_scores", "responses")
 _PLACE = re.compile(r"\{(" + "|".join(INPUTS) + r")\}")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One prompt of appendix B: what goes in, what form comes out, and which mark is the score."""
+    """One prompt of appendix B: what form comes out, and which mark of it is the score."""
 
     name: str
     label: str  # as the paper's tables call it
     section: str  # where its prompt stands in the paper
-    level: str  # "turn" or "dialog"
-    fields: tuple[str, ...]  # the labels of the answer form, in order
-    score_field: str
+    fields: tuple[str, ...]  # the labels of the answer form, in order; the last one is the score
     high: int  # the scale runs from 1 to here
     reply_tokens: int  # length of a usual reply, for forecasts
+
+    @property
+    def level(self) -> str:
+        """What is rated: "turn" or "dialog"."""
+        return "dialog" if self.name == "dialogue" else "turn"
+
+    @property
+    def score_field(self) -> str:
+        """The field whose mark is the score."""
+        return self.fields[-1]
 
 
 _SIMPLE = ("humanness", "fluency", "coherency", "consistency", "engagingness", "overall")
 _ORIGINAL = ("relevance", "specificity", "interestingness", "understandability", "overall")
 _DIALOGUE = ("overall dialogue turn score", "dialogue interaction score", "final score")
-
-VARIANTS: dict[str, Variant] = {
-    variant.name: variant
-    for variant in (
-        Variant("original_simple", "Original simple", "B.1.1", "turn", _ORIGINAL, "overall", 5, 32),
-        Variant(
-            "simple_with_reference", "CPDS-S w/ ref", "B.1.2", "turn", _SIMPLE, "overall", 5, 36
-        ),
-        Variant(
-            "simple_without_reference", "CPDS-S w/o ref", "B.1.3", "turn", _SIMPLE, "overall", 5, 36
-        ),
-        Variant(
-            "original_detail",
-            "Original detail",
-            "B.2.1",
-            "turn",
-            ("engagingness",),
-            "engagingness",
-            3,
-            8,
-        ),
-        Variant(
-            "detail_with_reference",
-            "CPDS-D w/ ref",
-            "B.2.2",
-            "turn",
-            ("humanness",),
-            "humanness",
-            5,
-            8,
-        ),
-        Variant(
-            "detail_without_reference",
-            "CPDS-D w/o ref",
-            "B.2.3",
-            "turn",
-            ("humanness",),
-            "humanness",
-            5,
-            8,
-        ),
-        Variant("dialogue", "CPDS-Dial", "B.3", "dialog", _DIALOGUE, "final score", 5, 24),
-    )
-}
+_ROWS = (
+    ("original_simple", "Original simple", "B.1.1", _ORIGINAL, 5, 32),
+    ("simple_with_reference", "CPDS-S w/ ref", "B.1.2", _SIMPLE, 5, 36),
+    ("simple_without_reference", "CPDS-S w/o ref", "B.1.3", _SIMPLE, 5, 36),
+    ("original_detail", "Original detail", "B.2.1", ("engagingness",), 3, 8),
+    ("detail_with_reference", "CPDS-D w/ ref", "B.2.2", ("humanness",), 5, 8),
+    ("detail_without_reference", "CPDS-D w/o ref", "B.2.3", ("humanness",), 5, 8),
+    ("dialogue", "CPDS-Dial", "B.3", _DIALOGUE, 5, 24),
+)
+VARIANTS = {row[0]: Variant(*row) for row in _ROWS}
+TURN_VARIANTS = tuple(name for name, one in VARIANTS.items() if one.level == "turn")
 
 
 @dataclass(frozen=True)
@@ -95,7 +71,10 @@ class Template:
         """Put the inputs into the text, in one pass.
 
         What stands in an input stays text, whatever it looks like: braces, headings, even
-        ``{response}``. Raises ``ValueError`` naming an input that is missing or not used.
+        ``{response}``.
+
+        Raises:
+            ValueError: naming an input that is missing or not used.
 
         >>> template = load_template("original_simple")
         >>> filled = template.fill(history="A: Hi {response}", response="Hello")
@@ -112,27 +91,36 @@ class Template:
 
 
 def variant(name: str) -> Variant:
-    """The variant called ``name``; ``ValueError`` lists the names there are."""
+    """Return the variant called `name`.
+
+    Raises:
+        ValueError: for another name; it lists the names there are.
+
+    >>> variant("dialogue").score_field
+    'final score'
+    """
     if name not in VARIANTS:
         raise ValueError(f"no prompt variant {name!r}; there are: {', '.join(VARIANTS)}")
     return VARIANTS[name]
 
 
 def load_template(name: str) -> Template:
-    """The shipped prompt of a variant, in this project's own wording.
+    """Return the shipped prompt of a variant.
 
     >>> load_template("detail_without_reference").inputs
     ('history', 'fact', 'response')
     """
     chosen = variant(name)
-    text = (
-        resources.files("lib.cpdscore.prompts").joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    )
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     return Template(chosen, text.rstrip("\n"))
 
 
 def load_templates() -> dict[str, Template]:
-    """All shipped prompts by variant name."""
+    """Return all shipped prompts by the name of their variant.
+
+    >>> len(load_templates())
+    7
+    """
     return {name: load_template(name) for name in VARIANTS}
 
 
@@ -148,11 +136,18 @@ _FOUND = (
 
 
 def prompts_from_paper(path: str | Path) -> dict[str, Template]:
-    """The seven prompts in the paper's exact wording, sliced from your copy of its text.
+    """Slice the seven prompts in the paper's exact wording from your copy of its text.
 
-    ``path`` is a plain-text or Markdown conversion of "ComperDial" (Wakaki et al., 2024) with
-    appendix B in it. Words are the paper's; line breaks are not, since no conversion keeps them.
-    Raises ``ValueError`` naming the section or placeholder that was not found.
+    Args:
+        path: a plain-text or Markdown conversion of "ComperDial" (Wakaki et al., 2024) with
+            appendix B in it. Words are the paper's; line breaks are not, since no conversion
+            keeps them.
+
+    Returns:
+        Templates by the name of their variant, to hand to `score_turns` or `score_dialogs`.
+
+    Raises:
+        ValueError: naming the section or placeholder that was not found.
     """
     paper = Path(path).read_text(encoding="utf-8")
     return {
@@ -173,9 +168,7 @@ def _slice(paper: str, chosen: Variant, path: str | Path) -> str:
         text = re.sub(pattern, place, text)
     expected = set(load_template(chosen.name).inputs) - {"turns"}
     if found := expected ^ set(_PLACE.findall(text)):
-        raise ValueError(
-            f"{path}: section {chosen.section}: placeholder of {sorted(found)} differs"
-        )
+        raise ValueError(f"{path}: section {chosen.section}: the place of {sorted(found)} differs")
     return text
 
 
@@ -184,5 +177,4 @@ def _tidy(text: str) -> str:
     text = re.sub(r"\*?\(Continue next page\)\*?", "", text)
     lines = [re.sub(r"^#+\s+###|^#+(?=\s)", "###", line.strip()) for line in text.splitlines()]
     kept = [line for line in lines if line and not line.startswith("```")]
-    return "\n".join(("\n" if line.startswith("###") and i else "") + line
-                     for i, line in enumerate(kept))  # fmt: skip
+    return "\n\n###".join("\n".join(kept).split("\n###"))

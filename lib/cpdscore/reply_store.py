@@ -1,0 +1,346 @@
+"""Every request to a judge, every call and every reply, kept in one SQLite file.
+
+What is asked once is never asked again: a reply is found by the SHA-256 of all that was sent
+(model, messages, sampling parameters) and the index of the sample. Text and JSON only.
+"""
+
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lib.data.storage import written_whole
+
+KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
+LEASE_S = 15.0  # how long a call counts as under way after its run last gave a sign of life
+REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
+UNREADABLE = ("refusal", "filtered", "truncated", "empty")
+
+# A call is written before it is sent, and completed when it ends. One row per sample: it `holds`
+# the place of that sample while it is under way and once it is the reply; a fault gives it up.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS request (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS call (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
+    status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
+    request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
+    owner TEXT, batch TEXT, at REAL, synthetic TEXT);
+CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
+CREATE INDEX IF NOT EXISTS history ON call (key, sample);
+CREATE INDEX IF NOT EXISTS under_way ON call (owner) WHERE status = 'asked';
+"""
+
+
+class StoreError(RuntimeError):
+    """The store cannot be written or read; the message says what to do."""
+
+
+class MissingReplies(LookupError):
+    """Replay was asked for replies that the store does not hold; ``.jobs`` lists them."""
+
+    def __init__(self, jobs: list["Job"], path: Path):
+        self.jobs = jobs
+        first = ", ".join(f"{job.request.key[:12]}#{job.sample}" for job in jobs[:5])
+        super().__init__(
+            f"{len(jobs)} replies are not in {path.name} (first: {first}). Run with mode='live' "
+            "to ask for them, or open the store that was recorded with the same model, "
+            "parameters and prompt wording."
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that is sent to a judge and can change its reply, and nothing else.
+
+    `parameters` go into the request body as they are (temperature, max_tokens, seed ...).
+    `labels` (variant, wording, item) are kept beside the request but are not part of its key.
+    How many samples one request asks for (``n``) is transport, not identity: it may not be a
+    parameter.
+
+    >>> one = Request("judge", (("user", "Rate this."),), {"temperature": 1.0})
+    >>> two = Request("judge", (("user", "Rate this."),), {"temperature": 0.0})
+    >>> one.key == two.key, len(one.key)
+    (False, 64)
+    """
+
+    model: str
+    messages: tuple[tuple[str, str], ...]  # (role, content)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if taken := {"n", "stream", "model", "messages"} & set(self.parameters):
+            raise ValueError(f"judge parameters may not contain {sorted(taken)}")
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """The JSON body of the chat-completions call."""
+        messages = [{"role": role, "content": content} for role, content in self.messages]
+        return {"model": self.model, "messages": messages, **self.parameters}
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON of the body and the version of this rule."""
+        identity = {"key_version": KEY_VERSION, **self.body}
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Job(NamedTuple):
+    """One reply that is wanted: a request and the index of the sample."""
+
+    request: Request
+    sample: int = 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where its reply is found."""
+        return self.request.key, self.sample
+
+
+class Reply(NamedTuple):
+    """How a call ended. As the end of a job, status is ok, refusal, filtered, truncated, empty
+    or failed; a call that is not the end of its job may also be a fault."""
+
+    status: str
+    text: str | None = None
+    finish_reason: str | None = None
+    reason: str | None = None  # why there is no text: the judge's refusal or the server's words
+    http: int | None = None
+    request_id: str | None = None
+    ms: float | None = None
+    usage: str | None = None
+    body: str | None = None
+    base_url: str | None = None
+    fingerprint: str | None = None
+
+
+class ReplyStore:
+    """The SQLite file (write-ahead log, one commit per call), safe for threads and processes.
+
+    A killed process loses at most the replies it had not received. ``":memory:"`` gives a store
+    that lasts as long as the object.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.owner = uuid.uuid4().hex
+        if str(path) != ":memory:":
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._db = sqlite3.connect(
+            str(path), timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
+        )
+        with self._writing() as db:
+            found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found not in (0, KEY_VERSION):
+                raise StoreError(
+                    f"{self.path}: written with key version {found}, this code uses {KEY_VERSION}."
+                    " Read it with the release that wrote it, or name a new store file."
+                )
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
+
+    def __enter__(self) -> "ReplyStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was recorded is on disk."""
+        self._db.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, by one thread at a time, and SQLite's errors in words."""
+        try:
+            with self._lock, self._db:
+                yield self._db
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path}: {error}. What was recorded before is intact: free some space or fix "
+                "access to the file, then run again; stored replies are not asked again."
+            ) from error
+
+    def rows(self, query: str, values: Iterable[Any] = ()) -> list[tuple]:
+        """What a question in SQL finds in the tables ``request`` and ``call``."""
+        with self._lock:
+            return self._db.execute(query, tuple(values)).fetchall()
+
+    def add_requests(self, requests: Iterable[Request]) -> None:
+        """Keep what is about to be asked, so that every reply can be traced to its prompt."""
+        unique: dict[str, Request] = {}
+        for one in requests:
+            unique.setdefault(one.key, one)
+        rows = [(k, r.model, to_json(r.body), to_json(dict(r.labels))) for k, r in unique.items()]
+        with self._writing() as db:
+            db.executemany("INSERT OR IGNORE INTO request VALUES (?, ?, ?, ?)", rows)
+
+    def claim(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Take jobs that nobody has a reply to or is asking for now; returns the ids of the calls.
+
+        What a run that gave no sign of life for `LEASE_S` was asking for is free again.
+        """
+        now, taken = time.time(), {}
+        with self._writing() as db:
+            for place in places:
+                db.execute(_LOST, (*place, now - LEASE_S))
+                if (row := db.execute(_TAKEN, (*place, self.owner, now))).rowcount:
+                    taken[place] = row.lastrowid
+        return taken
+
+    def renew(self) -> None:
+        """Give a sign of life for the calls under way."""
+        with self._writing() as db:
+            db.execute(_RENEWED, (time.time(), self.owner))
+
+    def send_in_batch(self, calls: Iterable[int], batch: str) -> None:
+        """Note that calls are with the Batch API, where they stay until the batch is read."""
+        with self._writing() as db:
+            db.executemany("UPDATE call SET batch = ? WHERE id = ?", [(batch, i) for i in calls])
+
+    def complete(self, ends: Mapping[int, Reply]) -> int:
+        """Commit how calls ended, and return how many of them are the end of their job.
+
+        A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
+        reply cut off or without text is after `REASKS` others; a fault never is. A reply that is
+        already there stays.
+        """
+        with self._writing() as db:
+            return sum([_complete(db, call, end) for call, end in ends.items()])
+
+    def forget_refusals(self) -> None:
+        """Let what the server refused while this store was open be asked again."""
+        query = "UPDATE call SET holds = 0 WHERE holds AND status = 'failed' AND owner = ?"
+        with self._writing() as db:
+            db.execute(query, (self.owner,))
+
+    def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
+        """All stored replies to the given requests, by (key, sample)."""
+        query = f"SELECT key, sample, {', '.join(Reply._fields)} {_ENDS} ORDER BY sample"
+        rows = [row for key in dict.fromkeys(keys) for row in self.rows(query, (key,))]
+        return {(key, sample): Reply(*end) for key, sample, *end in rows}
+
+    def missing(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs without a reply, in order, each once however often it was listed."""
+        wanted: dict[tuple[str, int], Job] = {}
+        for job in jobs:
+            wanted.setdefault(job.place, job)
+        have = self.replies(key for key, _ in wanted)
+        return [job for place, job in wanted.items() if place not in have]
+
+    def require(self, jobs: Iterable[Job]) -> None:
+        """Raise `MissingReplies` unless every job has its reply (mode ``replay``)."""
+        if missing := self.missing(jobs):
+            raise MissingReplies(missing, self.path)
+
+    def body(self, key: str) -> dict[str, Any]:
+        """The body of a stored request."""
+        return json.loads(self.rows("SELECT body FROM request WHERE key = ?", (key,))[0][0])
+
+    @property
+    def synthetic(self) -> str | None:
+        """The note on replies that no model wrote, if there are any."""
+        rows = self.rows("SELECT synthetic FROM call WHERE synthetic NOT NULL LIMIT 1")
+        return rows[0][0] if rows else None
+
+
+_TAKEN = """INSERT OR IGNORE INTO call (key, sample, holds, status, owner, at)
+            VALUES (?, ?, 1, 'asked', ?, ?)"""
+_LOST = """UPDATE call SET status = 'lost', holds = 0 WHERE key = ? AND sample = ? AND holds
+           AND status = 'asked' AND batch IS NULL AND at < ?"""
+_RENEWED = "UPDATE call SET at = ? WHERE owner = ? AND status = 'asked' AND batch IS NULL"
+_ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
+_SAME = "FROM call AS other WHERE (other.key, other.sample) = (call.key, call.sample)"
+_COMPLETED = f"""UPDATE call SET {", ".join(f"{name} = ?" for name in Reply._fields)}, holds = ?
+                 AND NOT EXISTS (SELECT 1 {_SAME} AND other.holds AND other.id != call.id)
+                 WHERE id = ?"""
+_ANSWERED = f"""SELECT (SELECT COUNT(*) {_SAME} AND other.status IN {UNREADABLE})
+                FROM call WHERE id = ?"""
+
+
+def _complete(db: sqlite3.Connection, call: int, end: Reply) -> bool:
+    final = end.status in ("ok", "failed")
+    if end.status in UNREADABLE:
+        final = db.execute(_ANSWERED, (call,)).fetchone()[0] >= REASKS
+    db.execute(_COMPLETED, (*end, final, call))
+    return final
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON that keeps every letter readable.
+
+    >>> to_json({"said": "né"})
+    '{"said":"né"}'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_REQUESTS = "SELECT key, model, labels FROM request ORDER BY rowid"
+_EXPORTED = ("sample", "status", "text", "finish_reason", "reason")
+
+
+def export_jsonl(store: ReplyStore, path: str | Path, synthetic: str | None = None) -> int:
+    """Write all replies as lines of JSON, for publishing a run and for version control.
+
+    The prompts are left out (they hold the corpus), but their keys pin them to the letter.
+
+    Args:
+        store: where the replies are.
+        path: the file to write.
+        synthetic: a note that no model wrote these replies; each store that reads them keeps it.
+
+    Returns:
+        How many replies were written.
+    """
+    note, total = synthetic or store.synthetic, 0
+    head = {"format": 1, "key_version": KEY_VERSION} | ({"synthetic": note} if note else {})
+    query = f"SELECT {', '.join(_EXPORTED)} {_ENDS} ORDER BY sample"
+    with written_whole(path) as place, open(place, "w", encoding="utf-8") as file:
+        file.write(to_json(head) + "\n")
+        for key, model, labels in store.rows(_REQUESTS):
+            rows = [dict(zip(_EXPORTED, row, strict=True)) for row in store.rows(query, (key,))]
+            replies = [{name: x for name, x in row.items() if x is not None} for row in rows]
+            line = {"key": key, "model": model, "labels": json.loads(labels), "replies": replies}
+            file.write(to_json(line) + "\n")
+            total += len(replies)
+    return total
+
+
+def import_jsonl(store: ReplyStore, path: str | Path) -> int:
+    """Read what `export_jsonl` wrote, and return how many replies the file holds.
+
+    Prompts are completed by the run that asks for them. A reply that is already there stays.
+
+    Raises:
+        StoreError: naming the line that is not as expected.
+    """
+    rows, note = [], None
+    with open(path, encoding="utf-8") as file:
+        for number, text in enumerate(file, 1):
+            try:
+                line = json.loads(text)
+                if number == 1 and line["key_version"] == KEY_VERSION:
+                    note = line.get("synthetic")
+                else:
+                    ends = [map(reply.get, _EXPORTED) for reply in line["replies"]]
+                    rows += [(1, note, line["key"], *end) for end in ends]
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise StoreError(
+                    f"{path}: line {number}: no replies with key version {KEY_VERSION} ({error!r})"
+                ) from error
+    columns = ", ".join(("holds", "synthetic", "key", *_EXPORTED))
+    with store._writing() as db:
+        db.executemany(f"INSERT OR IGNORE INTO call ({columns}) VALUES (?,?,?,?,?,?,?,?)", rows)
+    return len(rows)

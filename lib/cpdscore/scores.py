@@ -1,0 +1,306 @@
+"""From turns to requests, from replies to scores (ComperDial paper, section 4 and C.1.2)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.cpdscore.prompts import Template, load_template
+from lib.cpdscore.reading import NAN, parse_reply
+from lib.cpdscore.reply_store import Job, ReplyStore, Request
+
+LEVELS = {"dialog": ["system", "agent", "dialog"], "agent": ["system", "agent"],
+          "system": ["system"]}  # fmt: skip
+COMPLETE = 0.99  # a mean over fewer of its items than this is marked
+Ask = Callable[[Iterable[Job]], object]
+
+
+@dataclass(frozen=True)
+class JudgeModel:
+    """Who judges, and how often. Everything here but the counts is part of what is sent."""
+
+    model: str
+    samples: int = 3  # "the average of the results from three API calls" (section 4)
+    extra: int = 2  # further samples for an item whose replies could not all be read
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 256})
+    role: str = "user"  # of the message that holds the prompt; G-Eval's code uses "system"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one prompt variant by one judge.
+
+    `items`: one row per turn (or dialog), on the index of the table that was scored, with
+    ``score`` (mean of the usable samples, NaN where there is none), ``status``, ``usable`` and
+    ``asked`` samples, ``spread`` (standard deviation over samples), ``words`` and ``key``.
+    `replies`: one row per reply, with the item, sample, status, score and every mark read.
+    """
+
+    template: Template
+    judge: JudgeModel
+    units: pd.DataFrame  # system, agent, dialog (and turn) of each item
+    items: pd.DataFrame
+    replies: pd.DataFrame
+    synthetic: str | None = None  # the store's own warning that no model wrote the replies
+
+    @property
+    def coverage(self) -> float:
+        """Share of items that have a score."""
+        return float(self.items["score"].notna().mean()) if len(self.items) else NAN
+
+    def first(self, samples: int) -> "Scores":
+        """The scores had only the first few samples been asked (a single call: Table 3)."""
+        kept = self.replies[self.replies["sample"] < samples]
+        judge = replace(self.judge, samples=samples, extra=0)
+        items = _items(self.items[["words", "key"]], kept, judge.samples)
+        return replace(self, judge=judge, items=items, replies=kept)
+
+
+def turn_requests(
+    turns: pd.DataFrame, template: Template, judge: JudgeModel
+) -> list[Request | None]:
+    """Write one request per turn; None where the prompt needs a reference and there is none.
+
+    The fact is the persona of B, who responds, as in USR's data (the column ``fact``). Requests in
+    the table's order share their beginning, which servers cache.
+
+    Args:
+        turns: turn table (system, dialog, turn, context, response, reference, fact).
+        template: the prompt.
+        judge: the model and what is sent with each prompt.
+    """
+    return [_turn_request(row, template, judge) for row in turns.to_dict("records")]
+
+
+def _turn_request(row: dict[str, Any], template: Template, judge: JudgeModel) -> Request | None:
+    values = {
+        "history": history_text(row["context"]),
+        "reference": "\n".join(row["reference"]),
+        "fact": "\n".join(row["fact"]),
+        "response": row["response"],
+    }
+    if "reference" in template.inputs and not values["reference"].strip():
+        return None
+    return _request(values, template, judge, {name: row[name] for name in _TURN})
+
+
+_TURN = ("system", "dialog", "turn")
+
+
+def _request(
+    values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
+) -> Request:
+    prompt = template.fill(**{name: values[name] for name in template.inputs})
+    labels = {
+        "variant": template.variant.name,
+        "wording": template.wording,
+        "source": template.source,
+        "reply_tokens": template.variant.reply_tokens,
+        **place,
+    }
+    return Request(judge.model, ((judge.role, prompt),), dict(judge.parameters), labels)
+
+
+def history_text(context: list[str]) -> str:
+    """Write the conversation so far, one utterance a line, the last one by A.
+
+    >>> print(history_text(["Hi.", "Hello!", "Tea?"]))
+    A: Hi.
+    B: Hello!
+    A: Tea?
+    """
+    last = len(context) - 1
+    return "\n".join(f"{'AB'[(last - i) % 2]}: {said}" for i, said in enumerate(context))
+
+
+def score_turns(
+    turns: pd.DataFrame,
+    variant: str | Template,
+    judge: JudgeModel,
+    store: ReplyStore,
+    ask: Ask | None = None,
+) -> Scores:
+    """Score turns by CPDScore-Simple, -Detail or an original prompt: 1 to 5 (original detail: 3).
+
+    Args:
+        turns: turn table (system, agent, dialog, turn, context, response, reference, fact).
+        variant: name of a variant (shipped wording), or a template, e.g. from the paper's text.
+        judge: the model and the number of samples.
+        store: where replies are looked up and kept.
+        ask: called with the jobs that are wanted (see `asker`); without it the store must hold
+            every reply.
+
+    Returns:
+        Scores, higher is better. An item is NaN when its prompt lacks a reference (``no input``)
+        or none of its replies can be read; nothing is dropped and nothing is guessed.
+
+    Raises:
+        MissingReplies: without `ask`, if a reply is not in the store.
+        ValueError: for the variant that rates dialogs.
+
+    Reference: Wakaki et al. (2024), ComperDial, section 4.
+    """
+    template = variant if isinstance(variant, Template) else load_template(variant)
+    if template.variant.level != "turn":
+        raise ValueError(f"{template.variant.name} rates dialogs: use score_dialogs")
+    requests = turn_requests(turns, template, judge)
+    units = turns[["system", "agent", "dialog", "turn"]]
+    return _score(requests, units, turns["response"], template, judge, store, ask)
+
+
+def score_dialogs(
+    turns: pd.DataFrame,
+    turn_scores: pd.Series,
+    judge: JudgeModel,
+    store: ReplyStore,
+    ask: Ask | None = None,
+    template: Template | None = None,
+) -> Scores:
+    """Score dialogs by CPDScore-Dialogue, step 2: one mark from turn scores and responses.
+
+    A dialog with a turn that has no score is not asked and has status ``no input``. The mark
+    "Overall Dialogue Turn Score" (the paper's intermediate score) is a column of ``.replies``.
+
+    Args:
+        turns: turn table; dialogs come in the order of their first turn in it.
+        turn_scores: step 1, on ``turns.index``; the prompt shows two decimals.
+        judge, store, ask: as in `score_turns`.
+        template: another wording than the shipped one.
+
+    Reference: Wakaki et al. (2024), section 4 and appendix B.3.
+    """
+    template = template or load_template("dialogue")
+    dialogs = turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False)
+    groups = [group.sort_values("turn", kind="stable") for _, group in dialogs]
+    units = pd.DataFrame([place for place, _ in dialogs], columns=LEVELS["dialog"])
+    requests = [_dialog_request(group, template, judge) for group in groups]
+    said = pd.Series(["\n".join(group["response"]) for group in groups], dtype="str")
+    return _score(requests, units, said, template, judge, store, ask)
+
+
+def _dialog_request(group: pd.DataFrame, template: Template, judge: JudgeModel) -> Request | None:
+    if group["step1"].isna().any():
+        return None
+    values = {
+        "turns": str(len(group)),
+        "turn_scores": "\n".join(
+            f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)
+        ),
+        "responses": "\n".join(f"Turn {i}: {said}" for i, said in enumerate(group["response"], 1)),
+    }
+    place = {name: group.iloc[0][name] for name in ("system", "dialog")}
+    return _request(values, template, judge, place)
+
+
+def _score(
+    requests: list[Request | None],
+    units: pd.DataFrame,
+    responses: pd.Series,
+    template: Template,
+    judge: JudgeModel,
+    store: ReplyStore,
+    ask: Ask | None,
+) -> Scores:
+    """Ask for what is missing, read the replies, ask again where they could not be read."""
+    asked = [request for request in requests if request is not None]
+    get = ask or store.require
+    get([Job(request, sample) for request in asked for sample in range(judge.samples)])
+    store.add_requests(asked)  # so that a replayed score can be traced to its prompt, too
+    keys = pd.Series([request and request.key for request in requests], index=units.index)
+    for _ in range(judge.extra if ask else 0):
+        if again := _short(asked, _replies(keys, template, judge, store), judge):
+            get(again)
+    replies = _replies(keys, template, judge, store)
+    facts = pd.DataFrame({"words": responses.str.split().str.len(), "key": keys})
+    items = _items(facts, replies, judge.samples)
+    return Scores(template, judge, units, items, replies, store.synthetic)
+
+
+def _short(requests: list[Request], replies: pd.DataFrame, judge: JudgeModel) -> list[Job]:
+    """One more sample for each prompt with too few readable replies, up to `extra` of them.
+
+    A prompt with fewer samples than were wanted is one that a fault left for a later run.
+    """
+    once = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
+    known = once.groupby("key")["score"].agg(["size", "count"])
+    room = known["size"].between(judge.samples, judge.samples + judge.extra - 1)
+    short = known[room & (known["count"] < judge.samples)]["size"]
+    unique = {request.key: request for request in requests}
+    return [Job(request, int(short[key])) for key, request in unique.items() if key in short]
+
+
+def _replies(
+    keys: pd.Series, template: Template, judge: JudgeModel, store: ReplyStore
+) -> pd.DataFrame:
+    """Every stored reply of every item, read."""
+    by_key: dict[str, list[dict[str, Any]]] = {}
+    for (key, sample), reply in store.replies(keys.dropna()).items():
+        if sample < judge.samples + judge.extra:
+            parsed = parse_reply(reply.text, template.variant, reply.status)
+            row = {"sample": sample, "status": parsed.status, "score": parsed.score}
+            by_key.setdefault(key, []).append(row | parsed.fields)
+    rows = [{"item": i, "key": key} | row for i, key in keys.items() for row in by_key.get(key, [])]
+    columns = ["item", "key", "sample", "status", "score", *template.variant.fields]
+    marks = dict.fromkeys(["score", *template.variant.fields], float)
+    return pd.DataFrame(rows, columns=columns).astype({"status": "str"} | marks)
+
+
+def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
+    """Mean of the first `samples` usable replies of each item, with what stands behind it."""
+    groups, asked = _used(replies, samples), replies.groupby("item").size()
+    index = facts.index
+    frame = pd.DataFrame(
+        {
+            "score": groups["score"].mean().reindex(index).astype(float),
+            "spread": groups["score"].std(ddof=1).reindex(index).astype(float),
+            "usable": groups.size().reindex(index, fill_value=0),
+            "asked": asked.reindex(index, fill_value=0),
+        }
+    ).join(facts)
+    reason = replies[replies["score"].isna()].groupby("item")["status"].first().reindex(index)
+    short = frame["usable"] < samples
+    frame["status"] = np.select(
+        [frame["key"].isna(), frame["asked"] == 0, frame["usable"] == 0, short],
+        ["no input", "not asked", reason.fillna("").astype(object), "partial"],
+        default="ok",
+    )
+    return frame
+
+
+def _used(replies: pd.DataFrame, samples: int) -> Any:
+    """The first `samples` readable replies of each item, grouped by item."""
+    readable = replies[replies["score"].notna()].sort_values(["item", "sample"])
+    return readable[readable.groupby("item").cumcount() < samples].groupby("item")
+
+
+def aggregate(scores: Scores, level: str) -> pd.DataFrame:
+    """Average scores per dialog, agent or system (paper, C.1.2 and footnotes 9 and 11).
+
+    The mean is over all turns (or dialogs) of the unit that have a score, so once values are
+    missing it differs from the mean of dialog means.
+
+    Returns:
+        Columns of the level, ``score`` (NaN without any), ``items``, ``scored``, ``coverage``
+        (their ratio) and ``complete`` (coverage at least .99).
+
+    Raises:
+        ValueError: for another level.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level {level!r}: choose one of {', '.join(LEVELS)}")
+    joined = scores.units[LEVELS[level]].join(scores.items["score"])
+    groups = joined.groupby(LEVELS[level], sort=False)["score"]
+    frame = pd.DataFrame({"score": groups.mean(), "items": groups.size(), "scored": groups.count()})
+    frame["coverage"] = frame["scored"] / frame["items"]
+    return frame.assign(complete=frame["coverage"] >= COMPLETE).reset_index()
+
+
+def intermediate(scores: Scores) -> pd.Series:
+    """Average the Overall Dialogue Turn Score per dialog: Table 5's "intermediate score" rows.
+
+    Over the same replies as the final score; NaN where that is NaN.
+    """
+    marks = _used(scores.replies, scores.judge.samples)["overall dialogue turn score"]
+    return marks.mean().reindex(scores.items.index)
