@@ -18,7 +18,6 @@ from lib.endex.engagement import (
     text,
 )
 from lib.endex.engagement import Settings as RedSettings
-from lib.endex.options import Options
 from lib.endex.pairs import KINDS, corrupt, one_dimension, split, with_negatives
 from lib.endex.reddit import (
     BOTS,
@@ -32,8 +31,8 @@ from lib.endex.reddit import (
     stop_words,
     to_parquet,
 )
-from lib.endex.scoring import score, system_turns
-from lib.endex.train import Run, fine_tune
+from lib.endex.scoring import endex_scores, system_turns
+from lib.endex.train import Options, TrainedModel, fine_tune
 
 __all__ = [
     "BOTS",
@@ -52,13 +51,14 @@ __all__ = [
     "POSITIVE",
     "Red",
     "RedSettings",
-    "Run",
     "Spark",
     "Step",
+    "TrainedModel",
     "build",
     "comments",
     "content_words",
     "corrupt",
+    "endex_scores",
     "fine_tune",
     "fingerprint",
     "frame_to_parquet",
@@ -69,7 +69,6 @@ __all__ = [
     "question",
     "random",
     "record",
-    "score",
     "score_replies",
     "score_texts",
     "specificity",

@@ -12,15 +12,15 @@ from lib import metrics
 from lib.analysis.correlation import coefficient
 from lib.endex.baselines import length, question, random, specificity
 from lib.endex.scoring import system_turns
-from lib.endex.train import Run
+from lib.endex.train import TrainedModel
 from lib.meta_evaluation.endex_evaluation import partial_correlation
 
 RULES = {"Question": question, "Specificity": specificity, "Length": length}
 METHODS = ("EnDex", "EnDex+NS")
-Runs = Mapping[tuple[str, int], Run]  # by method and seed
+Runs = Mapping[tuple[str, int], TrainedModel]  # by method and seed
 
 
-def size(run: Run) -> dict[str, int]:
+def size(run: TrainedModel) -> dict[str, int]:
     """Layers of the encoder of a run, and its weights with the head."""
     layers = AutoConfig.from_pretrained(run.folder, local_files_only=True).num_hidden_layers
     with safe_open(run.folder / "model.safetensors", framework="np") as file:
@@ -29,7 +29,7 @@ def size(run: Run) -> dict[str, int]:
 
 
 def network_score(turns: pd.DataFrame, folder: Path, max_length: int) -> pd.Series:
-    """`endex.score`, kept in the cache of `lib.metrics.compute`."""
+    """`endex.endex_scores`, kept in the cache of `lib.metrics.compute`."""
     chosen = {"endex": {"model": str(folder), "max_length": max_length}}
     return metrics.compute(turns, ["endex"], options=chosen)["endex"]
 
