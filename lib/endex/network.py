@@ -29,6 +29,7 @@ from transformers.utils import logging as transformers_logging
 from transformers.utils.logging import is_progress_bar_enabled
 
 from lib import models
+from lib.endex.train import Options, collapsed
 from lib.models.batching import token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
@@ -142,14 +143,13 @@ def trainer(
     train: list[dict],
     held_out: list[dict],
     folder: Path,
-    options,
+    options: Options,
     seed: int,
 ) -> Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
     Args:
         train, held_out: rows of `encode` with labels.
-        options: `lib.endex.Options`.
         seed: of batches, order and dropout.
     """
     lengths = [len(row["input_ids"]) for row in train]
@@ -172,7 +172,7 @@ def trainer(
     return made
 
 
-def _arguments(folder: Path, options, seed: int) -> TrainingArguments:
+def _arguments(folder: Path, options: Options, seed: int) -> TrainingArguments:
     return TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=options.epochs,
@@ -187,7 +187,7 @@ def _arguments(folder: Path, options, seed: int) -> TrainingArguments:
         save_strategy="epoch",
         save_total_limit=1,
         load_best_model_at_end=True,
-        metric_for_best_model="auc",
+        metric_for_best_model="quality",
         greater_is_better=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
@@ -203,11 +203,13 @@ def _figures(predicted: EvalPrediction) -> dict[str, float]:
     """What a validation measures, besides the loss."""
     engaging = torch.tensor(predicted.predictions).float().softmax(-1)[:, 1].numpy()
     truth = predicted.label_ids
-    return {
+    figures = {
         "accuracy": float(((engaging > 0.5) == truth).mean()),
         "auc": float(roc_auc_score(truth, engaging)),
         "spread": float(engaging.std()),
     }
+    # The AUC reads order alone: scores that are all alike can have a high one by their last digits.
+    return figures | {"quality": figures["auc"] - collapsed(figures)}
 
 
 class _Watch(TrainerCallback):

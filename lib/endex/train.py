@@ -95,7 +95,8 @@ def fine_tune(
 ) -> TrainedModel:
     """Train a classifier of engaging replies and keep the epoch with the best validation AUC.
 
-    EnDex, section 2.5 and appendix A.2, by the Trainer of transformers. On the CPU, the same pairs,
+    EnDex, section 2.5 and appendix A.2, by the Trainer of transformers. An epoch in which all
+    scores are alike is kept only if there is no other. On the CPU, the same pairs,
     options and seed give the same weights, also when the run was killed: it goes on from the end
     of its last whole epoch. A run that is finished in `folder` is returned at once.
 
@@ -189,7 +190,7 @@ def _progress(untrained: dict, log: list[dict]) -> dict:
         {"epoch": round(entry["epoch"]), **{name: entry[f"eval_{name}"] for name in names}}
         for entry in measured
     ]
-    best = max(validation[1:], key=lambda row: row["auc"])
+    best = max(validation[1:], key=lambda row: row["auc"] - collapsed(row))
     return {
         "best": best["epoch"],
         "validation": validation,
