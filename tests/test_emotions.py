@@ -9,11 +9,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import f1_score, roc_auc_score
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from data.models import train_goemotions as train
 from lib import models as checkpoints
 from lib.data import corpora
 from lib.endex import emotions, reddit
-from lib.endex.emotions import embedded, train
-from lib.metrics import toxicity
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
 
@@ -24,10 +23,10 @@ def test_labels_are_the_28():
 
 
 def test_weights_are_those_of_tf_idf(tmp_path):
-    hashed = embedded.counts(TEXTS[:3] + ["it is so so sad"])
+    hashed = emotions.counts(TEXTS[:3] + ["it is so so sad"])
     kept = np.flatnonzero(np.asarray(hashed.sum(axis=0)).ravel())
     peer = TfidfTransformer(sublinear_tf=True).fit(hashed[:, kept])
-    ours = embedded.weigh(hashed[:, kept], peer.idf_)
+    ours = emotions.weigh(hashed[:, kept], peer.idf_)
     np.testing.assert_allclose(ours.toarray(), peer.transform(hashed[:, kept]).toarray())
 
 
@@ -36,19 +35,19 @@ def test_training_writes_a_model_that_learned(tmp_path):
     labels = [["gratitude"]] * 3 + [["anger"], ["anger", "annoyance"]]
     labels = (labels * 4)[:19] + [list(emotions.LABELS)]  # every label occurs once
     train.fit(texts, labels, tmp_path / "tiny.safetensors")
-    p = embedded.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
+    p = emotions.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
     g, a = emotions.LABELS.index("gratitude"), emotions.LABELS.index("anger")
     assert p[0, g] > p[0, a] and p[1, a] > p[1, g] and ((p >= 0) & (p <= 1)).all()
 
 
 def test_missing_model_says_how_to_make_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"python -m lib\.emotions\.train"):
-        embedded.probabilities(["hello"], tmp_path / "none.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"python -m data\.models\.train_goemotions"):
+        emotions.probabilities(["hello"], tmp_path / "none.safetensors")
 
 
 def test_share_is_the_positive_part_of_all_labels():
     share = emotions.positive_emotion(TEXTS)
-    p = embedded.probabilities(TEXTS[:3])
+    p = emotions.probabilities(TEXTS[:3])
     positive = np.isin(emotions.LABELS, emotions.POSITIVE)
     np.testing.assert_allclose(share[:3], p[:, positive].sum(1) / p.sum(1))
     assert np.isnan(share[3:]).all() and share[0] > 0.8 > 0.4 > share[1]
@@ -103,7 +102,7 @@ def comments(folder):
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
-    monkeypatch.setattr("lib.endex.reddit.scores.PART", 1)
+    monkeypatch.setattr("lib.endex.emotions.PART", 1)
     scored = emotions.score_replies(folder, tmp_path / "ee")
     rows = duckdb.sql(f"select id, ee from '{scored}/*.parquet' order by id").fetchall()
     assert rows == [("r", pytest.approx(emotions.positive_emotion(["Great, thank you!"])[0])),
@@ -121,23 +120,25 @@ def test_toxicity_of_posts_and_parents(network, tmp_path):
     model.save_pretrained(tmp_path / "toxic")
     tokenizer = AutoTokenizer.from_pretrained(network)
     tokenizer.save_pretrained(tmp_path / "toxic")
-    scored = toxicity.score_posts(
-        comments(tmp_path / "c"), tmp_path / "t", str(tmp_path / "toxic"), device="cpu"
+    scored = emotions.score_toxicity(
+        comments(tmp_path / "c"), tmp_path / "t", checkpoint=str(tmp_path / "toxic"), device="cpu"
     )
     rows = dict(duckdb.sql(f"select id, toxicity from '{scored}/*.parquet'").fetchall())
     assert set(rows) == {"p", "a"}
     logits = model.eval()(**tokenizer("Which soup?", return_tensors="pt")).logits[0, 0].detach()
     assert rows["p"] == pytest.approx(float(logits.sigmoid()), abs=1e-6)
     with pytest.raises(ValueError, match="none is 'toxic'"):
-        toxicity.toxicity(["x"], str(network), device="cpu")
+        emotions.score_toxicity(
+            comments(tmp_path / "c"), tmp_path / "u", checkpoint=str(network), device="cpu"
+        )
 
 
 @pytest.mark.public
 def test_recorded_scores_are_those_of_the_test_split():
     test = corpora.goemotions("test")
     measured = train.evaluate(test["text"], test["labels"])
-    assert measured == pytest.approx(embedded.record()["test"], abs=1e-4)
-    y, p = train.targets(test["labels"]), embedded.probabilities(test["text"])
+    assert measured == pytest.approx(emotions.record()["test"], abs=1e-4)
+    y, p = train.targets(test["labels"]), emotions.probabilities(test["text"])
     assert f1_score(y, p > 0.3, average="micro") > 0.54
     positive = np.isin(emotions.LABELS, emotions.POSITIVE)
     assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89

@@ -16,11 +16,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib import endex
 from lib.data import corpora
-from lib.endex import engagement, reddit
-from lib.endex.reddit.dumps import blocks, pieces
-from lib.endex.reddit.features import COLUMNS
-from lib.endex.reddit.tokens import count_content_words
+from lib.endex import reddit
+from lib.endex.dumps import blocks, pieces
+from lib.endex.reddit import COLUMNS
+from lib.endex.tokens import count_content_words
 
 RECORD = {
     "id": "c1",
@@ -105,7 +106,7 @@ TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u0130\u212a"), m
 @settings(max_examples=300, deadline=None)
 def test_content_words_of_a_text_and_of_a_column_are_those_of_the_definition(texts):
     expected = [red_oracle.tokens(text) for text in texts]
-    assert [reddit.content_words(text) for text in texts] == expected
+    assert [endex.content_words(text) for text in texts] == expected
     assert count_content_words(pa.array(texts, "string")).to_pylist() == expected
 
 
@@ -121,8 +122,8 @@ def test_content_words_of_a_table_are_those_of_the_definition(texts):
 
 
 def test_content_words_of_every_stop_word():
-    texts = [f"{word} {word}x {word}' {word}" for word in sorted(reddit.stop_words())]
-    assert [reddit.content_words(text) for text in texts] == [2] * 179
+    texts = [f"{word} {word}x {word}' {word}" for word in sorted(endex.stop_words())]
+    assert [endex.content_words(text) for text in texts] == [2] * 179
     assert count_content_words(pa.array(texts)).to_pylist() == [2] * 179
 
 
@@ -139,7 +140,7 @@ def test_content_words_of_a_part_of_a_column():
     "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
 )
 def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 20_000)
+    monkeypatch.setattr("lib.endex.dumps.READ", 20_000)
     dump = comment_dump.write(tmp_path / "RC_2019-01.zst", 3000, **options)
     if "window_log" in options:
         with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
@@ -147,7 +148,7 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
     assert b"".join(blocks(dump)) == plain.read_bytes()
     report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=500_000)
-    assert len(list((tmp_path / "out/RC_2019-01").glob("part-*.parquet"))) > 3
+    assert len(list((tmp_path / "out/RC_2019-01.zst").glob("part-*.parquet"))) > 3
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
@@ -167,7 +168,7 @@ def test_a_line_longer_than_a_block_is_read(tmp_path):
 
 
 def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 700)
+    monkeypatch.setattr("lib.endex.dumps.READ", 700)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
     folder = tmp_path / "pieces"
     folder.mkdir()
@@ -208,7 +209,7 @@ def test_bad_lines_are_counted_and_named(tmp_path):
 
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 300)
+    monkeypatch.setattr("lib.endex.dumps.READ", 300)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
@@ -220,7 +221,7 @@ def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_byte
     assert len(files) == 1 if piece_bytes == 10_000_000 else len(files) > 5
     written = [row for file in files for row in pd.read_parquet(file)["id"]]
     assert written == [f"c{n}" for n in range(100) if n not in bad]
-    names = {path.suffix for path in (tmp_path / "out/RC").iterdir()}
+    names = {path.suffix for path in (tmp_path / "out/RC.ndjson").iterdir()}
     assert names == {".parquet", ".json"}, "pieces are left"
 
 
@@ -252,9 +253,9 @@ def test_other_forums_are_counted(tmp_path):
     none = reddit.to_parquet([dump], tmp_path / "none", subreddits=["sub_99"]).iloc[0]
     assert (none["comments"], none["other_subreddits"]) == (0, 500)
     assert list(read(tmp_path / "none").columns) == list(COLUMNS)
-    weights = {**dict(engagement.Settings().weights), "ee": 0.0}
-    with pytest.raises(engagement.NoPostsError, match="no eligible post"):
-        engagement.build(tmp_path / "none", engagement.Settings(weights=tuple(weights.items())))
+    weights = {**dict(endex.RedSettings().weights), "ee": 0.0}
+    with pytest.raises(endex.NoPostsError, match="no eligible post"):
+        endex.build(tmp_path / "none", endex.RedSettings(weights=tuple(weights.items())))
 
 
 def test_finished_files_are_kept_and_failures_named(tmp_path):
@@ -272,30 +273,30 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
     names = ("RC_2019-0[1-5].*", "tweets.*", "RS_*", "words*")
     dumps = sorted(path for name in names for path in tmp_path.glob(name))
     with pytest.raises(reddit.DumpError) as error:
-        reddit.to_parquet(dumps, tmp_path / "out", workers=2)
+        reddit.to_parquet(dumps, tmp_path / "out")
     message = str(error.value)
     for said in (
         "RC_2019-02.zst: cut off inside a frame",
         "RC_2019-03.zst: not a zstandard file",
         "RC_2019-04.zst: the file holds no comment",
-        "RC_2019-05.gz: this is a gzip file",
-        "tweets.ndjson: no Reddit comment in the first 1 lines: these are tweets",
+        "RC_2019-05.gz: no Reddit comment in the first 1 lines: the lines are no JSON records",
+        "tweets.ndjson: no Reddit comment in the first 1 lines: the records have the fields id",
         "RS_2019-01.ndjson: no Reddit comment in the first 1 lines: these are submissions",
         "words.ndjson: no Reddit comment in the first 2 lines: the lines are no JSON records",
         "1 other dump(s) are finished and kept",
     ):
         assert said in message
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01.zst"]
     assert reddit.to_parquet([good], tmp_path / "out").loc[0, "comments"] == 300
 
 
 def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     dump = comment_dump.write(tmp_path / "RC.zst", 300)
     first = reddit.to_parquet([dump], tmp_path / "out")
-    made = (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns
+    made = (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns
     second = reddit.to_parquet([dump], tmp_path / "out")
     assert first.drop(columns="bad").equals(second.drop(columns="bad"))
-    assert (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns == made
+    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns == made
     reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1"])  # other settings: again
     assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
 

@@ -178,8 +178,7 @@ def _arguments(folder: Path, options: Options, seed: int) -> TrainingArguments:
         num_train_epochs=options.epochs,
         learning_rate=options.rate,
         warmup_steps=options.warmup,  # below 1: a share of the steps
-        weight_decay=options.weight_decay,
-        max_grad_norm=options.clip,
+        weight_decay=0.01,
         bf16=options.precision == "bf16",
         per_device_train_batch_size=1,
         per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),

@@ -38,7 +38,6 @@ class Options:
         max_length: tokens of a pair; longer ones are cut.
         frozen_layers: first layers, with the embeddings, that are not trained and have no dropout;
             0 trains all.
-        weight_decay, clip: of AdamW, and the norm to which gradients are cut.
         precision: "fp32" or "bf16" (autocast; for GPUs).
     """
 
@@ -49,8 +48,6 @@ class Options:
     batch_tokens: int = 2048
     max_length: int = 128
     frozen_layers: int = 0
-    weight_decay: float = 0.01
-    clip: float = 1.0
     precision: str = "fp32"
 
     def __post_init__(self) -> None:

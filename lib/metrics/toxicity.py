@@ -5,30 +5,15 @@ with the project, so the filter is off unless its weights can be found.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from lib import models as checkpoints
-from lib.endex.reddit.scores import score_texts
 from lib.models.batching import map_batches, pad
 
 MODEL = "unitary/toxic-bert"
 LABEL = "toxic"
-
-# Answered answers and the comments they answer: what the filter looks at.
-POSTS = """
-with posts as (
-    select distinct post.id, post.parent
-    from comments post
-    join comments reply on reply.parent = post.id
-    where post.parent is not null and post.usable
-)
-select id, body from comments
-where id in (select id from posts) or id in (select parent from posts)
-order by id
-"""
 
 
 def toxicity(texts: Sequence[str], model: str = MODEL, **options) -> np.ndarray:
@@ -64,15 +49,3 @@ def toxicity(texts: Sequence[str], model: str = MODEL, **options) -> np.ndarray:
         return output.logits[:, labels[LABEL]].float().sigmoid()
 
     return map_batches(score, [len(row) for row in ids], label="toxicity")
-
-
-def score_posts(comments: str | Path, folder: str | Path, model: str = MODEL, **options) -> Path:
-    """Write the toxicity of posts and of their parents, for `engagement.build(toxicity=...)`.
-
-    Arguments as in `lib.endex.emotions.score_replies`.
-    """
-
-    def score(texts):
-        return toxicity(texts, model, **options)
-
-    return score_texts(comments, folder, "toxicity", score, model, POSTS)
