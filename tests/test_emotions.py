@@ -142,3 +142,23 @@ def test_recorded_scores_are_those_of_the_test_split():
     assert f1_score(y, p > 0.3, average="micro") > 0.54
     positive = np.isin(emotions.LABELS, emotions.POSITIVE)
     assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89
+
+
+def test_scores_of_other_texts_or_options_are_made_anew(tmp_path, network):
+    """Defect S3: the key was the model's name and the size of the files."""
+
+    def scored(last, **options):
+        rows = [("p", "t3_l", "Which?"), ("a", "t1_p", "This one."), ("r", "t1_a", last)]
+        frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
+        frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
+        reddit.frame_to_parquet(frame, tmp_path / "c")
+        folder = emotions.score_replies(tmp_path / "c", tmp_path / "ee", **options)
+        return pd.read_parquet(folder / "part-00000.parquet")["ee"][0]
+
+    assert scored("Love you") == pytest.approx(emotions.positive_emotion(["Love you"])[0])
+    assert scored("Hate you") == pytest.approx(emotions.positive_emotion(["Hate you"])[0])
+    plain, soft = (
+        scored("Hate you", model=str(network), softmax=softmax, device="cpu")
+        for softmax in (False, True)
+    )
+    assert plain != soft

@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 
 import comment_dump
@@ -16,9 +17,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import endex
+from lib import ROOT, endex
 from lib.data import corpora
-from lib.endex import reddit
+from lib.endex import dumps, reddit
 from lib.endex.dumps import blocks, pieces
 from lib.endex.reddit import COLUMNS
 from lib.endex.tokens import count_content_words
@@ -152,27 +153,12 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
-def test_a_line_longer_than_a_block_is_read(tmp_path):
-    texts = {"c1": "short", "c2": "soup " * 4_000_000, "c3": "pumpkin"}
-    dump = tmp_path / "RC.ndjson"
-    dump.write_text(
-        "".join(json.dumps(RECORD | {"id": i, "body": t}) + "\n" for i, t in texts.items())
-    )
-    reddit.to_parquet([dump], tmp_path / "out")
-    rows = read(tmp_path / "out").set_index("id")
-    assert rows["body"].to_dict() == texts and rows["tokens"].to_dict() == {
-        "c1": 1,
-        "c2": 4e6,
-        "c3": 1,
-    }
-
-
 def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.endex.dumps.READ", 700)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
     folder = tmp_path / "pieces"
     folder.mkdir()
-    read = [piece.read_bytes() for piece in pieces(plain, folder, files=3, size=4000)]
+    read = [piece.read_bytes() for piece in pieces(plain, folder, 3, 4000, lambda n: None)]
     assert b"".join(read) == plain.read_bytes() and len(read) > 10
     assert all(piece.endswith(b"\n") and len(piece) < 4000 + 2 * 1500 for piece in read)
     assert len({len(piece) for piece in read}) > 3  # a shorter one after a longer one: cut off
@@ -301,25 +287,6 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
 
 
-def test_an_interruption_does_not_wait_for_the_end_of_a_dump(tmp_path, monkeypatch):
-    def endless(dump, folder, files, size, progress):
-        for _ in range(1000):
-            time.sleep(0.01)
-            progress(1)
-        yield pytest.fail("read on")
-
-    def interrupted(jobs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("lib.endex.reddit.ingest.pieces", endless)
-    monkeypatch.setattr("lib.endex.reddit.ingest.as_completed", interrupted)
-    dump, started = comment_dump.write(tmp_path / "RC.ndjson", 10), time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        reddit.to_parquet([dump], tmp_path / "out")
-    assert time.monotonic() - started < 5
-    assert not list((tmp_path / "out").iterdir())
-
-
 def test_missing_dump_is_named(tmp_path):
     with pytest.raises(reddit.DumpError, match="no such dump: .*RC_1999"):
         reddit.to_parquet([tmp_path / "RC_1999.zst"], tmp_path / "out")
@@ -338,21 +305,6 @@ def test_tables_become_the_same_columns(tmp_path):
         reddit.frame_to_parquet(frame.drop(columns="body"), tmp_path)
     with pytest.raises(reddit.DumpError, match="no comment"):
         reddit.frame_to_parquet(frame.head(0), tmp_path)
-
-
-def test_a_table_is_replaced_in_one_step(tmp_path, monkeypatch):
-    """Another process may be reading or writing the same folder."""
-    frame = pd.DataFrame([RECORD])
-    reddit.frame_to_parquet(frame, tmp_path)
-    before = (tmp_path / "part-00000.parquet").read_bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
-    assert (tmp_path / "part-00000.parquet").read_bytes() == before
-    assert reddit.parquet_files(tmp_path) == [tmp_path / "part-00000.parquet"]
-    reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
-    assert read(tmp_path)["id"].tolist() == ["c9"]
 
 
 def test_rows_of_a_table_are_written_by_time_and_id(tmp_path):
@@ -387,3 +339,81 @@ def test_real_threads_have_the_documented_medians(public_data, tmp_path):
     answered = rows.set_index("id").join(replies, how="inner")
     assert (len(rows), len(answered)) == (38303, 15923)
     assert answered[["re", "score", "t"]].median().tolist() == [1, 2, 14]
+
+
+NESTED = "[" * 10_000 + "]" * 10_000
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "zst"])
+def test_lines_of_any_size_and_depth_are_counted_and_skipped(tmp_path, ending):
+    """Defect S9: one line nested deeply, or one of 100 MB, ended the whole dump."""
+    good = json.dumps(RECORD)
+    longest = json.dumps(RECORD | {"id": "c2", "body": "soup " * 800_000})
+    lines = [good, NESTED, "x" * 100_000_000, longest, json.dumps({"a": "b" * 2**23}), good]
+    data = "\n".join(lines).encode()
+    dump = tmp_path / f"RC.{ending}"
+    dump.write_bytes(data if ending == "ndjson" else zstandard.compress(data))
+    report = reddit.to_parquet([dump], tmp_path / "out").iloc[0]
+    too_long = "longer than 4,194,304 bytes"
+    assert report["bad"] == [(2, "nested too deeply"), (3, too_long), (5, too_long)]
+    assert (report["lines"], report["comments"]) == (6, 3)
+    assert read(tmp_path / "out").set_index("id").loc["c2", "tokens"] == 800_000
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path):
+    """Defect S9: 100 KB that unpack to gigabytes were held in memory at once."""
+    dump = tmp_path / "RC.zst"
+    with dump.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw) as out:
+        out.write(json.dumps(RECORD).encode() + b"\n")
+        for _ in range(1500):
+            out.write(bytes(1_000_000))
+    code = "import resource, sys; from lib.endex import to_parquet\n"
+    code += "resource.setrlimit(resource.RLIMIT_DATA, (1_200_000_000,) * 2)\n"
+    code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
+    command = [sys.executable, "-c", code, dump, tmp_path / "out"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.stdout.strip() == "[[2, 1]]", ran.stderr[-2000:]
+    assert dump.stat().st_size < 1_000_000
+
+
+def test_lines_are_cut_whole_wherever_blocks_end(monkeypatch):
+    monkeypatch.setattr(dumps, "LONGEST", 20)
+    text = b"\n".join(b"x" * n for n in (0, 3, 19, 20, 21, 60, 5, 0, 19, 3))
+    lines = text.split(b"\n")
+    expected = [b'"too long"' if len(line) > 19 else line for line in lines]
+    for size in (1, 2, 7, 19, 20, 21, 64, 1000):
+        blocks = [text[start : start + size] for start in range(0, len(text), size)]
+        assert b"".join(dumps.whole_lines(blocks)).split(b"\n") == expected, size
+
+
+def test_two_dumps_of_one_stem_are_both_read(tmp_path):
+    """Defect S2: RC_2.jsonl and RC_2.ndjson overwrote each other."""
+    named = [tmp_path / "RC_2.jsonl", tmp_path / "RC_2.ndjson"]
+    for number, dump in enumerate(named):
+        dump.write_text(json.dumps(RECORD | {"id": f"c{number}"}) + "\n")
+    assert reddit.to_parquet(named, tmp_path / "out")["comments"].sum() == 2
+    assert read(tmp_path / "out")["id"].tolist() == ["c0", "c1"]
+    twin = tmp_path / "other" / "RC_2.jsonl"
+    twin.parent.mkdir()
+    twin.write_text(json.dumps(RECORD))
+    with pytest.raises(reddit.DumpError, match="two dumps are named RC_2.jsonl"):
+        reddit.to_parquet([*named, twin], tmp_path / "new")
+
+
+def test_comments_are_those_of_the_folder_that_was_named(tmp_path, monkeypatch):
+    """Defect S1: folders of one name were mixed, and a replaced dump stayed."""
+    monkeypatch.setattr(reddit, "CACHE", tmp_path / "cache")
+    sample, _ = reddit.comments("sample")
+    before = len(read(sample))
+
+    def ids(place, dump, name):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / dump).write_text(json.dumps(RECORD | {"id": name}) + "\n")
+        return read(reddit.comments(place)[0])["id"].tolist()
+
+    assert ids(tmp_path / "a" / "sample", "RC_1.ndjson", "a1") == ["a1"]
+    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b1") == ["b1"]
+    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b2") == ["b2"]  # replaced, equally long
+    (tmp_path / "b" / "sample" / "RC_2.ndjson").unlink()
+    assert ids(tmp_path / "b" / "sample", "RC_3.ndjson", "b3") == ["b3"]
+    assert len(read(reddit.comments("sample")[0])) == before
