@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import zstandard
 
-from lib.endex.reddit import BOTS, stop_words
+from lib.endex import BOTS, stop_words
 
 PUNCTUATION = {c: " " for c in map(chr, range(128)) if not (c.isalnum() or c == "'")}
 

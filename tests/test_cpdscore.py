@@ -5,7 +5,6 @@ import os
 import re
 import time
 import warnings
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -426,30 +425,10 @@ def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
 
 
 @pytest.mark.public
-def test_the_sample_curve_on_real_gpt4_runs():
-    """Five GPT-4 runs on the FED dialogs: Spearman .648 alone, .712 for three, .725 for five."""
-    dialogs = corpora.load("gpt4_fed").dialogs
-    runs = dialogs[[f"score_gpt4_overall_run{i}" for i in range(1, 6)]]
-    curve = cpdscore.sample_curve(runs, dialogs["human_overall"]).set_index("samples")
-    assert curve["spearman"].round(3).to_dict() == {1: 0.648, 2: 0.695, 3: 0.712, 5: 0.725}
-    assert curve["pearson"].round(3).to_dict() == {1: 0.664, 2: 0.711, 3: 0.729, 5: 0.744}
-    assert curve["kendall"].round(3).to_dict() == {1: 0.549, 2: 0.572, 3: 0.577, 5: 0.578}
+def test_the_spread_of_real_gpt4_runs():
+    runs = corpora.load("gpt4_fed").dialogs.filter(regex="^score_gpt4_overall_run")
     spread = cpdscore.sample_spread(runs)
     assert (spread["differ"].round(2), spread["agreement"].round(3)) == (0.46, 0.764)
-
-
-def test_the_sample_curve_is_the_mean_over_all_choices():
-    rng = np.random.default_rng(0)
-    samples = pd.DataFrame(rng.integers(1, 6, (30, 4)))
-    human = pd.Series(rng.normal(size=30))
-    curve = cpdscore.sample_curve(samples, human, (1, 3, 7)).set_index("samples")
-    for size in (1, 3):
-        values = [
-            stats.spearmanr(samples[list(chosen)].mean(axis=1), human).statistic
-            for chosen in combinations(range(4), size)
-        ]
-        assert curve.loc[size, "spearman"] == pytest.approx(np.mean(values))
-    assert 7 not in curve.index
 
 
 def test_spread_of_samples_by_hand():

@@ -9,10 +9,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import f1_score, roc_auc_score
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from data.models import train_goemotions as train
 from lib import models as checkpoints
 from lib.data import corpora
 from lib.endex import emotions, reddit
-from lib.endex.emotions import embedded, train
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
 
@@ -23,10 +23,10 @@ def test_labels_are_the_28():
 
 
 def test_weights_are_those_of_tf_idf(tmp_path):
-    hashed = embedded.counts(TEXTS[:3] + ["it is so so sad"])
+    hashed = emotions.counts(TEXTS[:3] + ["it is so so sad"])
     kept = np.flatnonzero(np.asarray(hashed.sum(axis=0)).ravel())
     peer = TfidfTransformer(sublinear_tf=True).fit(hashed[:, kept])
-    ours = embedded.weigh(hashed[:, kept], peer.idf_)
+    ours = emotions.weigh(hashed[:, kept], peer.idf_)
     np.testing.assert_allclose(ours.toarray(), peer.transform(hashed[:, kept]).toarray())
 
 
@@ -35,19 +35,19 @@ def test_training_writes_a_model_that_learned(tmp_path):
     labels = [["gratitude"]] * 3 + [["anger"], ["anger", "annoyance"]]
     labels = (labels * 4)[:19] + [list(emotions.LABELS)]  # every label occurs once
     train.fit(texts, labels, tmp_path / "tiny.safetensors")
-    p = embedded.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
+    p = emotions.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
     g, a = emotions.LABELS.index("gratitude"), emotions.LABELS.index("anger")
     assert p[0, g] > p[0, a] and p[1, a] > p[1, g] and ((p >= 0) & (p <= 1)).all()
 
 
 def test_missing_model_says_how_to_make_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"python -m lib\.emotions\.train"):
-        embedded.probabilities(["hello"], tmp_path / "none.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"python -m data\.models\.train_goemotions"):
+        emotions.probabilities(["hello"], tmp_path / "none.safetensors")
 
 
 def test_share_is_the_positive_part_of_all_labels():
     share = emotions.positive_emotion(TEXTS)
-    p = embedded.probabilities(TEXTS[:3])
+    p = emotions.probabilities(TEXTS[:3])
     positive = np.isin(emotions.LABELS, emotions.POSITIVE)
     np.testing.assert_allclose(share[:3], p[:, positive].sum(1) / p.sum(1))
     assert np.isnan(share[3:]).all() and share[0] > 0.8 > 0.4 > share[1]
@@ -102,7 +102,7 @@ def comments(folder):
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
-    monkeypatch.setattr("lib.endex.reddit.scores.PART", 1)
+    monkeypatch.setattr("lib.endex.emotions.PART", 1)
     scored = emotions.score_replies(folder, tmp_path / "ee")
     rows = duckdb.sql(f"select id, ee from '{scored}/*.parquet' order by id").fetchall()
     assert rows == [("r", pytest.approx(emotions.positive_emotion(["Great, thank you!"])[0])),
@@ -114,12 +114,51 @@ def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     assert (scored / "part-00000.parquet").stat().st_mtime_ns == made
 
 
+def test_toxicity_of_posts_and_parents(network, tmp_path):
+    model = AutoModelForSequenceClassification.from_pretrained(network)
+    model.config.id2label = {0: "toxic", 1: "obscene"} | {i: f"l{i}" for i in range(2, 28)}
+    model.save_pretrained(tmp_path / "toxic")
+    tokenizer = AutoTokenizer.from_pretrained(network)
+    tokenizer.save_pretrained(tmp_path / "toxic")
+    scored = emotions.score_toxicity(
+        comments(tmp_path / "c"), tmp_path / "t", checkpoint=str(tmp_path / "toxic"), device="cpu"
+    )
+    rows = dict(duckdb.sql(f"select id, toxicity from '{scored}/*.parquet'").fetchall())
+    assert set(rows) == {"p", "a"}
+    logits = model.eval()(**tokenizer("Which soup?", return_tensors="pt")).logits[0, 0].detach()
+    assert rows["p"] == pytest.approx(float(logits.sigmoid()), abs=1e-6)
+    with pytest.raises(ValueError, match="none is 'toxic'"):
+        emotions.score_toxicity(
+            comments(tmp_path / "c"), tmp_path / "u", checkpoint=str(network), device="cpu"
+        )
+
+
 @pytest.mark.public
 def test_recorded_scores_are_those_of_the_test_split():
     test = corpora.goemotions("test")
     measured = train.evaluate(test["text"], test["labels"])
-    assert measured == pytest.approx(embedded.record()["test"], abs=1e-4)
-    y, p = train.targets(test["labels"]), embedded.probabilities(test["text"])
+    assert measured == pytest.approx(emotions.record()["test"], abs=1e-4)
+    y, p = train.targets(test["labels"]), emotions.probabilities(test["text"])
     assert f1_score(y, p > 0.3, average="micro") > 0.54
     positive = np.isin(emotions.LABELS, emotions.POSITIVE)
     assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89
+
+
+def test_scores_of_other_texts_or_options_are_made_anew(tmp_path, network):
+    """Defect S3: the key was the model's name and the size of the files."""
+
+    def scored(last, **options):
+        rows = [("p", "t3_l", "Which?"), ("a", "t1_p", "This one."), ("r", "t1_a", last)]
+        frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
+        frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
+        reddit.frame_to_parquet(frame, tmp_path / "c")
+        folder = emotions.score_replies(tmp_path / "c", tmp_path / "ee", **options)
+        return pd.read_parquet(folder / "part-00000.parquet")["ee"][0]
+
+    assert scored("Love you") == pytest.approx(emotions.positive_emotion(["Love you"])[0])
+    assert scored("Hate you") == pytest.approx(emotions.positive_emotion(["Hate you"])[0])
+    plain, soft = (
+        scored("Hate you", model=str(network), softmax=softmax, device="cpu")
+        for softmax in (False, True)
+    )
+    assert plain != soft

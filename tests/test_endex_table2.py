@@ -54,7 +54,7 @@ def runs(tmp_path):
         history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
         validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
         record = {"history": history, "validation": validation}
-        made[method, seed] = endex.Run(tmp_path / f"{i}", record)
+        made[method, seed] = endex.TrainedModel(tmp_path / f"{i}", record)
     return made
 
 

@@ -11,9 +11,10 @@ import red_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.endex import engagement, reddit
-from lib.endex.engagement import NoPostsError, Settings
-from lib.endex.engagement.red import prepare
+from lib.endex import NoPostsError, reddit
+from lib.endex import RedSettings as Settings
+from lib.endex import red as engagement
+from lib.endex.red import prepare
 
 
 def write_emotions(folder, path):
@@ -357,7 +358,7 @@ def test_missing_inputs_are_named(tmp_path, months):
         engagement.build(months[0])
     with pytest.raises(ValueError, match="pass toxicity="):
         engagement.build(months[0], Settings(toxicity_above=0.5), months[1])
-    with pytest.raises(FileNotFoundError, match="run lib.endex.reddit.to_parquet first"):
+    with pytest.raises(FileNotFoundError, match="run lib.endex.to_parquet first"):
         engagement.build(tmp_path, emotions=months[1])
 
 

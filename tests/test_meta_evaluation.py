@@ -1,10 +1,12 @@
 """Evaluation sets, the overview, family contributions, and the published figures."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib import analysis, meta_evaluation
 from lib.data import DataError
@@ -202,6 +204,19 @@ def test_dstc7_system_means_are_the_published_ones():
         meta_evaluation.published("dstc7_systems"), means, ["system", "rating"]
     )
     assert len(table) == 15 and table["difference"].abs().max() < 6e-4
+
+
+def test_averaged_runs_are_means_over_all_subsets():
+    rng = np.random.default_rng(0)
+    runs = pd.DataFrame(rng.integers(1, 6, (30, 4)))
+    human = pd.Series(rng.normal(size=30))
+    found = meta_evaluation.averaged_runs(runs, human).set_index("runs")["spearman"]
+    for size in (1, 3):
+        values = [
+            stats.spearmanr(runs[list(chosen)].mean(axis=1), human).statistic
+            for chosen in combinations(range(4), size)
+        ]
+        assert found[size] == pytest.approx(np.mean(values))
 
 
 @pytest.mark.public

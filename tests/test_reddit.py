@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 
 import comment_dump
@@ -16,11 +17,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib import ROOT, endex
 from lib.data import corpora
-from lib.endex import engagement, reddit
-from lib.endex.reddit.dumps import blocks, pieces
-from lib.endex.reddit.features import COLUMNS
-from lib.endex.reddit.tokens import count_content_words
+from lib.endex import dumps, reddit
+from lib.endex.dumps import blocks, pieces
+from lib.endex.reddit import COLUMNS
+from lib.endex.tokens import count_content_words
 
 RECORD = {
     "id": "c1",
@@ -105,7 +107,7 @@ TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u0130\u212a"), m
 @settings(max_examples=300, deadline=None)
 def test_content_words_of_a_text_and_of_a_column_are_those_of_the_definition(texts):
     expected = [red_oracle.tokens(text) for text in texts]
-    assert [reddit.content_words(text) for text in texts] == expected
+    assert [endex.content_words(text) for text in texts] == expected
     assert count_content_words(pa.array(texts, "string")).to_pylist() == expected
 
 
@@ -121,8 +123,8 @@ def test_content_words_of_a_table_are_those_of_the_definition(texts):
 
 
 def test_content_words_of_every_stop_word():
-    texts = [f"{word} {word}x {word}' {word}" for word in sorted(reddit.stop_words())]
-    assert [reddit.content_words(text) for text in texts] == [2] * 179
+    texts = [f"{word} {word}x {word}' {word}" for word in sorted(endex.stop_words())]
+    assert [endex.content_words(text) for text in texts] == [2] * 179
     assert count_content_words(pa.array(texts)).to_pylist() == [2] * 179
 
 
@@ -139,7 +141,7 @@ def test_content_words_of_a_part_of_a_column():
     "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
 )
 def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 20_000)
+    monkeypatch.setattr("lib.endex.dumps.READ", 20_000)
     dump = comment_dump.write(tmp_path / "RC_2019-01.zst", 3000, **options)
     if "window_log" in options:
         with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
@@ -147,31 +149,16 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
     assert b"".join(blocks(dump)) == plain.read_bytes()
     report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=500_000)
-    assert len(list((tmp_path / "out/RC_2019-01").glob("part-*.parquet"))) > 3
+    assert len(list((tmp_path / "out/RC_2019-01.zst").glob("part-*.parquet"))) > 3
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
-def test_a_line_longer_than_a_block_is_read(tmp_path):
-    texts = {"c1": "short", "c2": "soup " * 4_000_000, "c3": "pumpkin"}
-    dump = tmp_path / "RC.ndjson"
-    dump.write_text(
-        "".join(json.dumps(RECORD | {"id": i, "body": t}) + "\n" for i, t in texts.items())
-    )
-    reddit.to_parquet([dump], tmp_path / "out")
-    rows = read(tmp_path / "out").set_index("id")
-    assert rows["body"].to_dict() == texts and rows["tokens"].to_dict() == {
-        "c1": 1,
-        "c2": 4e6,
-        "c3": 1,
-    }
-
-
 def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 700)
+    monkeypatch.setattr("lib.endex.dumps.READ", 700)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
     folder = tmp_path / "pieces"
     folder.mkdir()
-    read = [piece.read_bytes() for piece in pieces(plain, folder, files=3, size=4000)]
+    read = [piece.read_bytes() for piece in pieces(plain, folder, 3, 4000, lambda n: None)]
     assert b"".join(read) == plain.read_bytes() and len(read) > 10
     assert all(piece.endswith(b"\n") and len(piece) < 4000 + 2 * 1500 for piece in read)
     assert len({len(piece) for piece in read}) > 3  # a shorter one after a longer one: cut off
@@ -208,7 +195,7 @@ def test_bad_lines_are_counted_and_named(tmp_path):
 
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.dumps.READ", 300)
+    monkeypatch.setattr("lib.endex.dumps.READ", 300)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
@@ -220,7 +207,7 @@ def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_byte
     assert len(files) == 1 if piece_bytes == 10_000_000 else len(files) > 5
     written = [row for file in files for row in pd.read_parquet(file)["id"]]
     assert written == [f"c{n}" for n in range(100) if n not in bad]
-    names = {path.suffix for path in (tmp_path / "out/RC").iterdir()}
+    names = {path.suffix for path in (tmp_path / "out/RC.ndjson").iterdir()}
     assert names == {".parquet", ".json"}, "pieces are left"
 
 
@@ -252,9 +239,9 @@ def test_other_forums_are_counted(tmp_path):
     none = reddit.to_parquet([dump], tmp_path / "none", subreddits=["sub_99"]).iloc[0]
     assert (none["comments"], none["other_subreddits"]) == (0, 500)
     assert list(read(tmp_path / "none").columns) == list(COLUMNS)
-    weights = {**dict(engagement.Settings().weights), "ee": 0.0}
-    with pytest.raises(engagement.NoPostsError, match="no eligible post"):
-        engagement.build(tmp_path / "none", engagement.Settings(weights=tuple(weights.items())))
+    weights = {**dict(endex.RedSettings().weights), "ee": 0.0}
+    with pytest.raises(endex.NoPostsError, match="no eligible post"):
+        endex.build(tmp_path / "none", endex.RedSettings(weights=tuple(weights.items())))
 
 
 def test_finished_files_are_kept_and_failures_named(tmp_path):
@@ -272,51 +259,32 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
     names = ("RC_2019-0[1-5].*", "tweets.*", "RS_*", "words*")
     dumps = sorted(path for name in names for path in tmp_path.glob(name))
     with pytest.raises(reddit.DumpError) as error:
-        reddit.to_parquet(dumps, tmp_path / "out", workers=2)
+        reddit.to_parquet(dumps, tmp_path / "out")
     message = str(error.value)
     for said in (
         "RC_2019-02.zst: cut off inside a frame",
         "RC_2019-03.zst: not a zstandard file",
         "RC_2019-04.zst: the file holds no comment",
-        "RC_2019-05.gz: this is a gzip file",
-        "tweets.ndjson: no Reddit comment in the first 1 lines: these are tweets",
+        "RC_2019-05.gz: no Reddit comment in the first 1 lines: the lines are no JSON records",
+        "tweets.ndjson: no Reddit comment in the first 1 lines: the records have the fields id",
         "RS_2019-01.ndjson: no Reddit comment in the first 1 lines: these are submissions",
         "words.ndjson: no Reddit comment in the first 2 lines: the lines are no JSON records",
         "1 other dump(s) are finished and kept",
     ):
         assert said in message
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01.zst"]
     assert reddit.to_parquet([good], tmp_path / "out").loc[0, "comments"] == 300
 
 
 def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     dump = comment_dump.write(tmp_path / "RC.zst", 300)
     first = reddit.to_parquet([dump], tmp_path / "out")
-    made = (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns
+    made = (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns
     second = reddit.to_parquet([dump], tmp_path / "out")
     assert first.drop(columns="bad").equals(second.drop(columns="bad"))
-    assert (tmp_path / "out/RC/part-00000.parquet").stat().st_mtime_ns == made
+    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns == made
     reddit.to_parquet([dump], tmp_path / "out", subreddits=["sub_1"])  # other settings: again
     assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
-
-
-def test_an_interruption_does_not_wait_for_the_end_of_a_dump(tmp_path, monkeypatch):
-    def endless(dump, folder, files, size, progress):
-        for _ in range(1000):
-            time.sleep(0.01)
-            progress(1)
-        yield pytest.fail("read on")
-
-    def interrupted(jobs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("lib.endex.reddit.ingest.pieces", endless)
-    monkeypatch.setattr("lib.endex.reddit.ingest.as_completed", interrupted)
-    dump, started = comment_dump.write(tmp_path / "RC.ndjson", 10), time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        reddit.to_parquet([dump], tmp_path / "out")
-    assert time.monotonic() - started < 5
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_missing_dump_is_named(tmp_path):
@@ -337,21 +305,6 @@ def test_tables_become_the_same_columns(tmp_path):
         reddit.frame_to_parquet(frame.drop(columns="body"), tmp_path)
     with pytest.raises(reddit.DumpError, match="no comment"):
         reddit.frame_to_parquet(frame.head(0), tmp_path)
-
-
-def test_a_table_is_replaced_in_one_step(tmp_path, monkeypatch):
-    """Another process may be reading or writing the same folder."""
-    frame = pd.DataFrame([RECORD])
-    reddit.frame_to_parquet(frame, tmp_path)
-    before = (tmp_path / "part-00000.parquet").read_bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
-    assert (tmp_path / "part-00000.parquet").read_bytes() == before
-    assert reddit.parquet_files(tmp_path) == [tmp_path / "part-00000.parquet"]
-    reddit.frame_to_parquet(frame.assign(id="c9"), tmp_path)
-    assert read(tmp_path)["id"].tolist() == ["c9"]
 
 
 def test_rows_of_a_table_are_written_by_time_and_id(tmp_path):
@@ -386,3 +339,81 @@ def test_real_threads_have_the_documented_medians(public_data, tmp_path):
     answered = rows.set_index("id").join(replies, how="inner")
     assert (len(rows), len(answered)) == (38303, 15923)
     assert answered[["re", "score", "t"]].median().tolist() == [1, 2, 14]
+
+
+NESTED = "[" * 10_000 + "]" * 10_000
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "zst"])
+def test_lines_of_any_size_and_depth_are_counted_and_skipped(tmp_path, ending):
+    """Defect S9: one line nested deeply, or one of 100 MB, ended the whole dump."""
+    good = json.dumps(RECORD)
+    longest = json.dumps(RECORD | {"id": "c2", "body": "soup " * 800_000})
+    lines = [good, NESTED, "x" * 100_000_000, longest, json.dumps({"a": "b" * 2**23}), good]
+    data = "\n".join(lines).encode()
+    dump = tmp_path / f"RC.{ending}"
+    dump.write_bytes(data if ending == "ndjson" else zstandard.compress(data))
+    report = reddit.to_parquet([dump], tmp_path / "out").iloc[0]
+    too_long = "longer than 4,194,304 bytes"
+    assert report["bad"] == [(2, "nested too deeply"), (3, too_long), (5, too_long)]
+    assert (report["lines"], report["comments"]) == (6, 3)
+    assert read(tmp_path / "out").set_index("id").loc["c2", "tokens"] == 800_000
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path):
+    """Defect S9: 100 KB that unpack to gigabytes were held in memory at once."""
+    dump = tmp_path / "RC.zst"
+    with dump.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw) as out:
+        out.write(json.dumps(RECORD).encode() + b"\n")
+        for _ in range(1500):
+            out.write(bytes(1_000_000))
+    code = "import resource, sys; from lib.endex import to_parquet\n"
+    code += "resource.setrlimit(resource.RLIMIT_DATA, (1_200_000_000,) * 2)\n"
+    code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
+    command = [sys.executable, "-c", code, dump, tmp_path / "out"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.stdout.strip() == "[[2, 1]]", ran.stderr[-2000:]
+    assert dump.stat().st_size < 1_000_000
+
+
+def test_lines_are_cut_whole_wherever_blocks_end(monkeypatch):
+    monkeypatch.setattr(dumps, "LONGEST", 20)
+    text = b"\n".join(b"x" * n for n in (0, 3, 19, 20, 21, 60, 5, 0, 19, 3))
+    lines = text.split(b"\n")
+    expected = [b'"too long"' if len(line) > 19 else line for line in lines]
+    for size in (1, 2, 7, 19, 20, 21, 64, 1000):
+        blocks = [text[start : start + size] for start in range(0, len(text), size)]
+        assert b"".join(dumps.whole_lines(blocks)).split(b"\n") == expected, size
+
+
+def test_two_dumps_of_one_stem_are_both_read(tmp_path):
+    """Defect S2: RC_2.jsonl and RC_2.ndjson overwrote each other."""
+    named = [tmp_path / "RC_2.jsonl", tmp_path / "RC_2.ndjson"]
+    for number, dump in enumerate(named):
+        dump.write_text(json.dumps(RECORD | {"id": f"c{number}"}) + "\n")
+    assert reddit.to_parquet(named, tmp_path / "out")["comments"].sum() == 2
+    assert read(tmp_path / "out")["id"].tolist() == ["c0", "c1"]
+    twin = tmp_path / "other" / "RC_2.jsonl"
+    twin.parent.mkdir()
+    twin.write_text(json.dumps(RECORD))
+    with pytest.raises(reddit.DumpError, match="two dumps are named RC_2.jsonl"):
+        reddit.to_parquet([*named, twin], tmp_path / "new")
+
+
+def test_comments_are_those_of_the_folder_that_was_named(tmp_path, monkeypatch):
+    """Defect S1: folders of one name were mixed, and a replaced dump stayed."""
+    monkeypatch.setattr(reddit, "CACHE", tmp_path / "cache")
+    sample, _ = reddit.comments("sample")
+    before = len(read(sample))
+
+    def ids(place, dump, name):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / dump).write_text(json.dumps(RECORD | {"id": name}) + "\n")
+        return read(reddit.comments(place)[0])["id"].tolist()
+
+    assert ids(tmp_path / "a" / "sample", "RC_1.ndjson", "a1") == ["a1"]
+    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b1") == ["b1"]
+    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b2") == ["b2"]  # replaced, equally long
+    (tmp_path / "b" / "sample" / "RC_2.ndjson").unlink()
+    assert ids(tmp_path / "b" / "sample", "RC_3.ndjson", "b3") == ["b3"]
+    assert len(read(reddit.comments("sample")[0])) == before

@@ -1,5 +1,4 @@
 """Correlation, resampling, significance, agreement, regression, variance components."""
-# ruff: noqa: F401 - the imports are what the room offers
 
 from lib.analysis.agreement import agreement_summary, krippendorff_alpha, rating_matrix
 from lib.analysis.correlation import METHODS, coefficient, correlate, partial_correlation, pool

@@ -16,7 +16,6 @@ from lib.cpdscore.probes import (
     probe_turns,
     prompt_of,
     rule_checks,
-    sample_curve,
     sample_spread,
     sample_table,
     summary,

@@ -1,6 +1,5 @@
 """Is the judge to be trusted? Its own rules, spread over samples, length, and known answers."""
 
-from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
@@ -109,35 +108,6 @@ def sample_table(scores: Scores) -> pd.DataFrame:
     """Lay replies out as items x samples: every usable score, NaN where one could not be read."""
     table = scores.replies.pivot(index="item", columns="sample", values="score")
     return table.reindex(scores.items.index)
-
-
-def sample_curve(
-    samples: pd.DataFrame, human: pd.Series, sizes: Iterable[int] = (1, 2, 3, 5)
-) -> pd.DataFrame:
-    """Correlate means of k samples with people, for each k.
-
-    The paper averages three calls (section 4); on ComperDial that raises turn-level Spearman of
-    CPDS-D w/o ref (GPT-4) from .681 (Table 15) to .712 (Table 4).
-
-    Args:
-        samples: items x samples; items need all their samples.
-        human: the ratings, on the same index.
-        sizes: the k; one above the number of samples is left out.
-
-    Returns:
-        Columns samples, choices, pearson, spearman, kendall (tau-b). Each figure is the mean over
-        all choices of k samples, so it does not depend on which came first.
-    """
-    complete = samples.dropna()
-    ratings, rows = human.loc[complete.index], []
-    for size in (k for k in sizes if k <= samples.shape[1]):
-        chosen = list(combinations(complete.columns, size))
-        means = [complete[list(columns)].mean(axis=1) for columns in chosen]
-        row = {"samples": size, "choices": len(chosen)}
-        for method in ("pearson", "spearman", "kendall"):
-            row[method] = np.mean([mean.corr(ratings, method) for mean in means])
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def sample_spread(samples: pd.DataFrame) -> pd.Series:

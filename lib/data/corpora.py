@@ -14,9 +14,8 @@ from tqdm.auto import tqdm
 
 from lib.data import dstc_grade_predeng, ji_zhao_zhang, usr_and_fed  # noqa: F401  they register
 from lib.data.corpus import LOADERS, Corpus
-from lib.data.errors import DataError, nearest
-from lib.data.turn_table import validate
 from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
+from lib.data.errors import DataError, nearest
 from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have no ratings
     dailydialog_pairs,
     goemotions,
@@ -25,6 +24,7 @@ from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have
     rumoureval,
 )
 from lib.data.tbd_and_comperdial import REQUESTED
+from lib.data.turn_table import validate
 
 SAMPLES = {"sample_bots": ("tbd_q1", DATA / "sample/bots"),
            "sample_personas": ("comperdial", DATA / "sample/personas/comperdial")}  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from lib.data.downloads import registry
 from lib.data.errors import DataError
 from lib.data.turn_table import turn_table
-from lib.data.downloads import registry
 
 LOADERS: dict[str, Callable[..., dict]] = {}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from lib.data.corpus import account, loader, rated
-from lib.data.turn_table import turn_table
 from lib.data.downloads import read_json, read_lines
+from lib.data.turn_table import turn_table
 from lib.data.usr_and_fed import SPEAKERS
 
 # Responses per context.

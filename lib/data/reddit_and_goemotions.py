@@ -13,9 +13,9 @@ import re
 import pandas as pd
 
 from lib.data.corpus import account, with_report
+from lib.data.downloads import members, path, read_lines
 from lib.data.errors import DataError
 from lib.data.turn_table import turn_table
-from lib.data.downloads import members, path, read_lines
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip

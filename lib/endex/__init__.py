@@ -1,83 +1,28 @@
 """EnDex: engagingness of a reply, learned from how people react on Reddit (Xu et al. 2022)."""
 
 from lib.endex.baselines import length, question, random, specificity
-from lib.endex.emotions import EMBEDDED, LABELS, NEGATIVE, POSITIVE, positive_emotion, score_replies
-from lib.endex.emotions.embedded import record
-from lib.endex.engagement import (
+from lib.endex.dumps import DumpError
+from lib.endex.emotions import positive_emotion, record, score_replies, score_toxicity
+from lib.endex.pairs import KINDS, corrupt, one_dimension, split, with_negatives
+from lib.endex.red import (
     DIMENSIONS,
     FOOTNOTE_ALPHAS,
-    FOOTNOTE_WEIGHTS,
     DuckDB,
     NoPostsError,
-    Red,
+    RedSettings,
     Spark,
-    Step,
     build,
     fingerprint,
     steps,
-    text,
 )
-from lib.endex.engagement import Settings as RedSettings
-from lib.endex.options import Options
-from lib.endex.pairs import KINDS, corrupt, one_dimension, split, with_negatives
 from lib.endex.reddit import (
     BOTS,
     COLUMNS,
-    DumpError,
     comments,
-    content_words,
     frame_to_parquet,
     parquet_files,
-    score_texts,
-    stop_words,
     to_parquet,
 )
-from lib.endex.scoring import score, system_turns
-from lib.endex.train import Run, fine_tune
-
-__all__ = [
-    "BOTS",
-    "COLUMNS",
-    "DIMENSIONS",
-    "DuckDB",
-    "DumpError",
-    "EMBEDDED",
-    "FOOTNOTE_ALPHAS",
-    "FOOTNOTE_WEIGHTS",
-    "KINDS",
-    "LABELS",
-    "NEGATIVE",
-    "NoPostsError",
-    "Options",
-    "POSITIVE",
-    "Red",
-    "RedSettings",
-    "Run",
-    "Spark",
-    "Step",
-    "build",
-    "comments",
-    "content_words",
-    "corrupt",
-    "fine_tune",
-    "fingerprint",
-    "frame_to_parquet",
-    "length",
-    "one_dimension",
-    "parquet_files",
-    "positive_emotion",
-    "question",
-    "random",
-    "record",
-    "score",
-    "score_replies",
-    "score_texts",
-    "specificity",
-    "split",
-    "steps",
-    "stop_words",
-    "system_turns",
-    "text",
-    "to_parquet",
-    "with_negatives",
-]
+from lib.endex.scoring import endex_scores, system_turns
+from lib.endex.tokens import content_words, stop_words
+from lib.endex.train import Options, TrainedModel, fine_tune

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lib.endex.reddit import content_words
+from lib.endex.tokens import content_words
 from lib.metrics.registry import metric
 
 # A reply asks if one of its whitespace-separated tokens is one of these.

@@ -1,19 +1,36 @@
-"""The network of EnDex: any pretrained encoder with a classification head over a pair of texts."""
+"""The network of EnDex: any pretrained encoder with a classification head over a pair of texts.
 
-from collections.abc import Sequence
+This module imports torch and transformers; the others import it where they train or score.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
+from sklearn.metrics import roc_auc_score
+from tqdm.auto import tqdm
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    DataCollatorWithPadding,
+    EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
 )
 from transformers.utils import logging as transformers_logging
+from transformers.utils.logging import is_progress_bar_enabled
 
-from lib import models as checkpoints
+from lib import models
+from lib.endex.train import Options, collapsed
+from lib.models import token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = {
@@ -22,6 +39,21 @@ TINY_SIZE = {
     "num_attention_heads": 4,
     "intermediate_size": 128,
 }
+WINDOW = 32  # batches whose rows are sorted by length together
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from reporting what it loads and writes."""
+    verbosity, bar = transformers_logging.get_verbosity(), is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bar:
+            transformers_logging.enable_progress_bar()
 
 
 def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict]:
@@ -36,22 +68,17 @@ def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTo
         CheckpointError: the encoder cannot be found.
     """
     torch.manual_seed(seed)
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()  # it would report the new head as missing weights
-    try:
+    with quiet():  # it would report the new head as missing weights
         if str(encoder) == TINY:
-            folder = checkpoints.find(checkpoints.DEFAULT_ENCODER).folder
+            folder, origin = models.find(models.DEFAULT_ENCODER).folder, {"checkpoint": TINY}
             config = AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
             network = AutoModelForSequenceClassification.from_config(config)
-            origin = {"checkpoint": TINY}
         else:
-            location = checkpoints.find(encoder)
-            folder, origin = location.folder, checkpoints.provenance_of(encoder)
+            location = models.find(encoder)
+            folder, origin = location.folder, models.provenance_of(folder)
             network = AutoModelForSequenceClassification.from_pretrained(
                 folder, num_labels=2, local_files_only=True, use_safetensors=True
             )
-    finally:
-        transformers_logging.set_verbosity(verbosity)
     network.config.id2label = {0: "non-engaging", 1: "engaging"}
     network.config.label2id = {"non-engaging": 0, "engaging": 1}
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -60,22 +87,14 @@ def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTo
 
 
 def freeze(network: PreTrainedModel, layers: int) -> None:
-    """Keep the embeddings and the first `layers` layers of an encoder as they are; 0 trains all."""
-    if layers == 0:
-        return
-    frozen = ("embeddings.", *(f"layer.{i}." for i in range(layers)))
-    for name, parameter in network.base_model.named_parameters():
-        if any(part in f".{name}" for part in (f".{f}" for f in frozen)):
-            parameter.requires_grad_(False)
-
-
-def training_mode(network: PreTrainedModel) -> None:
-    """Switch dropout on, except in frozen parts: nothing is learned there, and it costs time."""
-    network.train()
-    for part in network.modules():
-        parameters = list(part.parameters())
-        if parameters and not any(parameter.requires_grad for parameter in parameters):
-            part.eval()
+    """Keep the embeddings and the first `layers` layers as they are, without dropout; 0: none."""
+    frozen = tuple(f".layer.{i}" for i in range(layers))
+    for name, part in network.base_model.named_modules():
+        if layers and (name == "embeddings" or name.endswith(frozen)):
+            part.requires_grad_(False)
+            for dropout in part.modules():
+                if isinstance(dropout, torch.nn.Dropout):
+                    dropout.p = 0.0  # nothing is learned there, and it costs time
 
 
 def encode(
@@ -83,8 +102,10 @@ def encode(
     contexts: Sequence[str],
     responses: Sequence[str],
     max_length: int,
-) -> dict[str, list[list[int]]]:
+) -> list[dict[str, list[int]]]:
     """Token ids (and segments, where the model has them) of pairs; the longer text is cut first."""
+    if not len(contexts):
+        return []
     encoded = tokenizer(
         list(contexts),
         list(responses),
@@ -92,23 +113,121 @@ def encode(
         max_length=max_length,
         return_attention_mask=False,
     )
-    return {name: encoded[name] for name in ("input_ids", "token_type_ids") if name in encoded}
+    rows = zip(*encoded.values(), strict=True)
+    return [dict(zip(encoded, row, strict=True)) for row in rows]
 
 
-def batch(
-    encoded: dict[str, list[list[int]]], rows: Sequence[int], padding: int, multiple: int = 1
-) -> dict[str, torch.Tensor]:
-    """Padded tensors of some rows; the width is rounded up to a multiple (8 suits a GPU)."""
-    longest = max(len(encoded["input_ids"][row]) for row in rows)
-    width = -(-longest // multiple) * multiple
-    tensors = {
-        name: torch.full((len(rows), width), padding if name == "input_ids" else 0)
-        for name in encoded
+def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[np.ndarray]:
+    """Row positions of batches of similar length: within windows of randomly drawn rows.
+
+    Args:
+        lengths: tokens of each row, shape (n,).
+        tokens: most tokens in a batch, padding included.
+        seed: of the draw.
+
+    Returns:
+        Arrays that hold 0..n-1 once each.
+
+    >>> sorted(row for rows in batches([3, 9, 4, 3], 9, seed=0) for row in rows.tolist())
+    [0, 1, 2, 3]
+    """
+    lengths = np.asarray(lengths)
+    order = np.random.default_rng(seed).permutation(len(lengths))
+    windows = np.array_split(order, math.ceil(lengths.sum() / (WINDOW * tokens)))
+    return [rows[batch] for rows in windows for batch in token_batches(lengths[rows], tokens)]
+
+
+def trainer(
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    train: list[dict],
+    held_out: list[dict],
+    folder: Path,
+    options: Options,
+    seed: int,
+) -> Trainer:
+    """A `Trainer` that keeps its state in `folder` at the end of each epoch.
+
+    Args:
+        train, held_out: rows of `encode` with labels.
+        seed: of batches, order and dropout.
+    """
+    lengths = [len(row["input_ids"]) for row in train]
+    ready = [[train[i] for i in rows] for rows in batches(lengths, options.batch_tokens, seed)]
+    # Rows of similar length follow each other in validation too: little is padded.
+    single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
+    widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
+    pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
+    made = Trainer(
+        network,
+        _arguments(folder, options, seed),
+        # An item is a batch that is ready: Trainer draws their order anew in each epoch.
+        data_collator=lambda items: pad([row for rows in items for row in rows]),
+        train_dataset=ready,
+        eval_dataset=single,
+        compute_metrics=_figures,
+        callbacks=[_Watch()],
+    )
+    made.remove_callback(PrinterCallback)
+    return made
+
+
+def _arguments(folder: Path, options: Options, seed: int) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=options.epochs,
+        learning_rate=options.rate,
+        warmup_steps=options.warmup,  # below 1: a share of the steps
+        weight_decay=0.01,
+        bf16=options.precision == "bf16",
+        per_device_train_batch_size=1,
+        per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="quality",
+        greater_is_better=True,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        seed=seed,
+        remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def _figures(predicted: EvalPrediction) -> dict[str, float]:
+    """What a validation measures, besides the loss."""
+    engaging = torch.tensor(predicted.predictions).float().softmax(-1)[:, 1].numpy()
+    truth = predicted.label_ids
+    figures = {
+        "accuracy": float(((engaging > 0.5) == truth).mean()),
+        "auc": float(roc_auc_score(truth, engaging)),
+        "spread": float(engaging.std()),
     }
-    mask = torch.zeros(len(rows), width, dtype=torch.long)
-    for i, row in enumerate(rows):
-        for name, tensor in tensors.items():
-            values = encoded[name][row]
-            tensor[i, : len(values)] = torch.as_tensor(values)
-        mask[i, : len(encoded["input_ids"][row])] = 1
-    return tensors | {"attention_mask": mask}
+    # The AUC reads order alone: scores that are all alike can have a high one by their last digits.
+    return figures | {"quality": figures["auc"] - collapsed(figures)}
+
+
+class _Watch(TrainerCallback):
+    """A progress bar, and a stop where the loss is no number any more."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        hidden = not state.is_world_process_zero
+        done, total = state.global_step, state.max_steps
+        self.bar = tqdm(initial=done, total=total, desc="EnDex", leave=False, disable=hidden)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.bar.update()
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.bar.close()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if not math.isfinite(loss := (logs or {}).get("loss", 0.0)):
+            raise FloatingPointError(
+                f"the loss is {loss} at step {state.global_step}: lower the rate "
+                f"({args.learning_rate}) or lengthen the warm-up"
+            )

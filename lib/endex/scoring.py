@@ -4,24 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
-from lib import models as checkpoints
-from lib.endex import network as networks
 from lib.metrics.registry import metric
-from lib.models import map_batches
 
 MAX_LENGTH = 128
 
 
-@metric(
-    "endex",
-    "engagement",
-    ("context", "response"),
-    version="1",
-    facts=lambda model, **options: checkpoints.provenance_of(model),
-)
-def score(
+def _facts(model: str | Path, **options) -> dict:
+    from lib import models
+
+    return models.provenance_of(model)
+
+
+@metric("endex", "engagement", ("context", "response"), version="1", facts=_facts)
+def endex_scores(
     turns: pd.DataFrame,
     model: str | Path,
     context_turns: int = 1,
@@ -40,7 +36,7 @@ def score(
             joined by a space.
         max_length: tokens of a pair; the longer text is cut first.
         batch_tokens: size of a batch; scores do not depend on it.
-        options: `device`, `dtype`, `revision` of `checkpoints.load_classifier`.
+        options: `device`, `dtype`, `revision` of `models.load_classifier`.
 
     Returns:
         Range 0-1, higher is more engaging, on `turns.index`. NaN where the reply is missing; an
@@ -50,23 +46,29 @@ def score(
         CheckpointError: the model cannot be loaded.
         ValueError: the model has not two classes.
     """
-    loaded = checkpoints.load_classifier(model, **options)
+    import torch
+    from transformers import DataCollatorWithPadding
+
+    from lib import models
+    from lib.endex.network import encode
+    from lib.models import map_batches
+
+    loaded = models.load_classifier(model, **options)
     if loaded.network.config.num_labels != 2:
         raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
     there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
     known = turns[there]
     contexts = [" ".join(context[-context_turns:]) for context in known["context"]]
-    encoded = networks.encode(
-        loaded.tokenizer, contexts, known["response"], min(max_length, loaded.positions)
-    ) if there.any() else {"input_ids": []}  # fmt: skip
+    most = min(max_length, loaded.positions)
+    pairs = encode(loaded.tokenizer, contexts, known["response"], most)
+    pad = DataCollatorWithPadding(loaded.tokenizer)
 
     @torch.inference_mode()
     def engaging(rows: np.ndarray) -> torch.Tensor:
-        tensors = networks.batch(encoded, rows, loaded.tokenizer.pad_token_id)
-        tensors = {name: tensor.to(loaded.device) for name, tensor in tensors.items()}
+        tensors = pad([pairs[row] for row in rows]).to(loaded.device)
         return loaded.network(**tensors).logits.float().softmax(-1)[:, 1]
 
-    lengths = [len(ids) for ids in encoded["input_ids"]]
+    lengths = [len(pair["input_ids"]) for pair in pairs]
     scores = np.full(len(turns), np.nan)
     scores[there] = map_batches(engaging, lengths, tokens=batch_tokens, label="EnDex")
     return pd.Series(scores, turns.index, name="endex")

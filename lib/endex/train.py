@@ -6,39 +6,67 @@
 """
 
 import argparse
-import dataclasses
 import hashlib
 import json
-import time
+import shutil
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import torch
-from accelerate import Accelerator
-from sklearn.metrics import roc_auc_score
-from tqdm.auto import tqdm
 
-from lib.endex import network as networks
-from lib.endex import state
-from lib.endex.batches import epoch_batches
-from lib.endex.options import Options
+from lib.data.storage import sha256, written_whole
 from lib.endex.pairs import split
-from lib.models import token_batches
+from lib.models import DEFAULT_ENCODER
 
 RECORD = "record.json"
+VERSION = 2  # of the training: a change of the weights that come out counts it up
 
 
 @dataclass(frozen=True)
-class Run:
+class Options:
+    """How to fine-tune; the defaults suit the packaged encoder on a CPU.
+
+    Attributes:
+        encoder: folder or hub id, or "tiny". The paper: FacebookAI/roberta-large.
+        epochs: passes over the pairs (paper: 2).
+        rate: highest learning rate, reached after the warm-up (paper: 5e-5).
+        warmup: share of the steps in which the rate rises from 0; it then falls to 0. The paper
+            states none; large encoders collapse without.
+        batch_tokens: tokens in a batch, padding included (the paper gives no batch size).
+        max_length: tokens of a pair; longer ones are cut.
+        frozen_layers: first layers, with the embeddings, that are not trained and have no dropout;
+            0 trains all.
+        precision: "fp32" or "bf16" (autocast; for GPUs).
+    """
+
+    encoder: str = DEFAULT_ENCODER
+    epochs: int = 2
+    rate: float = 5e-5
+    warmup: float = 0.06
+    batch_tokens: int = 2048
+    max_length: int = 128
+    frozen_layers: int = 0
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision {self.precision!r}: choose fp32 or bf16")
+        if self.epochs < 1 or self.max_length < 8 or self.batch_tokens < self.max_length:
+            raise ValueError("epochs >= 1, max_length >= 8, batch_tokens >= max_length are needed")
+        if not 0 <= self.warmup < 1:
+            raise ValueError(f"warmup {self.warmup}: a share of the steps, from 0 to below 1")
+
+
+@dataclass(frozen=True)
+class TrainedModel:
     """A finished training run.
 
     Attributes:
-        folder: its best network and tokenizer, readable by `endex.score(model=folder)`.
+        folder: its best network and tokenizer, readable by `endex_scores(model=folder)`.
         record: options, seed, pairs, encoder, history of losses, validation by epoch, the best
-            epoch, `collapsed`, SHA-256 of the last weights, tokens and seconds.
+            epoch, `collapsed`, SHA-256 of the weights, seconds.
     """
 
     folder: Path
@@ -61,12 +89,13 @@ def fine_tune(
     folder: str | Path,
     options: Options | None = None,
     seed: int = 0,
-) -> Run:
+) -> TrainedModel:
     """Train a classifier of engaging replies and keep the epoch with the best validation AUC.
 
-    EnDex, section 2.5 and appendix A.2. On the CPU, the same pairs, options and seed give the same
-    weights, also when the run was killed and continued in between. A run that is finished in
-    `folder` is returned at once.
+    EnDex, section 2.5 and appendix A.2, by the Trainer of transformers. An epoch in which all
+    scores are alike is kept only if there is no other. On the CPU, the same pairs,
+    options and seed give the same weights, also when the run was killed: it goes on from the end
+    of its last whole epoch. A run that is finished in `folder` is returned at once.
 
     Args:
         train, validation: pairs with context, response and label (1 engaging, 0 not).
@@ -77,6 +106,7 @@ def fine_tune(
     Raises:
         ValueError: one class only, or no pair, in either part.
         CheckpointError: the encoder cannot be found.
+        FloatingPointError: the loss is no number any more.
     """
     options = options or Options()
     for name, part in (("training", train), ("validation", validation)):
@@ -86,155 +116,9 @@ def fine_tune(
                 "kappa, or another split"
             )
     where = Path(folder) / _digest(train, validation, options, seed)
-    if (where / RECORD).is_file():
-        return Run(where, json.loads((where / RECORD).read_text(encoding="utf-8")))
-    where.mkdir(parents=True, exist_ok=True)
-    return _Training(train, validation, where, options, seed).run()
-
-
-class _Training:
-    """The state of one run in this process; with several, each holds a share of every step."""
-
-    def __init__(self, train, validation, folder: Path, options: Options, seed: int):
-        self.options, self.seed, self.folder = options, seed, folder
-        self.accelerator = Accelerator()
-        network, self.tokenizer, self.origin = networks.build(options.encoder, seed)
-        networks.freeze(network, options.frozen_layers)
-        self.multiple = 8 if self.accelerator.device.type == "cuda" else 1
-        self.train, self.labels = self._encoded(train), _labels(train)
-        self.held_out, self.held_out_labels = self._encoded(validation), _labels(validation)
-        self.lengths = [len(ids) for ids in self.train["input_ids"]]
-        optimizer = _optimizer(network, options, self.accelerator.device)
-        self.network, self.optimizer = self.accelerator.prepare(network, optimizer)
-        # The prepared wrappers pass on to these, whose parameters have names.
-        self.bare = self.accelerator.unwrap_model(self.network)
-        self.bare_optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
-        self.progress = {"step": 0, "history": [], "validation": [], "best": None, "tokens": 0}
-
-    def run(self) -> Run:
-        """Train from the last checkpoint, or from the start, to the end."""
-        at = self.folder / "state.safetensors"
-        if at.is_file():
-            self.progress = state.load(at, self.bare, self.bare_optimizer)
-        per_epoch = [len(self._batches(epoch)) for epoch in range(self.options.epochs)]
-        total, started = sum(per_epoch), time.perf_counter()
-        if not self.progress["validation"]:
-            self._validate(0)
-        bar = tqdm(total=total, initial=self.progress["step"], desc="EnDex", unit="step",
-                   leave=False, disable=not self.accelerator.is_main_process)  # fmt: skip
-        first = 0
-        for epoch, steps in enumerate(per_epoch):
-            for batch in self._batches(epoch)[max(0, self.progress["step"] - first) :]:
-                loss = self._step(batch, self.progress["step"], total)
-                self.progress["step"] += 1
-                self.progress["history"].append((self.progress["step"], round(loss, 6)))
-                bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-                bar.update()
-                if self.progress["step"] % self.options.save_every == 0:
-                    self._save()
-            first += steps
-            if len(self.progress["validation"]) < epoch + 2 and self.progress["step"] == first:
-                self._validate(epoch + 1)
-                self._save()
-        bar.close()
-        return self._finish(time.perf_counter() - started)
-
-    def _batches(self, epoch: int) -> list[np.ndarray]:
-        """The batches of this process in one epoch; all processes have equally many."""
-        batches = epoch_batches(
-            self.lengths, self.options.batch_tokens, self.seed, epoch, self.multiple
-        )
-        world, rank = self.accelerator.num_processes, self.accelerator.process_index
-        return batches[rank : len(batches) - len(batches) % world : world]
-
-    def _step(self, rows: np.ndarray, step: int, total: int) -> float:
-        """One update; dropout depends on seed and step alone."""
-        torch.manual_seed((self.seed * 1_000_003 + step) * 1009 + self.accelerator.process_index)
-        for group in self.bare_optimizer.param_groups:
-            group["lr"] = self.options.rate * _schedule(step, total, self.options.warmup)
-        networks.training_mode(self.bare)
-        loss = torch.nn.functional.cross_entropy(
-            self._logits(self.train, rows), self.labels[rows].to(self.accelerator.device)
-        )
-        self.accelerator.backward(loss)
-        self.accelerator.clip_grad_norm_(self.network.parameters(), self.options.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.progress["tokens"] += sum(self.lengths[row] for row in rows)
-        if not np.isfinite(value := loss.item()):
-            raise FloatingPointError(
-                f"the loss is {value} at step {step + 1}: lower the rate ({self.options.rate}) or "
-                "lengthen the warm-up"
-            )
-        return value
-
-    def _logits(self, encoded: dict, rows: np.ndarray) -> torch.Tensor:
-        device = self.accelerator.device
-        tensors = networks.batch(encoded, rows, self.tokenizer.pad_token_id, self.multiple)
-        tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
-        with torch.autocast(device.type, torch.bfloat16, self.options.precision == "bf16"):
-            return self.network(**tensors).logits.float()
-
-    @torch.inference_mode()
-    def _validate(self, epoch: int) -> None:
-        """Measure on the validation pairs; keep the network if no earlier epoch was better."""
-        self.bare.eval()
-        lengths = [len(ids) for ids in self.held_out["input_ids"]]
-        logits = torch.empty(len(lengths), 2)
-        for rows in token_batches(lengths, 4 * self.options.batch_tokens):
-            logits[rows] = self._logits(self.held_out, rows).cpu()
-        engaging = logits.softmax(-1)[:, 1].numpy()
-        truth = self.held_out_labels.numpy()
-        self.progress["validation"].append({
-            "epoch": epoch,
-            "loss": float(torch.nn.functional.cross_entropy(logits, self.held_out_labels)),
-            "accuracy": float(((engaging > 0.5) == truth).mean()),
-            "auc": float(roc_auc_score(truth, engaging)),
-            "spread": float(engaging.std()),
-        })  # fmt: skip
-        aucs = [row["auc"] for row in self.progress["validation"]]
-        if epoch > 0 and aucs[-1] == max(aucs[1:]):
-            self.progress["best"] = epoch
-            if self.accelerator.is_main_process:
-                self.bare.save_pretrained(self.folder)
-                self.tokenizer.save_pretrained(self.folder)
-
-    def _save(self) -> None:
-        if self.accelerator.is_main_process:
-            at = self.folder / "state.safetensors"
-            state.save(at, self.bare, self.bare_optimizer, self.progress)
-        self.accelerator.wait_for_everyone()
-
-    def _finish(self, seconds: float) -> Run:
-        best = self.progress["validation"][self.progress["best"]]
-        record = {
-            "seed": self.seed,
-            "options": dataclasses.asdict(self.options),
-            "encoder": self.origin,
-            "pairs": {"train": len(self.labels), "validation": len(self.held_out_labels)},
-            **{key: self.progress[key] for key in ("best", "validation", "history", "tokens")},
-            "collapsed": collapsed(best),
-            "last_weights_sha256": state.weights_sha256(self.bare),
-            "seconds_of_last_session": round(seconds, 1),
-            "torch": torch.__version__,
-        }
-        if record["collapsed"]:
-            warnings.warn(
-                f"seed {self.seed}: the run collapsed (validation accuracy "
-                f"{best['accuracy']:.2f}, all scores alike): leave it out, and lower the rate or "
-                "lengthen the warm-up",
-                stacklevel=3,
-            )
-        text = json.dumps(record, indent=1) + "\n"
-        if self.accelerator.is_main_process:
-            (self.folder / RECORD).write_text(text, encoding="utf-8")
-            (self.folder / "state.safetensors").unlink(missing_ok=True)
-        return Run(self.folder, json.loads(text))
-
-    def _encoded(self, pairs: pd.DataFrame) -> dict:
-        return networks.encode(
-            self.tokenizer, pairs["context"], pairs["response"], self.options.max_length
-        )
+    if not (where / RECORD).is_file():
+        _train(train, validation, where, options, seed)
+    return TrainedModel(where, json.loads((where / RECORD).read_text(encoding="utf-8")))
 
 
 def collapsed(validation: dict) -> bool:
@@ -246,54 +130,101 @@ def collapsed(validation: dict) -> bool:
     return validation["accuracy"] < 0.55 and validation["spread"] < 0.01
 
 
-def _optimizer(network, options: Options, device: torch.device) -> torch.optim.AdamW:
-    """AdamW without decay of biases and normalisation weights, fused on a GPU."""
-    trained = [(n, p) for n, p in network.named_parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for _, p in trained if p.ndim > 1], "weight_decay": options.weight_decay},
-        {"params": [p for _, p in trained if p.ndim <= 1], "weight_decay": 0.0},
+def _train(train, validation, folder: Path, options: Options, seed: int) -> None:
+    """Train from the last whole epoch, or from the start, and write network and record."""
+    from lib.endex import network as networks
+
+    network, tokenizer, origin = networks.build(options.encoder, seed)
+    networks.freeze(network, options.frozen_layers)
+    rows = [
+        [{**row, "labels": int(label)} for row, label in zip(encoded, part["label"], strict=True)]
+        for part in (train, validation)
+        for encoded in [
+            networks.encode(tokenizer, part["context"], part["response"], options.max_length)
+        ]
     ]
-    return torch.optim.AdamW(groups, lr=options.rate, fused=device.type == "cuda")
+    trainer = networks.trainer(network, tokenizer, *rows, folder, options, seed)
+    untrained = {"epoch": 0, **trainer.evaluate()}
+    with networks.quiet():
+        finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
+        if not trainer.is_world_process_zero():
+            return
+        trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    record = {
+        "seed": seed,
+        "options": asdict(options),
+        "encoder": origin,
+        "pairs": {"train": len(train), "validation": len(validation)},
+        **_progress(untrained, trainer.state.log_history),
+        "weights_sha256": sha256(folder / "model.safetensors"),
+        "seconds_of_last_session": round(finished.metrics["train_runtime"], 1),
+        "libraries": {name: version(name) for name in ("torch", "transformers")},
+    }
+    if record["collapsed"]:
+        warnings.warn(
+            f"seed {seed}: the run collapsed (all scores alike on the validation pairs): leave it "
+            "out, and lower the rate or lengthen the warm-up",
+            stacklevel=3,
+        )
+    with written_whole(folder / RECORD) as unfinished:
+        unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    for checkpoint in folder.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
 
 
-def _schedule(step: int, total: int, warmup: float) -> float:
-    """Share of the highest rate: up in a line during the warm-up, then down in a line to 0."""
-    rising = max(1, round(warmup * total))
-    return (step + 1) / rising if step < rising else (total - step) / max(1, total - rising)
+def _last_checkpoint(folder: Path) -> str | None:
+    """The last checkpoint that is whole: Trainer writes the state of the trainer at the end."""
+    whole = [file.parent for file in folder.glob("checkpoint-*/trainer_state.json")]
+    return str(max(whole, key=lambda path: int(path.name.split("-")[1]))) if whole else None
 
 
-def _labels(pairs: pd.DataFrame) -> torch.Tensor:
-    return torch.tensor(pairs["label"].astype(int).to_numpy())
+def _progress(untrained: dict, log: list[dict]) -> dict:
+    """Losses by step, figures by epoch, the best epoch, and whether it collapsed."""
+    measured = [untrained, *(entry for entry in log if "eval_auc" in entry)]
+    names = ("loss", "accuracy", "auc", "spread")
+    validation = [
+        {"epoch": round(entry["epoch"]), **{name: entry[f"eval_{name}"] for name in names}}
+        for entry in measured
+    ]
+    best = max(validation[1:], key=lambda row: row["auc"] - collapsed(row))
+    return {
+        "best": best["epoch"],
+        "validation": validation,
+        "history": [(entry["step"], entry["loss"]) for entry in log if "loss" in entry],
+        "collapsed": collapsed(best),
+    }
 
 
 def _digest(train: pd.DataFrame, validation: pd.DataFrame, options: Options, seed: int) -> str:
     """What a run depends on, as a folder name."""
     digest = hashlib.sha256()
     for part in (train, validation):
-        for row in part[["context", "response", "label"]].itertuples(index=False):
-            digest.update(json.dumps([row[0], row[1], int(row[2])]).encode())
+        for context, response, label in zip(
+            part["context"], part["response"], part["label"], strict=True
+        ):
+            digest.update(json.dumps([context, response, int(label)]).encode())
         digest.update(b"|")
-    chosen = {k: v for k, v in dataclasses.asdict(options).items() if k != "save_every"}
-    digest.update(json.dumps([chosen, seed]).encode())
+    digest.update(json.dumps([VERSION, asdict(options), seed]).encode())
     return f"seed{seed}-{digest.hexdigest()[:12]}"
 
 
-def main(arguments: list[str] | None = None) -> Run:
+def main(arguments: list[str] | None = None) -> TrainedModel:
     """Train from a shell; the options are those of `Options`."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)")
     parser.add_argument("--folder", type=Path, required=True, help="where the run goes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--validation", type=float, default=0.2, help="share of threads held out")
-    for field in dataclasses.fields(Options):
+    for field in fields(Options):
         name = "--" + field.name.replace("_", "-")
         parser.add_argument(name, type=type(field.default), default=field.default)
     given = vars(parser.parse_args(arguments))
     pairs = pd.read_parquet(given.pop("pairs"))
     folder, seed, share = given.pop("folder"), given.pop("seed"), given.pop("validation")
-    run = fine_tune(*split(pairs, share, seed=0), folder, Options(**given), seed)
-    print(json.dumps({"folder": run.folder.name, **run.validation.iloc[-1].to_dict()}))
-    return run
+    model = fine_tune(*split(pairs, share, seed=0), folder, Options(**given), seed)
+    print(json.dumps({"folder": model.folder.name, **model.validation.iloc[-1].to_dict()}))
+    return model
 
 
 if __name__ == "__main__":

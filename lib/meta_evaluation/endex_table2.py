@@ -21,7 +21,7 @@ ENDEX_SETS = {
 }
 RULES = {"Question": endex.question, "Specificity": endex.specificity, "Length": endex.length}
 METHODS = ("EnDex", "EnDex+NS")
-Models = Mapping[tuple[str, int], "endex.Run"]  # by method and seed
+Models = Mapping[tuple[str, int], endex.TrainedModel]  # by method and seed
 
 
 def endex_sets() -> dict[str, tuple[pd.DataFrame, pd.Series]]:

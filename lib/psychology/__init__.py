@@ -33,10 +33,3 @@ PAPER_READING = {
         "both_zero": "one",
     },
 }
-
-__all__ = ["count_tokens", "prompt_counts", "response_counts", "tokenize"]
-__all__ += ["Lexicon", "dlatk_lexicon", "read_csv"]
-__all__ += ["PLUTCHIK", "emotion_lexicon", "nrc_hashtag", "toy_emotions", "emotions", "entropy"]
-__all__ += ["FUNCTION_WORDS", "function_words", "liwc", "PAPER_READING"]
-__all__ += ["emotional_entropy", "emotion_matching", "language_style_matching"]
-__all__ += ["PUBLISHED_R", "fit_trait_model", "read_wassa", "sample_essays", "score_traits"]

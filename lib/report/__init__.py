@@ -2,7 +2,6 @@
 
 `python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
 """
-# ruff: noqa: F401 - the imports are what the room offers
 
 from lib.report.dialogs import describe, english_share, read, suggest_columns, warnings
 from lib.report.figures import (

@@ -26,10 +26,10 @@ import pandas as pd
 from fault_server import FaultServer, random_faults
 
 from lib import ROOT, cpdscore
+from lib import meta_evaluation as tables
 from lib.cpdscore import Connection, Job, JudgeSettings, ReplyStore
 from lib.cpdscore.reply_store import Reply, Request
 from lib.data import corpora
-from lib.meta_evaluation import cpdscore_tables as tables
 
 PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
 WORKERS = 64

@@ -41,21 +41,21 @@ FIELDS += ["score_hidden", "controversiality", "edited", "created_utc", "retriev
 
 def ours(dump: Path, folder: Path) -> dict:
     """Dump to labelled sample, as a user would run it, with a stand-in for the emotions."""
-    from lib.endex import engagement, reddit
+    from lib import endex
 
     started = time.perf_counter()
-    reddit.to_parquet([dump], folder / "comments")
+    endex.to_parquet([dump], folder / "comments")
     read = time.perf_counter()
     ingest = resource.getrusage(resource.RUSAGE_SELF)
-    engine = engagement.DuckDB(memory="1200MB")
-    engine.read("features", reddit.parquet_files(folder / "comments"))
+    engine = endex.DuckDB(memory="1200MB")
+    engine.read("features", endex.parquet_files(folder / "comments"))
     kept = engine.frame("select count(*) as n, sum(tokens) as tokens from features").iloc[0]
     target = folder / "ee.parquet"
     engine.connection.execute(
         "copy (select id, (tokens * 37 % 101) / 100.0::double as ee from features "
         f"where tokens is not null) to '{target}' (format parquet)"
     )
-    red = engagement.build(folder / "comments", emotions=target, engine=engine)
+    red = endex.build(folder / "comments", emotions=target, engine=engine)
     return {
         "sample": len(red.sample),
         "comments_kept": int(kept["n"]),
@@ -63,7 +63,7 @@ def ours(dump: Path, folder: Path) -> dict:
         "ingest_wall": read - started,
         "ingest_cpu": ingest.ru_utime + ingest.ru_stime,
         "wall": time.perf_counter() - started,
-        "fingerprint": engagement.fingerprint(red.sample),
+        "fingerprint": endex.fingerprint(red.sample),
     }
 
 
@@ -109,8 +109,8 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
 
 
 def features(record: dict) -> dict:
-    """What lib.endex.reddit keeps of a comment (see `lib.endex.reddit.COLUMNS`), in plain Python."""
-    from lib.endex.reddit import BOTS, content_words
+    """What ours keeps of a comment (see `endex.COLUMNS`), in plain Python."""
+    from lib.endex import BOTS, content_words
 
     def whole(value: object) -> int | None:
         try:

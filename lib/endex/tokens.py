@@ -35,9 +35,7 @@ def stop_words() -> frozenset[str]:
     >>> "you're" in stop_words(), "dialogue" in stop_words(), len(stop_words())
     (True, False, 179)
     """
-    text = (
-        resources.files("lib.endex.reddit").joinpath("stop_words.txt").read_text(encoding="utf-8")
-    )
+    text = resources.files("lib.endex").joinpath("stop_words.txt").read_text(encoding="utf-8")
     return frozenset(text.split())
 
 

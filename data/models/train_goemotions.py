@@ -1,4 +1,4 @@
-"""Train the embedded emotion classifier: `python -m lib.endex.emotions.train` (about 30 seconds)."""
+"""Train the embedded emotion classifier: `python -m data.models.train_goemotions` (30 seconds)."""
 
 import json
 from pathlib import Path
@@ -11,8 +11,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from tqdm.auto import tqdm
 
 from lib.data import corpora
-from lib.endex.emotions.embedded import WEIGHTS, counts, probabilities, weigh
-from lib.endex.emotions.labels import LABELS, POSITIVE
+from lib.endex.emotions import LABELS, POSITIVE, WEIGHTS, counts, probabilities, weigh
 
 SEEN_IN = 3  # texts that a feature must occur in
 C = 3.0  # inverse strength of the regularisation

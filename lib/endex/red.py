@@ -1,0 +1,370 @@
+"""RED, the Reddit Engagement Dataset: posts scored by the reactions they received, and labelled.
+
+The equations are plain SQL (posts.sql, sample.sql, funnel.sql) that DuckDB and Spark run unchanged.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from lib.endex.reddit import parquet_files
+
+# The footnote of section 2.4; "median": the median of the adjusted dimension, as the text says.
+FOOTNOTE_ALPHAS = {"re": 1.0, "be": 2.0, "ae": 18.0}
+FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}
+DIMENSIONS = ("re", "be", "ae", "ee")  # reply, behavioral, attentional, emotional
+
+
+@dataclass(frozen=True)
+class RedSettings:
+    """Choices of the recipe; the defaults are the paper's where it states them.
+
+    Attributes:
+        alpha: "footnote" (1, 2, 18 for RE, BE, AE) or "median" of each adjusted dimension.
+        weights: RE, AE, EE, BE; 3, 3, 2, 1 in the footnote. EE with weight 0 needs no classifier.
+        kappa: standard deviations from the mean beyond which a post is labelled (paper: 1).
+        cap: most posts of one class in the sample (paper: 40,162).
+        seed: of the draw; the order of drawing is md5 of seed and comment id, on any engine.
+        ee_aggregate: "mean" or "max" of the positive emotion over the replies (the paper does not
+            say which).
+        toxicity_above: posts whose own or whose parent's toxicity exceeds it are left out; None
+            switches the filter off (the paper gives no threshold; Detoxify's habit is 0.5).
+        edge_days: posts of the last days of the data are left out, since their replies may be
+            missing (the paper does not say); so are posts whose time is not known. 0 keeps both.
+    """
+
+    alpha: str = "footnote"
+    weights: tuple[tuple[str, float], ...] = tuple(FOOTNOTE_WEIGHTS.items())
+    kappa: float = 1.0
+    cap: int = 40_162
+    seed: int = 0
+    ee_aggregate: str = "mean"
+    toxicity_above: float | None = None
+    edge_days: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.alpha not in ("footnote", "median"):
+            raise ValueError(f"alpha {self.alpha!r}: choose 'footnote' or 'median'")
+        if self.ee_aggregate not in ("mean", "max"):
+            raise ValueError(f"ee_aggregate {self.ee_aggregate!r}: choose 'mean' or 'max'")
+        if set(dict(self.weights)) != set(DIMENSIONS):
+            raise ValueError(f"weights need {', '.join(DIMENSIONS)}; got {dict(self.weights)}")
+        if min(dict(self.weights).values()) < 0 or sum(dict(self.weights).values()) == 0:
+            raise ValueError(f"weights must be 0 or more, not all 0; got {dict(self.weights)}")
+        if self.kappa <= 0 or self.cap < 1:
+            raise ValueError("kappa must be above 0, and cap at least 1")
+
+    def sql(self) -> str:
+        """The one row of the relation `settings`, as a query for any engine.
+
+        >>> RedSettings().sql().split(", ")[0]
+        'select cast(1.0 as double) as alpha_re'
+        """
+        alphas = FOOTNOTE_ALPHAS if self.alpha == "footnote" else dict.fromkeys(FOOTNOTE_ALPHAS)
+        numbers = {f"alpha_{name}": value for name, value in alphas.items()}
+        numbers |= {f"w_{name}": value for name, value in self.weights}
+        numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
+        columns = [
+            f"cast({'null' if value is None else float(value)} as double) as {name}"
+            for name, value in numbers.items()
+        ]
+        columns += [
+            f"{self.cap} as cap",
+            f"{self.seed} as seed",
+            f"'{self.ee_aggregate}' as ee_aggregate",
+        ]
+        return "select " + ", ".join(columns)
+
+
+class DuckDB:
+    """DuckDB inside this process: one machine, no set-up.
+
+    Args:
+        memory: most memory, such as "1GB"; larger intermediate results go to disk.
+        threads: all cores by default.
+    """
+
+    def __init__(self, memory: str | None = None, threads: int | None = None):
+        config = {"memory_limit": memory, "threads": threads}
+        self.connection = duckdb.connect(config={k: v for k, v in config.items() if v is not None})
+
+    def read(self, name: str, files: Sequence[Path]) -> None:
+        """Give Parquet files a name."""
+        paths = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+        self.connection.execute(
+            f"create or replace temp view {name} as select * from read_parquet([{paths}])"
+        )
+
+    def view(self, name: str, sql: str) -> None:
+        """Give a query a name; it runs each time the name is used."""
+        self.connection.execute(f"create or replace temp view {name} as {sql}")
+
+    def keep(self, name: str, sql: str) -> None:
+        """Run a query once and give its result a name."""
+        self.connection.execute(f"create or replace temp table {name} as {sql}")
+
+    def frame(self, sql: str) -> pd.DataFrame:
+        """Run a query and return its rows."""
+        return self.connection.execute(sql).df()
+
+
+class Spark:
+    """A Spark session: the same SQL on one machine or on a cluster.
+
+    Args:
+        session: a `pyspark.sql.SparkSession`. Files are named as its cluster sees them.
+    """
+
+    def __init__(self, session):
+        self.session = session
+
+    def read(self, name: str, files: Sequence[Path]) -> None:
+        """Give Parquet files a name."""
+        paths = [str(file) for file in files]
+        self.session.read.parquet(*paths).createOrReplaceTempView(name)
+
+    def view(self, name: str, sql: str) -> None:
+        """Give a query a name; it runs each time the name is used."""
+        self.session.sql(sql).createOrReplaceTempView(name)
+
+    def keep(self, name: str, sql: str) -> None:
+        """Run a query once and give its result a name."""
+        self.session.sql(sql).cache().createOrReplaceTempView(name)
+
+    def frame(self, sql: str) -> pd.DataFrame:
+        """Run a query and return its rows."""
+        return self.session.sql(sql).toPandas()
+
+
+_STEP = re.compile(r"((?:^--[^\n]*\n)*)^(\w+) as \(\n(.*?)^\),?\n", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One common table expression: its name, what it computes, and its SQL."""
+
+    name: str
+    meaning: str
+    sql: str
+
+
+@cache
+def text(name: str) -> str:
+    """The SQL text `posts`, `sample` or `funnel`."""
+    return resources.files("lib.endex").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def steps(name: str = "posts") -> tuple[Step, ...]:
+    """The steps of an SQL text, in order.
+
+    >>> [step.name for step in steps()][:4]
+    ['reactions', 'pairs', 'eligible', 'medians']
+    """
+    return tuple(
+        Step(found[2], " ".join(re.sub(r"^--", "", found[1], flags=re.M).split()), found[0])
+        for found in ((match[0], match[1], match[2]) for match in _STEP.finditer(text(name)))
+    )
+
+
+def up_to(name: str) -> str:
+    """The query that gives the rows of one step of `posts`.
+
+    Raises:
+        KeyError: no such step; names those there are.
+
+    >>> up_to("medians").splitlines()[-1]
+    'select * from medians'
+    """
+    names = [step.name for step in steps()]
+    if name not in names:
+        raise KeyError(f"no step {name!r} in posts.sql; there are {', '.join(names)}")
+    kept = [step.sql.rstrip().rstrip(",") for step in steps()[: names.index(name) + 1]]
+    return "with\n\n" + ",\n\n".join(kept) + f"\n\nselect * from {name}"
+
+
+CONDITIONS = (
+    "comment",
+    "answers another comment",
+    "parent in the data",
+    "both texts usable",
+    "neither text quotes",
+    "has a reply",
+    "has a readable reply",
+    "neither text toxic",
+    "votes known",
+    "popularity value above 0",
+    "time known",
+    "not of the last days",
+)
+
+
+class NoPostsError(ValueError):
+    """No sample can be drawn; the message says at which condition the posts were lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Red:
+    """The sample, and the engine that still holds the posts it was drawn from.
+
+    Attributes:
+        sample: one row per labelled pair: id, parent, link, subreddit, label (1 engaging, 0 not),
+            endex (0-1), z, n_re, n_be, n_ae, n_ee (0-1), draw, context, response.
+        settings: the choices that made it.
+        engine: answers further queries on `comments`, `emotions`, `settings` and `posts`.
+    """
+
+    sample: pd.DataFrame
+    settings: RedSettings
+    engine: DuckDB | Spark
+
+    def posts(self) -> pd.DataFrame:
+        """Every eligible post with raw, adjusted and normalised dimensions, score, z and label."""
+        frame = self.engine.frame("select * from posts order by draw, id")
+        frame["label"] = frame["label"].astype("Int8")
+        return frame
+
+    def step(self, name: str) -> pd.DataFrame:
+        """The rows of one step of posts.sql, such as "medians" or "alphas"."""
+        return self.engine.frame(up_to(name))
+
+    def funnel(self) -> pd.DataFrame:
+        """How many comments are left after each condition, and how many each one takes away."""
+        return _funnel(self.engine, self.settings)
+
+
+def build(
+    comments: str | Path | Iterable[str | Path],
+    settings: RedSettings | None = None,
+    emotions: str | Path | None = None,
+    toxicity: str | Path | None = None,
+    engine: DuckDB | Spark | None = None,
+) -> Red:
+    """Score the engagement of posts and draw a balanced sample of engaging and other posts.
+
+    EnDex, section 2 and appendix A: posts.sql holds one step per equation.
+
+    Args:
+        comments: folders written by `lib.endex.to_parquet`, or one folder that holds them.
+        settings: the paper's values by default.
+        emotions: Parquet file or folder with id and ee, the positive emotion of each reply (0-1),
+            written by `score_replies`. Needed unless the weight of EE is 0.
+        toxicity: Parquet with id and toxicity (0-1); needed where `toxicity_above` is set.
+        engine: `DuckDB()` by default; `Spark(session)` runs the same SQL on a cluster.
+
+    Returns:
+        A `Red`. The same ids and labels on every engine, whatever the order of the input.
+
+    Raises:
+        NoPostsError: no post is eligible, or all labelled posts are of one class.
+        ValueError: emotions or toxicity are needed and not given, or a median is 0.
+    """
+    settings, engine = settings or RedSettings(), engine or DuckDB()
+    prepare(engine, settings, comments, emotions, toxicity)
+    engine.keep("posts", text("posts"))
+    _check_posts(engine, settings)
+    sample = engine.frame(text("sample"))
+    return Red(sample, settings, engine)
+
+
+def fingerprint(sample: pd.DataFrame) -> str:
+    """md5 over ids and labels in the order of the ids: equal for equal samples.
+
+    >>> fingerprint(pd.DataFrame({"id": ["b", "a"], "label": [0, 1]}))[:8]
+    'a4173f9c'
+    """
+    ordered = sample.sort_values("id")
+    lines = "".join(f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True))
+    return hashlib.md5(lines.encode()).hexdigest()
+
+
+def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=None) -> None:
+    """Give the engine the relations that the SQL texts read: comments, emotions and settings."""
+    if emotions is None and dict(settings.weights)["ee"] > 0:
+        raise ValueError(
+            "EE has a weight and no emotions are given: pass emotions= (see score_replies), or "
+            "weights with ee 0."
+        )
+    if toxicity is None and settings.toxicity_above is not None:
+        raise ValueError("toxicity_above is set: pass toxicity=, a Parquet of id and toxicity.")
+    engine.read("features", parquet_files(comments))
+    if engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]:
+        engine.keep("single", _LATEST)
+    else:
+        engine.view("single", "select * from features")
+    if emotions is None:
+        engine.view("emotions", "select id, cast(null as double) as ee from single where 1 = 0")
+    else:
+        engine.read("emotions", parquet_files(emotions))
+    if toxicity is None:
+        engine.view("comments", "select *, cast(null as double) as toxicity from single")
+    else:
+        engine.read("toxicities", parquet_files(toxicity))
+        engine.view("comments", "select * from single left join toxicities using (id)")
+    before = _edge(engine, settings.edge_days)
+    engine.view("settings", f"{settings.sql()}, cast({before} as bigint) as created_before")
+
+
+def _edge(engine, days: float) -> int | str:
+    """First second of the last days of the data; "null" where they are not left out."""
+    if not days:
+        return "null"
+    last = engine.frame("select max(created) as last from single")["last"][0]
+    # Without any time known the edge is nowhere: every post is left out, and counted as such.
+    return 0 if pd.isna(last) else int(last - days * 86_400) + 1
+
+
+# The same comment in two dumps: the record made last, whatever the order of the files.
+_LATEST = """
+select * from (
+    select features.*, row_number() over (
+        partition by id order by coalesce(retrieved, 0) desc, coalesce(score, 0) desc, body
+    ) as version from features
+) versions where version = 1
+"""
+
+
+def _check_posts(engine, settings: RedSettings) -> None:
+    """Stop where no sample can be drawn, and say why."""
+    counts = engine.frame(
+        "select count(*) as posts, count(case when label = 1 then 1 end) as engaging, "
+        "count(case when label = 0 then 1 end) as other, count(pvre) as re, count(pvbe) as be "
+        "from posts"
+    ).iloc[0]
+    if counts["posts"] == 0:
+        lost = _funnel(engine, settings).to_string(index=False)
+        raise NoPostsError(f"no eligible post. Comments left after each condition:\n{lost}")
+    if counts["be"] < counts["posts"]:
+        raise ValueError(
+            f"half of the {counts['posts']} eligible posts have no votes: the median of BE is 0, "
+            "and equation 6 divides by it. Use more comments or other forums."
+        )
+    if not counts["engaging"] or not counts["other"]:
+        raise NoPostsError(
+            f"one class only: {counts['engaging']} engaging and {counts['other']} non-engaging "
+            f"posts of {counts['posts']} at kappa {settings.kappa}. Use more comments, or a "
+            "smaller kappa."
+        )
+
+
+def _funnel(engine, settings: RedSettings) -> pd.DataFrame:
+    passed = engine.frame(text("funnel")).set_index("passed")["n"]
+    passed = passed.reindex(range(len(CONDITIONS)), fill_value=0)
+    left = passed[::-1].cumsum()[::-1]
+    funnel = pd.DataFrame(
+        {"condition": CONDITIONS, "comments": left.to_numpy(), "lost": -left.diff().to_numpy()}
+    ).astype({"lost": "Int64"})
+    off = []
+    if settings.toxicity_above is None:
+        off.append("neither text toxic")
+    if not settings.edge_days:
+        off += ["time known", "not of the last days"]
+    funnel["applied"] = ~funnel["condition"].isin(off)
+    return funnel
