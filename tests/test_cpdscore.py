@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from lib import ROOT, cpdscore
+from lib import meta_evaluation as tables
 from lib.cpdscore import Job, ReplyStore, import_jsonl
 from lib.cpdscore.prompts import INPUTS
 from lib.cpdscore.reply_store import MissingReplies, Reply
 from lib.data import corpora
-from lib.meta_evaluation import cpdscore_tables as tables
 
 PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
 REPLIES = ROOT / "data" / "sample" / "judge_replies.jsonl"
@@ -507,7 +507,7 @@ def test_probe_effects_by_hand():
      (6, 11, {"usr-topical", "usr-persona"}, 2), (16, 11, {"usr-topical", "usr-persona"}, 2)],
 )  # fmt: skip
 def test_every_published_table_is_laid_out_whole(table, methods, levels, coefficients):
-    frame = tables.published_table(table, PUBLISHED)
+    frame = tables.comperdial_table(table)
     assert frame["method"].nunique() == methods and set(frame["level"]) == levels
     assert len(frame) == methods * len(levels) * coefficients
     figures = frame[["published", "GPT-3.5", "GPT-4"]].notna().sum().sum()
@@ -524,7 +524,7 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     scores = sample[1]
     human, variants = turns["human_overall"], {n: s for n, s in scores.items() if n != "dialogue"}
     ours = tables.judged(tables.by_label(variants, 1, synthetic=True), human, turns)
-    table = tables.fill_table(tables.published_table(3, PUBLISHED), ours)
+    table = tables.fill_table(tables.comperdial_table(3), ours)
     assert table["ours"].notna().all() and len(table) == 24
     row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
     assert row["GPT-4"].item() == 0.576
@@ -543,24 +543,10 @@ def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     columns = tables.dialog_columns(sample[1], dialogs, synthetic=True)
     ours = tables.judged(columns, dialogs["human_overall"], dialogs, item="dialog")
     assert set(ours["level"]) == {"dialog", "system"}
-    table = tables.fill_table(tables.published_table(5, PUBLISHED), ours)
+    table = tables.fill_table(tables.comperdial_table(5), ours)
     row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")
     marks = sample[1]["dialogue"].items["score"].to_numpy()
     assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])
-
-
-def test_a_real_judge_of_another_corpus_never_stands_beside_the_paper(turns):
-    with ReplyStore(":memory:") as store:
-        ask = answering(
-            store, lambda request, sample: f"- Humanness: {request.labels['turn'] % 5 + 1}"
-        )
-        scores = {"d": cpdscore.score_turns(turns, "detail_without_reference", JUDGE, store, ask)}
-    assert not scores["d"].synthetic
-    for corpus, empty in (("sample_personas", True), ("comperdial", False)):
-        own = tables.by_label(tables.for_comperdial(scores, corpus), 3)
-        ours = tables.judged(own, turns["human_overall"], turns)
-        table = tables.fill_table(tables.published_table(4, PUBLISHED), ours)
-        assert table["ours"].isna().all() == empty
 
 
 def test_the_sample_probes_replay(sample, turns):

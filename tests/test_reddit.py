@@ -365,10 +365,10 @@ def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path
     dump = tmp_path / "RC.zst"
     with dump.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw) as out:
         out.write(json.dumps(RECORD).encode() + b"\n")
-        for _ in range(1500):
+        for _ in range(3000):
             out.write(bytes(1_000_000))
     code = "import resource, sys; from lib.endex import to_parquet\n"
-    code += "resource.setrlimit(resource.RLIMIT_DATA, (1_200_000_000,) * 2)\n"
+    code += "resource.setrlimit(resource.RLIMIT_DATA, (2_000_000_000,) * 2)\n"
     code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
     command = [sys.executable, "-c", code, dump, tmp_path / "out"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -67,7 +67,9 @@ def in_family_order(metrics: Sequence[str]) -> list[str]:
 
 def own_metrics() -> tuple[str, ...]:
     """Names of the metrics that were registered outside this package, in a notebook say."""
-    return tuple(m.name for m in METRICS.values() if not m.function.__module__.startswith("lib."))
+    return tuple(
+        m.name for m in METRICS.values() if not str(m.function.__module__).startswith("lib.")
+    )
 
 
 def computed_scores(items: EvaluationSet, names: Sequence[str] | None = None) -> pd.DataFrame:
