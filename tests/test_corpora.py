@@ -240,7 +240,9 @@ def test_three_bots_maps_columns(tmp_path):
     columns = {"turns.csv": {"system": "bot", "text": "said"}}
     turns = three_bots(tmp_path, columns)["turns"]
     assert turns[["system", "response", "human_overall"]].values.tolist() == [["A", "Oh", 4.0]]
-    with pytest.raises(DataError, match="column 'system': there is no such column"):
+    with pytest.raises(
+        DataError, match="'sytem' is none of our columns.*\n.*did you mean 'system'"
+    ):
         three_bots(tmp_path, {"turns.csv": {"sytem": "bot"}})
 
 
@@ -284,7 +286,7 @@ BAD_COMPERDIAL = {
         ["ComperDial_data.json, row 1", "persona"],
     ),
     "turns": ([TALK, TALK | {"dialogue": TALK["dialogue"][1:]}], "", ["row 2", "take turns"]),
-    "not a list": ({"dialogs": [TALK]}, "", ["ComperDial_data.json", "layout"]),
+    "not a list": ({"dialogs": [TALK]}, "", ["ComperDial_data.json", "JSON objects"]),
     "another dialog": ([TALK], "7,0,S,hm,B,w1,4\n", ["row 1", "'dialog_id'", "'7'"]),
     "beyond the end": ([TALK], "0,2,S,hm,B,w1,4\n", ["row 1", "'turn'", "counted from 0"]),
     "two texts": (
@@ -369,7 +371,7 @@ BAD_BOTS = {
     ),
     "wrong column": (
         {"turns_csv": HEAD.replace("text", "txt") + "A,A1,d,0,user,Hi\n"},
-        ["turns.csv", "'text'", "no such column", "txt"],
+        ["turns.csv", "'text'", "column is missing", "'txt'"],
     ),
     "a cell too few": (
         {"turns_csv": HEAD + "A,A1,d,0,user\nA,A1,d,1,system,Oh\n"},
@@ -382,10 +384,10 @@ BAD_BOTS = {
     ),
     "a column twice": (
         {"turns_csv": HEAD.replace("agent", "system") + "A,A,d,0,user,Hi\n"},
-        ["turns.csv", "'system'", "or two"],
+        ["turns.csv", "'system'", "two columns"],
     ),
-    "open quote": ({"turns_csv": HEAD + 'A,A1,d,0,user,"Hi\n'}, ["turns.csv", "cannot be read"]),
-    "empty file": ({"turns_csv": ""}, ["turns.csv", "cannot be read"]),
+    "open quote": ({"turns_csv": HEAD + 'A,A1,d,0,user,"Hi\n'}, ["turns.csv", "line 2", "quotes"]),
+    "empty file": ({"turns_csv": ""}, ["turns.csv", "this column is missing"]),
     "no rows": ({"turns_csv": HEAD}, ["turns.csv", "no rows"]),
     "reference of nothing": (
         {"references_csv": "dialog,turn,reference\nd,0,Fine\n"},

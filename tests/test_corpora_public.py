@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from lib import data
 from lib.data import corpora, downloads
 from lib.data.corpus import LOADERS
-from lib.data.usr_and_fed import UNIEVAL as ASPECTS
+from lib.data.rated_responses import UNIEVAL as ASPECTS
 
 pytestmark = pytest.mark.public
 load = functools.cache(corpora.load)  # the tests only read

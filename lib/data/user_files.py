@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
+from lib.data.corpus import account
 from lib.data.errors import DataError, nearest
-from lib.data.hierarchy import LEVELS
 from lib.data.turn_table import (
     COLUMNS,
+    LEVELS,
     LISTS,
     Scale,
     human_columns,
@@ -43,7 +44,7 @@ def read_turns(
     JSON list or one text. Columns of other names are kept as they are.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
-    counted: `read_report(turns)` says what was read, kept and set aside.
+    counted: `read_report(turns)` says what was read, kept and excluded.
 
     Args:
         path: the file; its ending names the format.
@@ -62,7 +63,11 @@ def read_turns(
     [[1, ['Hi'], 'Hello', 4.0]]
     """
     theirs = columns or {}
-    cells = _named(_read(Path(path)), theirs, path)
+    cells = named(_cells(Path(path)), theirs, path, COLUMNS, ("system", "dialog", "response"))
+    for name in cells:
+        if name.lower().startswith("human") and not name.startswith("human_"):
+            fix = "name rating columns human_<dimension>"
+            raise DataError("looks like a rating column", path, column=name, fix=fix)
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" in turns:
         turns["turn"] = turns["context"].map(len)
@@ -76,17 +81,14 @@ def read_turns(
     return turns
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _cells(path: Path) -> pd.DataFrame:
     """The cells of a file as they are, None where there is none, by the ending of its name."""
-    readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
-    readers |= {".jsonl": _objects, ".ndjson": _objects, ".json": _objects}
+    readers = {".csv": delimited, ".tsv": delimited, ".parquet": _parquet}
+    readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], json_objects)
     if path.suffix.lower() not in readers:
         fix = f"use one of {', '.join(readers)}"
         raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
-    try:
-        cells = readers[path.suffix.lower()](path)
-    except (OSError, pa.ArrowException, OverflowError) as error:
-        raise DataError(f"is not a readable file ({error})", path) from error
+    cells = readers[path.suffix.lower()](path)
     if cells.empty:
         raise DataError("has no rows", path)
     return cells.where(cells.notna(), None)
@@ -100,9 +102,11 @@ def _text(path: Path) -> str:
         problem = f"line {line} holds byte 0x{error.object[error.start]:02x}, which is not UTF-8"
         fix = "save the file as UTF-8 (it may be UTF-16, Latin-1 or Windows-1252)"
         raise DataError(problem, path, fix=fix) from error
+    except OSError as error:
+        raise DataError(f"is not a readable file ({error})", path) from error
 
 
-def _delimited(path: Path) -> pd.DataFrame:
+def delimited(path: Path) -> pd.DataFrame:
     """Rows of as many cells as the header; pandas would fill or shift the others in silence."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
@@ -117,7 +121,7 @@ def _delimited(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[name.strip() for name in header], dtype=object)
 
 
-def _objects(path: Path) -> pd.DataFrame:
+def json_objects(path: Path) -> pd.DataFrame:
     """JSON objects: a list of them, or one on each line that is not blank."""
     if path.suffix.lower() == ".json":
         values = _json(_text(path), path)
@@ -138,36 +142,38 @@ def _json(text: str, place: object) -> Any:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
+    try:
+        return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
+    except (OSError, pa.ArrowException, OverflowError) as error:
+        raise DataError(f"is not a readable file ({error})", path) from error
 
 
-def _named(cells: pd.DataFrame, theirs: Mapping[str, str], path) -> pd.DataFrame:
-    """The cells under our names: each once, the required ones there, none of ours misspelled."""
+def named(
+    cells: pd.DataFrame, theirs: Mapping[str, str], path, known: list[str], needed: Sequence[str]
+) -> pd.DataFrame:
+    """The cells under our names: each once, the needed ones there, no known one misspelled."""
     for ours, their in theirs.items():
-        if not _known(ours):
-            raise DataError(f"{ours!r} is no column of the turn table", fix=nearest(ours, COLUMNS))
+        if not _stands(ours, known):
+            problem = f"{ours!r} is none of our columns: {', '.join(known)}"
+            raise DataError(problem, path, fix=nearest(ours, known))
         if their not in cells:
             hint = nearest(their, cells)
             raise DataError("this mapped column is missing", path, column=their, fix=hint)
-    named = cells.rename(columns={their: ours for ours, their in theirs.items()})
-    for name in named.columns[named.columns.duplicated()]:
+    table = cells.rename(columns={their: ours for ours, their in theirs.items()})
+    for name in table.columns[table.columns.duplicated()]:
         raise DataError("two columns of the file stand for this one", path, column=name)
-    unknown = [name.lower() for name in named if not _known(name)]
-    for name in COLUMNS:
+    unknown = [name.lower() for name in table if not _stands(name, known)]
+    for name in known:
         hint = nearest(name, unknown)
-        if name not in named and (hint or name in ("system", "dialog", "response")):
+        if name not in table and (hint or name in needed):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
             raise DataError(problem, path, column=name, fix=fix)
-    for name in named:
-        if name.lower().startswith("human") and not _known(name):
-            fix = "name rating columns human_<dimension>"
-            raise DataError("looks like a rating column", path, column=name, fix=fix)
-    return named
+    return table
 
 
-def _known(name: str) -> bool:
-    return name in COLUMNS or name.startswith(("human_", "score_"))
+def _stands(name: str, known: list[str]) -> bool:
+    return name in known or name.startswith(("human_", "score_"))
 
 
 def _parsed(cells: pd.Series, name: str) -> list:
@@ -209,13 +215,8 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
     """What `read_report` shows."""
     empty = int(turns["response"].map(is_blank).sum())
     missing = turns[human_columns(turns)].isna().sum()
-    why = [f"{n} left empty in {theirs.get(name, name)}" for name, n in missing.items() if n]
-    units = [
-        ("responses", len(turns), 0, "", f"{empty} are empty and kept" if empty else ""),
-        ("ratings", len(turns) * len(missing), int(missing.sum()), "; ".join(why), ""),
-    ]
+    why = {f"left empty in {theirs.get(name, name)}": int(n) for name, n in missing.items()}
     return [
-        {"unit": unit, "read": read, "kept": read - aside, "excluded": aside,
-         "reasons": reasons, "notes": notes}
-        for unit, read, aside, reasons, notes in units
-    ]  # fmt: skip
+        account("responses", len(turns), note=f"{empty} are empty and kept" if empty else ""),
+        account("ratings", len(turns) * len(missing) - sum(why.values()), why),
+    ]

@@ -1,7 +1,11 @@
-"""Dialogs of Ji et al. (2022); responses of Zhao et al. (2020) with the mean ratings, and dialogs
-with the GPT-4 ratings, of Zhang et al. (2024), "A Comprehensive Analysis ..."."""
+"""Corpora of rated dialogs, one loader each.
+
+FED (Mehri and Eskenazi, SIGDIAL 2020), ConvAI (Ghazarian et al. 2020), Ji et al. (2022), and the
+GPT-4 ratings of Zhang et al. (2024), "A Comprehensive Analysis ...".
+"""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,15 +13,44 @@ import pandas as pd
 
 from lib.data.corpus import account, loader, rated
 from lib.data.downloads import read_json, read_lines
+from lib.data.rated_responses import SPEAKERS, fed_items, fed_scores, speech
 from lib.data.turn_table import turn_table
-from lib.data.usr_and_fed import SPEAKERS
 
-# Responses per context.
-SIZES = {"zhao_persona": 6, "zhao_dailydialog": 9, "zhang_usr_topical": 6, "zhang_usr_persona": 5,
-         "zhang_fed_turn": 1}  # fmt: skip
-MEANS = ["overall", "interesting", "relevance", "specificity", "understandability"]
 JUDGED = {"coh": "coherence", "div": "diversity", "eng": "engagingness",
           "inf": "informativeness", "ovr": "overall"}  # fmt: skip
+
+
+@loader("fed_dialog")
+def fed_dialog(file: Path, scores: Path) -> dict:
+    """Read FED's 125 rated dialogs; see `fed_turn`."""
+    rows = []
+    for dialog, item in fed_items(file):
+        if "response" not in item:
+            said, speakers = speech(item["context"])
+            rows.append({"system": item["system"], "dialog": dialog, "utterances": said,
+                         "speakers": speakers, "ratings": item["annotations"]})  # fmt: skip
+    parts = rated(rows, unit="dialogs", scores=fed_scores(scores))
+    unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
+    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
+    return parts | {"report": parts["report"].assign(notes=[note, ""])}
+
+
+@loader("convai50")
+def convai50(file: Path) -> dict:
+    """Read 50 whole conversations of ConvAI with three engagement ratings (0-5) each.
+
+    One speaker is the bot and the other a person; the file does not say which, so `speakers` are
+    "sp1" and "sp2" as tagged.
+    """
+    rows = []
+    for line in read_lines(file):
+        name, _, *values, talk = line.split("\t")
+        spoken = re.findall(r"<(sp[12])>(.*?)</\1>", talk)
+        rows.append({"system": "convai", "dialog": f"convai-{name}",
+                     "utterances": [said for _, said in spoken],
+                     "speakers": [who for who, _ in spoken],
+                     "ratings": {"engaging": values}})  # fmt: skip
+    return rated(rows, unit="dialogs")
 
 
 @loader("ji2022")
@@ -69,30 +102,6 @@ def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
     return {"system": chat["model"].removesuffix("_p"), "agent": chat["model"], "dialog": name,
             "utterances": said, "speakers": ["user", "system"] * (len(said) // 2),
             "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
-
-
-@loader("zh*_*")  # zhao_persona to zhang_fed_turn
-def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
-    """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
-
-    In the two Zhao sets the position within a context is the system; position 0 looks like the
-    ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
-    there are no labels), so position 0 serves as reference of the others.
-    """
-    rows: list[dict] = []
-    size = SIZES[name]
-    for number, line in enumerate(read_lines(texts)):
-        _, *context, response = line.split("\t")
-        first = number - number % size
-        truth = name.startswith("zhao") and number > first
-        rows.append({"system": f"position_{number - first}" if size > 1 else "unknown",
-                     "dialog": f"{name}-{number // size:03d}", "context": context,
-                     "response": response,
-                     "reference": [rows[first]["response"]] if truth else []})  # fmt: skip
-    key = texts.stem.removesuffix("_text")
-    means = {f"human_{one}": read_json(file)[key] for one, file in zip(MEANS, ratings, strict=True)}
-    scores = pd.DataFrame(means, dtype="float64")
-    return rated(rows, scores=scores, note="only mean ratings are published")
 
 
 @loader("gpt4_fed")
