@@ -4,8 +4,6 @@
 import functools
 import json
 import os
-import random
-import string
 import tempfile
 from pathlib import Path
 
@@ -98,28 +96,6 @@ def test_any_bytes_of_a_users_file(raw, kind):
         same_or_error(path)
 
 
-GOOD = st.sampled_from(
-    ["Hello", "a, b", 'say "hi"', "two\nlines", " ", "🙂", "N/A", string.printable, "\r", "é"]
-)
-
-
-@settings(SETTINGS, max_examples=MORE or 150)
-@given(st.lists(st.tuples(GOOD, st.none() | st.integers(1, 5)), min_size=1, max_size=6))
-def test_good_rows_come_back_as_they_were(said):
-    rows = [["system", "dialog", "response", "human_x"]]
-    rows += [
-        ["A", f"d{n}", reply, "" if rating is None else rating]
-        for n, (reply, rating) in enumerate(said)
-    ]
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "mine.csv"
-        small.table(path, rows)
-        turns = dialogues.read_turns(path, scale=(1, 5))
-    assert turns["response"].tolist() == [reply for reply, _ in said]
-    ratings = [None if rating != rating else int(rating) for rating in turns["human_x"]]
-    assert ratings == [rating for _, rating in said]
-
-
 @SETTINGS
 @given(st.data())
 def test_any_bytes_of_three_bots(data):
@@ -136,16 +112,15 @@ def test_any_bytes_of_three_bots(data):
 
 
 def outcome(read):
-    """Whether a table came; anything but a table or a `DataError` fails."""
+    """Anything but a table or a `DataError` fails."""
     try:
         parts = read()
     except DataError as error:
         assert str(error)
-        return False
+        return
     report = parts["report"]
     assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert not np.isinf(parts["turns"].filter(like="human_").to_numpy(float)).any()
-    return True
 
 
 JUNK = [None, True, -1, 10**400, 1e308, float("nan"), "", "\ud800", "3", [], {}, [[]], [None],
@@ -176,15 +151,3 @@ def test_any_shape_of_comperdial(data):
             small.text(Path(scratch) / file, "\n".join(kept))
         (Path(scratch) / "ComperDial_data.json").write_text(json.dumps(talk))
         outcome(lambda: comperdial(Path(scratch)))
-
-
-def test_the_fuzz_reaches_both_outcomes(tmp_path):
-    """A guard on the tests above: some spoiled files still load, some do not."""
-    rng, seen = random.Random(1), []
-    for number in range(60):
-        folder = small.bots(tmp_path / str(number))
-        raw = bytearray((folder / "turns.csv").read_bytes())
-        raw[rng.randrange(len(raw))] = rng.choice(b'ab,"\n9\xff')
-        (folder / "turns.csv").write_bytes(bytes(raw))
-        seen.append(outcome(lambda folder=folder: three_bots(folder)))
-    assert min(seen.count(True), seen.count(False)) > 2

@@ -68,23 +68,6 @@ def test_bots_hold_the_awkward_cases(bots):
     assert replies.duplicated().any(), "a repeated reply"
 
 
-def test_comperdial_has_the_shape_of_the_released_files():
-    data = json.loads((PERSONAS / "ComperDial_data.json").read_text("utf-8"))
-    turns = pd.read_csv(PERSONAS / "turn_annotations.csv")
-    dialogs = pd.read_csv(PERSONAS / "dialogue_annotations.csv")
-    systems = turns.system.nunique()
-    assert "human" in set(turns.system) and systems >= 4
-    assert len(turns) == len(data) * 7 * systems * 3 and len(dialogs) == len(data) * systems * 3
-    assert (turns.groupby(["dialog_id", "turn", "system"]).annotator.nunique() == 3).all()
-    said = {}
-    for item in data:
-        assert [turn["persona_id"] for turn in item["dialogue"]] == ["A", "B"] * 7
-        for number in range(7):
-            said[item["dialog_id"], number] = item["dialogue"][2 * number + 1]["text"]
-    keys = zip(turns.dialog_id, turns.turn, strict=True)
-    assert turns.reference.tolist() == [said[key] for key in keys]
-
-
 @pytest.mark.parametrize("folder", [BOTS, PERSONAS], ids=["bots", "personas"])
 def test_sample_is_marked_synthetic_and_stays_small(folder):
     info = json.loads((folder / "info.json").read_text("utf-8"))
