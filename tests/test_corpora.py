@@ -234,7 +234,7 @@ def comperdial_files(folder, talk, judged, dialogs=""):
     head = "dialog_id,turn,model,response,reference,annotator,rating\n"
     small.text(folder / "turn_annotations.csv", head + judged)
     head = "dialog_id,system,annotator,rating\n"
-    small.text(folder / "dialogue_annotations.csv", head + dialogs)
+    small.text(folder / "dialogue_annotations.csv", head + (dialogs or "0,S,w1,3\n"))
     return folder
 
 
@@ -305,7 +305,7 @@ BAD_BOTS = [
     ("turns", HEAD + "A,A1,d,0,user,Hi,you\n", "row 1|has 7 cells"),
     ("turns", HEAD.replace("agent", "system") + "A,A,d,0,user,Hi\n", "'system'|two columns"),
     ("turns", HEAD + 'A,A1,d,0,user,"Hi\n', "line 2|quotes"),
-    ("turns", "", "column is missing"),
+    ("turns", "", "no rows"),
     ("turns", HEAD, "no rows"),
     ("turn_ratings", RATED + "d,0,x,Overall,4\n", "row 1|no rated item"),
     ("turn_ratings", RATED + "d,1,x,Overall,4\nd,1,x,overall,5\n", "row 2|'x'|a second time"),

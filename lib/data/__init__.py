@@ -11,12 +11,10 @@ from lib.data.corpora import (
     reddit_college,
     rumoureval,
 )
-from lib.data.corpus import Corpus
-from lib.data.downloads import data_folder, path
+from lib.data.downloads import path
 from lib.data.errors import DataError, nearest
 from lib.data.storage import sha256, written_whole
 from lib.data.turn_table import (
-    COLUMNS,
     KEY,
     LEVELS,
     Nest,

@@ -12,7 +12,7 @@ import pandas as pd
 from lib.data.corpus import account, judged, snake
 from lib.data.errors import DataError
 from lib.data.turn_table import Fault, check, is_blank, turn_table
-from lib.data.user_files import delimited, json_objects, named
+from lib.data.user_files import named, read_cells
 
 Columns = Mapping[str, Mapping[str, str]] | None
 FIX = "correct that row"
@@ -21,7 +21,7 @@ FIX = "correct that row"
 def user_table(file: Path, needed: list[str], columns: Columns) -> pd.DataFrame:
     """Read a CSV file as text under our column names; `columns[file]` maps ours to the file's."""
     theirs = (columns or {}).get(file.name, {})
-    return named(delimited(file), theirs, file, needed, needed)[needed].astype("str")
+    return named(read_cells(file), theirs, file, needed, needed)[needed].astype("str")
 
 
 def _empty(table: pd.DataFrame, *names: str) -> Iterator[Fault]:
@@ -43,8 +43,6 @@ def three_bots(folder: Path, columns: Columns = None, scale: Sequence[float] = (
     """
     needed = ["system", "agent", "dialog", "turn", "speaker", "text"]
     said = user_table(folder / "turns.csv", needed, columns)
-    if said.empty:
-        raise DataError("has no rows", file=folder / "turns.csv")
     check(said, _utterance_faults(said), folder / "turns.csv")
     said["turn"] = said["turn"].astype(int)
     dialogs = said.groupby("dialog", sort=False, as_index=False).agg(
@@ -164,7 +162,7 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
 def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
     """Read utterances and B's persona by dialog; without ids, the position counts from 0."""
     talk: dict[str, dict[str, list[str]]] = {}
-    for number, item in enumerate(json_objects(file).to_dict("records")):
+    for number, item in enumerate(read_cells(file).to_dict("records")):
         try:
             name, said = str(item.get("dialog_id", number)), item["dialogue"]
             if name in talk or [one["persona_id"] for one in said] != ["A", "B"] * (len(said) // 2):

@@ -63,7 +63,7 @@ def read_turns(
     [[1, ['Hi'], 'Hello', 4.0]]
     """
     theirs = columns or {}
-    cells = named(_cells(Path(path)), theirs, path, COLUMNS, ("system", "dialog", "response"))
+    cells = named(read_cells(Path(path)), theirs, path, COLUMNS, ("system", "dialog", "response"))
     for name in cells:
         if name.lower().startswith("human") and not name.startswith("human_"):
             fix = "name rating columns human_<dimension>"
@@ -81,14 +81,20 @@ def read_turns(
     return turns
 
 
-def _cells(path: Path) -> pd.DataFrame:
+def read_cells(path: Path) -> pd.DataFrame:
     """The cells of a file as they are, None where there is none, by the ending of its name."""
-    readers = {".csv": delimited, ".tsv": delimited, ".parquet": _parquet}
-    readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], json_objects)
+    readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
+    readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], _json_objects)
     if path.suffix.lower() not in readers:
         fix = f"use one of {', '.join(readers)}"
         raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
-    cells = readers[path.suffix.lower()](path)
+    try:
+        cells = pd.DataFrame(readers[path.suffix.lower()](path), dtype=object)
+    except DataError:
+        raise
+    except (OSError, ValueError, OverflowError, RecursionError, pa.ArrowException) as error:
+        fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
+        raise DataError(f"is not a readable file ({error})", path, fix=fix) from error
     if cells.empty:
         raise DataError("has no rows", path)
     return cells.where(cells.notna(), None)
@@ -99,53 +105,37 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"line {line} holds byte 0x{error.object[error.start]:02x}, which is not UTF-8"
-        fix = "save the file as UTF-8 (it may be UTF-16, Latin-1 or Windows-1252)"
-        raise DataError(problem, path, fix=fix) from error
-    except OSError as error:
-        raise DataError(f"is not a readable file ({error})", path) from error
+        raise ValueError(f"line {line}: {error}") from error
 
 
-def delimited(path: Path) -> pd.DataFrame:
+def _delimited(path: Path) -> pd.DataFrame:
     """Rows of as many cells as the header; pandas would fill or shift the others in silence."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
     try:
         header, *rows = [cells for cells in reader if cells] or [[]]
     except csv.Error as error:
-        raise DataError(f"line {reader.line_num}: {error}", path, fix="check the quotes") from error
+        raise ValueError(f"line {reader.line_num}: {error}, check the quotes") from error
     for row, cells in enumerate(rows, start=1):
         if len(cells) != len(header):
             problem = f"has {len(cells)} cells, the header has {len(header)}"
             raise DataError(problem, path, row, fix="check the delimiter and the quotes of the row")
-    return pd.DataFrame(rows, columns=[name.strip() for name in header], dtype=object)
+    return pd.DataFrame(rows, columns=[name.strip() for name in header])
 
 
-def json_objects(path: Path) -> pd.DataFrame:
+def _json_objects(path: Path) -> list[dict]:
     """JSON objects: a list of them, or one on each line that is not blank."""
-    if path.suffix.lower() == ".json":
-        values = _json(_text(path), path)
-    else:
-        lines = enumerate(_text(path).split("\n"), start=1)
-        values = [_json(line, f"{path}, line {n}") for n, line in lines if line.strip()]
+    text = _text(path)
+    if path.suffix.lower() != ".json":
+        text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
+    values = json.loads(text)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise DataError("does not hold JSON objects: a list of them, or one per line", path)
-    return pd.DataFrame(values, dtype=object)
+    return values
 
 
-def _json(text: str, place: object) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        fix = "correct that place, or fetch the file again if it is cut off"
-        raise DataError(f"is not usable JSON ({error})", place, fix=fix) from error
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
-    except (OSError, pa.ArrowException, OverflowError) as error:
-        raise DataError(f"is not a readable file ({error})", path) from error
+def _parquet(path: Path) -> list[dict]:
+    return pa.parquet.read_table(path).to_pylist()
 
 
 def named(
