@@ -19,19 +19,12 @@ from lib.data.tbd_and_comperdial import comperdial, three_bots
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))
 SETTINGS = settings(
-    max_examples=MORE or 60,
-    deadline=None,
-    derandomize=not MORE,
-    database=None,
+    max_examples=MORE or 60, deadline=None, derandomize=not MORE, database=None,
     suppress_health_check=[HealthCheck.too_slow],
-)
+)  # fmt: skip
 
-CELLS = st.one_of(
-    st.text(max_size=8),
-    st.sampled_from(
-        ["A", "d1", "Hello", "", " ", "3", "-1", "3.5", "nan", '["a"]', '["a', "a\nb", '"', "🙂"]
-    ),
-)
+SEEN = ["A", "d1", "Hello", "", " ", "3", "-1", "3.5", "nan", '["a"]', '["a', "a\nb", '"', "🙂"]
+CELLS = st.text(max_size=8) | st.sampled_from(SEEN)
 NAMES = st.sampled_from(
     ["system", "agent", "dialog", "turn", "context", "response", "reference", "fact", "human_x",
      "human x", "respones", "note", "", "SYSTEM"]
@@ -71,13 +64,11 @@ def test_any_csv(names, rows):
             assert len(turns) == len(rows)
 
 
+VALUES = CELLS | st.none() | st.integers() | st.floats() | st.lists(CELLS)
+
+
 @settings(SETTINGS, max_examples=MORE or 300)
-@given(
-    st.lists(
-        st.dictionaries(NAMES, CELLS | st.none() | st.integers() | st.floats() | st.lists(CELLS)),
-        max_size=4,
-    )
-)
+@given(st.lists(st.dictionaries(NAMES, VALUES), max_size=4))
 def test_any_jsonl_and_parquet(rows):
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "mine.jsonl"
@@ -101,9 +92,8 @@ def test_any_bytes_of_a_users_file(raw, kind):
 def test_any_bytes_of_three_bots(data):
     with tempfile.TemporaryDirectory() as scratch:
         folder = small.bots(Path(scratch))
-        path = folder / data.draw(
-            st.sampled_from(["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"])
-        )
+        names = ["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"]
+        path = folder / data.draw(st.sampled_from(names))
         raw = path.read_bytes()
         place = data.draw(st.integers(0, len(raw)))
         new = data.draw(st.binary(max_size=4) | st.sampled_from([b",", b'"', b"\n", b"9"]))

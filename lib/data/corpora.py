@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
 
 from lib import ROOT
 from lib.data import rated_dialogs, rated_responses  # noqa: F401  they register
@@ -116,7 +115,7 @@ def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
     [[3, 6, 30, 151]]
     """
-    rows = {corpus.name: _sizes(corpus) for corpus in tqdm(list(corpora), desc="corpora")}
+    rows = {corpus.name: _sizes(corpus) for corpus in corpora}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
 
 

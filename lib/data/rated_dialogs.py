@@ -117,7 +117,7 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
          "ratings": item["annotations"]}
         for number, item in enumerate(read_json(dialogs))
     ]  # fmt: skip
-    return rated(rows, unit="dialogs", scores=_runs(gpt4, len(rows)))
+    return rated(rows, unit="dialogs", scores=_runs(gpt4, len(rows))[0])
 
 
 @loader("gpt4_reliable")
@@ -127,12 +127,11 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     parts = _ji_dialogs(chats)
     known = {_words(said): row for row, said in enumerate(parts["dialogs"]["utterances"])}
     order = [known[_words(said)] for said, _ in _spoken(texts)]
-    place = {row: position for position, row in enumerate(order)}
-    item = parts["ratings"]["item"].map(place)
+    item = parts["ratings"]["item"].map({row: place for place, row in enumerate(order)})
     ratings = parts["ratings"].assign(item=item)[item.notna()].astype({"item": "int64"})
     dialogs = parts["dialogs"].iloc[order].reset_index(drop=True)
-    scores = _runs(gpt4, len(order))
-    line = account("dialogs", len(order), note=_rated_by_gpt4(scores))
+    scores, note = _runs(gpt4, len(order))
+    line = account("dialogs", len(order), note=note)
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": pd.DataFrame([line])}
 
 
@@ -143,17 +142,11 @@ def gpt4_see(texts: Path, gpt4: Path) -> dict:
     Neither system nor human ratings are published with them.
     """
     rows = [
-        {"system": "unknown", "dialog": f"see-{number:04d}", "utterances": said,
-         "speakers": speakers}
-        for number, (said, speakers) in enumerate(_spoken(texts))
-    ]  # fmt: skip
-    scores = _runs(gpt4, len(rows))
-    return rated(rows, unit="dialogs", scores=scores, note=_rated_by_gpt4(scores))
-
-
-def _rated_by_gpt4(scores: pd.DataFrame) -> str:
-    count = scores["score_gpt4_overall_run1"].notna().sum()
-    return f"GPT-4 rated {count}; its scores of the others are NaN"
+        {"system": "unknown", "dialog": f"see-{n:04d}", "utterances": said, "speakers": speakers}
+        for n, (said, speakers) in enumerate(_spoken(texts))
+    ]
+    scores, note = _runs(gpt4, len(rows))
+    return rated(rows, unit="dialogs", scores=scores, note=note)
 
 
 def _words(utterances: list[str]) -> str:
@@ -170,7 +163,7 @@ def _spoken(file: Path) -> list[tuple[list[str], list[str]]]:
     return dialogs
 
 
-def _runs(file: Path, count: int) -> pd.DataFrame:
+def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:
     """Read five runs in five dimensions; `indices` says which dialogs were rated, else all."""
     data = read_json(file)
     columns = {
@@ -178,4 +171,6 @@ def _runs(file: Path, count: int) -> pd.DataFrame:
         for short, dimension in JUDGED.items()
         for run in range(1, 6)
     }
-    return pd.DataFrame(columns, index=data.get("indices", range(count))).reindex(range(count))
+    rows = data.get("indices", range(count))
+    note = f"GPT-4 rated {len(rows)}; its scores of the others are NaN"
+    return pd.DataFrame(columns, index=rows).reindex(range(count)), note

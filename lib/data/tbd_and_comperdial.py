@@ -92,9 +92,8 @@ def _positions(table: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
 
 
 def _with_ratings(
-    sources: Mapping[str, tuple], columns: Columns, scale: Sequence[float], report: Sequence[dict],
-    dimension: str = "",
-) -> dict:  # fmt: skip
+    sources: Mapping[str, tuple], columns: Columns, scale, report: list[dict], dimension: str = ""
+) -> dict:
     """Read the judgements of both levels and add their means; each source is table, file, key."""
     tables, ratings, lines = [], [], [*report]
     for unit, (table, file, items) in sources.items():

@@ -228,11 +228,9 @@ def nest(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) -> Nest:
     >>> nest(turns, pd.Series([1.0, 3.0, 5.0, 7.0]), ["system"]).sums.tolist()
     [-4.0, 4.0]
     """
-    kept, left_out = separable_levels(table, levels)
-    if left_out:
+    if left_out := separable_levels(table, levels)[1]:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
-        left = f"leave these levels out (what remains: {kept or 'nothing to split'})"
-        raise DataError(reasons, fix=left)
+        raise DataError(reasons, fix="leave these levels out")
     paths = pd.DataFrame({k: _paths(table, levels[: k + 1]) for k in range(len(levels))})
     above = paths.shift(1, axis="columns", fill_value=0)
     parents = [above[k].groupby(paths[k]).first().to_numpy() for k in paths]
