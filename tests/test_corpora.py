@@ -203,15 +203,6 @@ def test_sample_means_are_those_of_the_file():
         assert row.human_overall == pytest.approx(expected, nan_ok=True)
 
 
-def test_sample_personas_has_personas_and_references():
-    corpus = corpora.load("sample_personas")
-    assert corpus.turns["fact"].str.len().min() > 0
-    assert corpus.turns["reference"].str.len().min() == 1
-    assert sorted(set(corpus.turns["turn"])) == [1, 3, 5, 7, 9, 11, 13]
-    assert corpus.turns["context"].str.len().equals(corpus.turns["turn"].astype("int64"))
-    assert corpus.dialogs["utterances"].str.len().eq(14).all()
-
-
 def test_three_bots_maps_columns(tmp_path):
     small.bots(tmp_path, turns_csv="bot,agent,dialog,turn,speaker,said\nA,A1,d,0,system,Oh\n",
          turn_ratings_csv="dialog,turn,annotator,dimension,rating\nd,0,x,Overall,4\n")  # fmt: skip

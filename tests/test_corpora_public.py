@@ -56,10 +56,6 @@ def test_public_reddit_counts():
     assert int((college["score"] < 0).sum()) == 770
     assert int(college["body"].isin(["[deleted]", "[removed]"]).sum()) == 629
     assert college["id"].is_unique
-    replies = college["parent_id"].value_counts()
-    own = college["id"].map(lambda name: replies.get(f"t1_{name}", 0))
-    assert int((own > 0).sum()) == 15923
-    assert own[own > 0].median() == 1 and college.loc[own > 0, "score"].median() == 2
     rumour = data.rumoureval()
     assert len(rumour) == 665 and int(rumour["edited"].sum()) == 35
     assert int((rumour["controversiality"] == 1).sum()) == 40
@@ -198,20 +194,12 @@ def test_predictive_engagement_facts():
     assert generated["reference"].str[0].tolist() == human["response"].tolist()
     assert generated["context"].tolist() == human["context"].tolist()
     assert load("predeng600").ratings.groupby("item").size().eq(3).all()
-    chats = load("convai50").dialogs
-    assert chats["speakers"].str.len().equals(chats["utterances"].str.len())
     assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
     means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
     assert means == {"generated": 1.84, "ground_truth": 3.45}
     assert pred["context"].map(tuple).nunique() == 299
     scores = pred["score_pred_en_mean"], pred["human_engaging"]
     assert coefficients(*scores, 3) == (0.393, 0.448)
-
-    def words(texts):
-        return round(float(texts.str.split().str.len().mean()), 1)
-
-    assert (words(better["context"].str[0]), words(better["response"])) == (6.3, 8.3)
-    assert (words(pred["context"].str[0]), words(pred["response"])) == (12.0, 13.7)
 
 
 def test_dstc7_system_means_as_published():

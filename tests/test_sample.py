@@ -49,18 +49,6 @@ def test_three_people_rate_every_bot_turn_and_dialog(bots, name, key, dimensions
     assert len(rated) == len(said) == len(rated.merge(said))
 
 
-def test_annotators_disagree_but_share_a_view_and_traits_show(bots):
-    wide = bots["turn_ratings"].pivot(
-        index=["dialog", "turn", "dimension"], columns="annotator", values="rating"
-    )
-    pairs = wide.corr("spearman").to_numpy()[[0, 0, 1], [1, 2, 2]]
-    assert (pairs > 0.5).all() and (pairs < 0.95).all()
-    rated = bots["dialog_ratings"].merge(bots["dialogs"], on="dialog")
-    empathic = rated[rated.dimension == "empathic"].groupby("agent").rating.mean()
-    for system in ("lantern", "ferry", "pebble"):
-        assert empathic[f"{system}_warm"] > empathic[f"{system}_curt"] + 1
-
-
 def test_bots_hold_the_awkward_cases(bots):
     replies = bots["turns"].query("speaker == 'system'").text
     for awkward in ("\n", "[\U0001f300-\U0001faff]", '"', ",", r"^\S+$"):
