@@ -27,16 +27,9 @@ def text(path: Path, content: str) -> None:
 
 def usr_response(model: str, reply: str, overall: list[int]) -> dict:
     """A response of a USR file with three annotators."""
-    return {
-        "response": reply + " \n",
-        "model": model,
-        "Understandable": [1, 1, 0],
-        "Natural": [3, 2, 1],
-        "Maintains Context": [1, 2, 3],
-        "Engaging": [2, 2, 2],
-        "Uses Knowledge": [0, 0, 1],
-        "Overall": overall,
-    }
+    return {"response": reply + " \n", "model": model, "Understandable": [1, 1, 0],
+            "Natural": [3, 2, 1], "Maintains Context": [1, 2, 3], "Engaging": [2, 2, 2],
+            "Uses Knowledge": [0, 0, 1], "Overall": overall}  # fmt: skip
 
 
 USR_REPLIES = [
@@ -48,21 +41,15 @@ USR_REPLIES = [
 def usr(folder: Path) -> None:
     """USR-Topical with GRADE's scores, and USR-Persona."""
     items = [
-        {
-            "context": f"first line {number} \n second line , with comma \n\n",
-            "fact": fact,
-            "annotators": ["x", "y", "z"],
-            "responses": [usr_response(*reply) for reply in USR_REPLIES],
-        }
+        {"context": f"first line {number} \n second line , with comma \n\n", "fact": fact,
+         "annotators": list("xyz"), "responses": [usr_response(*reply) for reply in USR_REPLIES]}
         for number, fact in enumerate(["a passage .\n", "_nofact\n"])
-    ]
+    ]  # fmt: skip
     dump(folder / "usr/tc_usr_data.json", items)
     scores = folder / "usr/metric_outputs/grade_usr_topicalchat/results.json"
     dump(scores, {"grade": [0.25, 0.75]})
-    personas = json.loads(json.dumps(items))
-    for item in personas:
-        item["fact"] = "your persona: i like tea.\nyour persona: i run.\n"
-    dump(folder / "usr/pc_usr_data.json", personas)
+    fact = "your persona: i like tea.\nyour persona: i run.\n"
+    dump(folder / "usr/pc_usr_data.json", [item | {"fact": fact} for item in items])
 
 
 def fed(folder: Path) -> None:
@@ -83,18 +70,15 @@ def fed(folder: Path) -> None:
             ratings["Engaging"] = next(engaging)
             ratings["Relevant"] = [1, 1, "N/A (nothing to be relevant to)", 1, 1]
             reply = f"System: reply {step}: well?"
-            items.append(
-                {"context": said, "response": reply, "system": system, "annotations": ratings}
-            )
+            turn = {"context": said, "response": reply, "system": system}
+            items.append(turn | {"annotations": ratings})
             said += f"\n{reply}\nUser: line {step}"
         ratings = {name: [1, 0, 1, 1, 0] for name in dialog_names}
         ratings["Error recovery"] = ["N/A (no errors)"] * 5 if block else [2, 1, "N/A (none)", 0, 1]
         items.append({"context": said, "system": system, "annotations": ratings})
     dump(folder / "fed/fed_data.json", items)
     for level, count in [("turn", 6), ("dialog", 2)]:
-        scores = [
-            {"idx": n, "score": {name: -0.5 * n for name in FED_SCORES}} for n in range(count)
-        ]
+        scores = [{"idx": n, "score": dict.fromkeys(FED_SCORES, -0.5 * n)} for n in range(count)]
         stream = "\n".join(json.dumps(score, indent=4) for score in scores) + "\n"
         text(folder / f"fed/{level}_level_FU_scores.jsonl", stream)
 
@@ -167,18 +151,10 @@ def ji_chat(model: str, raw: int, rounds: int = 2) -> dict:
 def ji2022(folder: Path) -> None:
     """Three runs of one assignment each, with the quality-control agent."""
     for number, run in enumerate(["free(run1)", "free(run2)", "icebreaker"]):
-        chats = [
-            ji_chat("A", 10 + number),
-            ji_chat("A_p", 60 + number),
-            ji_chat("QualityControl", 5),
-        ]
-        assignment = {
-            "AssignmentId": f"AS{number}",
-            "HITId": "H",
-            "WorkerId": "SECRETWORKER",
-            "data": chats,
-        }
-        dump(folder / f"dialogue_eval_ji2022/pass_{run}.json", [assignment])
+        raw = {"A": 10 + number, "A_p": 60 + number, "QualityControl": 5}
+        chats = [ji_chat(model, score) for model, score in raw.items()]
+        chore = {"AssignmentId": f"AS{number}", "WorkerId": "SECRETWORKER", "data": chats}
+        dump(folder / f"dialogue_eval_ji2022/pass_{run}.json", [chore])
 
 
 RATINGS = ["overall", "interesting", "relevance", "specificity", "understandability"]
@@ -233,15 +209,11 @@ def comment(name: str, **fields) -> dict:
 def rumoureval(folder: Path, full: bool = False) -> None:
     """A thread with an edited comment and a "more" stub; `full` is the upstream zip with tweets."""
     base = "rumoureval-2019-test-data/reddit-test-data/t1/"
+    edited = comment("a", edited=1388534500.0, controversiality=1)
+    deleted = comment("b", parent_id="t1_a", author="[deleted]")
     records = {
-        "replies/a.json": {
-            "kind": "t1",
-            "data": comment("a", edited=1388534500.0, controversiality=1),
-        },
-        "replies/b.json": {
-            "kind": "t1",
-            "data": comment("b", parent_id="t1_a", author="[deleted]"),
-        },
+        "replies/a.json": {"kind": "t1", "data": edited},
+        "replies/b.json": {"kind": "t1", "data": deleted},
         "replies/c.json": {"kind": "more", "data": {"id": "c", "count": 0}},
         "structure.json": {"t1": {"a": {"b": []}}},
         "source-tweet/t1.json": [{"kind": "Listing"}],
@@ -262,13 +234,9 @@ def labelled_texts(folder: Path) -> None:
     """GoEmotions in miniature, labels without a final newline; Pushshift lines; pairs."""
     text(folder / "goemotions/labels.txt", "joy\nanger\nneutral")
     text(folder / "goemotions/train.tsv", "I like [NAME].\t0,2\tid1\nHm\t1\tid2\n")
-    lines = [
-        comment("old", created_utc="1388534400"),
-        comment("new", created_utc=1707000000, _meta={}),
-    ]
-    text(
-        folder / "pushshift_sample/test_comments.json", "".join(json.dumps(c) + "\n" for c in lines)
-    )
+    lines = [comment("old", created_utc="1388534400"), comment("new", created_utc=1707000000)]
+    body = "".join(json.dumps(line) + "\n" for line in lines)
+    text(folder / "pushshift_sample/test_comments.json", body)
     text(folder / "dailydialog/dailydialog_valid_ctx.txt", "How are you ?\nFine .\n")
     text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\nGood .\n")
 

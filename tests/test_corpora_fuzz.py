@@ -4,8 +4,6 @@
 import functools
 import json
 import os
-import random
-import string
 import tempfile
 from pathlib import Path
 
@@ -21,19 +19,12 @@ from lib.data.tbd_and_comperdial import comperdial, three_bots
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))
 SETTINGS = settings(
-    max_examples=MORE or 60,
-    deadline=None,
-    derandomize=not MORE,
-    database=None,
+    max_examples=MORE or 60, deadline=None, derandomize=not MORE, database=None,
     suppress_health_check=[HealthCheck.too_slow],
-)
+)  # fmt: skip
 
-CELLS = st.one_of(
-    st.text(max_size=8),
-    st.sampled_from(
-        ["A", "d1", "Hello", "", " ", "3", "-1", "3.5", "nan", '["a"]', '["a', "a\nb", '"', "🙂"]
-    ),
-)
+SEEN = ["A", "d1", "Hello", "", " ", "3", "-1", "3.5", "nan", '["a"]', '["a', "a\nb", '"', "🙂"]
+CELLS = st.text(max_size=8) | st.sampled_from(SEEN)
 NAMES = st.sampled_from(
     ["system", "agent", "dialog", "turn", "context", "response", "reference", "fact", "human_x",
      "human x", "respones", "note", "", "SYSTEM"]
@@ -73,13 +64,11 @@ def test_any_csv(names, rows):
             assert len(turns) == len(rows)
 
 
+VALUES = CELLS | st.none() | st.integers() | st.floats() | st.lists(CELLS)
+
+
 @settings(SETTINGS, max_examples=MORE or 300)
-@given(
-    st.lists(
-        st.dictionaries(NAMES, CELLS | st.none() | st.integers() | st.floats() | st.lists(CELLS)),
-        max_size=4,
-    )
-)
+@given(st.lists(st.dictionaries(NAMES, VALUES), max_size=4))
 def test_any_jsonl_and_parquet(rows):
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "mine.jsonl"
@@ -98,36 +87,13 @@ def test_any_bytes_of_a_users_file(raw, kind):
         same_or_error(path)
 
 
-GOOD = st.sampled_from(
-    ["Hello", "a, b", 'say "hi"', "two\nlines", " ", "🙂", "N/A", string.printable, "\r", "é"]
-)
-
-
-@settings(SETTINGS, max_examples=MORE or 150)
-@given(st.lists(st.tuples(GOOD, st.none() | st.integers(1, 5)), min_size=1, max_size=6))
-def test_good_rows_come_back_as_they_were(said):
-    rows = [["system", "dialog", "response", "human_x"]]
-    rows += [
-        ["A", f"d{n}", reply, "" if rating is None else rating]
-        for n, (reply, rating) in enumerate(said)
-    ]
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "mine.csv"
-        small.table(path, rows)
-        turns = dialogues.read_turns(path, scale=(1, 5))
-    assert turns["response"].tolist() == [reply for reply, _ in said]
-    ratings = [None if rating != rating else int(rating) for rating in turns["human_x"]]
-    assert ratings == [rating for _, rating in said]
-
-
 @SETTINGS
 @given(st.data())
 def test_any_bytes_of_three_bots(data):
     with tempfile.TemporaryDirectory() as scratch:
         folder = small.bots(Path(scratch))
-        path = folder / data.draw(
-            st.sampled_from(["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"])
-        )
+        names = ["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"]
+        path = folder / data.draw(st.sampled_from(names))
         raw = path.read_bytes()
         place = data.draw(st.integers(0, len(raw)))
         new = data.draw(st.binary(max_size=4) | st.sampled_from([b",", b'"', b"\n", b"9"]))
@@ -136,16 +102,15 @@ def test_any_bytes_of_three_bots(data):
 
 
 def outcome(read):
-    """Whether a table came; anything but a table or a `DataError` fails."""
+    """Anything but a table or a `DataError` fails."""
     try:
         parts = read()
     except DataError as error:
         assert str(error)
-        return False
+        return
     report = parts["report"]
     assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert not np.isinf(parts["turns"].filter(like="human_").to_numpy(float)).any()
-    return True
 
 
 JUNK = [None, True, -1, 10**400, 1e308, float("nan"), "", "\ud800", "3", [], {}, [[]], [None],
@@ -176,15 +141,3 @@ def test_any_shape_of_comperdial(data):
             small.text(Path(scratch) / file, "\n".join(kept))
         (Path(scratch) / "ComperDial_data.json").write_text(json.dumps(talk))
         outcome(lambda: comperdial(Path(scratch)))
-
-
-def test_the_fuzz_reaches_both_outcomes(tmp_path):
-    """A guard on the tests above: some spoiled files still load, some do not."""
-    rng, seen = random.Random(1), []
-    for number in range(60):
-        folder = small.bots(tmp_path / str(number))
-        raw = bytearray((folder / "turns.csv").read_bytes())
-        raw[rng.randrange(len(raw))] = rng.choice(b'ab,"\n9\xff')
-        (folder / "turns.csv").write_bytes(bytes(raw))
-        seen.append(outcome(lambda folder=folder: three_bots(folder)))
-    assert min(seen.count(True), seen.count(False)) > 2

@@ -183,7 +183,7 @@ BAD = {
     "no header": ("", ["no rows"]),
     "no rows": (HEAD, ["no rows"]),
     "Latin-1": (HEAD.encode() + "A,1,café,4\n".encode("latin-1"), ["line 2", "0xe9", "UTF-8"]),
-    "UTF-16": (HEAD.encode("utf-16"), ["line 1", "UTF-16"]),
+    "UTF-16": (HEAD.encode("utf-16"), ["line 1", "UTF-8"]),
 }  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def test_bad_files_of_other_kinds(tmp_path):
         ("d.parquet", b"PAR1 not really", ["Parquet", "not a readable file"]),
         ("e.xlsx", b"PK", [".xlsx", "use one of .csv"]),
         ("f.jsonl", b'{"system":"A","dialog":"1","response":null}', ["row 1", "None"]),
-        ("g.json", b"[" * 100_000, ["not usable JSON"]),
+        ("g.json", b"[" * 100_000, ["not a readable file"]),
         ("h.jsonl", b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "not text"]),
     ]  # fmt: skip
     for name, body, expected in cases:

@@ -70,11 +70,6 @@ def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
         assert rows["start_age"].item() <= one.age <= rows["end_age"].item()
 
 
-def test_every_age_of_a_heads_range_is_drawn_both_ends_included(profiles):
-    ages = {one.age for one in profiles if one.heads[0] == "i am a high school swimmer"}
-    assert ages == {15, 16, 17, 18}
-
-
 def test_the_name_fits_gender_and_decade_of_birth_and_gender_stays_hidden(profiles, lists):
     for one in profiles:
         row = lists.names[lists.names["name"] == one.name].iloc[0]
@@ -137,7 +132,7 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
 
 
 def test_too_few_heads_or_names_are_an_error(graph, lists):
-    with pytest.raises(ValueError, match="needs two"):
+    with pytest.raises(ValueError, match="larger sample"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
     few = replace(lists, names=lists.names[lists.names["generation"] == 99])
     with pytest.raises(ValueError, match="no (fe)?male name"):

@@ -11,10 +11,19 @@ from lib.data.corpora import (
     reddit_college,
     rumoureval,
 )
-from lib.data.corpus import Corpus
-from lib.data.downloads import data_folder, path
+from lib.data.downloads import path
 from lib.data.errors import DataError, nearest
-from lib.data.hierarchy import KEY, LEVELS, Nest, nest, separable_levels
 from lib.data.storage import sha256, written_whole
-from lib.data.turn_table import COLUMNS, human_columns, is_blank, read_report, turn_table, validate
+from lib.data.turn_table import (
+    KEY,
+    LEVELS,
+    Nest,
+    human_columns,
+    is_blank,
+    nest,
+    read_report,
+    separable_levels,
+    turn_table,
+    validate,
+)
 from lib.data.user_files import read_turns

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
 
-from lib.data import dstc_grade_predeng, ji_zhao_zhang, usr_and_fed  # noqa: F401  they register
+from lib import ROOT
+from lib.data import rated_dialogs, rated_responses  # noqa: F401  they register
 from lib.data.corpus import LOADERS, Corpus
-from lib.data.downloads import DATA, data_folder, on_disk, path, read_json, registry
+from lib.data.downloads import data_folder, on_disk, path, read_json, registry
 from lib.data.errors import DataError, nearest
 from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have no ratings
     dailydialog_pairs,
@@ -25,9 +25,6 @@ from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have
 )
 from lib.data.tbd_and_comperdial import REQUESTED
 from lib.data.turn_table import validate
-
-SAMPLES = {"sample_bots": ("tbd_q1", DATA / "sample/bots"),
-           "sample_personas": ("comperdial", DATA / "sample/personas/comperdial")}  # fmt: skip
 
 
 def load(name: str, **options: Any) -> Corpus:
@@ -53,33 +50,35 @@ def load(name: str, **options: Any) -> Corpus:
         entry = known["corpora"][name]
         parts = LOADERS[name](*map(path, entry["files"]), **options)
         return _corpus(name, parts, known["sets"][entry["set"]], entry["level"])
-    if name in SAMPLES:
-        kind, folder = SAMPLES[name]
+    if name in known["samples"]:
+        folder = ROOT / known["samples"][name]["source"]
         about = {"citation": "none", **read_json(folder / "info.json"), "synthetic": True}
-        return _corpus(name, REQUESTED[kind](folder, **options), about)
+        parts = _requested(known["samples"][name]["layout"], folder, **options)
+        return _corpus(name, parts, about)
     if name in REQUESTED:
-        folder = Path(options.pop("folder", None) or data_folder() / name)
-        return _requested(name, folder, known["requested"][name], options)
+        return _corpus(name, _requested(name, **options), known["requested"][name])
     if name in known["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
-    hint = nearest(name, [*LOADERS, *SAMPLES, *REQUESTED])
+    hint = nearest(name, [*LOADERS, *known["samples"], *REQUESTED])
     raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
 
 
-def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
-    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
-    return Corpus(name, level, info=info, **{"turns": None, "dialogs": None} | parts)
-
-
-def _requested(name: str, folder: Path, about: dict, options: dict) -> Corpus:
+def _requested(layout: str, folder: str | Path | None = None, **options: Any) -> dict:
+    folder = Path(folder or data_folder() / layout)
+    about = registry()["requested"][layout]
     for file in about["files"]:
         if not (folder / file).is_file():
             fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
                    "layout of data/README.md, or pass folder=")  # fmt: skip
             raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
-    parts = REQUESTED[name](folder, **options)
-    validate(parts["turns"], file=name)
-    return _corpus(name, parts, about)
+    parts = REQUESTED[layout](folder, **options)
+    validate(parts["turns"], file=folder)
+    return parts
+
+
+def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
+    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
+    return Corpus(name, level, info=info, **{"turns": None, "dialogs": None} | parts)
 
 
 def available() -> pd.DataFrame:
@@ -93,8 +92,7 @@ def available() -> pd.DataFrame:
     ['turn', 'none stated']
     """
     known, rows = registry(), []
-    samples = {name: _sample_entry(name, folder) for name, (_, folder) in SAMPLES.items()}
-    entries = known["corpora"] | known["requested"] | samples | known["tables"]
+    entries = known["corpora"] | known["requested"] | known["samples"] | known["tables"]
     for name, entry in entries.items():
         about = known["sets"].get(entry.get("set"), entry)
         folder = f"{name}/" if name in REQUESTED else ""
@@ -104,12 +102,6 @@ def available() -> pd.DataFrame:
                      about["source"], there])  # fmt: skip
     columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
     return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
-
-
-def _sample_entry(name: str, folder: Path) -> dict:
-    turns = load(name).turns
-    return {"rows": len(turns), "systems": turns["system"].nunique(), "files": [],
-            "licence": "MIT (synthetic)", "source": f"data/{folder.relative_to(DATA)}"}  # fmt: skip
 
 
 def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
@@ -123,7 +115,7 @@ def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
     [[3, 6, 30, 151]]
     """
-    rows = {corpus.name: _sizes(corpus) for corpus in tqdm(list(corpora), desc="corpora")}
+    rows = {corpus.name: _sizes(corpus) for corpus in corpora}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
 
 

@@ -1,7 +1,7 @@
 """What a loader makes of a corpus: its tables, its single ratings, and an account of every row."""
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,10 +24,7 @@ def loader(name: str) -> Callable:
     """
 
     def register(function: Callable[..., dict]) -> Callable[..., dict]:
-        names = fnmatch.filter(registry()["corpora"], name)
-        if not names:
-            raise DataError(f"there is no corpus {name!r}", file="data/corpora.json", fix="add it")
-        for one in names:
+        for one in fnmatch.filter(registry()["corpora"], name):
             LOADERS[one] = partial(function, one) if "*" in name else function
         return function
 
@@ -95,17 +92,14 @@ class Corpus:
         if table is None:
             raise DataError(f"has no table of single {level}s", file=self.name, fix=other)
         for column in columns:
-            if column not in table or not table[column].map(_filled).any():
+            cells = table.get(column, pd.Series(dtype=object)).dropna()
+            if cells.astype("str").isin(["", "[]"]).all():
                 fix = f"{other}, or one of {', '.join(table.filter(like='human_'))}"
                 problem = "this corpus has no such column, or nothing in it"
                 raise DataError(problem, file=self.name, column=column, fix=fix)
         if single_ratings and self.ratings.empty:
             raise DataError("only mean ratings are published", file=self.name, fix=other)
         return table
-
-
-def _filled(cell: Any) -> bool:
-    return bool(cell) if isinstance(cell, list | str) else bool(pd.notna(cell))
 
 
 def rated(
@@ -144,56 +138,62 @@ def rated(
     >>> parts["report"]["reasons"].tolist()
     ['', '1 marked N/A by the annotator']
     """
-    judgements, dimensions = _judgements(rows)
-    judged, reasons, seen = single_ratings(judgements if ratings is None else ratings)
+    given = _judgements(rows) if ratings is None else ratings
+    dimensions = dict.fromkeys(snake(name) for row in rows for name in row.get("ratings", ()))
+    single, means, line = judged(given, len(rows), dimensions)
     rows = [_cleaned(row) for row in rows]
     kind, shape = ("turns", turn_table) if unit == "responses" else ("dialogs", pd.DataFrame)
-    means = mean_ratings(judged, len(rows), dimensions or seen)
     table = pd.concat([shape(rows), means, scores], axis=1)
-    lines = [account(unit, len(rows), excluded, note), account("ratings", len(judged), reasons)]
-    return {kind: table, "ratings": judged, "report": pd.DataFrame(lines[: 1 + bool(len(judged))])}
+    lines = [account(unit, len(rows), excluded, note), *[line][: len(single)]]
+    return {kind: table, "ratings": single, "report": pd.DataFrame(lines)}
 
 
-def _judgements(rows: Sequence[Mapping[str, Any]]) -> tuple[list[tuple], list[str]]:
-    judgements, dimensions = [], {}
+def _judgements(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple]:
     for item, row in enumerate(rows):
         for name, values in row.get("ratings", {}).items():
-            dimension = dimensions.setdefault(name, snake(name))  # also one without any rating
             if isinstance(values, list):
                 values = {f"annotator{n}": value for n, value in enumerate(values, start=1)}
-            judgements += [(item, who, dimension, value) for who, value in values.items()]
-    return judgements, list(dimensions.values())
+            for annotator, rating in values.items():
+                yield item, annotator, snake(name), rating
 
 
 def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
-    row = {name: value for name, value in row.items() if name != "ratings"}
-    for name in ("context", "reference", "utterances"):
-        if name in row:
-            row[name] = [text.strip() for text in row[name]]
-    if "response" in row:
-        return {"turn": len(row.get("context", [])), **row, "response": row["response"].strip()}
     first = {"system": row["system"], "agent": row["system"], "dialog": row["dialog"]}
-    return first | row
+    row = first | {name: value for name, value in row.items() if name != "ratings"}
+    for name in {"context", "reference", "utterances"} & set(row):
+        row[name] = [text.strip() for text in row[name]]
+    if "response" in row:
+        row["response"] = row["response"].strip()
+        row.setdefault("turn", len(row.get("context", [])))
+    return row
 
 
-def single_ratings(judgements: Iterable[tuple]) -> tuple[pd.DataFrame, dict[str, int], list[str]]:
-    """Split judgements into the table of ratings, what was excluded and why, and the dimensions."""
-    table = pd.DataFrame(list(judgements), columns=["item", "annotator", "dimension", "rating"])
+def judged(
+    judgements: Iterable | pd.DataFrame, items: int, dimensions=(), unit: str = "ratings"
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Split judgements into ratings and what was excluded, and average the ratings.
+
+    Args:
+        judgements: item, annotator, dimension, rating, in this order or as columns.
+        items: how many items there are.
+        dimensions: all that were rated; empty: those in the judgements.
+        unit: what the account calls them.
+
+    Returns:
+        The ratings; `human_<dimension>`, the mean over annotators of each item, NaN if unrated; and
+        the line of the account.
+    """
+    table = pd.DataFrame(judgements, columns=["item", "annotator", "dimension", "rating"])
     text = table["rating"].fillna("").astype("str").str.strip().str.upper()
-    why = pd.Series("", index=table.index, dtype="object")
-    why[text.str.startswith("N/A")] = "marked N/A by the annotator"
-    why[text == ""] = "left empty"
-    reasons = why[why != ""].value_counts(sort=False).to_dict()
+    marked, empty = text.str.startswith("N/A"), text == ""
+    excluded = {"marked N/A by the annotator": sum(marked), "left empty": sum(empty)}
     types = {"item": "int64", "annotator": "str", "dimension": "str", "rating": "float64"}
-    kept = table[why == ""].reset_index(drop=True).astype(types)
-    return kept, reasons, list(table["dimension"].unique())
-
-
-def mean_ratings(ratings: pd.DataFrame, count: int, dimensions: Iterable[str]) -> pd.DataFrame:
-    """Return `human_<dimension>`, the mean over annotators of items 0..count-1; NaN if unrated."""
-    wide = ratings.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
-    wide = wide.reindex(index=range(count), columns=list(dimensions)).astype("float64")
-    return wide.add_prefix("human_").rename_axis(index=None, columns=None)
+    kept = table[~(marked | empty)].reset_index(drop=True).astype(types)
+    wide = kept.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
+    names = list(dimensions) or list(table["dimension"].unique())
+    means = wide.reindex(index=range(items), columns=names).astype("float64")
+    means = means.add_prefix("human_").rename_axis(index=None, columns=None)
+    return kept, means, account(unit, len(kept), excluded)
 
 
 def account(

@@ -16,8 +16,6 @@ import pandas as pd
 
 from lib.data.errors import DataError
 
-BASE = ("characteristic", "routine_habit", "goal_plan", "experience")
-RELATIONS = (*BASE, *(f"{name}_relationship" for name in BASE))
 # The forms of Table 12; with and without relationship they are the same.
 FORMS = {
     "characteristic": "my character trait: {}.",
@@ -25,6 +23,8 @@ FORMS = {
     "goal_plan": "i intend to {} in the future.",
     "experience": "i {} in the past.",
 }
+BASE = tuple(FORMS)
+RELATIONS = (*BASE, *(f"{name}_relationship" for name in BASE))
 DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Table 11
 THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
 
@@ -139,12 +139,11 @@ def make_profiles(
     Each head brings one tail for each of the eight relations that it has.
 
     Raises:
-        DataError: when fewer than two heads can be used, or a list has nothing for an age.
+        DataError: when a list has nothing for an age.
+        ValueError: when fewer than two heads can be used.
     """
     heads = choose_heads(graph, lists)
     usable = heads[heads["skipped"] == ""].reset_index(drop=True)
-    if len(usable) < 2:
-        raise DataError(f"{len(usable)} usable heads; a profile needs two")
     tails = graph.groupby(["head", "relation"])["tail"].agg(list).to_dict()
     rng = np.random.default_rng(seed)
     return [_profile(usable, tails, lists, rng) for _ in range(count)]

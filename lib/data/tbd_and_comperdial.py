@@ -4,57 +4,29 @@ Their files are the user's, so each fault is named with file, row and column. Th
 of `data/README.md`; columns can be mapped, because the files themselves may name them otherwise.
 """
 
-import csv
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from lib.data.corpus import account, mean_ratings, single_ratings, snake
+from lib.data.corpus import account, judged, snake
 from lib.data.errors import DataError
-from lib.data.turn_table import turn_table
+from lib.data.turn_table import Fault, check, is_blank, turn_table
+from lib.data.user_files import named, read_cells
 
-REPLIES = ["dialog_id", "turn", "system", "response", "reference"]
 Columns = Mapping[str, Mapping[str, str]] | None
+FIX = "correct that row"
 
 
 def user_table(file: Path, needed: list[str], columns: Columns) -> pd.DataFrame:
     """Read a CSV file as text under our column names; `columns[file]` maps ours to the file's."""
-    theirs = {name: name for name in needed} | dict((columns or {}).get(file.name, {}))
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as handle:
-            header, *rows = [cells for cells in csv.reader(handle, strict=True) if cells]
-        header = [name.strip() for name in header]
-    except (csv.Error, ValueError, OSError) as error:  # quotes, another encoding, an empty file
-        fix = "save it as CSV in UTF-8, with a header"
-        raise DataError(f"cannot be read ({error})", file=file, fix=fix) from error
-    for number, cells in enumerate(rows, start=1):
-        if len(cells) != len(header):
-            problem = f"has {len(cells)} cells, the header has {len(header)}"
-            raise DataError(problem, file=file, row=number, fix="check the quotes of that row")
-    for ours, name in theirs.items():
-        if header.count(name) != 1 or ours not in needed:
-            fix = f"map {', '.join(needed)} with columns=; the file has {', '.join(header)}"
-            raise DataError("there is no such column, or two", file=file, column=name, fix=fix)
-    table = pd.DataFrame(rows, columns=header, dtype="str")
-    return table[[theirs[name] for name in needed]].set_axis(needed, axis=1)
+    theirs = (columns or {}).get(file.name, {})
+    return named(read_cells(file), theirs, file, needed, needed)[needed].astype("str")
 
 
-def refuse(table: pd.DataFrame, column: str, wrong: Any, problem: str, file: Path) -> None:
-    """Raise a `DataError` at the first row where `wrong`, showing the cell."""
-    if np.any(wrong):
-        row = int(np.argmax(wrong))
-        problem = f"{table[column].iloc[row]!r:.40}: {problem}"
-        raise DataError(problem, file=file, row=row + 1, column=column, fix="correct that row")
-
-
-def refuse_empty(table: pd.DataFrame, names: list[str], file: Path) -> None:
-    """Raise a `DataError` at the first row that shows nothing in one of some columns."""
+def _empty(table: pd.DataFrame, *names: str) -> Iterator[Fault]:
     for name in names:
-        refuse(table, name, table[name].str.strip() == "", "is empty", file)
+        yield name, table[name].map(is_blank), "is empty", "fill it in, or remove the row"
 
 
 def three_bots(folder: Path, columns: Columns = None, scale: Sequence[float] = (1, 5)) -> dict:
@@ -69,93 +41,91 @@ def three_bots(folder: Path, columns: Columns = None, scale: Sequence[float] = (
         columns: such as {"turns.csv": {"text": "utterance"}}.
         scale: lowest and highest rating.
     """
-    said = _utterances(folder / "turns.csv", columns)
-    talk = said.groupby("dialog", sort=False)
-    dialogs = talk.agg(system=("system", "first"), agent=("agent", "first"),
-                       utterances=("text", list), speakers=("speaker", list))  # fmt: skip
-    replies = said[said["speaker"] == "system"]
-    references = _references(folder / "references.csv", columns, replies)
-    turns = turn_table([
-        {"system": row.system, "agent": row.agent, "dialog": row.dialog, "turn": int(row.turn),
-         "context": dialogs.at[row.dialog, "utterances"][: int(row.turn)], "response": row.text,
-         "reference": references.get((row.dialog, row.turn), [])}
-        for row in replies.itertuples()
-    ])  # fmt: skip
-    dialogs = dialogs.reset_index()[["system", "agent", "dialog", "utterances", "speakers"]]
-    if (folder / "dialogs.csv").is_file():
-        users = user_table(folder / "dialogs.csv", ["dialog", "user"], columns)
-        if missing := set(dialogs["dialog"]) - set(users["dialog"]):
+    needed = ["system", "agent", "dialog", "turn", "speaker", "text"]
+    said = user_table(folder / "turns.csv", needed, columns)
+    check(said, _utterance_faults(said), folder / "turns.csv")
+    said["turn"] = said["turn"].astype(int)
+    dialogs = said.groupby("dialog", sort=False, as_index=False).agg(
+        system=("system", "first"), agent=("agent", "first"),
+        utterances=("text", list), speakers=("speaker", list))  # fmt: skip
+    dialogs = dialogs[["system", "agent", "dialog", "utterances", "speakers"]]
+    turns = said[said["speaker"] == "system"].merge(dialogs[["dialog", "utterances"]])
+    whole = zip(turns.pop("utterances"), turns["turn"], strict=True)
+    turns["context"] = [utterances[:turn] for utterances, turn in whole]
+    turns = turn_table(turns.rename(columns={"text": "response"}).drop(columns="speaker"))
+    if (file := folder / "references.csv").is_file():
+        table = user_table(file, ["dialog", "turn", "reference"], columns)
+        table["item"] = _positions(table, turns[["dialog", "turn"]])
+        unknown = "{!r}: the system said nothing at this turn of the dialog"
+        faults = [*_empty(table, "reference"), ("turn", table["item"] < 0, unknown, FIX)]
+        check(table, faults, file)
+        given = table.groupby("item")["reference"].agg(list)
+        turns["reference"] = [given.get(item, []) for item in turns.index]
+    if (file := folder / "dialogs.csv").is_file():
+        user = user_table(file, ["dialog", "user"], columns).set_index("dialog")["user"].to_dict()
+        if missing := set(dialogs["dialog"]) - set(user):
             problem = f"has no row for dialog {min(missing)!r}"
-            raise DataError(problem, file=folder / "dialogs.csv", column="dialog")
-        users = users.set_index("dialog")["user"].to_dict()
-        turns["user"], dialogs["user"] = turns["dialog"].map(users), dialogs["dialog"].map(users)
-    keys = replies[["dialog", "turn"]], dialogs[["dialog"]]
-    files = folder / "turn_ratings.csv", folder / "dialog_ratings.csv"
-    judged = [_judgements(file, key, columns, scale) for file, key in zip(files, keys, strict=True)]
-    users = {"are the user's: they are context, not responses": len(said) - len(replies)}
-    return _both_levels([turns, dialogs], judged, [account("utterances", len(turns), users)])
+            raise DataError(problem, file=file, column="dialog")
+        turns["user"], dialogs["user"] = turns["dialog"].map(user), dialogs["dialog"].map(user)
+    users = {"are the user's: they are context, not responses": len(said) - len(turns)}
+    sources = {"turn": (turns, folder / "turn_ratings.csv", turns[["dialog", "turn"]]),
+               "dialog": (dialogs, folder / "dialog_ratings.csv", dialogs[["dialog"]])}  # fmt: skip
+    return _with_ratings(sources, columns, scale, [account("utterances", len(turns), users)])
 
 
-def _utterances(file: Path, columns: Columns) -> pd.DataFrame:
-    said = user_table(file, ["system", "agent", "dialog", "turn", "speaker", "text"], columns)
-    if said.empty:
-        raise DataError("has no rows", file=file)
-    refuse_empty(said, ["system", "agent", "dialog"], file)
-    refuse(said, "speaker", ~said["speaker"].isin(["user", "system"]), "not user or system", file)
+def _utterance_faults(said: pd.DataFrame) -> Iterator[Fault]:
+    yield from _empty(said, "system", "agent", "dialog")
+    speakers = ~said["speaker"].isin(["user", "system"])
+    yield "speaker", speakers, "is {!r}, not user or system", FIX
     talk = said.groupby("dialog", sort=False)
     for name in ("system", "agent"):
-        refuse(
-            said, name, said[name] != talk[name].transform("first"), "a second in a dialog", file
-        )
+        second = said[name] != talk[name].transform("first")
+        yield name, second, "{!r} is the second in this dialog", FIX
     wrong = said["turn"] != talk.cumcount().astype(str)
-    refuse(said, "turn", wrong, "the turns of a dialog must count 0, 1, 2, ..., in order", file)
-    return said
+    yield "turn", wrong, "is {!r}: turns of a dialog must count 0, 1, 2, ..., in order", FIX
 
 
-def _references(file: Path, columns: Columns, replies: pd.DataFrame) -> dict:
-    if not file.is_file():
-        return {}
-    table, key = user_table(file, ["dialog", "turn", "reference"], columns), ["dialog", "turn"]
-    refuse_empty(table, ["reference"], file)
-    known = pd.MultiIndex.from_frame(table[key]).isin(pd.MultiIndex.from_frame(replies[key]))
-    refuse(table, "turn", ~known, "the system said nothing at this turn of the dialog", file)
-    return table.groupby(key)["reference"].agg(list).to_dict()
+def _positions(table: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
+    """The row of `items` that each row of a table names by the same columns, or -1."""
+    rows = items.astype("str").assign(item=range(len(items)))
+    return table.merge(rows, how="left")["item"].fillna(-1).astype(int)
 
 
-def _judgements(
-    file: Path, items: pd.DataFrame, columns: Columns, scale: Sequence[float], dimension: str = ""
-) -> tuple:
-    """Read and check the single judgements of `items`, as `single_ratings` returns them."""
-    key, fixed = list(items), {"dimension": dimension} if dimension else {}
-    needed = [*key, "dimension", "annotator", "rating"]
-    judged = user_table(file, [name for name in needed if name not in fixed], columns).assign(
-        **fixed
-    )
-    refuse_empty(judged, ["annotator", "dimension"], file)
-    place = {name: row for row, name in enumerate(items.itertuples(index=False, name=None))}
-    judged["item"] = [
-        place.get(name, -1) for name in judged[key].itertuples(index=False, name=None)
-    ]
-    refuse(judged, key[-1], judged["item"] < 0, f"no rated item has this {', '.join(key)}", file)
-    judged["dimension"] = judged["dimension"].map(snake)
-    again = judged.duplicated(["item", "annotator", "dimension"])
-    refuse(judged, "annotator", again, "judges this item a second time", file)
-    given = judged["rating"].str.strip().str.upper()
-    given = given.where(~given.str.startswith("N/A"), "")
-    number = pd.to_numeric(given, errors="coerce")
-    limits = f"not a number from {scale[0]:g} to {scale[1]:g}, with a point for decimals"
-    refuse(judged, "rating", (given != "") & ~number.between(*scale), limits, file)
-    order = ["item", "annotator", "dimension", "rating"]
-    return single_ratings(judged[order].itertuples(index=False, name=None))
+def _with_ratings(
+    sources: Mapping[str, tuple], columns: Columns, scale, report: list[dict], dimension: str = ""
+) -> dict:
+    """Read the judgements of both levels and add their means; each source is table, file, key."""
+    tables, ratings, lines = [], [], [*report]
+    for unit, (table, file, items) in sources.items():
+        judgements = _judgements(file, items, columns, scale, dimension)
+        single, means, line = judged(judgements, len(items), unit=f"{unit} ratings")
+        tables.append(pd.concat([table, means], axis=1))
+        ratings.append(single)
+        lines.append(line)
+    return {"turns": tables[0], "dialogs": tables[1], "ratings": ratings[0],
+            "dialog_ratings": ratings[1], "report": pd.DataFrame(lines)}  # fmt: skip
 
 
-def _both_levels(tables: list[pd.DataFrame], judged: list[tuple], report: list[dict]) -> dict:
-    rated = []
-    for table, unit, (ratings, why, seen) in zip(tables, ["turn", "dialog"], judged, strict=True):
-        rated.append(pd.concat([table, mean_ratings(ratings, len(table), seen)], axis=1))
-        report.append(account(f"{unit} ratings", len(ratings), why))
-    return {"turns": rated[0], "dialogs": rated[1], "ratings": judged[0][0],
-            "dialog_ratings": judged[1][0], "report": pd.DataFrame(report)}  # fmt: skip
+def _judgements(file, items: pd.DataFrame, columns, scale, dimension: str) -> pd.DataFrame:
+    """Read and check the single judgements of `items`, named by its columns."""
+    needed = [*items, *([] if dimension else ["dimension"]), "annotator", "rating"]
+    table = user_table(file, needed, columns)
+    table["dimension"] = dimension or table["dimension"].map(snake)
+    table["item"] = _positions(table, items)
+    check(table, _judgement_faults(table, list(items), scale), file)
+    return table
+
+
+def _judgement_faults(table: pd.DataFrame, key: list[str], scale) -> Iterator[Fault]:
+    yield from _empty(table, "annotator", "dimension")
+    yield key[-1], table["item"] < 0, f"{{!r}}: no rated item has this {', '.join(key)}", FIX
+    again = table.duplicated(["item", "annotator", "dimension"])
+    yield "annotator", again, "{!r} judges this item a second time", FIX
+    given = table["rating"].str.strip().str.upper()
+    off = ~pd.to_numeric(given, errors="coerce").between(*scale)
+    limits = f"a number from {scale[0]:g} to {scale[1]:g}, with a point for decimals"
+    off &= (given != "") & ~given.str.startswith("N/A")
+    yield "rating", off, f"is {{!r:.40}}, not {limits}", FIX
 
 
 def comperdial(folder: Path, columns: Columns = None) -> dict:
@@ -171,7 +141,9 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
     """
     talk = _persona_dialogs(folder / "ComperDial_data.json")
     file = folder / "turn_annotations.csv"
-    replies = _replies(file, columns, talk)
+    replies = user_table(file, ["dialog_id", "turn", "system", "response", "reference"], columns)
+    check(replies, _reply_faults(replies, talk), file)
+    replies = replies.drop_duplicates(["system", "dialog_id", "turn"], ignore_index=True)
     turns = turn_table([
         {"system": row.system, "dialog": row.dialog_id, "turn": 2 * int(row.turn) + 1,
          "context": talk[row.dialog_id]["texts"][: 2 * int(row.turn) + 1], "response": row.response,
@@ -180,41 +152,38 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
         for row in replies.itertuples()
     ])  # fmt: skip
     dialogs, key = _spoken(turns), ["system", "dialog_id"]
-    keys = replies[[*key, "turn"]], dialogs[["system", "dialog"]].set_axis(key, axis=1)
-    files = file, folder / "dialogue_annotations.csv"
-    judged = [_judgements(file, one, columns, (1, 5), "overall")
-              for file, one in zip(files, keys, strict=True)]  # fmt: skip
-    return _both_levels([turns, dialogs], judged, [])
+    keys = dialogs[["system", "dialog"]].set_axis(key, axis=1)
+    sources = {"turn": (turns, file, replies[[*key, "turn"]]),
+               "dialog": (dialogs, folder / "dialogue_annotations.csv", keys)}  # fmt: skip
+    return _with_ratings(sources, columns, (1, 5), [], "overall")
 
 
 def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
     """Read utterances and B's persona by dialog; without ids, the position counts from 0."""
     talk: dict[str, dict[str, list[str]]] = {}
-    try:
-        for number, item in enumerate(json.loads(file.read_bytes())):
+    for number, item in enumerate(read_cells(file).to_dict("records")):
+        try:
             name, said = str(item.get("dialog_id", number)), item["dialogue"]
             if name in talk or [one["persona_id"] for one in said] != ["A", "B"] * (len(said) // 2):
                 raise ValueError(f"{name!r} is there twice, or A and B do not take turns")
             talk[name] = {"texts": [one["text"] for one in said], "fact": [*item["persona"]["B"]]}
             "".join(text for texts in talk[name].values() for text in texts)  # or a TypeError
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problem = f"is not a dialog in the layout of data/README.md ({error!r})"
-        raise DataError(problem, file=file, row=len(talk) + 1) from error
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"is not a dialog in the layout of data/README.md ({error!r})"
+            raise DataError(problem, file=file, row=number + 1) from error
     return talk
 
 
-def _replies(file: Path, columns: Columns, talk: dict) -> pd.DataFrame:
-    """Read the replies, once each; `turn` must point into the dialog."""
-    table = user_table(file, REPLIES, columns)
-    refuse_empty(table, ["system"], file)
-    refuse(table, "dialog_id", ~table["dialog_id"].isin(talk), "not in the dialog file", file)
+def _reply_faults(table: pd.DataFrame, talk: dict) -> Iterator[Fault]:
+    yield from _empty(table, "system")
+    absent = "{!r} is not in the dialog file"
+    yield "dialog_id", ~table["dialog_id"].isin(talk), absent, FIX
     turns = {(name, str(k)) for name, one in talk.items() for k in range(len(one["texts"]) // 2)}
     wrong = [key not in turns for key in zip(table["dialog_id"], table["turn"], strict=True)]
-    refuse(table, "turn", wrong, "not the number of one of B's replies, counted from 0", file)
+    yield "turn", wrong, "{!r} is not the number of one of B's replies, counted from 0", FIX
     reply = table.groupby(["system", "dialog_id", "turn"], sort=False)
     two = table["response"] != reply["response"].transform("first")
-    refuse(table, "response", two, "this reply has two texts", file)
-    return table[reply.cumcount() == 0]
+    yield "response", two, "{!r:.40}: this reply has two texts", FIX
 
 
 def _spoken(turns: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
+from lib.data.corpus import account
 from lib.data.errors import DataError, nearest
-from lib.data.hierarchy import LEVELS
 from lib.data.turn_table import (
     COLUMNS,
+    LEVELS,
     LISTS,
     Scale,
     human_columns,
@@ -43,7 +44,7 @@ def read_turns(
     JSON list or one text. Columns of other names are kept as they are.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
-    counted: `read_report(turns)` says what was read, kept and set aside.
+    counted: `read_report(turns)` says what was read, kept and excluded.
 
     Args:
         path: the file; its ending names the format.
@@ -62,7 +63,11 @@ def read_turns(
     [[1, ['Hi'], 'Hello', 4.0]]
     """
     theirs = columns or {}
-    cells = _named(_read(Path(path)), theirs, path)
+    cells = named(read_cells(Path(path)), theirs, path, COLUMNS, ("system", "dialog", "response"))
+    for name in cells:
+        if name.lower().startswith("human") and not name.startswith("human_"):
+            fix = "name rating columns human_<dimension>"
+            raise DataError("looks like a rating column", path, column=name, fix=fix)
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" in turns:
         turns["turn"] = turns["context"].map(len)
@@ -76,17 +81,20 @@ def read_turns(
     return turns
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_cells(path: Path) -> pd.DataFrame:
     """The cells of a file as they are, None where there is none, by the ending of its name."""
     readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
-    readers |= {".jsonl": _objects, ".ndjson": _objects, ".json": _objects}
+    readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], _json_objects)
     if path.suffix.lower() not in readers:
         fix = f"use one of {', '.join(readers)}"
         raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
     try:
-        cells = readers[path.suffix.lower()](path)
-    except (OSError, pa.ArrowException, OverflowError) as error:
-        raise DataError(f"is not a readable file ({error})", path) from error
+        cells = pd.DataFrame(readers[path.suffix.lower()](path), dtype=object)
+    except DataError:
+        raise
+    except (OSError, ValueError, OverflowError, RecursionError, pa.ArrowException) as error:
+        fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
+        raise DataError(f"is not a readable file ({error})", path, fix=fix) from error
     if cells.empty:
         raise DataError("has no rows", path)
     return cells.where(cells.notna(), None)
@@ -97,9 +105,7 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"line {line} holds byte 0x{error.object[error.start]:02x}, which is not UTF-8"
-        fix = "save the file as UTF-8 (it may be UTF-16, Latin-1 or Windows-1252)"
-        raise DataError(problem, path, fix=fix) from error
+        raise ValueError(f"line {line}: {error}") from error
 
 
 def _delimited(path: Path) -> pd.DataFrame:
@@ -109,65 +115,55 @@ def _delimited(path: Path) -> pd.DataFrame:
     try:
         header, *rows = [cells for cells in reader if cells] or [[]]
     except csv.Error as error:
-        raise DataError(f"line {reader.line_num}: {error}", path, fix="check the quotes") from error
+        raise ValueError(f"line {reader.line_num}: {error}, check the quotes") from error
     for row, cells in enumerate(rows, start=1):
         if len(cells) != len(header):
             problem = f"has {len(cells)} cells, the header has {len(header)}"
             raise DataError(problem, path, row, fix="check the delimiter and the quotes of the row")
-    return pd.DataFrame(rows, columns=[name.strip() for name in header], dtype=object)
+    return pd.DataFrame(rows, columns=[name.strip() for name in header])
 
 
-def _objects(path: Path) -> pd.DataFrame:
+def _json_objects(path: Path) -> list[dict]:
     """JSON objects: a list of them, or one on each line that is not blank."""
-    if path.suffix.lower() == ".json":
-        values = _json(_text(path), path)
-    else:
-        lines = enumerate(_text(path).split("\n"), start=1)
-        values = [_json(line, f"{path}, line {n}") for n, line in lines if line.strip()]
+    text = _text(path)
+    if path.suffix.lower() != ".json":
+        text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
+    values = json.loads(text)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise DataError("does not hold JSON objects: a list of them, or one per line", path)
-    return pd.DataFrame(values, dtype=object)
+    return values
 
 
-def _json(text: str, place: object) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        fix = "correct that place, or fetch the file again if it is cut off"
-        raise DataError(f"is not usable JSON ({error})", place, fix=fix) from error
+def _parquet(path: Path) -> list[dict]:
+    return pa.parquet.read_table(path).to_pylist()
 
 
-def _parquet(path: Path) -> pd.DataFrame:
-    return pd.DataFrame(pa.parquet.read_table(path).to_pylist(), dtype=object)
-
-
-def _named(cells: pd.DataFrame, theirs: Mapping[str, str], path) -> pd.DataFrame:
-    """The cells under our names: each once, the required ones there, none of ours misspelled."""
+def named(
+    cells: pd.DataFrame, theirs: Mapping[str, str], path, known: list[str], needed: Sequence[str]
+) -> pd.DataFrame:
+    """The cells under our names: each once, the needed ones there, no known one misspelled."""
     for ours, their in theirs.items():
-        if not _known(ours):
-            raise DataError(f"{ours!r} is no column of the turn table", fix=nearest(ours, COLUMNS))
+        if not _stands(ours, known):
+            problem = f"{ours!r} is none of our columns: {', '.join(known)}"
+            raise DataError(problem, path, fix=nearest(ours, known))
         if their not in cells:
             hint = nearest(their, cells)
             raise DataError("this mapped column is missing", path, column=their, fix=hint)
-    named = cells.rename(columns={their: ours for ours, their in theirs.items()})
-    for name in named.columns[named.columns.duplicated()]:
+    table = cells.rename(columns={their: ours for ours, their in theirs.items()})
+    for name in table.columns[table.columns.duplicated()]:
         raise DataError("two columns of the file stand for this one", path, column=name)
-    unknown = [name.lower() for name in named if not _known(name)]
-    for name in COLUMNS:
+    unknown = [name.lower() for name in table if not _stands(name, known)]
+    for name in known:
         hint = nearest(name, unknown)
-        if name not in named and (hint or name in ("system", "dialog", "response")):
+        if name not in table and (hint or name in needed):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
             raise DataError(problem, path, column=name, fix=fix)
-    for name in named:
-        if name.lower().startswith("human") and not _known(name):
-            fix = "name rating columns human_<dimension>"
-            raise DataError("looks like a rating column", path, column=name, fix=fix)
-    return named
+    return table
 
 
-def _known(name: str) -> bool:
-    return name in COLUMNS or name.startswith(("human_", "score_"))
+def _stands(name: str, known: list[str]) -> bool:
+    return name in known or name.startswith(("human_", "score_"))
 
 
 def _parsed(cells: pd.Series, name: str) -> list:
@@ -209,13 +205,8 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
     """What `read_report` shows."""
     empty = int(turns["response"].map(is_blank).sum())
     missing = turns[human_columns(turns)].isna().sum()
-    why = [f"{n} left empty in {theirs.get(name, name)}" for name, n in missing.items() if n]
-    units = [
-        ("responses", len(turns), 0, "", f"{empty} are empty and kept" if empty else ""),
-        ("ratings", len(turns) * len(missing), int(missing.sum()), "; ".join(why), ""),
-    ]
+    why = {f"left empty in {theirs.get(name, name)}": int(n) for name, n in missing.items()}
     return [
-        {"unit": unit, "read": read, "kept": read - aside, "excluded": aside,
-         "reasons": reasons, "notes": notes}
-        for unit, read, aside, reasons, notes in units
-    ]  # fmt: skip
+        account("responses", len(turns), note=f"{empty} are empty and kept" if empty else ""),
+        account("ratings", len(turns) * len(missing) - sum(why.values()), why),
+    ]

@@ -1,7 +1,11 @@
-"""Dialogs of Ji et al. (2022); responses of Zhao et al. (2020) with the mean ratings, and dialogs
-with the GPT-4 ratings, of Zhang et al. (2024), "A Comprehensive Analysis ..."."""
+"""Corpora of rated dialogs, one loader each.
+
+FED (Mehri and Eskenazi, SIGDIAL 2020), ConvAI (Ghazarian et al. 2020), Ji et al. (2022), and the
+GPT-4 ratings of Zhang et al. (2024), "A Comprehensive Analysis ...".
+"""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,15 +13,44 @@ import pandas as pd
 
 from lib.data.corpus import account, loader, rated
 from lib.data.downloads import read_json, read_lines
+from lib.data.rated_responses import SPEAKERS, fed_items, fed_scores, speech
 from lib.data.turn_table import turn_table
-from lib.data.usr_and_fed import SPEAKERS
 
-# Responses per context.
-SIZES = {"zhao_persona": 6, "zhao_dailydialog": 9, "zhang_usr_topical": 6, "zhang_usr_persona": 5,
-         "zhang_fed_turn": 1}  # fmt: skip
-MEANS = ["overall", "interesting", "relevance", "specificity", "understandability"]
 JUDGED = {"coh": "coherence", "div": "diversity", "eng": "engagingness",
           "inf": "informativeness", "ovr": "overall"}  # fmt: skip
+
+
+@loader("fed_dialog")
+def fed_dialog(file: Path, scores: Path) -> dict:
+    """Read FED's 125 rated dialogs; see `fed_turn`."""
+    rows = []
+    for dialog, item in fed_items(file):
+        if "response" not in item:
+            said, speakers = speech(item["context"])
+            rows.append({"system": item["system"], "dialog": dialog, "utterances": said,
+                         "speakers": speakers, "ratings": item["annotations"]})  # fmt: skip
+    parts = rated(rows, unit="dialogs", scores=fed_scores(scores))
+    unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
+    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
+    return parts | {"report": parts["report"].assign(notes=[note, ""])}
+
+
+@loader("convai50")
+def convai50(file: Path) -> dict:
+    """Read 50 whole conversations of ConvAI with three engagement ratings (0-5) each.
+
+    One speaker is the bot and the other a person; the file does not say which, so `speakers` are
+    "sp1" and "sp2" as tagged.
+    """
+    rows = []
+    for line in read_lines(file):
+        name, _, *values, talk = line.split("\t")
+        spoken = re.findall(r"<(sp[12])>(.*?)</\1>", talk)
+        rows.append({"system": "convai", "dialog": f"convai-{name}",
+                     "utterances": [said for _, said in spoken],
+                     "speakers": [who for who, _ in spoken],
+                     "ratings": {"engaging": values}})  # fmt: skip
+    return rated(rows, unit="dialogs")
 
 
 @loader("ji2022")
@@ -71,30 +104,6 @@ def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
             "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
 
 
-@loader("zh*_*")  # zhao_persona to zhang_fed_turn
-def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
-    """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
-
-    In the two Zhao sets the position within a context is the system; position 0 looks like the
-    ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
-    there are no labels), so position 0 serves as reference of the others.
-    """
-    rows: list[dict] = []
-    size = SIZES[name]
-    for number, line in enumerate(read_lines(texts)):
-        _, *context, response = line.split("\t")
-        first = number - number % size
-        truth = name.startswith("zhao") and number > first
-        rows.append({"system": f"position_{number - first}" if size > 1 else "unknown",
-                     "dialog": f"{name}-{number // size:03d}", "context": context,
-                     "response": response,
-                     "reference": [rows[first]["response"]] if truth else []})  # fmt: skip
-    key = texts.stem.removesuffix("_text")
-    means = {f"human_{one}": read_json(file)[key] for one, file in zip(MEANS, ratings, strict=True)}
-    scores = pd.DataFrame(means, dtype="float64")
-    return rated(rows, scores=scores, note="only mean ratings are published")
-
-
 @loader("gpt4_fed")
 def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
     """Read the 125 FED dialogs with five GPT-4 runs and the five annotators' own ratings.
@@ -108,7 +117,7 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
          "ratings": item["annotations"]}
         for number, item in enumerate(read_json(dialogs))
     ]  # fmt: skip
-    return rated(rows, unit="dialogs", scores=_runs(gpt4, len(rows)))
+    return rated(rows, unit="dialogs", scores=_runs(gpt4, len(rows))[0])
 
 
 @loader("gpt4_reliable")
@@ -118,12 +127,11 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     parts = _ji_dialogs(chats)
     known = {_words(said): row for row, said in enumerate(parts["dialogs"]["utterances"])}
     order = [known[_words(said)] for said, _ in _spoken(texts)]
-    place = {row: position for position, row in enumerate(order)}
-    item = parts["ratings"]["item"].map(place)
+    item = parts["ratings"]["item"].map({row: place for place, row in enumerate(order)})
     ratings = parts["ratings"].assign(item=item)[item.notna()].astype({"item": "int64"})
     dialogs = parts["dialogs"].iloc[order].reset_index(drop=True)
-    scores = _runs(gpt4, len(order))
-    line = account("dialogs", len(order), note=_rated_by_gpt4(scores))
+    scores, note = _runs(gpt4, len(order))
+    line = account("dialogs", len(order), note=note)
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": pd.DataFrame([line])}
 
 
@@ -134,17 +142,11 @@ def gpt4_see(texts: Path, gpt4: Path) -> dict:
     Neither system nor human ratings are published with them.
     """
     rows = [
-        {"system": "unknown", "dialog": f"see-{number:04d}", "utterances": said,
-         "speakers": speakers}
-        for number, (said, speakers) in enumerate(_spoken(texts))
-    ]  # fmt: skip
-    scores = _runs(gpt4, len(rows))
-    return rated(rows, unit="dialogs", scores=scores, note=_rated_by_gpt4(scores))
-
-
-def _rated_by_gpt4(scores: pd.DataFrame) -> str:
-    count = scores["score_gpt4_overall_run1"].notna().sum()
-    return f"GPT-4 rated {count}; its scores of the others are NaN"
+        {"system": "unknown", "dialog": f"see-{n:04d}", "utterances": said, "speakers": speakers}
+        for n, (said, speakers) in enumerate(_spoken(texts))
+    ]
+    scores, note = _runs(gpt4, len(rows))
+    return rated(rows, unit="dialogs", scores=scores, note=note)
 
 
 def _words(utterances: list[str]) -> str:
@@ -161,7 +163,7 @@ def _spoken(file: Path) -> list[tuple[list[str], list[str]]]:
     return dialogs
 
 
-def _runs(file: Path, count: int) -> pd.DataFrame:
+def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:
     """Read five runs in five dimensions; `indices` says which dialogs were rated, else all."""
     data = read_json(file)
     columns = {
@@ -169,4 +171,6 @@ def _runs(file: Path, count: int) -> pd.DataFrame:
         for short, dimension in JUDGED.items()
         for run in range(1, 6)
     }
-    return pd.DataFrame(columns, index=data.get("indices", range(count))).reindex(range(count))
+    rows = data.get("indices", range(count))
+    note = f"GPT-4 rated {len(rows)}; its scores of the others are NaN"
+    return pd.DataFrame(columns, index=rows).reindex(range(count)), note
