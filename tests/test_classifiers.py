@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from lib import metrics, models
-from lib.metrics.classifiers import QUESTIONS, yes_probability
+from lib.metrics.classifiers import HEADS, QUESTIONS, yes_probability
 
 TURNS = pd.DataFrame(
     [
@@ -38,8 +38,7 @@ TURNS = pd.DataFrame(
 def heads(tmp_path_factory):
     root = tmp_path_factory.mktemp("heads")
     return {
-        name: str(tiny_models.gpt2_classifier(root / name, seed))
-        for seed, name in enumerate(metrics.HEADS)
+        name: str(tiny_models.gpt2_classifier(root / name, seed)) for seed, name in enumerate(HEADS)
     }
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 
 from lib import models
 from lib.data import is_blank
-from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
-from lib.metrics.registry import metric
+from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.models import infer, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
 UNIEVAL = "MingZhong/unieval-dialog"
@@ -106,7 +106,7 @@ def bleurt(
         pairs = model.tokenizer(references, responses, return_token_type_ids=True, **options)
         return infer(model, regression, pairs["input_ids"], pairs["token_type_ids"])
 
-    scores = best_reference(turns, lambda *texts: where_words(score, *texts))
+    scores = best_of(turns["reference"], turns["response"], partial(where_words, score))
     return pd.Series(scores, turns.index, name="bleurt")
 
 

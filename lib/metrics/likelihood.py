@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from lib.data import is_blank
-from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
-from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, find, load_causal, load_seq2seq
+from lib.metrics.embedding import sentence_vectors
+from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.models import DEFAULT_ENCODER, Model, find, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
@@ -73,10 +73,6 @@ def log_probability(
     return infer(model, left_to_right, whole, counts)
 
 
-def _joined(contexts: pd.Series) -> list[str]:
-    return [" ".join(context) for context in contexts]
-
-
 @pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
@@ -103,10 +99,11 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     model = load_seq2seq(checkpoint, **options)
     ids = partial(token_ids, model, limit=MAX_TOKENS)
     s = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b)))
-    precision = best_reference(turns, s)
-    recall = best_reference(turns, lambda reference, response: s(response, reference))
+    said = turns["response"]
+    precision = best_of(turns["reference"], said, s)
+    recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
     columns = {
-        "context_to_response": s(_joined(turns["context"]), turns["response"]),
+        "context_to_response": s(turns["context"].map(" ".join), said),
         "reference_to_response": precision,
         "response_to_reference": recall,
         "f_mean": (precision + recall) / 2,
@@ -156,10 +153,10 @@ def prism_style(
         return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
 
     p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
-    before, said = _joined(turns["context"]), turns["response"]
+    before, said = turns["context"].map(" ".join), turns["response"]
     forward = p(before, said)
     columns = {
-        "reference": best_reference(turns, lambda a, b: (p(a, b) + p(b, a)) / 2),
+        "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
         "response_given_context": forward,
         "context": (forward + p(said, before)) / 2,
     }
@@ -299,8 +296,6 @@ def mauve(
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
     config = json.loads((find(encoder).folder / "config.json").read_text(encoding="utf-8"))
     if not config["architectures"][0].endswith(("LMHeadModel", "ForCausalLM")):
-        from lib.metrics import sentence_vectors
-
         return sentence_vectors(texts, encoder=encoder)
     model = load_causal(encoder)
 

@@ -14,9 +14,18 @@ import numpy as np
 import pandas as pd
 
 from lib.data import sha256
-from lib.metrics.inference import batch_of, infer, token_ids, where_words
-from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, find, load_encoder, load_masked, provenance_of
+from lib.metrics.registry import metric, where_words
+from lib.models import (
+    DEFAULT_ENCODER,
+    Model,
+    batch_of,
+    find,
+    infer,
+    load_encoder,
+    load_masked,
+    provenance_of,
+    token_ids,
+)
 
 MASKED_MODEL = "google-bert/bert-base-uncased"
 PART = 25  # tokens of the context and of the response, the authors' defaults
