@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,6 @@ FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading need
 # token vectors of the packaged encoder to a mean cosine of .959 instead of .977.
 QUANTISED = ("att", "intermediate")  # parts of the names of linear layers
 TOKENS = 4096  # tokens in a batch, padding included
-BAR_FROM = 100_000  # tokens; shorter work shows no progress bar
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 #: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
@@ -192,26 +191,6 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     return _load("AutoModel", name, prefix_space=True, **options)
 
 
-def load_masked(name: str | Path, **options) -> Model:
-    """Load a masked language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForMaskedLM", name, **options)
-
-
-def load_causal(name: str | Path, **options) -> Model:
-    """Load a left-to-right language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForCausalLM", name, **options)
-
-
-def load_seq2seq(name: str | Path, **options) -> Model:
-    """Load an encoder-decoder language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForSeq2SeqLM", name, **options)
-
-
-def load_classifier(name: str | Path, **options) -> Model:
-    """Load a sequence classifier; arguments as in `load_encoder`."""
-    return _load("AutoModelForSequenceClassification", name, **options)
-
-
 def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
     """Load the tokenizer of a model folder.
 
@@ -251,14 +230,7 @@ def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
     return network.eval()
 
 
-def provenance_of(
-    name: str | Path,
-    *,
-    revision: str | None = None,
-    dtype: str = "float32",
-    device: object = None,
-    **options,
-) -> dict:
+def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=None, **_) -> dict:
     """Return what identifies the model that the same options load, for the record of a score.
 
     Returns:
@@ -304,11 +276,7 @@ def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarr
 
 
 def map_batches(
-    score: Callable[[np.ndarray], object],
-    lengths: Sequence[int],
-    *,
-    tokens: int = TOKENS,
-    label: str = "",
+    score: Callable, lengths: Sequence[int], *, tokens: int = TOKENS, label: str = ""
 ) -> np.ndarray:
     """Score rows in length-sorted batches and return the scores in the order of the rows.
 
@@ -316,7 +284,7 @@ def map_batches(
         score: takes row positions, shape (b,); returns a tensor or array of shape (b,) or (b, k).
         lengths: tokens of each row, shape (n,).
         tokens: size of a batch, as in `token_batches`.
-        label: text of the progress bar, which shows on standard error from 100,000 tokens on.
+        label: text of the progress bar, which shows on standard error after five seconds.
 
     Returns:
         float64 array of shape (n,) or (n, k); shape (0,) for no rows.
@@ -326,8 +294,8 @@ def map_batches(
     """
     import torch
 
-    scores, short = np.empty(0), sum(lengths) < BAR_FROM
-    for batch in tqdm(token_batches(lengths, tokens), desc=label, disable=short, leave=False):
+    scores = np.empty(0)
+    for batch in tqdm(token_batches(lengths, tokens), desc=label, delay=5, leave=False):
         values = torch.as_tensor(score(batch)).float().cpu().double().numpy()
         if not len(scores):
             scores = np.empty((len(lengths), *values.shape[1:]))
@@ -445,6 +413,13 @@ def _checksum(files: tuple[tuple[Path, int, int], ...]) -> str:
 
 def _load(auto: str, name: str | Path, *, device=None, revision=None, **options) -> Model:
     return _load_once(auto, find(name, revision), str(device or default_device()), **options)
+
+
+# The same for networks with a head; arguments as in `load_encoder`.
+load_masked = partial(_load, "AutoModelForMaskedLM")
+load_causal = partial(_load, "AutoModelForCausalLM")
+load_seq2seq = partial(_load, "AutoModelForSeq2SeqLM")
+load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
 @lru_cache(maxsize=8)

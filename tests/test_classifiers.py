@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import tiny_models
 import torch
+from nltk.tokenize.punkt import PunktSentenceTokenizer
 from safetensors.torch import load_file, save_file
 from test_likelihood import BLANKS, shuffled
 from transformers import (
@@ -32,6 +33,12 @@ TURNS = pd.DataFrame(
     [5, 3, 9, 1, 0, 7, 2],
     ["context", "response", "reference", "fact"],
 )
+
+
+@pytest.fixture(autouse=True)
+def sentences(monkeypatch):
+    """Punkt without NLTK's English model, which must be downloaded."""
+    monkeypatch.setattr("nltk.tokenize.punkt.PunktTokenizer", lambda _: PunktSentenceTokenizer())
 
 
 @pytest.fixture(scope="module")

@@ -158,9 +158,7 @@ def bertscore_baseline(
     return np.nanmean(bertscore_pairs(*drawn, **options), axis=0)
 
 
-def sentence_vectors(
-    texts: Sequence[str], *, encoder: str = DEFAULT_ENCODER, **options
-) -> np.ndarray:
+def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
     """Encode texts as the mean of their token vectors, scaled to length one.
 
     Each different text is encoded once, cut to its first 256 tokens.

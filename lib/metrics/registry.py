@@ -19,7 +19,16 @@ METRICS: dict[str, "Metric"] = {}
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of the turn table, as `metric` registers it."""
+    """A metric of the turn table, as `metric` registers it.
+
+    Attributes:
+        version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
+            it; a metric without one is computed anew each time.
+        facts: takes the options; returns what the scores depend on besides texts and code, such as
+            the checksums of weights and lexica.
+        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
+        whole: compute all rows at once, because a row's score depends on its place.
+    """
 
     name: str
     family: str
@@ -56,14 +65,7 @@ class Metric:
 
 
 def metric(
-    name: str,
-    family: str,
-    needs: tuple[str, ...] = ("response",),
-    *,
-    version: str | None = None,
-    facts: Callable[..., dict] | None = None,
-    level: str = "turn",
-    whole: bool = False,
+    name: str, family: str, needs: tuple[str, ...] = ("response",), **stated
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -74,12 +76,7 @@ def metric(
         name: its name; a metric of the same name is replaced.
         family: the family it stands in, such as "overlap"; any name will do.
         needs: the columns that it reads.
-        version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
-            it; a metric without one is computed anew each time.
-        facts: takes the options; returns what the scores depend on besides texts and code, such as
-            the checksums of weights and lexica.
-        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
-        whole: compute all rows at once, because a row's score depends on its place.
+        stated: any of the last four fields of `Metric`.
 
     >>> @metric("exclamations", "style")
     ... def exclamations(turns):
@@ -89,20 +86,14 @@ def metric(
     """
 
     def register(function: Callable) -> Callable:
-        METRICS[name] = Metric(name, family, function, needs, version, facts, level, whole)
+        METRICS[name] = Metric(name, family, function, needs, **stated)
         return function
 
     return register
 
 
 def pretrained(
-    name: str,
-    family: str,
-    needs: tuple[str, ...],
-    checkpoint: str,
-    *,
-    option: str = "checkpoint",
-    **stated,
+    name: str, family: str, needs: tuple, checkpoint: str, option: str = "checkpoint", **stated
 ) -> Callable[[Callable], Callable]:
     """Register a metric with one model: its record names the model that ran, and `stated`.
 
