@@ -24,13 +24,6 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
         assert len(batch) * widest <= tokens or len(batch) == 1
 
 
-def test_scores_come_back_in_the_order_of_the_rows():
-    lengths = np.random.default_rng(0).integers(1, 50, 200)
-    scores = models.map_batches(lambda rows: np.stack([rows, -rows], 1), lengths, tokens=64)
-    assert np.array_equal(scores, np.stack([np.arange(200), -np.arange(200)], 1))
-    assert models.map_batches(lambda rows: rows, []).shape == (0,)
-
-
 @pytest.mark.parametrize("tokens", [1, 20, 8192])
 def test_a_network_gives_the_same_in_any_batch(tmp_path, tokens):
     model = models.load_encoder(tiny_models.bert(tmp_path), device="cpu")

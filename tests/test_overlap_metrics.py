@@ -199,9 +199,8 @@ def test_missing_and_empty(name):
 
 @pytest.mark.parametrize("name", [n for n in OVERLAP if n.endswith("normalized")])
 def test_normalised_away_is_empty(name):
-    metric = OVERLAP[name]
-    assert metric("The ...", ["yes"]) == 0.0
-    assert math.isnan(metric("yes", ["A!", "..."]))
+    assert OVERLAP[name]("The ...", ["yes"]) == 0.0
+    assert math.isnan(OVERLAP[name]("yes", ["A!", "..."]))
 
 
 @pytest.mark.parametrize("name", LEXICAL)
@@ -215,15 +214,6 @@ def test_equal_texts_and_one_word(name):
         assert short < 1e-4, "no 4-gram: BLEU-4 of one word is near 0 even if it is right"
     else:
         assert short == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("name", LEXICAL)
-def test_references_add_and_their_order_does_not_matter(name):
-    metric = OVERLAP[name]
-    response, references = "we walk home in the rain", ["we go home", "they walk in the rain"]
-    both = metric(response, references)
-    assert both == metric(response, references[::-1])
-    assert both >= max(metric(response, [one]) for one in references) - 1e-12
 
 
 texts = st.text(alphabet=st.sampled_from("ab the.|\n\t\u2028é🍅"), max_size=25)
@@ -402,13 +392,6 @@ def rated(corpus):
     turns = turns[turns["reference"].map(len) > 0]
     rating = "human_overall" if corpus.startswith("usr") else "human_coherence"
     return turns.assign(human=turns[rating])
-
-
-def test_published_figures_are_there():
-    turn = PUBLISHED[PUBLISHED["level"] == "turn"]
-    assert len(PUBLISHED[PUBLISHED["corpus"].str.startswith("usr")]) == 24
-    assert len(turn[turn["corpus"].str.startswith("grade")]) == 18
-    assert set(PUBLISHED["variant"]) == set(metrics.DIALEVALMETRICS)
 
 
 @pytest.mark.public

@@ -111,11 +111,8 @@ def overlap_scores(
     scores = pd.DataFrame(columns, index=turns.index, dtype=float)
     absent = turns["response"].map(is_blank).to_numpy(bool)
     bare = np.array([all(map(is_blank, texts)) for texts in kept], dtype=bool)
-    counts = {
-        "no response": int(absent.sum()),
-        "no reference": int((bare & ~absent).sum()),
-        "no Java (METEOR only)": len(turns) * any(map(_lacks_java, metrics)),
-    }
+    counts = {"no response": int(absent.sum()), "no reference": int((bare & ~absent).sum())}
+    counts["no Java (METEOR only)"] = len(turns) * any(map(_lacks_java, metrics))
     scores.attrs["missing"] = {reason: count for reason, count in counts.items() if count}
     return scores
 

@@ -51,8 +51,7 @@ class Metric:
                 f"{self.name} is defined for a {self.level} of responses, not per turn: "
                 f"call lib.metrics.{self.function.__name__} on the responses of a system."
             )
-        lacking = [column for column in self.needs if column not in turns.columns]
-        if lacking:
+        if lacking := [column for column in self.needs if column not in turns.columns]:
             raise ValueError(f"{self.name} needs the column {lacking[0]}, which the table lacks")
         try:
             inspect.signature(self.function).bind(turns, **options)
