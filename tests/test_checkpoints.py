@@ -24,20 +24,15 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
         assert len(batch) * widest <= tokens or len(batch) == 1
 
 
-def test_scores_come_back_in_the_order_of_the_rows():
-    lengths = np.random.default_rng(0).integers(1, 50, 200)
-    scores = models.map_batches(lambda rows: np.stack([rows, -rows], 1), lengths, tokens=64)
-    assert np.array_equal(scores, np.stack([np.arange(200), -np.arange(200)], 1))
-    assert models.map_batches(lambda rows: rows, []).shape == (0,)
-
-
 @pytest.mark.parametrize("tokens", [1, 20, 8192])
 def test_a_network_gives_the_same_in_any_batch(tmp_path, tokens):
     model = models.load_encoder(tiny_models.bert(tmp_path), device="cpu")
     ids = model.tokenizer(tiny_models.TEXTS)["input_ids"]
-    found = models.run_batches(
-        model, ids, lambda output, mask, rows: output.last_hidden_state[:, 0], tokens=tokens
-    )
+
+    def first(tokens, mask):
+        return model.network(input_ids=tokens, attention_mask=mask).last_hidden_state[:, 0]
+
+    found = models.infer(model, first, ids, tokens=tokens)
     with torch.no_grad():
         alone = [model.network(torch.tensor([row])).last_hidden_state[0, 0].numpy() for row in ids]
     assert np.abs(found - np.stack(alone)).max() < 1e-5
@@ -103,7 +98,7 @@ def test_converting_refuses_a_pickle_that_runs_code(tmp_path):
             return (print, ("executed",))
 
     (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Attack(), protocol=2))
-    with pytest.raises(models.CheckpointError, match="more than tensors"):
+    with pytest.raises(pickle.UnpicklingError):
         models.convert(tmp_path)
     assert not (tmp_path / "model.safetensors").exists()
 
@@ -180,10 +175,6 @@ def test_int8_quantises_the_stated_layers_only(tmp_path):
     assert isinstance(layer.intermediate.dense, quantised)
     assert type(layer.output.dense) is torch.nn.Linear
     assert models.provenance_of(folder, dtype="int8")["dtype"].startswith("int8 in layers")
-    with pytest.raises(ValueError, match="CPU only"):
-        models.load_encoder(folder, dtype="int8", device="cuda")
-    with pytest.raises(ValueError, match="float32"):
-        models.load_encoder(folder, dtype="float8")
 
 
 def test_every_checkpoint_is_named_once_with_its_role_and_whether_it_is_pinned():

@@ -1,14 +1,13 @@
 """Likelihood metrics against plain torch, one row at a time and in batches of 1, 2 and 7."""
 
-import ast
-
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_models
 import torch
 
-from lib import ROOT, metrics, models
+from lib import metrics, models
+from lib.metrics.likelihood import follow_ups, log_probability
 
 TURNS = pd.DataFrame(
     [
@@ -104,8 +103,6 @@ def test_prism_style_skips_the_language_tag(tiny, batches):
         backward = (forward + p(turn.response, before)) / 2
         expected = [max(both, default=np.nan), forward, backward]
         assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5, nan_ok=True)
-    with pytest.raises(ValueError, match="__fr__"):
-        metrics.prism_style(TURNS, checkpoint=tiny["m2m100"], language="fr")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +135,7 @@ def test_a_left_to_right_model_scores_only_what_is_said(tiny, batches):
     model = models.load_causal(tiny["gpt2"], device="cpu")
     before, after = ["do you like tea?", "hi", "the kettle " * 90], [" Yes, I do!", " fun", " no"]
     given, said = (model.tokenizer(texts)["input_ids"] for texts in (before, after))
-    found = metrics.log_probability(model, given, said)
+    found = log_probability(model, given, said)
     for a, b, value in zip(given, said, found, strict=True):
         whole = torch.tensor([[*a, *b][-model.positions :]])
         with torch.no_grad():
@@ -188,13 +185,10 @@ def test_follow_ups_are_read_as_text_and_never_run(tmp_path):
         "  turn_level_utts = {'lively': {'positive': ['fun'], 'negative': []}}\n"
         "  dialog_level_utts = {'deep': {'positive': [], 'negative': ['dull'],}}\n"
     )
-    assert metrics.follow_ups(file) == {
+    assert follow_ups(file) == {
         "lively": {"positive": ["fun"], "negative": []},
         "deep": {"positive": [], "negative": ["dull"]},
     }
-    file.with_name("other.py").write_text("x = 1\n")
-    with pytest.raises(ValueError, match="is it FED's fed.py"):
-        metrics.follow_ups(file.with_name("other.py"))
 
 
 def words(text):
@@ -242,10 +236,3 @@ def test_a_blank_text_has_no_likelihood(tiny, blank):
         assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
     unseen = TURNS.loc[[5]].assign(context=[["\x00"]], reference=[["\x07", " "]])
     assert metrics.bartscore(unseen, checkpoint=tiny["bart"]).isna().all(axis=None)
-
-
-def test_torch_is_imported_by_the_call_that_needs_it():
-    for name in ("inference", "likelihood", "classifiers", "usl_h"):
-        tree = ast.parse((ROOT / "lib/metrics" / f"{name}.py").read_text())
-        top = [ast.unparse(node) for node in tree.body if "import" in ast.unparse(node)[:12]]
-        assert not [line for line in top if "torch" in line or "transformers" in line]

@@ -23,12 +23,7 @@ from lib.metrics import OVERLAP, meteor
 PUBLISHED = pd.read_csv(ROOT / "data/published/dialevalmetrics_overlap.csv")
 LEXICAL = [name for name in OVERLAP if not name.startswith("meteor")]
 
-try:
-    meteor.find_java()
-    NO_JAVA = ""
-except meteor.JavaNotFound as error:
-    NO_JAVA = str(error)
-needs_java = pytest.mark.skipif(bool(NO_JAVA), reason=NO_JAVA)
+needs_java = pytest.mark.skipif(not meteor.find_java(), reason=meteor.NO_JAVA)
 
 PAIRS = [
     ("we walk home in the rain", ["we walk home in the sun"]),
@@ -149,7 +144,7 @@ def test_bleu4_by_hand():
         assert score == pytest.approx(expected, rel=1e-6)
     # Two words fewer than the reference: every n-gram matches, BP = exp(1 - 8/6).
     shorter = ("we walk home in my rain", ["we walk home in my rain every day"])
-    assert metrics.bleu4_coco(*shorter) == pytest.approx(math.exp(-1 / 3), rel=1e-6)
+    assert OVERLAP["bleu4_coco"](*shorter) == pytest.approx(math.exp(-1 / 3), rel=1e-6)
 
 
 # --- other packages ------------------------------------------------------------------------
@@ -158,7 +153,7 @@ def test_bleu4_by_hand():
 @pytest.mark.parametrize(("response", "references"), PAIRS)
 def test_against_other_packages(response, references):
     plain = sacrebleu.sentence_bleu(response, references, use_effective_order=True).score
-    assert metrics.bleu4_sacrebleu(response, references) == pytest.approx(plain / 100)
+    assert OVERLAP["bleu4_sacrebleu"](response, references) == pytest.approx(plain / 100)
     words, gold = normalized(response), [normalized(reference) for reference in references]
     smoothing = nltk_bleu.SmoothingFunction(epsilon=1e-12).method1
     assert metrics.bleu4_nltk_normalized(response, references) == pytest.approx(
@@ -166,7 +161,7 @@ def test_against_other_packages(response, references):
     )
     if "".join([response, *references]).isascii():  # rouge-score drops other letters by itself
         peer = RougeScorer(["rougeL"]).score_multi([" ".join(g) for g in gold], " ".join(words))
-        ours = metrics.rouge_l_f1_normalized(response, references)
+        ours = OVERLAP["rouge_l_f1_normalized"](response, references)
         assert ours == pytest.approx(peer["rougeL"].fmeasure)
 
 
@@ -204,9 +199,8 @@ def test_missing_and_empty(name):
 
 @pytest.mark.parametrize("name", [n for n in OVERLAP if n.endswith("normalized")])
 def test_normalised_away_is_empty(name):
-    metric = OVERLAP[name]
-    assert metric("The ...", ["yes"]) == 0.0
-    assert math.isnan(metric("yes", ["A!", "..."]))
+    assert OVERLAP[name]("The ...", ["yes"]) == 0.0
+    assert math.isnan(OVERLAP[name]("yes", ["A!", "..."]))
 
 
 @pytest.mark.parametrize("name", LEXICAL)
@@ -220,15 +214,6 @@ def test_equal_texts_and_one_word(name):
         assert short < 1e-4, "no 4-gram: BLEU-4 of one word is near 0 even if it is right"
     else:
         assert short == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("name", LEXICAL)
-def test_references_add_and_their_order_does_not_matter(name):
-    metric = OVERLAP[name]
-    response, references = "we walk home in the rain", ["we go home", "they walk in the rain"]
-    both = metric(response, references)
-    assert both == metric(response, references[::-1])
-    assert both >= max(metric(response, [one]) for one in references) - 1e-12
 
 
 texts = st.text(alphabet=st.sampled_from("ab the.|\n\t\u2028é🍅"), max_size=25)
@@ -291,16 +276,17 @@ def test_what_cannot_be_read_is_said(turns):
 
 @pytest.fixture(scope="module")
 def program():
-    meteor.running.cache_clear()
+    meteor.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LC_ALL", "C")  # a bare terminal: it must read UTF-8 all the same
-        return meteor.running()
+        meteor.running()
+    return meteor.meteor
 
 
 @needs_java
 def test_meteor_tells_letters_apart_in_any_locale(program):
-    assert program.score("é", ["ü"]) == 0.0
-    assert program.score("漢字 é", ["漢字 é"]) == 1.0
+    assert program("é", ["ü"]) == 0.0
+    assert program("漢字 é", ["漢字 é"]) == 1.0
 
 
 @needs_java
@@ -311,12 +297,12 @@ def test_meteor_is_its_formula(program):
         return (1 - 0.6 * (chunks / matches) ** 0.2) * mean
 
     # Content words without synonyms of one another, so that all matches are exact ones.
-    assert program.score("dogs chase cats", ["dogs chase cats"]) == pytest.approx(1.0)
-    score = program.score("cats chase dogs", ["dogs chase cats"])
+    assert program("dogs chase cats", ["dogs chase cats"]) == pytest.approx(1.0)
+    score = program("cats chase dogs", ["dogs chase cats"])
     assert score == pytest.approx(formula(3, 3, 3, 3))
-    score = program.score("dogs chase cats", ["dogs chase cats purple"])
+    score = program("dogs chase cats", ["dogs chase cats purple"])
     assert score == pytest.approx(formula(3, 1, 3, 4))
-    score = program.score("dogs chase cats", ["purple", "dogs chase cats purple"])
+    score = program("dogs chase cats", ["purple", "dogs chase cats purple"])
     assert score == pytest.approx(formula(3, 1, 3, 4)), "the best of the references"
 
 
@@ -346,29 +332,28 @@ def test_meteor_is_its_formula(program):
 def test_meteor_answers_whatever_the_text(program, text):
     clean = " ".join(text.replace("|||", " ").replace("\0", " ").split())
     if clean:
-        assert program.score(text, ["a walk"]) >= 0
-        assert program.score("a walk", [text]) >= 0
-        assert program.score(text, [text]) == pytest.approx(1.0), "still in step, and equal"
+        assert program(text, ["a walk"]) >= 0
+        assert program("a walk", [text]) >= 0
+        assert program(text, [text]) == pytest.approx(1.0), "still in step, and equal"
     else:
         with pytest.raises(ValueError, match="hold a word"):
-            program.score(text, ["a walk"])
-    assert program.score("a walk", ["a walk"]) == pytest.approx(1.0)
+            program(text, ["a walk"])
+    assert program("a walk", ["a walk"]) == pytest.approx(1.0)
 
 
 @needs_java
 def test_a_program_that_stops_is_an_error_and_the_next_call_starts_another():
-    first = meteor.running()
-    first._process.kill()
+    meteor.running()[0].kill()
     with pytest.raises(RuntimeError, match="METEOR failed.*-version"):
         metrics.meteor_15("yes", ["yes"])
-    first.close()  # once more does no harm
     assert metrics.meteor_15("dogs chase cats", ["dogs chase cats"]) == pytest.approx(1.0)
 
 
 def test_no_java_is_said_and_the_rest_runs(turns, tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    meteor.stop()
     with pytest.raises(meteor.JavaNotFound, match="apt install default-jre-headless"):
-        meteor.Meteor()
+        metrics.meteor_15("yes", ["yes"])
     with pytest.warns(UserWarning, match="meteor_15 is NaN: METEOR 1.5 needs Java"):
         scores = metrics.overlap_scores(turns, ["meteor_15", "word_f1_normalized"])
     assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 2
@@ -387,7 +372,7 @@ def test_a_score_that_was_missing_without_java_is_computed_once_there_is_one(tmp
 
 @needs_java
 def test_python_ends_with_the_program_running():
-    code = "from lib.metrics import meteor as m; print(m.running()._process.pid, flush=True)"
+    code = "from lib.metrics import meteor as m; print(m.running()[0].pid, flush=True)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
@@ -407,13 +392,6 @@ def rated(corpus):
     turns = turns[turns["reference"].map(len) > 0]
     rating = "human_overall" if corpus.startswith("usr") else "human_coherence"
     return turns.assign(human=turns[rating])
-
-
-def test_published_figures_are_there():
-    turn = PUBLISHED[PUBLISHED["level"] == "turn"]
-    assert len(PUBLISHED[PUBLISHED["corpus"].str.startswith("usr")]) == 24
-    assert len(turn[turn["corpus"].str.startswith("grade")]) == 18
-    assert set(PUBLISHED["variant"]) == set(metrics.DIALEVALMETRICS)
 
 
 @pytest.mark.public

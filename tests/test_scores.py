@@ -133,12 +133,6 @@ def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path):
     assert table.attrs["missing"]["bertscore_f1"] == {"no response": 2}
 
 
-def test_no_rows_and_no_metrics_give_empty_tables(tmp_path):
-    scores = metrics.compute(TURNS[:0], ["bertscore"], folder=tmp_path, say=quiet)
-    assert scores.shape == (0, 3)
-    assert metrics.compute(TURNS, [], folder=tmp_path).shape == (4, 0)
-
-
 KINDS = ("overlap", "embedding", "psychological")
 
 
@@ -181,14 +175,6 @@ def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options,
         metrics.compute(turns, [name], options={name: options}, folder=tmp_path)
 
 
-def test_an_error_in_a_metric_keeps_the_batches_before_it(tmp_path):
-    table = slow_metric.big_table(30)
-    table.loc[25, "response"] = "no number here"
-    with pytest.raises(ValueError, match="invalid literal"):
-        metrics.compute(table, ["hashed"], folder=tmp_path, rows=10, say=quiet)
-    assert len(list(tmp_path.glob("hashed-*/*.parquet"))) == 2
-
-
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """A table of 30 rows, and the folder of a run of it that the disk stopped after 20."""
@@ -227,10 +213,6 @@ def test_a_damaged_part_is_computed_again(stopped, left):
     part = sorted(stopped[1].glob("hashed-*/*.parquet"))[0]
     part.write_bytes(part.read_bytes()[:left])
     assert resumed(*stopped) == "hashed: computed 20 rows, reused 10 rows"
-
-
-def test_parts_of_another_size_are_not_taken(stopped):
-    assert resumed(*stopped, rows=15) == "hashed: computed 30 rows"
 
 
 def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> Counter:

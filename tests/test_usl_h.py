@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from test_likelihood import BLANKS, TURNS, shuffled
+from test_likelihood import TURNS, shuffled
 
 from lib import metrics, models
+from lib.metrics.usl_h import load_judge, masked_surprisal
 
 
 @pytest.fixture(scope="module")
@@ -40,25 +41,13 @@ def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
                 logits = model.network(input_ids=hidden).logits[0, place]
             total -= float(logits.log_softmax(-1)[ids[place]])
         expected.append(total if text else np.nan)
-    found = metrics.masked_surprisal(model, texts)
+    found = masked_surprisal(model, texts)
     assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
-
-
-def test_masked_surprisal_reads_what_the_model_takes(masked):
-    model = models.load_masked(masked, device="cpu")
-    words = ["tea", "trumpet"] * 100
-    model.tokenizer.model_max_length = 64
-    try:
-        texts = [" ".join(words), " ".join(words[:62])]  # and two special tokens
-        found, expected = metrics.masked_surprisal(model, texts)
-    finally:
-        model.tokenizer.model_max_length = 512
-    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def judged(folder, ids, types):
     """A judge's probability, with max pooling over one unpadded row."""
-    judge = metrics.load_judge(folder)
+    judge = load_judge(folder)
     with torch.no_grad():
         hidden = judge.model.network(
             input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([types])
@@ -78,7 +67,7 @@ def test_usl_h_is_the_shipped_composition_of_its_parts(judges, masked, batches):
         u = judged(judges["valid"], [101, *b[:23], 102], [0] * (len(b[:23]) + 2))
         kinds = [0] * (len(a[-25:]) + 2) + [1] * (len(b[:25]) + 1)
         s = judged(judges["sensible"], [101, *a[-25:], 102, *b[:25], 102], kinds)
-        nll = metrics.masked_surprisal(model, [turn.response])[0]
+        nll = masked_surprisal(model, [turn.response])[0]
         likely = (min(max(nll, 20), 60) - 20) / 40
         expected = [u, s, likely, 0.33 * u + 0.33 * s + 0.34 * s * likely]
         assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5)
@@ -91,15 +80,6 @@ def test_usl_h_without_a_masked_model_has_no_composition(judges):
     assert scores["usl_h"].isna().all() and scores["usl_h_valid"].notna().sum() == 6
     with pytest.raises(ValueError, match="quartiles must be two growing numbers"):
         metrics.usl_h(TURNS, masked="bert", **judges)
-
-
-@pytest.mark.parametrize("blank", BLANKS)
-def test_a_blank_response_is_not_judged(judges, masked, blank):
-    options = {"masked": masked, "quartiles": (1, 9), **judges}
-    scores = metrics.usl_h(TURNS.loc[[5, 3]].assign(response=[blank, "tea"]), **options)
-    assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
-    scores = metrics.usl_h(TURNS.loc[[5]].assign(context=[["\x00"]]), **options)
-    assert scores.notna().to_numpy().tolist() == [[True, False, True, False]]
 
 
 def test_broken_texts_are_broken_and_seeded():
@@ -133,7 +113,7 @@ def test_training_is_the_same_twice():
 
 
 def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges):
-    judge = metrics.load_judge(judges["sensible"])
+    judge = load_judge(judges["sensible"])
     decode = judge.model.tokenizer.decode
     context, response = ["one " * 30 + "tea"], ["rain " + "two " * 40]
     (ids,), (types,) = judge.encode(context, response)
@@ -142,14 +122,6 @@ def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges
     assert decode(second).split() == ["rain", *["two"] * 24, "[SEP]"]
     (alone,), _ = judge.encode(None, response)  # 25 with [CLS] and [SEP]
     assert decode(alone).split() == ["[CLS]", "rain", *["two"] * 22, "[SEP]"]
-
-
-def test_the_judges_of_these_tests_tell_texts_apart(judges):
-    """Else a judge that read the wrong turn would pass for one that read the right one."""
-    for name, contexts in (("valid", None), ("sensible", ["hi"] * 3)):
-        judge = metrics.load_judge(judges[name])
-        assert np.ptp(judge.probability(contexts, ["fun", "tea", "coffee keeps me awake"])) > 1e-4
-    assert np.ptp(judge.probability(["hi", "the kettle sings"], ["fun"] * 2)) > 5e-5
 
 
 def test_kept_scores_know_a_judge_by_its_weights(judges, tmp_path):

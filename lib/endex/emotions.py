@@ -207,22 +207,18 @@ def _network(texts: list[str], name: str, options: dict) -> tuple[np.ndarray, li
     # Torch takes seconds to import, and the embedded model does without.
     import torch
 
-    from lib import models
-    from lib.models import map_batches, pad
+    from lib.models import infer, load_classifier, token_ids
 
     options = dict(options)
     squash = torch.softmax if options.pop("softmax", False) else lambda x, _: torch.sigmoid(x)
-    model = models.load_classifier(name, **options)
-    ids = model.tokenizer(texts, truncation=True, max_length=model.positions)["input_ids"]
+    model = load_classifier(name, **options)
 
-    @torch.inference_mode()
-    def score(rows: np.ndarray) -> "torch.Tensor":
-        tokens, mask = pad([ids[row] for row in rows], model.tokenizer.pad_token_id)
-        given = {"input_ids": tokens.to(model.device), "attention_mask": mask.to(model.device)}
+    def score(tokens: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
+        given = {"input_ids": tokens, "attention_mask": mask}
         return squash(model.network(**given).logits.float(), -1)
 
     labels = model.network.config.id2label
-    scores = map_batches(score, [len(row) for row in ids], label="emotions")
+    scores = infer(model, score, token_ids(model, texts))
     return scores, [labels[i].lower() for i in range(len(labels))]
 
 

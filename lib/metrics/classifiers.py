@@ -4,7 +4,6 @@ Each needs its own checkpoint, which is not packaged: `lib.models.find` says how
 """
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial
 
@@ -13,8 +12,8 @@ import pandas as pd
 
 from lib import models
 from lib.data import is_blank
-from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
-from lib.metrics.registry import metric
+from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.models import infer, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
 UNIEVAL = "MingZhong/unieval-dialog"
@@ -60,18 +59,18 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     Reference: Hanu and Unitary team (2020), Detoxify.
     """
     model = models.load_classifier(checkpoint, **options)
-    labels = {name.lower(): i for i, name in model.network.config.id2label.items()}
+    labels = [name.lower() for _, name in sorted(model.network.config.id2label.items())]
     if "toxic" not in labels:
         raise ValueError(f"{checkpoint} has the labels {', '.join(labels)}, and none is 'toxic'")
 
     def probability(tokens, mask):
         logits = model.network(input_ids=tokens, attention_mask=mask).logits
-        return logits[:, labels["toxic"]].float().sigmoid()
+        return logits[:, labels.index("toxic")].float().sigmoid()
 
-    scores = where_words(
-        lambda texts: infer(model, probability, token_ids(model, texts)), turns["response"]
-    )
-    return pd.Series(scores, turns.index, name="toxicity")
+    def score(texts: Sequence[str]) -> np.ndarray:
+        return infer(model, probability, token_ids(model, texts))
+
+    return pd.Series(where_words(score, turns["response"]), turns.index, name="toxicity")
 
 
 @pretrained("bleurt", "classifier", ("response", "reference"), BLEURT_20)
@@ -106,7 +105,7 @@ def bleurt(
         pairs = model.tokenizer(references, responses, return_token_type_ids=True, **options)
         return infer(model, regression, pairs["input_ids"], pairs["token_type_ids"])
 
-    scores = best_reference(turns, lambda *texts: where_words(score, *texts))
+    scores = best_of(turns["reference"], turns["response"], partial(where_words, score))
     return pd.Series(scores, turns.index, name="bleurt")
 
 
@@ -123,17 +122,15 @@ def _load_bleurt(location, device: str | None) -> models.Model:
     stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if stored.pop("model_type", "") != "bleurt":
         return models.load_classifier(folder, device=device)
-    kind, stored["num_labels"] = "bert", 1
-    if width := stored.get("embedding_size"):
-        kind = "rembert"
-        stored |= {"input_embedding_size": width, "output_embedding_size": width}
-    config = AutoConfig.for_model(kind, **stored)
+    width = stored.get("embedding_size")
+    kind = "rembert" if width else "bert"
+    widths = {"input_embedding_size": width, "output_embedding_size": width}
+    config = AutoConfig.for_model(kind, **stored, **widths, num_labels=1)
     names = {"^bleurt": kind, "embedding_projection": "embedding_hidden_mapping_in"}
     auto = AutoModelForSequenceClassification
     network = models.load_network(auto, folder, config=config, key_mapping=names).to(device)
-    file = folder / "tokenizer.json"
-    marks = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
-    if file.exists():
+    if (file := folder / "tokenizer.json").exists():
+        marks = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
         tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **marks)
     else:  # a vocabulary that the architecture's own tokenizer reads
         tokenizer = models.load_tokenizer(folder, config=config)
@@ -286,12 +283,7 @@ def _asked(turns: pd.DataFrame, dimension: str) -> pd.Series:
 
 @cache
 def _splitter():
-    """Return Punkt, which splits into sentences: NLTK's English model where it is installed."""
-    from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTokenizer
+    """Return NLTK's English sentence model, which NLTK downloads: its error says how."""
+    from nltk.tokenize.punkt import PunktTokenizer
 
-    try:
-        return PunktTokenizer("english")
-    except LookupError:
-        lacking = "NLTK's English sentence model is not installed (nltk.download('punkt_tab')): "
-        warnings.warn(lacking + "UniEval splits into sentences without it", stacklevel=3)
-        return PunktSentenceTokenizer()
+    return PunktTokenizer("english")

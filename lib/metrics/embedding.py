@@ -5,14 +5,15 @@ compares one vector per text. Both are real out of the box with the packaged Min
 encoder of a paper is a parameter, and every score depends on it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from lib.data import is_blank
-from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, load_encoder, provenance_of, run_batches
+from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, provenance_of, token_ids
 
 # Layers that the authors chose on WMT16; any other encoder uses its last layer.
 LAYERS = {
@@ -21,8 +22,7 @@ LAYERS = {
     "google-bert/bert-base-uncased": 9,
     "google-bert/bert-base-multilingual-cased": 9,
 }
-COLUMNS = ("bertscore_precision", "bertscore_recall", "bertscore_f1")
-BLOCK_TOKENS = 65_536  # token vectors that are held at a time: 100 MB of the packaged encoder's
+BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
 
 
@@ -33,7 +33,6 @@ def bertscore_pairs(
     encoder: str = DEFAULT_ENCODER,
     layer: int | None = None,
     baseline: Sequence[float] | None = None,
-    batch_tokens: int = 1024,
     **options,
 ) -> np.ndarray:
     """Score hypotheses against one reference each.
@@ -49,7 +48,6 @@ def bertscore_pairs(
         layer: hidden layer; the authors' choice where they made one, else the last.
         baseline: (P, R, F1) of unrelated texts from `bertscore_baseline`; scores become
             (x - b) / (1 - b), so that 0 is chance.
-        batch_tokens: tokens per encoder batch; changes speed only.
         options: `device`, `dtype`, `revision` of `lib.models.load_encoder`.
 
     Returns:
@@ -68,38 +66,32 @@ def bertscore_pairs(
     # Pairs of one reference stand together, so that a block encodes it once.
     pairs = sorted({pair for pair in asked if not any(map(is_blank, pair))}, key=lambda p: p[::-1])
     found = {}
-    for block in _blocks(model, pairs):
-        vectors = _token_vectors(model, block, batch_tokens)
+    for block in (pairs[start : start + BLOCK] for start in range(0, len(pairs), BLOCK)):
+        vectors = _token_vectors(model, sorted({text for pair in block for text in pair}))
         found |= {(y, x): _match(*vectors[y], *vectors[x]) for y, x in block}
     scores = [found.get(pair, (np.nan,) * 3) for pair in asked]
     scores = np.array(scores, dtype=float).reshape(-1, 3)
     return scores if baseline is None else (scores - np.array(baseline)) / (1 - np.array(baseline))
 
 
-def _blocks(model: Model, pairs: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Cut pairs into runs of about BLOCK_TOKENS tokens; English has four letters to a token."""
-    sizes = [sum(min(len(text) // 4 + 2, model.positions) for text in pair) for pair in pairs]
-    number = np.cumsum(sizes) // BLOCK_TOKENS
-    for places in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(number)) + 1):
-        if len(places):
-            yield pairs[places[0] : places[-1] + 1]
+def _layer(encoder: str, layer: int | None) -> int | None:
+    return LAYERS.get(str(encoder)) if layer is None else layer
 
 
-def _token_vectors(model: Model, pairs: list[tuple[str, str]], batch_tokens: int) -> dict:
-    """Unit vectors of the tokens of each text, and whether a token counts; each text once."""
-    texts = sorted({text for pair in pairs for text in pair})
-    ids = _token_ids(model, texts, model.positions)
+def _token_vectors(model: Model, texts: list[str]) -> dict:
+    """Unit vectors of the tokens of each text, and whether a token counts."""
+    ids = token_ids(model, [text.strip() for text in texts])
     special = [model.tokenizer.cls_token_id, model.tokenizer.sep_token_id]
     vectors = {}
 
-    def read(output, mask, rows) -> np.ndarray:
-        unit = output.last_hidden_state.float()
+    def read(tokens, mask, place, _):
+        unit = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         unit = (unit / unit.norm(dim=-1, keepdim=True)).cpu().numpy()
-        for row, own in zip(rows, unit, strict=True):
+        for row, own in zip(place[:, 0].tolist(), unit, strict=True):
             vectors[texts[row]] = own[: len(ids[row])], ~np.isin(ids[row], special)
-        return np.zeros(len(rows))
+        return place
 
-    run_batches(model, ids, read, tokens=batch_tokens, label="encode")
+    infer(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
     return vectors
 
 
@@ -112,31 +104,17 @@ def _match(y: np.ndarray, y_counts: np.ndarray, x: np.ndarray, x_counts: np.ndar
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-def _token_ids(model: Model, texts: list[str], most: int) -> list[list[int]]:
-    """Token ids with the special tokens, cut to what the encoder takes."""
-    texts = [text.strip() for text in texts]
-    most = min(most, model.positions)
-    return model.tokenizer(texts, truncation=True, max_length=most)["input_ids"] if texts else []
-
-
-def _layer(encoder: str, layer: int | None) -> int | None:
-    return LAYERS.get(str(encoder)) if layer is None else layer
-
-
-def _bertscore_facts(
-    *, encoder: str = DEFAULT_ENCODER, layer: int | None = None, baseline=None, **options
-) -> dict:
+def _facts(*, encoder: str = DEFAULT_ENCODER, layer: int | None = None, **options) -> dict:
     return {
         **provenance_of(encoder, **options),
         "formula": "BERTScore: greedy cosine matching, maximum over references",
         "layer": _layer(encoder, layer) or "last",
         "idf": "none",
-        "baseline": "none" if baseline is None else list(map(float, baseline)),
         "truncation": "the encoder's positions",
     }
 
 
-@metric("bertscore", "embedding", ("response", "reference"), version="1", facts=_bertscore_facts)
+@metric("bertscore", "embedding", ("response", "reference"), version="1", facts=_facts)
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -154,17 +132,9 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     >>> print(bertscore(turns).round(3).iloc[0].tolist())
     [1.0, 1.0, 1.0]
     """
-    rows, said, gold = _with_each(turns["response"], turns["reference"])
-    scores = np.full((len(turns), 3), np.nan)
-    np.fmax.at(scores, rows, bertscore_pairs(said, gold, **options))
-    return pd.DataFrame(scores, index=turns.index, columns=list(COLUMNS))
-
-
-def _with_each(responses: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[list, ...]:
-    """Row, response and other text of each pair of a response and a text beside it."""
-    pairs = zip(responses, others, strict=True)
-    found = [(row, said, text) for row, (said, texts) in enumerate(pairs) for text in texts]
-    return tuple(map(list, zip(*found, strict=True))) if found else ([], [], [])
+    score = partial(bertscore_pairs, **options)
+    best = best_of(turns["reference"], turns["response"], lambda gold, said: score(said, gold))
+    return pd.DataFrame(best, turns.index, ["precision", "recall", "f1"]).add_prefix("bertscore_")
 
 
 def bertscore_baseline(
@@ -188,23 +158,15 @@ def bertscore_baseline(
     return np.nanmean(bertscore_pairs(*drawn, **options), axis=0)
 
 
-def sentence_vectors(
-    texts: Sequence[str],
-    *,
-    encoder: str = DEFAULT_ENCODER,
-    max_tokens: int = MAX_TOKENS,
-    batch_tokens: int = 2048,
-    **options,
-) -> np.ndarray:
+def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
     """Encode texts as the mean of their token vectors, scaled to length one.
 
-    Each different text is encoded once.
+    Each different text is encoded once, cut to its first 256 tokens.
 
     Args:
         texts: n texts.
         encoder: folder or hub id.
-        max_tokens: where a text is cut.
-        batch_tokens, options: as in `bertscore_pairs`.
+        options: as in `bertscore_pairs`.
 
     Returns:
         float32 array, shape (n, dimensions); a row of NaN for a blank text.
@@ -218,33 +180,39 @@ def sentence_vectors(
     texts = ["" if is_blank(text) else text for text in texts]
     unique = list(dict.fromkeys(texts))
 
-    def read(output, mask, rows):
-        hidden = output.last_hidden_state.float()
+    def read(tokens, mask):
+        hidden = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         return mean / mean.norm(dim=-1, keepdim=True)
 
-    ids = _token_ids(model, unique, max_tokens)
-    vectors = run_batches(model, ids, read, tokens=batch_tokens, label="encode").astype(np.float32)
+    ids = token_ids(model, [text.strip() for text in unique], MAX_TOKENS)
+    vectors = infer(model, read, ids, tokens=2048).astype(np.float32)
     special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
     vectors[[special.issuperset(row) for row in ids]] = np.nan
     place = {text: row for row, text in enumerate(unique)}
     return vectors[[place[text] for text in texts]]
 
 
-def _similarity_facts(
-    *, encoder: str = DEFAULT_ENCODER, max_tokens: int = MAX_TOKENS, **options
-) -> dict:
-    return {
-        **provenance_of(encoder, **options),
-        "formula": "cosine of mean token vectors, maximum over references",
-        "truncation": f"first {max_tokens} tokens",
-    }
+def _similarity(responses: pd.Series, others: Sequence[Sequence[str]], options) -> np.ndarray:
+    """Largest cosine of each response with the texts beside it."""
+
+    def cosine(texts: list[str], said: list[str]) -> np.ndarray:
+        vectors = sentence_vectors([*said, *texts], **options)
+        return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1)
+
+    return best_of(others, responses, partial(where_words, cosine))
 
 
-_SIMILARITY = {"version": "1", "facts": _similarity_facts}
+_COSINE = {
+    "option": "encoder",
+    "formula": "cosine of mean token vectors, maximum over references",
+    "truncation": f"first {MAX_TOKENS} tokens",
+}
 
 
-@metric("reference_similarity", "embedding", ("response", "reference"), **_SIMILARITY)
+@pretrained(
+    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, **_COSINE
+)
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
 
@@ -260,10 +228,11 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    return _similarity(turns, turns["reference"], options).rename("reference_similarity")
+    scores = _similarity(turns["response"], turns["reference"], options)
+    return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@metric("context_similarity", "embedding", ("context", "response"), **_SIMILARITY)
+@pretrained("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, **_COSINE)
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context.
 
@@ -278,16 +247,5 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(bool(context_similarity(turns)[0] > 0.5))
     True
     """
-    last = [context[-1:] for context in turns["context"]]
-    return _similarity(turns, last, options).rename("context_similarity")
-
-
-def _similarity(turns, others: Sequence[Sequence[str]], options: dict) -> pd.Series:
-    """Largest cosine of each response with the texts beside it."""
-    rows, said, texts = _with_each(turns["response"], others)
-    scores = np.full(len(turns), np.nan)
-    if rows:
-        vectors = sentence_vectors([*said, *texts], **options)
-        cosines = (vectors[: len(rows)] * vectors[len(rows) :]).sum(axis=1)
-        np.fmax.at(scores, rows, cosines)
-    return pd.Series(scores, index=turns.index)
+    scores = _similarity(turns["response"], [said[-1:] for said in turns["context"]], options)
+    return pd.Series(scores, turns.index, name="context_similarity")

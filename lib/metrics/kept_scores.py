@@ -99,25 +99,21 @@ def _provenance(chosen: Metric, options: dict) -> dict:
     try:
         stated = json.loads(json.dumps(options))
     except TypeError as error:
-        raise ValueError(
-            f"the options of {chosen.name} must be numbers, texts or lists ({error}); for anything "
-            "else register a metric of your own with its facts"
-        ) from None
-    return {
-        "metric": chosen.name,
-        "version": chosen.version,
-        "options": stated,
-        **(chosen.facts(**options) if chosen.facts else {}),
-        "libraries": {name: version(name) for name in LIBRARIES},
-    }
+        only = f"the options of {chosen.name} must be numbers, texts or lists ({error})"
+        raise ValueError(f"{only}; for anything else register a metric of your own") from None
+    record = {"metric": chosen.name, "version": chosen.version, "options": stated}
+    facts = chosen.facts(**options) if chosen.facts else {}
+    return {**record, **facts, "libraries": {name: version(name) for name in LIBRARIES}}
 
 
 def _key(turns: pd.DataFrame, chosen: Metric, record: dict, size: int) -> str:
-    digest = hashlib.sha256(json.dumps([record, size], sort_keys=True, default=str).encode())
-    for values in zip(*(turns[column] for column in chosen.needs), strict=True):
-        plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-        digest.update(json.dumps(plain, default=str).encode())
-    return digest.hexdigest()[:16]
+    rows = turns[list(chosen.needs)].to_numpy(dtype=object).tolist()
+    whole = json.dumps([record, size, rows], sort_keys=True, default=_plain)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def _scores(turns, chosen, options, record, folder, rows, say) -> pd.DataFrame:
@@ -137,8 +133,8 @@ def _scores(turns, chosen, options, record, folder, rows, say) -> pd.DataFrame:
                 _keep(part, file, record)
         parts.append(part)
     counts = {"computed": computed, "reused": len(turns) - computed}
-    done = ", ".join(f"{word} {count:,} rows" for word, count in counts.items() if count)
-    say(f"{chosen.name}: {done or 'no rows'}")
+    done = [f"{word} {count:,} rows" for word, count in counts.items() if count]
+    say(f"{chosen.name}: {', '.join(done) or 'no rows'}")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -169,10 +165,8 @@ def _missing(turns: pd.DataFrame, chosen: Metric, table: pd.DataFrame) -> dict:
     reasons = pd.Series("undefined by the metric", index=range(len(turns)))
     for column in reversed(chosen.needs):
         reasons[[_is_missing(value) for value in turns[column]]] = f"no {column}"
-    return {
-        column: reasons[table[column].isna().to_numpy()].value_counts().to_dict()
-        for column in table.columns
-    }
+    blank = {name: reasons[values.isna().to_numpy()] for name, values in table.items()}
+    return {name: found.value_counts().to_dict() for name, found in blank.items()}
 
 
 def _is_missing(value: object) -> bool:

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from lib.data import is_blank
-from lib.metrics.inference import best_reference, infer, pretrained, token_ids, where_words
-from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, find, load_causal, load_seq2seq
+from lib.metrics.embedding import sentence_vectors
+from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.models import DEFAULT_ENCODER, Model, find, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
@@ -73,10 +73,6 @@ def log_probability(
     return infer(model, left_to_right, whole, counts)
 
 
-def _joined(contexts: pd.Series) -> list[str]:
-    return [" ".join(context) for context in contexts]
-
-
 @pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
@@ -103,10 +99,11 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     model = load_seq2seq(checkpoint, **options)
     ids = partial(token_ids, model, limit=MAX_TOKENS)
     s = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b)))
-    precision = best_reference(turns, s)
-    recall = best_reference(turns, lambda reference, response: s(response, reference))
+    said = turns["response"]
+    precision = best_of(turns["reference"], said, s)
+    recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
     columns = {
-        "context_to_response": s(_joined(turns["context"]), turns["response"]),
+        "context_to_response": s(turns["context"].map(" ".join), said),
         "reference_to_response": precision,
         "response_to_reference": recall,
         "f_mean": (precision + recall) / 2,
@@ -116,9 +113,7 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
 
 
 @pretrained("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR)
-def prism_style(
-    turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, language: str = "en", **options
-) -> pd.DataFrame:
+def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
     With p(a, b) the mean log-probability of b after its language tag, given a (the first 1,024
@@ -136,19 +131,13 @@ def prism_style(
     Args:
         turns: turn table; `context` is joined by blanks; the best of several references counts.
         checkpoint: folder or hub id of a translator with language tags (M2M-100 form).
-        language: code of the one language of all texts.
         options: `device`, `dtype`, `revision`.
 
     Returns:
         Three columns on `turns.index`, at most 0, higher is better; NaN where a text is blank.
-
-    Raises:
-        ValueError: the model has no tag for the language.
     """
     model = load_seq2seq(checkpoint, **options)
-    tag = model.tokenizer.convert_tokens_to_ids(f"__{language}__")
-    if tag in (None, model.tokenizer.unk_token_id):
-        raise ValueError(f"{checkpoint} has no language tag __{language}__")
+    tag = model.tokenizer.convert_tokens_to_ids("__en__")  # of English, of all texts
 
     def ids(texts: Sequence[str]) -> list[list[int]]:
         plain = model.tokenizer(texts, add_special_tokens=False)["input_ids"]
@@ -156,10 +145,10 @@ def prism_style(
         return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
 
     p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
-    before, said = _joined(turns["context"]), turns["response"]
+    before, said = turns["context"].map(" ".join), turns["response"]
     forward = p(before, said)
     columns = {
-        "reference": best_reference(turns, lambda a, b: (p(a, b) + p(b, a)) / 2),
+        "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
         "response_given_context": forward,
         "context": (forward + p(said, before)) / 2,
     }
@@ -176,8 +165,6 @@ def follow_ups(path: str | Path | None = None) -> FollowUps:
     Returns:
         attribute -> {"positive": [...], "negative": [...]}; 8 of turns and 10 of dialogues.
 
-    Raises:
-        ValueError: the file holds no such tables.
     """
     if path is None:
         import pooch
@@ -187,8 +174,6 @@ def follow_ups(path: str | Path | None = None) -> FollowUps:
     for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_level_utts"):
             tables |= ast.literal_eval(node.value)
-    if not tables:
-        raise ValueError(f"{path} holds no tables of follow-ups: is it FED's fed.py?")
     return tables
 
 
@@ -253,11 +238,7 @@ def fed(
 
 @metric("mauve", "likelihood", ("response", "reference"), level="set")
 def mauve(
-    responses: Sequence[str],
-    references: Sequence[str],
-    *,
-    encoder: str = DEFAULT_ENCODER,
-    **options,
+    responses: Sequence[str], references: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
 ) -> pd.Series:
     """MAUVE of a set of responses against a set of human texts, by the package mauve-text.
 
@@ -279,15 +260,13 @@ def mauve(
             exist: a distribution of one text is a point. Copy the value of a system or agent to its
             turns if a table needs one, and say so.
     """
-    if isinstance(responses, pd.DataFrame | str):
-        raise ValueError("mauve compares two sets of texts; per turn it is not defined")
     sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
     sizes = [len(texts) for texts in sets]
-    if min(sizes) < 2:
-        raise ValueError("mauve compares two sets of texts, each of two or more with words")
+    if isinstance(responses, pd.DataFrame | str) or min(sizes) < 2:
+        raise ValueError("mauve compares two sets of texts, each of two or more; not turn by turn")
     if min(sizes) < 1000:
-        few = f"MAUVE of {sizes[0]} and {sizes[1]} texts: below a few thousand it is biased upwards"
-        warnings.warn(f"{few} and unsteady", stacklevel=2)
+        few = f"MAUVE of {sizes[0]} and {sizes[1]} texts"
+        warnings.warn(f"{few}: below a few thousand it is biased and unsteady", stacklevel=2)
     from mauve import compute_mauve
 
     p, q = (_features(texts, encoder) for texts in sets)
@@ -299,8 +278,6 @@ def mauve(
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
     config = json.loads((find(encoder).folder / "config.json").read_text(encoding="utf-8"))
     if not config["architectures"][0].endswith(("LMHeadModel", "ForCausalLM")):
-        from lib.metrics import sentence_vectors
-
         return sentence_vectors(texts, encoder=encoder)
     model = load_causal(encoder)
 

@@ -38,14 +38,14 @@ import numpy as np
 import pandas as pd
 import sacrebleu
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-from pycocoevalcap.bleu.bleu_scorer import BleuScorer, cook_refs, cook_test
+from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import Tokenizer
 from tqdm.auto import tqdm
 
 from lib.data import is_blank
-from lib.metrics.meteor import JavaNotFound, find_java, one_line, running
+from lib.metrics.meteor import NO_JAVA, find_java, meteor, one_line
 from lib.metrics.registry import metric
 
 #: Every variant by name: a function of one response and its references.
@@ -111,32 +111,23 @@ def overlap_scores(
     scores = pd.DataFrame(columns, index=turns.index, dtype=float)
     absent = turns["response"].map(is_blank).to_numpy(bool)
     bare = np.array([all(map(is_blank, texts)) for texts in kept], dtype=bool)
-    counts = {
-        "no response": int(absent.sum()),
-        "no reference": int((bare & ~absent).sum()),
-        "no Java (METEOR only)": len(turns) if any(map(_lacks_java, metrics)) else 0,
-    }
+    counts = {"no response": int(absent.sum()), "no reference": int((bare & ~absent).sum())}
+    counts["no Java (METEOR only)"] = len(turns) * any(map(_lacks_java, metrics))
     scores.attrs["missing"] = {reason: count for reason, count in counts.items() if count}
     return scores
 
 
+def _lacks_java(name: str) -> bool:
+    return name.startswith("meteor") and not find_java()
+
+
 def _column(name: str, responses: pd.Series, references: pd.Series) -> list[float]:
-    if reason := _lacks_java(name):
-        warnings.warn(f"{name} is NaN: {reason}", stacklevel=4)
+    if _lacks_java(name):
+        warnings.warn(f"{name} is NaN: {NO_JAVA}", stacklevel=4)
         return [np.nan] * len(responses)
     rows = zip(responses, references, strict=True)
     rows = tqdm(rows, desc=name, total=len(responses), unit="turn", delay=1, leave=False)
     return [OVERLAP[name](response, texts) for response, texts in rows]
-
-
-def _lacks_java(name: str) -> str:
-    """Say what a variant of METEOR lacks on this machine, if anything."""
-    try:
-        if name.startswith("meteor"):
-            find_java()
-    except JavaNotFound as error:
-        return str(error)
-    return ""
 
 
 def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
@@ -151,8 +142,7 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
                 raise TypeError(
                     f"{references!r:.60} is not a list of texts: write [reference], or [] for none"
                 )
-            kept = [clean(text) for text in references if not is_blank(text)]
-            kept = [text for text in kept if text]
+            kept = [cleaned for x in references if not is_blank(x) and (cleaned := clean(x))]
             if is_blank(response) or not kept:
                 return np.nan
             response = clean(response)
@@ -162,8 +152,8 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
             return overlap_scores(turns, [name], references)[name]
 
         def facts(**options) -> dict:
-            # Without Java METEOR is NaN: not to be read back once there is one.
-            return {"java": not _lacks_java(name)} if name.startswith("meteor") else {}
+            # METEOR that is NaN for want of Java is not to be read back once there is one.
+            return {"lacks_java": True} if _lacks_java(name) else {}
 
         OVERLAP[name] = variant
         metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
@@ -201,16 +191,7 @@ def bleu4_coco(response: str, references: Sequence[str]) -> float:
     >>> bleu4_coco("we walk", ["we walk"]) < 0.001
     True
     """
-    scorer, counted = BleuScorer(n=4), _counted(tuple(references))
-    scorer.crefs.append(counted)
-    scorer.ctest.append(cook_test(response, counted))
-    return scorer.compute_score(option="closest")[1][3][0]
-
-
-@lru_cache(maxsize=4096)
-def _counted(references: tuple[str, ...]) -> tuple[list[int], dict]:
-    """Lengths and n-gram limits: many systems answer one context, so they are counted once."""
-    return cook_refs(references)
+    return BleuScorer(response, references).compute_score(option="closest")[1][3][0]
 
 
 @_variant(str.strip)
@@ -245,7 +226,7 @@ def meteor_15(response: str, references: Sequence[str]) -> float:
     >>> meteor_15("we walk home", ["we walk home"])  # doctest: +SKIP
     1.0
     """
-    return running().score(response, references)
+    return meteor(response, references)
 
 
 @_variant(normalize_answer)
@@ -321,7 +302,7 @@ def meteor_15_normalized(response: str, references: Sequence[str]) -> float:
     >>> meteor_15_normalized("The ...", ["we walk home"])
     0.0
     """
-    return running().score(response, references)
+    return meteor(response, references)
 
 
 @_variant(str.strip)

@@ -1,12 +1,17 @@
-"""Every metric by name. A metric is a function of the turn table with a decorator above it."""
+"""Every metric by name, and what metrics of texts share.
+
+A metric is a function of the turn table with a decorator above it.
+"""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from lib.data import nearest
+from lib.data import is_blank, nearest
+from lib.models import provenance_of
 
 #: Metrics by name; the rooms that hold them fill it when they are imported.
 METRICS: dict[str, "Metric"] = {}
@@ -14,7 +19,16 @@ METRICS: dict[str, "Metric"] = {}
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of the turn table, as `metric` registers it."""
+    """A metric of the turn table, as `metric` registers it.
+
+    Attributes:
+        version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
+            it; a metric without one is computed anew each time.
+        facts: takes the options; returns what the scores depend on besides texts and code, such as
+            the checksums of weights and lexica.
+        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
+        whole: compute all rows at once, because a row's score depends on its place.
+    """
 
     name: str
     family: str
@@ -37,8 +51,7 @@ class Metric:
                 f"{self.name} is defined for a {self.level} of responses, not per turn: "
                 f"call lib.metrics.{self.function.__name__} on the responses of a system."
             )
-        lacking = [column for column in self.needs if column not in turns.columns]
-        if lacking:
+        if lacking := [column for column in self.needs if column not in turns.columns]:
             raise ValueError(f"{self.name} needs the column {lacking[0]}, which the table lacks")
         try:
             inspect.signature(self.function).bind(turns, **options)
@@ -51,14 +64,7 @@ class Metric:
 
 
 def metric(
-    name: str,
-    family: str,
-    needs: tuple[str, ...] = ("response",),
-    *,
-    version: str | None = None,
-    facts: Callable[..., dict] | None = None,
-    level: str = "turn",
-    whole: bool = False,
+    name: str, family: str, needs: tuple[str, ...] = ("response",), **stated
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -69,12 +75,7 @@ def metric(
         name: its name; a metric of the same name is replaced.
         family: the family it stands in, such as "overlap"; any name will do.
         needs: the columns that it reads.
-        version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
-            it; a metric without one is computed anew each time.
-        facts: takes the options; returns what the scores depend on besides texts and code, such as
-            the checksums of weights and lexica.
-        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
-        whole: compute all rows at once, because a row's score depends on its place.
+        stated: any of the last four fields of `Metric`.
 
     >>> @metric("exclamations", "style")
     ... def exclamations(turns):
@@ -84,10 +85,24 @@ def metric(
     """
 
     def register(function: Callable) -> Callable:
-        METRICS[name] = Metric(name, family, function, needs, version, facts, level, whole)
+        METRICS[name] = Metric(name, family, function, needs, **stated)
         return function
 
     return register
+
+
+def pretrained(
+    name: str, family: str, needs: tuple, checkpoint: str, option: str = "checkpoint", **stated
+) -> Callable[[Callable], Callable]:
+    """Register a metric with one model: its record names the model that ran, and `stated`.
+
+    `option` is the parameter of the metric that names the model, `checkpoint` its default.
+    """
+
+    def facts(**options) -> dict:
+        return {**provenance_of(options.pop(option, checkpoint), **options), **stated}
+
+    return metric(name, family, needs, version="1", facts=facts)
 
 
 def registered(name: str) -> Metric:
@@ -115,3 +130,34 @@ def available() -> pd.DataFrame:
     """
     rows = [(m.name, m.family, m.level, ", ".join(m.needs)) for m in METRICS.values()]
     return pd.DataFrame(rows, columns=["name", "family", "level", "needs"])
+
+
+def where_words(score: Callable, *texts: Sequence[str | None]) -> np.ndarray:
+    """Score the rows whose texts all have a word; the others are NaN.
+
+    >>> where_words(lambda a, b: [len(x + y) for x, y in zip(a, b)], ["tea", " "], ["no", "yes"])
+    array([ 5., nan])
+    """
+    rows = [i for i, row in enumerate(zip(*texts, strict=True)) if not any(map(is_blank, row))]
+    columns = [list(column) for column in texts]
+    values = np.full(len(columns[0]), np.nan)
+    if rows:
+        values[rows] = score(*([column[row] for row in rows] for column in columns))
+    return values
+
+
+def best_of(others: Sequence[Sequence[str]], said: Sequence[str], score: Callable) -> np.ndarray:
+    """Take the best score(other texts, responses) over the texts beside each response.
+
+    Each column of scores has its own best. NaN for a response without a text beside it, or whose
+    scores are all NaN.
+
+    >>> best_of([["a", "bcd"], []], ["tea", "no"], lambda gold, said: [len(x) for x in gold])
+    array([ 3., nan])
+    """
+    pairs = [(row, text) for row, texts in enumerate(others) for text in texts]
+    rows, said = [row for row, _ in pairs], list(said)
+    scores = np.asarray(score([text for _, text in pairs], [said[row] for row in rows]))
+    best = np.full((len(said), *scores.shape[1:]), np.nan)
+    np.fmax.at(best, rows, scores)
+    return best

@@ -7,16 +7,17 @@ masked language model says how predictable it is.
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from lib import models
 from lib.data import sha256
-from lib.metrics.inference import batch_of, infer, token_ids, where_words
-from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, find, load_encoder, load_masked, provenance_of
+from lib.metrics.registry import metric, where_words
+from lib.models import Model, batch_of, infer, token_ids
 
 MASKED_MODEL = "google-bert/bert-base-uncased"
 PART = 25  # tokens of the context and of the response, the authors' defaults
@@ -70,21 +71,21 @@ class Judge:
 
     def save(self, folder: str | Path) -> None:
         """Write encoder, tokenizer and head; `load_judge` reads them."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save_model
 
         self.model.network.save_pretrained(folder)
         self.model.tokenizer.save_pretrained(folder)
-        save_file(self.head.state_dict(), Path(folder, "judge.safetensors"))
+        save_model(self.head, Path(folder, "judge.safetensors"))
 
 
 def load_judge(folder: str | Path) -> Judge:
     """Load a judge that was saved."""
     import torch
-    from safetensors.torch import load_file
+    from safetensors.torch import load_model
 
-    model = load_encoder(folder)
+    model = models.load_encoder(folder)
     head = torch.nn.Linear(model.network.config.hidden_size, 2)
-    head.load_state_dict(load_file(Path(folder, "judge.safetensors")))
+    load_model(head, Path(folder, "judge.safetensors"))
     return Judge(model, head.to(model.device))
 
 
@@ -168,21 +169,15 @@ def train_next_utterance(
 
 
 def _train(
-    examples: Callable,
-    *,
-    encoder: str = DEFAULT_ENCODER,
-    epochs: int = 1,
-    rate: float = 1e-4,
-    seed: int = 0,
-    device: str | None = None,
+    examples: Callable, encoder=models.DEFAULT_ENCODER, epochs=1, rate=1e-4, seed=0, device=None
 ) -> tuple[Judge, list[float]]:
     import torch
 
-    loaded, draw, losses = load_encoder(encoder, device=device), random.Random(seed), []
+    loaded, draw, losses = models.load_encoder(encoder, device=device), random.Random(seed), []
     torch.manual_seed(seed)
     head = torch.nn.Linear(loaded.network.config.hidden_size, 2).to(loaded.device)
     # A copy: the loaded encoder serves other metrics too.
-    judge = Judge(Model(deepcopy(loaded.network), loaded.tokenizer, loaded.device), head)
+    judge = Judge(replace(loaded, network=deepcopy(loaded.network)), head)
     parameters = [*judge.model.network.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=rate)
     for _ in range(epochs):
@@ -224,10 +219,11 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
 
 
 def _facts(*, valid: str, sensible: str, masked: str | None = MASKED_MODEL, **options) -> dict:
-    facts = provenance_of(masked, **options) if masked else {}
-    for name, folder in {"valid": valid, "sensible": sensible}.items():
-        facts[name] = [find(folder).sha256, sha256(Path(folder, "judge.safetensors"))]
-    return facts
+    def weights(folder: str) -> list[str]:
+        return [models.find(folder).sha256, sha256(Path(folder, "judge.safetensors"))]
+
+    facts = models.provenance_of(masked, **options) if masked else {}
+    return {**facts, "valid": weights(valid), "sensible": weights(sensible)}
 
 
 @metric("usl_h", "likelihood", ("context", "response"), version="1", facts=_facts)
@@ -269,11 +265,9 @@ def usl_h(
     likely = np.full(len(turns), np.nan)
     if masked is not None:
         if quartiles is None or not quartiles[1] > quartiles[0]:
-            of = "np.quantile(masked_surprisal(model, texts), [.25, .75]) of a validation set"
-            raise ValueError(f"quartiles must be two growing numbers: {of}")
-        low, high = quartiles
-        model = load_masked(masked, **options)
-        sums = where_words(lambda texts: masked_surprisal(model, texts), said)
-        likely = (np.clip(sums, low, high) - low) / (high - low)
+            raise ValueError("quartiles must be two growing numbers, of a validation set")
+        model = models.load_masked(masked, **options)
+        sums = where_words(partial(masked_surprisal, model), said)
+        likely = (np.clip(sums, *quartiles) - quartiles[0]) / (quartiles[1] - quartiles[0])
     parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely}
     return pd.DataFrame({**parts, "usl_h": usl_h_composition(u, s, likely)}, turns.index)

@@ -11,7 +11,6 @@ import datetime
 import os
 import platform
 import time
-from contextlib import closing
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,7 +21,7 @@ import pandas as pd
 from lib import ROOT, endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 from lib import models as checkpoints
 from lib.data import corpora
-from lib.metrics.meteor import Meteor
+from lib.metrics import meteor
 
 LEFT_OUT = ("endex", "mauve", "random")  # a network of one's own; a set; no metric
 MODELS = {
@@ -40,9 +39,9 @@ MODELS = {
 def cpu_seconds(chosen: metrics.Metric, turns: pd.DataFrame) -> float:
     if chosen.name.startswith("meteor"):  # a program of its own, counted when it ends
         before = os.times()
-        with closing(Meteor()) as program:
-            for response, references in zip(turns["response"], turns["reference"], strict=True):
-                program.score(response, references)
+        for response, references in zip(turns["response"], turns["reference"], strict=True):
+            meteor.meteor(response, references)
+        meteor.stop()
         after = os.times()
         return sum(after[:4]) - sum(before[:4])
     chosen.function(turns.iloc[-10:])
