@@ -314,8 +314,9 @@ def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path
         out.write(json.dumps(RECORD).encode() + b"\n")
         for _ in range(1500):
             out.write(bytes(1_000_000))
-    code = "import resource, sys; from lib.endex import to_parquet\n"
-    code += "resource.setrlimit(resource.RLIMIT_DATA, (1_200_000_000,) * 2)\n"
+    code = "import re, resource, sys; from lib.endex import to_parquet\n"
+    code += "used = re.search(r'VmData:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
+    code += "resource.setrlimit(resource.RLIMIT_DATA, (int(used) * 1024 + 1_000_000_000,) * 2)\n"
     code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
     command = [sys.executable, "-c", code, dump, tmp_path / "out"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

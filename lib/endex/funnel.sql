@@ -50,10 +50,14 @@ conditions as (
     union all select 11, 'not of the last days', created_before is not null from settings
 ),
 
+-- Before the join: a join on `passed` would try every comment at every condition.
+leaving as (
+    select passed, count(*) as n from last_condition group by passed
+),
+
 counted as (
-    select place, condition, applied, count(passed) as n
-    from conditions left join last_condition on passed = place
-    group by place, condition, applied
+    select place, condition, applied, coalesce(n, 0) as n
+    from conditions left join leaving on passed = place
 )
 
 select condition,

@@ -82,7 +82,7 @@ class RedSettings:
         edge = f"coalesce(cast(floor(max(created) - {self.edge_days * 86_400}) as bigint) + 1, 0)"
         columns += [
             f"{self.cap} as cap, {self.seed} as seed, '{self.ee_aggregate}' as ee_aggregate",
-            f"cast({edge if self.edge_days else 'null'} as bigint) as created_before",
+            f"case when {self.edge_days} > 0 then {edge} end as created_before",
         ]
         return f"select {', '.join(columns)} from single"
 
