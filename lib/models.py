@@ -9,8 +9,8 @@ import hashlib
 import importlib.util
 import json
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -206,23 +206,34 @@ def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
     return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from reporting what it loads and writes."""
+    from transformers.utils import logging
+
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bar:
+            logging.enable_progress_bar()
+
+
 def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
     """Load a network from safetensors; any weight that the file lacks is an error."""
     import torch
     from safetensors import SafetensorError
-    from transformers.utils import logging
 
     weight_files(folder)
     options |= {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # what it would log is checked below
-    logging.disable_progress_bar()
     try:
-        network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
+        with quiet():  # what it would log is checked below
+            network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
-    finally:
-        logging.set_verbosity(verbosity)
     if lacking := sorted(key for key in report["missing_keys"] if "pooler" not in key):
         raise CheckpointError(
             f"{folder} has no weights for {', '.join(lacking[:3])}: it is no {auto.__name__}."

@@ -40,11 +40,6 @@ def test_training_writes_a_model_that_learned(tmp_path):
     assert p[0, g] > p[0, a] and p[1, a] > p[1, g] and ((p >= 0) & (p <= 1)).all()
 
 
-def test_missing_model_says_how_to_make_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"python -m data\.models\.train_goemotions"):
-        emotions.probabilities(["hello"], tmp_path / "none.safetensors")
-
-
 def test_share_is_the_positive_part_of_all_labels():
     share = emotions.positive_emotion(TEXTS)
     p = emotions.probabilities(TEXTS[:3])
@@ -91,46 +86,31 @@ def test_another_classifier_is_refused(network, tmp_path):
         emotions.positive_emotion(["hello"], str(tmp_path), device="cpu")
 
 
-def comments(folder):
+def comments(folder, last="Sad."):
     rows = [("p", "t3_l", "Which soup?"), ("a", "t1_p", "Pumpkin soup, thanks!")]
-    rows += [("r", "t1_a", "Great, thank you!"), ("s", "t1_a", "[deleted]"), ("u", "t1_a", "Sad.")]
+    rows += [("r", "t1_a", "Great, thank you!"), ("s", "t1_a", "[deleted]"), ("u", "t1_a", last)]
     frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
     frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
-    reddit.frame_to_parquet(frame, folder)
+    reddit._write_dump(frame, folder.parent / "RC.ndjson")
+    reddit.to_parquet([folder.parent / "RC.ndjson"], folder)
     return folder
+
+
+def scores(folder):
+    return dict(duckdb.sql(f"select id, ee from '{folder}/*.parquet' order by id").fetchall())
 
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
     monkeypatch.setattr("lib.endex.emotions.PART", 1)
     scored = emotions.score_replies(folder, tmp_path / "ee")
-    rows = duckdb.sql(f"select id, ee from '{scored}/*.parquet' order by id").fetchall()
-    assert rows == [("r", pytest.approx(emotions.positive_emotion(["Great, thank you!"])[0])),
-                    ("u", pytest.approx(emotions.positive_emotion(["Sad."])[0]))]  # fmt: skip
-    (scored / "part-00001.parquet").unlink()  # as if it had been interrupted
-    made = (scored / "part-00000.parquet").stat().st_mtime_ns
+    expected = emotions.positive_emotion(["Great, thank you!", "Sad."])
+    assert scores(scored) == pytest.approx(dict(zip("ru", expected, strict=True)))
+    first, second = sorted(scored.glob("*.parquet"))
+    second.unlink()  # as if it had been interrupted
+    made = first.stat().st_mtime_ns
     emotions.score_replies(folder, tmp_path / "ee")
-    assert (scored / "part-00001.parquet").is_file()
-    assert (scored / "part-00000.parquet").stat().st_mtime_ns == made
-
-
-def test_toxicity_of_posts_and_parents(network, tmp_path):
-    model = AutoModelForSequenceClassification.from_pretrained(network)
-    model.config.id2label = {0: "toxic", 1: "obscene"} | {i: f"l{i}" for i in range(2, 28)}
-    model.save_pretrained(tmp_path / "toxic")
-    tokenizer = AutoTokenizer.from_pretrained(network)
-    tokenizer.save_pretrained(tmp_path / "toxic")
-    scored = emotions.score_toxicity(
-        comments(tmp_path / "c"), tmp_path / "t", checkpoint=str(tmp_path / "toxic"), device="cpu"
-    )
-    rows = dict(duckdb.sql(f"select id, toxicity from '{scored}/*.parquet'").fetchall())
-    assert set(rows) == {"p", "a"}
-    logits = model.eval()(**tokenizer("Which soup?", return_tensors="pt")).logits[0, 0].detach()
-    assert rows["p"] == pytest.approx(float(logits.sigmoid()), abs=1e-6)
-    with pytest.raises(ValueError, match="none is 'toxic'"):
-        emotions.score_toxicity(
-            comments(tmp_path / "c"), tmp_path / "u", checkpoint=str(network), device="cpu"
-        )
+    assert second.is_file() and first.stat().st_mtime_ns == made
 
 
 @pytest.mark.public
@@ -144,21 +124,17 @@ def test_recorded_scores_are_those_of_the_test_split():
     assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89
 
 
-def test_scores_of_other_texts_or_options_are_made_anew(tmp_path, network):
+def test_scores_of_other_texts_options_or_weights_are_made_anew(tmp_path, network):
     """Defect S3: the key was the model's name and the size of the files."""
 
     def scored(last, **options):
-        rows = [("p", "t3_l", "Which?"), ("a", "t1_p", "This one."), ("r", "t1_a", last)]
-        frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
-        frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
-        reddit.frame_to_parquet(frame, tmp_path / "c")
-        folder = emotions.score_replies(tmp_path / "c", tmp_path / "ee", **options)
-        return pd.read_parquet(folder / "part-00000.parquet")["ee"][0]
+        folder = comments(tmp_path / "c", last)
+        found = scores(emotions.score_replies(folder, tmp_path / "ee", **options))
+        assert len(found) == 2
+        return found["u"]
 
     assert scored("Love you") == pytest.approx(emotions.positive_emotion(["Love you"])[0])
     assert scored("Hate you") == pytest.approx(emotions.positive_emotion(["Hate you"])[0])
-    plain, soft = (
-        scored("Hate you", model=str(network), softmax=softmax, device="cpu")
-        for softmax in (False, True)
-    )
+    options = {"model": str(network), "device": "cpu"}
+    plain, soft = (scored("Hate you", softmax=softmax, **options) for softmax in (False, True))
     assert plain != soft

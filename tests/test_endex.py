@@ -19,6 +19,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from lib import ROOT, endex, meta_evaluation, metrics
 from lib.analysis.correlation import coefficient
 from lib.endex import network as networks
+from lib.endex import scoring, tokens
 from lib.endex import train as training
 from lib.endex.pairs import KINDS, corrupt
 
@@ -59,7 +60,6 @@ def test_split_keeps_threads_together_and_is_repeatable():
     again = endex.split(pairs(300).sample(frac=1, random_state=0), validation=0.2, seed=1)
     assert set(again[1].index) == set(held_out.index)
     assert set(endex.split(pairs(300), seed=2)[1].index) != set(held_out.index)
-    assert len(endex.split(pairs(300), by=None)[1]) == 60
 
 
 def test_negatives_replace_a_share_in_equal_kinds():
@@ -384,3 +384,20 @@ def test_random_draws_do_not_repeat(tmp_path):
     drawn = metrics.compute(table, ["random"], folder=tmp_path, say=lambda line: None)["random"]
     assert drawn.nunique() == 5000
     assert drawn.tolist() != drawn[::-1].tolist()
+
+
+def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatch):
+    """Defect S3: kept scores stayed when stop_words.txt was edited."""
+    table = turns(["I bake rye bread"]).assign(dialog=0)
+
+    def kept():
+        found = metrics.compute(table, ["specificity"], folder=tmp_path, say=lambda line: None)
+        return found["specificity"].tolist()
+
+    assert kept() == [3]
+    (tmp_path / "stop_words.txt").write_text("i rye")
+    monkeypatch.setattr(tokens, "STOP_WORDS", tmp_path / "stop_words.txt")
+    monkeypatch.setattr(scoring, "STOP_WORDS", tmp_path / "stop_words.txt")
+    tokens.stop_words.cache_clear()
+    assert kept() == [2]
+    tokens.stop_words.cache_clear()

@@ -310,7 +310,7 @@ def test_a_post_at_the_threshold_has_no_label_in_any_order(tmp_path, order):
 @settings(max_examples=50, deadline=None)
 def test_adjusted_replies_grow_with_replies(re, more, pv, m_pv, m_re, alpha):
     """At equal exposure a post with more replies has the higher RE; runs the SQL of one step."""
-    adjusted = next(step for step in engagement.steps() if step.name == "adjusted").sql
+    adjusted = {step.name: step.sql for step in engagement.steps()}["adjusted"]
     inner = adjusted.split("as (", 1)[1].rsplit(")", 1)[0]
     values = f"(values ({re}, 1, {pv}), ({re + more}, 1, {pv}))"
     rows = duckdb.sql(
@@ -364,13 +364,8 @@ def test_missing_inputs_are_named(tmp_path, months):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"alpha": "mean"},
-        {"ee_aggregate": "sum"},
-        {"kappa": 0},
-        {"cap": 0},
-        {"weights": (("re", 1.0),)},
-    ],
+    [{"alpha": "mean"}, {"ee_aggregate": "sum"}, {"kappa": 0}, {"cap": 0}]
+    + [{"weights": (("re", 1.0),)}],
 )
 def test_settings_are_checked(change):
     with pytest.raises(ValueError, match=r"choose|need|above 0"):
@@ -379,10 +374,9 @@ def test_settings_are_checked(change):
 
 def test_every_step_runs_alone_and_says_what_it_does(months):
     red = engagement.build(months[0], Settings(), months[1])
+    assert len(engagement.steps()) == 9
     for step in engagement.steps():
-        assert step.meaning and len(red.step(step.name)) > 0
-    with pytest.raises(KeyError, match="there are reactions"):
-        red.step("nothing")
+        assert step.sql.startswith("--") and len(red.step(step.name)) > 0
 
 
 @pytest.mark.slow

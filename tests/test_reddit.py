@@ -4,7 +4,6 @@ import gzip
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import comment_dump
@@ -50,45 +49,26 @@ def one(tmp_path: Path, **changes) -> pd.Series:
     return read(tmp_path / "out").iloc[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "edited"),
-    [(False, False), (True, True), (1388534499, True), (1388534499.0, True), ("false", False)]
-    + [(None, False), (0, False), (0.0, False), ("1388534499", True)],
-)
-def test_edited_in_every_type(tmp_path, value, edited):
-    assert one(tmp_path, edited=value)["edited"] == edited
-
-
-@pytest.mark.parametrize("value", [1388534400, "1388534400", 1388534400.0, "1388534400.0"])
-def test_created_in_every_type(tmp_path, value):
-    assert one(tmp_path, created_utc=value)["created"] == 1388534400
-
-
-@pytest.mark.parametrize("value", [None, "", "yesterday"])
-def test_created_is_missing_when_it_is_no_time(tmp_path, value):
-    assert pd.isna(one(tmp_path, created_utc=value)["created"])
+TIMES = (1388534400, "1388534400", 1388534400.0, "1388534400.0")
+EDITED = (True, 1388534499, 1388534499.0, "1388534499")
+UNUSABLE = [{"body": "[deleted]"}, {"body": "[removed]"}, {"author": "[deleted]"}, {"author": None}]
 
 
 @pytest.mark.parametrize(
-    ("changes", "score"),
-    [({"score": -4}, -4), ({"score": "5"}, 5), ({"score": 5.0}, 5), ({"score": None}, None)]
-    + [({"score": 9, "score_hidden": True}, None), ({"score": 9, "score_hidden": False}, 9)],
+    ("changes", "column", "value"),
+    [({"edited": given}, "edited", True) for given in EDITED]
+    + [({"edited": given}, "edited", False) for given in (False, "false", None, 0, 0.0)]
+    + [({"created_utc": given}, "created", 1388534400) for given in TIMES]
+    + [({"created_utc": given}, "created", None) for given in (None, "", "yesterday")]
+    + [({"score": given}, "score", value) for given, value in ((-4, -4), ("5", 5), (5.0, 5))]
+    + [({"score": None}, "score", None), ({"score": 9, "score_hidden": True}, "score", None)]
+    + [({"score": 9, "score_hidden": False}, "score", 9), ({}, "usable", True), ({}, "tokens", 3)]
+    + [({"author": "AutoModerator"}, "usable", False), (UNUSABLE[0], "tokens", None)]
+    + [(changes, "usable", False) for changes in UNUSABLE],
 )
-def test_score_is_missing_when_null_or_hidden(tmp_path, changes, score):
-    value = one(tmp_path, **changes)["score"]
-    assert pd.isna(value) if score is None else value == score
-
-
-@pytest.mark.parametrize(
-    ("changes", "usable"),
-    [({}, True), ({"body": "[deleted]"}, False), ({"body": "[removed]"}, False)]
-    + [({"author": "[deleted]"}, False), ({"author": "AutoModerator"}, False)]
-    + [({"author": None}, False)],
-)
-def test_usable_needs_text_and_a_human_author(tmp_path, changes, usable):
-    row = one(tmp_path, **changes)
-    assert row["usable"] == usable
-    assert row["tokens"] == 3 if usable else pd.isna(row["tokens"])
+def test_a_field_in_every_form_that_dumps_give_it(tmp_path, changes, column, value):
+    found = one(tmp_path, **changes)[column]
+    assert pd.isna(found) if value is None else found == value
 
 
 def test_parent_quote_and_columns(tmp_path):
@@ -109,17 +89,6 @@ def test_content_words_of_a_text_and_of_a_column_are_those_of_the_definition(tex
     expected = [red_oracle.tokens(text) for text in texts]
     assert [endex.content_words(text) for text in texts] == expected
     assert count_content_words(pa.array(texts, "string")).to_pylist() == expected
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None)
-def test_content_words_of_a_table_are_those_of_the_definition(texts):
-    frame = pd.DataFrame([RECORD | {"id": f"c{n}", "body": t} for n, t in enumerate(texts)])
-    with tempfile.TemporaryDirectory() as folder:
-        reddit.frame_to_parquet(frame, folder)
-        rows = pd.read_parquet(folder).set_index("id")
-    for n, text in enumerate(texts):
-        assert text == "" or rows.loc[f"c{n}", "tokens"] == red_oracle.tokens(text)
 
 
 def test_content_words_of_every_stop_word():
@@ -148,17 +117,19 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
             zstandard.ZstdDecompressor().stream_reader(raw).read(10)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
     assert b"".join(blocks(dump)) == plain.read_bytes()
-    report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=500_000)
+    monkeypatch.setattr("lib.endex.dumps.PIECE", 500_000)
+    report = reddit.to_parquet([dump], tmp_path / "out")
     assert len(list((tmp_path / "out/RC_2019-01.zst").glob("part-*.parquet"))) > 3
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
 def test_pieces_are_whole_lines_in_few_files(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.endex.dumps.READ", 700)
+    monkeypatch.setattr("lib.endex.dumps.PIECE", 4000)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
     folder = tmp_path / "pieces"
     folder.mkdir()
-    read = [piece.read_bytes() for piece in pieces(plain, folder, 3, 4000, lambda n: None)]
+    read = [piece.read_bytes() for piece in pieces(plain, folder, 3, lambda n: None)]
     assert b"".join(read) == plain.read_bytes() and len(read) > 10
     assert all(piece.endswith(b"\n") and len(piece) < 4000 + 2 * 1500 for piece in read)
     assert len({len(piece) for piece in read}) > 3  # a shorter one after a longer one: cut off
@@ -196,11 +167,12 @@ def test_bad_lines_are_counted_and_named(tmp_path):
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
     monkeypatch.setattr("lib.endex.dumps.READ", 300)
+    monkeypatch.setattr("lib.endex.dumps.PIECE", piece_bytes)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
     dump.write_text("\n".join("{" if n in bad else line for n, line in enumerate(lines)) + "\n")
-    report = reddit.to_parquet([dump], tmp_path / "out", piece_bytes=piece_bytes).iloc[0]
+    report = reddit.to_parquet([dump], tmp_path / "out").iloc[0]
     assert (report["lines"], report["bad_lines"], report["comments"]) == (100, 32, 68)
     assert report["bad"] == [(n + 1, "not JSON") for n in bad[:20]]
     files = reddit.parquet_files(tmp_path / "out")
@@ -211,21 +183,16 @@ def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_byte
     assert names == {".parquet", ".json"}, "pieces are left"
 
 
-def test_a_start_without_comments_is_refused_before_anything_is_read(tmp_path):
+def test_a_dump_of_something_else_is_refused_at_its_first_piece(tmp_path, monkeypatch):
     dump = tmp_path / "RC.ndjson"
     good, other = json.dumps(RECORD) + "\n", json.dumps({"id": "c2", "parent_id": "t1_x"}) + "\n"
     dump.write_text(other * 999 + good)
     assert reddit.to_parquet([dump], tmp_path / "out").loc[0, "bad_lines"] == 999
-    dump.write_text(other * 1000 + good)
-    with pytest.raises(reddit.DumpError, match="first 1,000 lines: the records have the fields id"):
+    monkeypatch.setattr("lib.endex.dumps.READ", 300)
+    monkeypatch.setattr("lib.endex.dumps.PIECE", 10 * len(other))
+    with pytest.raises(reddit.DumpError, match="no Reddit comment in the first"):
         reddit.to_parquet([dump], tmp_path / "new")
     assert not list((tmp_path / "new").iterdir())
-
-
-def test_a_dump_of_blank_lines_holds_no_comment(tmp_path):
-    (tmp_path / "RC.ndjson").write_text("\n \n\n")
-    with pytest.raises(reddit.DumpError, match="RC.ndjson: the file holds no comment"):
-        reddit.to_parquet([tmp_path / "RC.ndjson"], tmp_path / "out")
 
 
 def test_other_forums_are_counted(tmp_path):
@@ -251,24 +218,26 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
     (tmp_path / "RC_2019-03.zst").write_bytes(b"<html>not found</html>")
     (tmp_path / "RC_2019-04.zst").write_bytes(zstandard.compress(b""))
     (tmp_path / "RC_2019-05.gz").write_bytes(gzip.compress(b"{}"))
+    (tmp_path / "RC_2019-06.ndjson").write_text("\n \n\n")
     tweet = {"id": 1, "id_str": "1", "text": "hello", "user": {"name": "x"}}
     (tmp_path / "tweets.ndjson").write_text(json.dumps(tweet) + "\n")
     submission = {"id": "a", "title": "hello", "selftext": "", "score": 1}
     (tmp_path / "RS_2019-01.ndjson").write_text(json.dumps(submission) + "\n")
     (tmp_path / "words.ndjson").write_text("hello\nworld\n")
-    names = ("RC_2019-0[1-5].*", "tweets.*", "RS_*", "words*")
+    names = ("RC_2019-0[1-6].*", "tweets.*", "RS_*", "words*")
     dumps = sorted(path for name in names for path in tmp_path.glob(name))
     with pytest.raises(reddit.DumpError) as error:
         reddit.to_parquet(dumps, tmp_path / "out")
     message = str(error.value)
     for said in (
         "RC_2019-02.zst: cut off inside a frame",
-        "RC_2019-03.zst: not a zstandard file",
+        "RC_2019-03.zst: no Reddit comment in the first 1 lines (the first is not JSON)",
         "RC_2019-04.zst: the file holds no comment",
-        "RC_2019-05.gz: no Reddit comment in the first 1 lines: the lines are no JSON records",
-        "tweets.ndjson: no Reddit comment in the first 1 lines: the records have the fields id",
-        "RS_2019-01.ndjson: no Reddit comment in the first 1 lines: these are submissions",
-        "words.ndjson: no Reddit comment in the first 2 lines: the lines are no JSON records",
+        "RC_2019-05.gz: no Reddit comment in the first 1 lines (the first is not JSON)",
+        "RC_2019-06.ndjson: the file holds no comment",
+        "tweets.ndjson: no Reddit comment in the first 1 lines (the first is without body",
+        "RS_2019-01.ndjson: no Reddit comment in the first 1 lines (the first is without body",
+        "words.ndjson: no Reddit comment in the first 2 lines (the first is not JSON)",
         "1 other dump(s) are finished and kept",
     ):
         assert said in message
@@ -287,33 +256,6 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     assert set(read(tmp_path / "out")["subreddit"]) == {"sub_1"}
 
 
-def test_missing_dump_is_named(tmp_path):
-    with pytest.raises(reddit.DumpError, match="no such dump: .*RC_1999"):
-        reddit.to_parquet([tmp_path / "RC_1999.zst"], tmp_path / "out")
-
-
-def test_tables_become_the_same_columns(tmp_path):
-    frame = pd.DataFrame([RECORD, RECORD | {"id": "c2", "parent_id": "t3_l", "score": -2}])
-    frame = frame.drop(columns=["edited", "controversiality"]).assign(score=[None, -2])
-    report = reddit.frame_to_parquet(frame, tmp_path / "out").iloc[0]
-    assert report["lacks"] == "score_hidden, controversiality, edited" and report["comments"] == 2
-    rows = read(tmp_path / "out")
-    assert list(rows.columns) == list(COLUMNS)
-    assert rows["parent"].isna().tolist() == [False, True] and rows["tokens"][0] == 3
-    assert rows["score"].isna().tolist() == [True, False] and not rows["edited"].any()
-    with pytest.raises(reddit.DumpError, match="lacks the columns body"):
-        reddit.frame_to_parquet(frame.drop(columns="body"), tmp_path)
-    with pytest.raises(reddit.DumpError, match="no comment"):
-        reddit.frame_to_parquet(frame.head(0), tmp_path)
-
-
-def test_rows_of_a_table_are_written_by_time_and_id(tmp_path):
-    times = {"c2": 30, "c4": 20, "c1": 30, "c3": None, "c5": 10}
-    records = [RECORD | {"id": i, "created_utc": time} for i, time in times.items()]
-    reddit.frame_to_parquet(pd.DataFrame(records), tmp_path)
-    assert pd.read_parquet(tmp_path)["id"].tolist() == ["c5", "c4", "c1", "c2", "c3"]
-
-
 @pytest.mark.public
 def test_all_record_generations_are_read(public_data, tmp_path):
     report = reddit.to_parquet([public_data / "pushshift_sample/test_comments.json"], tmp_path)
@@ -324,17 +266,22 @@ def test_all_record_generations_are_read(public_data, tmp_path):
 
 @pytest.mark.public
 def test_real_edits_and_controversy_are_found(public_data, tmp_path):
-    reddit.frame_to_parquet(corpora.rumoureval(), tmp_path)
-    rows = read(tmp_path)
+    reddit._write_dump(corpora.rumoureval(), tmp_path / "rumoureval.ndjson")
+    reddit.to_parquet([tmp_path / "rumoureval.ndjson"], tmp_path / "out")
+    rows = read(tmp_path / "out")
     assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)
     assert rows["parent"].isna().sum() == 189
 
 
 @pytest.mark.public
-def test_real_threads_have_the_documented_medians(public_data, tmp_path):
-    report = reddit.frame_to_parquet(corpora.reddit_college(), tmp_path)
-    assert report["lacks"][0] == "score_hidden, controversiality, edited"
-    rows = read(tmp_path)
+def test_real_threads_have_the_documented_medians(public_data, tmp_path, monkeypatch):
+    monkeypatch.setattr(reddit, "CACHE", tmp_path)
+    folder, account = reddit.comments("reddit_college")
+    assert account.loc[0, ["bad_lines", "comments"]].tolist() == [0, 38303]
+    made = next(folder.rglob("*.parquet")).stat().st_mtime_ns
+    assert reddit.comments("reddit_college")[0] == folder  # and reads nothing again
+    assert next(folder.rglob("*.parquet")).stat().st_mtime_ns == made
+    rows = read(folder)
     replies = rows.groupby("parent").agg(re=("id", "size"), t=("tokens", "max"))
     answered = rows.set_index("id").join(replies, how="inner")
     assert (len(rows), len(answered)) == (38303, 15923)
@@ -367,8 +314,9 @@ def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path
         out.write(json.dumps(RECORD).encode() + b"\n")
         for _ in range(3000):
             out.write(bytes(1_000_000))
-    code = "import resource, sys; from lib.endex import to_parquet\n"
-    code += "resource.setrlimit(resource.RLIMIT_DATA, (2_000_000_000,) * 2)\n"
+    code = "import re, resource, sys; from lib.endex import to_parquet\n"
+    code += "used = re.search(r'VmData:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
+    code += "resource.setrlimit(resource.RLIMIT_DATA, (int(used) * 1024 + 1_000_000_000,) * 2)\n"
     code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
     command = [sys.executable, "-c", code, dump, tmp_path / "out"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -396,7 +344,7 @@ def test_two_dumps_of_one_stem_are_both_read(tmp_path):
     twin = tmp_path / "other" / "RC_2.jsonl"
     twin.parent.mkdir()
     twin.write_text(json.dumps(RECORD))
-    with pytest.raises(reddit.DumpError, match="two dumps are named RC_2.jsonl"):
+    with pytest.raises(reddit.DumpError, match="two dumps have the same name"):
         reddit.to_parquet([*named, twin], tmp_path / "new")
 
 

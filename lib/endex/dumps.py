@@ -17,10 +17,8 @@ WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
 PIECE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
 READ = 1 << 13  # bytes read from the dump at once: 256 MiB at the most when decompressed
 LONGEST = 1 << 22  # bytes of a line; the longest comment that Reddit takes has 40,000 letters
-LINES_TRIED = 1000  # lines at the start of a dump of which one must be a comment
 NEEDED = ("id", "body", "parent_id")  # a record without one of these is no comment
 TOO_LONG = b'"too long"\n'  # stands in for a line of more than LONGEST bytes
-
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -29,7 +27,7 @@ class DumpError(ValueError):
 
 
 def pieces(
-    path: Path, folder: Path, files: int, size: int, progress: Callable[[int], object]
+    path: Path, folder: Path, files: int, progress: Callable[[int], object]
 ) -> Iterator[Path]:
     """Write a dump as plain files of whole lines: `files` of them in `folder`, used in turn.
 
@@ -43,7 +41,7 @@ def pieces(
         with piece.open("r+b") as out:
             for chunk in lines:
                 out.write(chunk)
-                if out.tell() >= size:
+                if out.tell() >= PIECE:
                     break
             filled = out.tell()
             out.truncate()
@@ -77,14 +75,16 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
 def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a dump in order; `progress` is told the bytes read.
 
-    All frames are read, with windows up to 2 GiB.
+    All frames are read, with windows up to 2 GiB. A file that does not begin like zstandard is
+    read as it is.
 
     Raises:
-        DumpError: the file is not zstandard, or ends in the middle of a frame.
+        DumpError: the file is damaged, or ends in the middle of a frame.
     """
-    compressed = _is_zst(path)
     frame = None
     with path.open("rb") as dump:
+        compressed = dump.read(len(ZSTD)) == ZSTD
+        dump.seek(0)
         while chunk := dump.read(READ):
             progress(len(chunk))
             while compressed and chunk:
@@ -107,67 +107,24 @@ def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> It
         )
 
 
-def reasons(piece: Path, bad: set[int]) -> list[tuple[int, str]]:
+def reasons(piece: Path, bad: list[int]) -> list[tuple[int, str]]:
     """Number and reason of the lines of a piece that hold no comment; blank lines not counted."""
     if not bad:
         return []
     with piece.open("rb") as file:
-        lines = islice((line for line in file if line.strip()), max(bad) + 1)
+        lines = islice((line for line in file if line.strip()), bad[-1] + 1)
         return [(row + 1, _reason(line)) for row, line in enumerate(lines) if row in bad]
-
-
-def refuse_other_records(dump: Path, piece: Path) -> None:
-    """Stop at a file of something else, rather than call a whole month bad lines.
-
-    Raises:
-        DumpError: says what the first lines hold.
-    """
-    with piece.open("rb") as file:
-        lines = list(islice((line for line in file if line.strip()), LINES_TRIED))
-    records = [_record(line) for line in lines]
-    names = [set(record) if isinstance(record, dict) else set() for record in records]
-    if not lines or any(set(NEEDED) <= fields for fields in names):
-        return
-    if {"title", "selftext"} <= names[0]:
-        what = "these are submissions (RS_*), and the recipe reads comments (RC_*)"
-    elif names[0]:
-        what = f"the records have the fields {', '.join(sorted(names[0])[:8])}"
-    else:
-        what = "the lines are no JSON records (unpack other archives than zstandard first)"
-    raise DumpError(
-        f"{dump.name}: no Reddit comment in the first {len(lines):,} lines: {what}. A comment "
-        "dump has one JSON object per line with id, parent_id, link_id and body."
-    )
-
-
-def _is_zst(path: Path) -> bool:
-    """Whether a dump is compressed by zstandard, by its first bytes rather than by its name."""
-    with path.open("rb") as dump:
-        start = dump.read(8)
-    if path.suffix == ".zst" and not start.startswith(ZSTD):
-        raise DumpError(
-            f"{path.name}: not a zstandard file, though its name says so (it starts with "
-            f"{start[:4]!r}). Download it again; a plain dump should end in .ndjson."
-        )
-    return start.startswith(ZSTD)
-
-
-def _record(line: bytes) -> object:
-    """What a line holds, or the reason why it cannot be read, as an exception."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return error
 
 
 def _reason(line: bytes) -> str:
     """Why a line is no comment."""
     if line == TOO_LONG:
         return f"longer than {LONGEST:,} bytes"
-    record = _record(line)
-    if isinstance(record, RecursionError):
+    try:
+        record = json.loads(line)
+    except RecursionError:
         return "nested too deeply"
-    if isinstance(record, ValueError):
+    except ValueError:
         return "not JSON"
     if not isinstance(record, dict):
         return f"not a record but {type(record).__name__}"

@@ -9,9 +9,9 @@ marks and pairs of neighbours; data/models/train_goemotions.py made it from the 
 split, and its record, beside the weights, states its scores on the test split.
 """
 
+import hashlib
 import json
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,14 +23,13 @@ from scipy import sparse, special
 from sklearn.feature_extraction.text import HashingVectorizer
 from tqdm.auto import tqdm
 
-from lib import ROOT
-from lib.data.storage import written_whole
+from lib import ROOT, models
+from lib.data.storage import sha256, written_whole
 from lib.endex.reddit import parquet_files
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
 HASHES = 2**20  # so many that few of the 44,000 kept features share a number
 EMBEDDED = "embedded"
-BLOCK = 20_000  # texts per call of the embedded model
 PART = 50_000  # texts in a file of scores: what an interruption can cost at most
 
 # The 28 labels of GoEmotions (Demszky et al. 2020).
@@ -54,19 +53,6 @@ where reply.tokens is not null and post.parent is not null and post.usable
 order by reply.id
 """
 
-# Answered answers and the comments they answer: what the toxicity filter looks at.
-POSTS = """
-with posts as (
-    select distinct post.id, post.parent
-    from comments post
-    join comments reply on reply.parent = post.id
-    where post.parent is not null and post.usable
-)
-select id, body from comments
-where id in (select id from posts) or id in (select parent from posts)
-order by id
-"""
-
 
 def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> np.ndarray:
     """Share of the 12 positive labels in the probabilities of all 28 labels, for each text.
@@ -88,12 +74,14 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
     >>> bool(good > 0.8 > 0.3 > bad)
     True
     """
-    texts = pd.Series(list(texts), dtype="object")
-    there = texts.map(lambda text: isinstance(text, str) and bool(text.strip())).to_numpy(bool)
+    there = np.array([isinstance(text, str) and bool(text.strip()) for text in texts], dtype=bool)
+    known = [text for text, kept in zip(texts, there, strict=True) if kept]
     share = np.full(len(texts), np.nan)
-    if there.any():
-        known = texts[there].tolist()
-        scored, labels = _embedded(known) if model == EMBEDDED else _network(known, model, options)
+    if known:
+        if model == EMBEDDED:
+            scored, labels = probabilities(known), LABELS
+        else:
+            scored, labels = _network(known, model, **options)
         if missing := set(POSITIVE) - set(labels):
             raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
         positive = [labels.index(name) for name in POSITIVE]
@@ -106,39 +94,37 @@ def score_replies(
 ) -> Path:
     """Write the positive emotion of replies as Parquet with id and ee; finished parts are kept.
 
+    A part is named by what it depends on: weights, options and texts. Others are removed.
+
     Args:
         comments: folder written by `to_parquet`.
-        folder: where the parts go; another model, option or text starts anew.
+        folder: where the parts go.
         model, options: as in `positive_emotion`.
 
     Returns:
         The folder, to be passed to `build(emotions=...)`.
     """
-
-    def score(texts: Sequence[str]) -> np.ndarray:
-        return positive_emotion(texts, model, **options)
-
-    return _score_texts(comments, REPLIES, folder, "ee", score, [str(model), options])
-
-
-def score_toxicity(comments: str | Path, folder: str | Path, **options) -> Path:
-    """Write the toxicity of posts and their parents as Parquet with id and toxicity.
-
-    The filter of appendix A.1, with the weights of Detoxify, which are not packaged.
-
-    Args:
-        comments, folder: as in `score_replies`.
-        options: of `lib.metrics.toxicity`.
-
-    Returns:
-        The folder, to be passed to `build(toxicity=...)`.
-    """
-    from lib import metrics
-
-    def score(texts: Sequence[str]) -> np.ndarray:
-        return metrics.toxicity(pd.DataFrame({"response": texts}), **options).to_numpy()
-
-    return _score_texts(comments, POSTS, folder, "toxicity", score, options)
+    folder, files, parts = Path(folder), [str(file) for file in parquet_files(comments)], []
+    weights = (
+        sha256(WEIGHTS) if model == EMBEDDED else models.find(model, options.get("revision")).sha256
+    )
+    with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as bar:
+        connection.register("comments", connection.read_parquet(files))
+        rows = connection.execute(REPLIES)
+        while (replies := rows.fetchmany(PART)) or not parts:
+            made_of = json.dumps([weights, options, replies], default=str).encode()
+            parts.append(folder / f"part-{hashlib.sha256(made_of).hexdigest()[:16]}.parquet")
+            if not parts[-1].is_file():
+                ids, texts = zip(*replies, strict=True) if replies else ((), ())
+                ee = positive_emotion(texts, model, **options)
+                with written_whole(parts[-1]) as unfinished:
+                    pd.DataFrame({"id": pd.Series(ids, dtype="str"), "ee": ee}).to_parquet(
+                        unfinished
+                    )
+            bar.update(len(replies))
+    for stale in set(folder.glob("*.parquet")) - set(parts):
+        stale.unlink()
+    return folder
 
 
 def record(weights: Path = WEIGHTS) -> dict:
@@ -153,15 +139,10 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
         Shape (texts, 28), range 0-1, columns in the order of `LABELS`; labels are not exclusive. A
         text without words gets the probabilities of the bare intercepts.
 
-    Raises:
-        FileNotFoundError: the weights are missing; says how to make them.
-
     >>> row = probabilities(["Thank you so much, this made my day!"])[0]
     >>> LABELS[row.argmax()]
     'gratitude'
     """
-    if len(texts) == 0:
-        return np.empty((0, len(LABELS)))
     model = _load(weights)
     x = weigh(counts(texts)[:, model["kept"]], model["idf"])
     return special.expit(x @ model["coefficients"] + model["intercepts"])
@@ -189,73 +170,19 @@ def weigh(kept_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
 
 @cache
 def _load(weights: Path) -> dict[str, np.ndarray]:
-    if not weights.is_file():
-        raise FileNotFoundError(
-            f"no emotion model at {weights.name}: make it with `python -m "
-            "data.models.train_goemotions` (30 seconds; it downloads GoEmotions)."
-        )
     arrays = load_file(weights)
     return {k: a.astype(np.float64) if a.dtype == np.float16 else a for k, a in arrays.items()}
 
 
-def _embedded(texts: list[str]) -> tuple[np.ndarray, list[str]]:
-    blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)]
-    return np.vstack([probabilities(block) for block in blocks]), list(LABELS)
+def _network(
+    texts: list[str], name: str, softmax: bool = False, **options
+) -> tuple[np.ndarray, list[str]]:
+    model = models.load_classifier(name, **options)
 
-
-def _network(texts: list[str], name: str, options: dict) -> tuple[np.ndarray, list[str]]:
-    # Torch takes seconds to import, and the embedded model does without.
-    import torch
-
-    from lib.models import infer, load_classifier, token_ids
-
-    options = dict(options)
-    squash = torch.softmax if options.pop("softmax", False) else lambda x, _: torch.sigmoid(x)
-    model = load_classifier(name, **options)
-
-    def score(tokens: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
-        given = {"input_ids": tokens, "attention_mask": mask}
-        return squash(model.network(**given).logits.float(), -1)
+    def read(tokens, mask):
+        logits = model.network(input_ids=tokens, attention_mask=mask).logits.float()
+        return logits.softmax(-1) if softmax else logits.sigmoid()
 
     labels = model.network.config.id2label
-    scores = infer(model, score, token_ids(model, texts))
+    scores = models.infer(model, read, models.token_ids(model, texts))
     return scores, [labels[i].lower() for i in range(len(labels))]
-
-
-def _score_texts(
-    comments: str | Path,
-    which: str,
-    folder: str | Path,
-    column: str,
-    score: Callable[[Sequence[str]], np.ndarray],
-    made_by: object,
-) -> Path:
-    """Write the scores of the texts that a query over `comments` gives, in its order."""
-    folder, files = Path(folder), [str(file) for file in parquet_files(comments)]
-    with duckdb.connect() as connection, tqdm(unit=" texts", desc=column, leave=False) as bar:
-        connection.register("comments", connection.read_parquet(files))
-        read = f"select count(*), cast(bit_xor(hash(id, body)) as varchar) from ({which})"
-        _keep_or_restart(folder, [column, made_by, *connection.execute(read).fetchone()])
-        rows, number = connection.execute(which), 0
-        while (part := rows.fetchmany(PART)) or number == 0:
-            target = folder / f"part-{number:05d}.parquet"
-            if not target.is_file():
-                ids, texts = zip(*part, strict=True) if part else ((), ())
-                scores = {
-                    "id": pd.Series(ids, dtype="str"),
-                    column: np.asarray(score(texts), float),
-                }
-                with written_whole(target) as unfinished:
-                    pd.DataFrame(scores).to_parquet(unfinished)
-            number += 1
-            bar.update(len(part))
-    return folder
-
-
-def _keep_or_restart(folder: Path, made_of: list) -> None:
-    """Empty a folder whose scores are of another model, of other options or of other texts."""
-    at, stated = folder / "_record.json", json.dumps(made_of, default=str) + "\n"
-    if not at.is_file() or at.read_text(encoding="utf-8") != stated:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        at.write_text(stated, encoding="utf-8")

@@ -1,4 +1,4 @@
--- The condition of posts.sql at which each comment leaves, tried in this order; 11: eligible.
+-- Comments left after each condition of posts.sql, tried in this order, and lost at each.
 -- Reads `comments`, `emotions` and `settings`.
 
 with
@@ -33,8 +33,36 @@ last_condition as (
     left join comments parent on parent.id = post.parent
     left join replies below   on below.id = post.id
     left join replies beside  on beside.id = post.parent
+),
+
+conditions as (
+    select 0 as place, 'comment' as condition, true as applied from settings
+    union all select 1, 'answers another comment', true from settings
+    union all select 2, 'parent in the data', true from settings
+    union all select 3, 'both texts usable', true from settings
+    union all select 4, 'neither text quotes', true from settings
+    union all select 5, 'has a reply', true from settings
+    union all select 6, 'has a readable reply', true from settings
+    union all select 7, 'neither text toxic', toxicity_above is not null from settings
+    union all select 8, 'votes known', true from settings
+    union all select 9, 'popularity value above 0', true from settings
+    union all select 10, 'time known', created_before is not null from settings
+    union all select 11, 'not of the last days', created_before is not null from settings
+),
+
+-- Before the join: a join on `passed` would try every comment at every condition.
+leaving as (
+    select passed, count(*) as n from last_condition group by passed
+),
+
+counted as (
+    select place, condition, applied, coalesce(n, 0) as n
+    from conditions left join leaving on passed = place
 )
 
-select passed, count(*) as n
-from last_condition
-group by passed
+select condition,
+       cast(sum(n) over (order by place desc) as bigint)    as comments,
+       lag(n) over (order by place)                         as lost,
+       applied
+from counted
+order by place

@@ -4,59 +4,27 @@ This module imports torch and transformers; the others import it where they trai
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+import transformers
 from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
-from transformers import (
-    AutoConfig,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    EvalPrediction,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-)
-from transformers.utils import logging as transformers_logging
-from transformers.utils.logging import is_progress_bar_enabled
 
 from lib import models
 from lib.endex.train import Options, collapsed
-from lib.models import token_batches
+from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
-TINY_SIZE = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 128,
-}
+TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
 WINDOW = 32  # batches whose rows are sorted by length together
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers from reporting what it loads and writes."""
-    verbosity, bar = transformers_logging.get_verbosity(), is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bar:
-            transformers_logging.enable_progress_bar()
-
-
-def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict]:
+def build(
+    encoder: str | Path, seed: int
+) -> tuple[transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase, dict]:
     """An encoder with a new head for two classes, its tokenizer, and where it came from.
 
     Args:
@@ -71,22 +39,22 @@ def build(encoder: str | Path, seed: int) -> tuple[PreTrainedModel, PreTrainedTo
     with quiet():  # it would report the new head as missing weights
         if str(encoder) == TINY:
             folder, origin = models.find(models.DEFAULT_ENCODER).folder, {"checkpoint": TINY}
-            config = AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
-            network = AutoModelForSequenceClassification.from_config(config)
+            config = transformers.AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
+            network = transformers.AutoModelForSequenceClassification.from_config(config)
         else:
             location = models.find(encoder)
             folder, origin = location.folder, models.provenance_of(folder)
-            network = AutoModelForSequenceClassification.from_pretrained(
+            network = transformers.AutoModelForSequenceClassification.from_pretrained(
                 folder, num_labels=2, local_files_only=True, use_safetensors=True
             )
     network.config.id2label = {0: "non-engaging", 1: "engaging"}
     network.config.label2id = {"non-engaging": 0, "engaging": 1}
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     kept = ("checkpoint", "revision", "weights_sha256")
     return network, tokenizer, {name: origin[name] for name in kept if name in origin}
 
 
-def freeze(network: PreTrainedModel, layers: int) -> None:
+def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
     """Keep the embeddings and the first `layers` layers as they are, without dropout; 0: none."""
     frozen = tuple(f".layer.{i}" for i in range(layers))
     for name, part in network.base_model.named_modules():
@@ -98,7 +66,7 @@ def freeze(network: PreTrainedModel, layers: int) -> None:
 
 
 def encode(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: transformers.PreTrainedTokenizerBase,
     contexts: Sequence[str],
     responses: Sequence[str],
     max_length: int,
@@ -106,13 +74,8 @@ def encode(
     """Token ids (and segments, where the model has them) of pairs; the longer text is cut first."""
     if not len(contexts):
         return []
-    encoded = tokenizer(
-        list(contexts),
-        list(responses),
-        truncation="longest_first",
-        max_length=max_length,
-        return_attention_mask=False,
-    )
+    how = {"truncation": "longest_first", "max_length": max_length, "return_attention_mask": False}
+    encoded = tokenizer(list(contexts), list(responses), **how)
     rows = zip(*encoded.values(), strict=True)
     return [dict(zip(encoded, row, strict=True)) for row in rows]
 
@@ -138,14 +101,14 @@ def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[np.ndarray]:
 
 
 def trainer(
-    network: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    network: transformers.PreTrainedModel,
+    tokenizer: transformers.PreTrainedTokenizerBase,
     train: list[dict],
     held_out: list[dict],
     folder: Path,
     options: Options,
     seed: int,
-) -> Trainer:
+) -> transformers.Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
     Args:
@@ -157,8 +120,8 @@ def trainer(
     # Rows of similar length follow each other in validation too: little is padded.
     single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
     widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
-    pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
-    made = Trainer(
+    pad = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
+    made = transformers.Trainer(
         network,
         _arguments(folder, options, seed),
         # An item is a batch that is ready: Trainer draws their order anew in each epoch.
@@ -168,12 +131,12 @@ def trainer(
         compute_metrics=_figures,
         callbacks=[_Watch()],
     )
-    made.remove_callback(PrinterCallback)
+    made.remove_callback(transformers.PrinterCallback)
     return made
 
 
-def _arguments(folder: Path, options: Options, seed: int) -> TrainingArguments:
-    return TrainingArguments(
+def _arguments(folder: Path, options: Options, seed: int) -> transformers.TrainingArguments:
+    return transformers.TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=options.epochs,
         learning_rate=options.rate,
@@ -198,7 +161,7 @@ def _arguments(folder: Path, options: Options, seed: int) -> TrainingArguments:
     )
 
 
-def _figures(predicted: EvalPrediction) -> dict[str, float]:
+def _figures(predicted: transformers.EvalPrediction) -> dict[str, float]:
     """What a validation measures, besides the loss."""
     engaging = torch.tensor(predicted.predictions).float().softmax(-1)[:, 1].numpy()
     truth = predicted.label_ids
@@ -211,7 +174,7 @@ def _figures(predicted: EvalPrediction) -> dict[str, float]:
     return figures | {"quality": figures["auc"] - collapsed(figures)}
 
 
-class _Watch(TrainerCallback):
+class _Watch(transformers.TrainerCallback):
     """A progress bar, and a stop where the loss is no number any more."""
 
     def on_train_begin(self, args, state, control, **kwargs):

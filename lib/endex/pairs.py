@@ -10,22 +10,14 @@ import pandas as pd
 
 COLUMNS = ["context", "response", "label"]
 GENERIC = [
-    "I don't know.",
-    "Okay.",
-    "That is nice.",
-    "I am not sure.",
-    "Yes.",
-    "Me too.",
-    "Thanks.",
-    "I see.",
-    "Good for you.",
-    "Maybe.",
+    *("I don't know.", "Okay.", "That is nice.", "I am not sure.", "Yes."),
+    *("Me too.", "Thanks.", "I see.", "Good for you.", "Maybe."),
 ]
 KINDS = ("insertion", "deletion", "copying", "generic")
 
 
 def split(
-    pairs: pd.DataFrame, validation: float = 0.2, seed: int = 0, by: str | None = "link"
+    pairs: pd.DataFrame, validation: float = 0.2, seed: int = 0
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Divide pairs into a training and a validation part (paper: .8 and .2).
 
@@ -33,16 +25,14 @@ def split(
     is a response in training and a context in validation. The shares are therefore approximate.
 
     Args:
-        pairs: with a column `by`.
+        pairs: with a column `link`, the thread (the paper does not say how it divided).
         validation: share of threads for validation.
-        by: "link" (the thread), or None to divide row by row (the paper does not say).
 
     >>> parts = split(pd.DataFrame({"link": list("aabbccddee")}), validation=0.4)
     >>> [len(part) for part in parts]
     [6, 4]
     """
-    keys = pairs.index.astype(str) if by is None else pairs[by].astype(str)
-    draws = [int(hashlib.md5(f"{seed}-{key}".encode()).hexdigest()[:8], 16) for key in keys]
+    draws = [int(hashlib.md5(f"{seed}-{i}".encode()).hexdigest()[:8], 16) for i in pairs["link"]]
     order = pd.Series(draws, pairs.index).rank(method="dense")
     held_out = order <= round(validation * order.max())
     return pairs[~held_out], pairs[held_out]

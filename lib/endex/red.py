@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pandas as pd
@@ -50,19 +50,22 @@ class RedSettings:
     edge_days: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.alpha not in ("footnote", "median"):
-            raise ValueError(f"alpha {self.alpha!r}: choose 'footnote' or 'median'")
-        if self.ee_aggregate not in ("mean", "max"):
-            raise ValueError(f"ee_aggregate {self.ee_aggregate!r}: choose 'mean' or 'max'")
-        if set(dict(self.weights)) != set(DIMENSIONS):
-            raise ValueError(f"weights need {', '.join(DIMENSIONS)}; got {dict(self.weights)}")
-        if min(dict(self.weights).values()) < 0 or sum(dict(self.weights).values()) == 0:
-            raise ValueError(f"weights must be 0 or more, not all 0; got {dict(self.weights)}")
+        weights = dict(self.weights)
+        if self.alpha not in ("footnote", "median") or self.ee_aggregate not in ("mean", "max"):
+            raise ValueError(
+                "choose alpha 'footnote' or 'median', and ee_aggregate 'mean' or 'max'"
+            )
+        if (
+            set(weights) != set(DIMENSIONS)
+            or min(weights.values()) < 0
+            or not any(weights.values())
+        ):
+            raise ValueError(f"weights need {', '.join(DIMENSIONS)}, not all 0; got {weights}")
         if self.kappa <= 0 or self.cap < 1:
             raise ValueError("kappa must be above 0, and cap at least 1")
 
     def sql(self) -> str:
-        """The one row of the relation `settings`, as a query for any engine.
+        """The one row of the relation `settings`, as a query over `single` for any engine.
 
         >>> RedSettings().sql().split(", ")[0]
         'select cast(1.0 as double) as alpha_re'
@@ -75,12 +78,13 @@ class RedSettings:
             f"cast({'null' if value is None else float(value)} as double) as {name}"
             for name, value in numbers.items()
         ]
+        # The first second of the last days. Without any time known it is 0: every post is left out.
+        edge = f"coalesce(cast(floor(max(created) - {self.edge_days * 86_400}) as bigint) + 1, 0)"
         columns += [
-            f"{self.cap} as cap",
-            f"{self.seed} as seed",
-            f"'{self.ee_aggregate}' as ee_aggregate",
+            f"{self.cap} as cap, {self.seed} as seed, '{self.ee_aggregate}' as ee_aggregate",
+            f"case when {self.edge_days} > 0 then {edge} end as created_before",
         ]
-        return "select " + ", ".join(columns)
+        return f"select {', '.join(columns)} from single"
 
 
 class DuckDB:
@@ -88,27 +92,19 @@ class DuckDB:
 
     Args:
         memory: most memory, such as "1GB"; larger intermediate results go to disk.
-        threads: all cores by default.
     """
 
-    def __init__(self, memory: str | None = None, threads: int | None = None):
-        config = {"memory_limit": memory, "threads": threads}
-        self.connection = duckdb.connect(config={k: v for k, v in config.items() if v is not None})
+    def __init__(self, memory: str | None = None):
+        self.connection = duckdb.connect(config={"memory_limit": memory} if memory else {})
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""
-        paths = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-        self.connection.execute(
-            f"create or replace temp view {name} as select * from read_parquet([{paths}])"
-        )
+        self.view(name, f"select * from read_parquet([{_quoted(files)}])")
 
-    def view(self, name: str, sql: str) -> None:
-        """Give a query a name; it runs each time the name is used."""
-        self.connection.execute(f"create or replace temp view {name} as {sql}")
-
-    def keep(self, name: str, sql: str) -> None:
-        """Run a query once and give its result a name."""
-        self.connection.execute(f"create or replace temp table {name} as {sql}")
+    def view(self, name: str, sql: str, kept: bool = False) -> None:
+        """Give a query a name; it runs each time the name is used, or once where it is kept."""
+        kind = "table" if kept else "view"
+        self.connection.execute(f"create or replace temp {kind} {name} as {sql}")
 
     def frame(self, sql: str) -> pd.DataFrame:
         """Run a query and return its rows."""
@@ -116,7 +112,7 @@ class DuckDB:
 
 
 class Spark:
-    """A Spark session: the same SQL on one machine or on a cluster.
+    """A Spark session: the same SQL, by the same functions, on one machine or on a cluster.
 
     Args:
         session: a `pyspark.sql.SparkSession`. Files are named as its cluster sees them.
@@ -126,84 +122,37 @@ class Spark:
         self.session = session
 
     def read(self, name: str, files: Sequence[Path]) -> None:
-        """Give Parquet files a name."""
-        paths = [str(file) for file in files]
-        self.session.read.parquet(*paths).createOrReplaceTempView(name)
+        self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)
 
-    def view(self, name: str, sql: str) -> None:
-        """Give a query a name; it runs each time the name is used."""
-        self.session.sql(sql).createOrReplaceTempView(name)
-
-    def keep(self, name: str, sql: str) -> None:
-        """Run a query once and give its result a name."""
-        self.session.sql(sql).cache().createOrReplaceTempView(name)
+    def view(self, name: str, sql: str, kept: bool = False) -> None:
+        rows = self.session.sql(sql)
+        (rows.cache() if kept else rows).createOrReplaceTempView(name)
 
     def frame(self, sql: str) -> pd.DataFrame:
-        """Run a query and return its rows."""
         return self.session.sql(sql).toPandas()
 
 
-_STEP = re.compile(r"((?:^--[^\n]*\n)*)^(\w+) as \(\n(.*?)^\),?\n", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One common table expression: its name, what it computes, and its SQL."""
+class Step(NamedTuple):
+    """One common table expression: its name, and its SQL with the comment above it."""
 
     name: str
-    meaning: str
     sql: str
 
 
 @cache
 def text(name: str) -> str:
     """The SQL text `posts`, `sample` or `funnel`."""
-    return resources.files("lib.endex").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 
 
-@cache
-def steps(name: str = "posts") -> tuple[Step, ...]:
-    """The steps of an SQL text, in order.
+def steps() -> list[Step]:
+    """The steps of posts.sql, in order.
 
     >>> [step.name for step in steps()][:4]
     ['reactions', 'pairs', 'eligible', 'medians']
     """
-    return tuple(
-        Step(found[2], " ".join(re.sub(r"^--", "", found[1], flags=re.M).split()), found[0])
-        for found in ((match[0], match[1], match[2]) for match in _STEP.finditer(text(name)))
-    )
-
-
-def up_to(name: str) -> str:
-    """The query that gives the rows of one step of `posts`.
-
-    Raises:
-        KeyError: no such step; names those there are.
-
-    >>> up_to("medians").splitlines()[-1]
-    'select * from medians'
-    """
-    names = [step.name for step in steps()]
-    if name not in names:
-        raise KeyError(f"no step {name!r} in posts.sql; there are {', '.join(names)}")
-    kept = [step.sql.rstrip().rstrip(",") for step in steps()[: names.index(name) + 1]]
-    return "with\n\n" + ",\n\n".join(kept) + f"\n\nselect * from {name}"
-
-
-CONDITIONS = (
-    "comment",
-    "answers another comment",
-    "parent in the data",
-    "both texts usable",
-    "neither text quotes",
-    "has a reply",
-    "has a readable reply",
-    "neither text toxic",
-    "votes known",
-    "popularity value above 0",
-    "time known",
-    "not of the last days",
-)
+    found = re.finditer(r"(?:^--.*\n)*^(\w+) as \(\n(?:.*\n)*?^\),?\n", text("posts"), re.MULTILINE)
+    return [Step(match[1], match[0]) for match in found]
 
 
 class NoPostsError(ValueError):
@@ -227,17 +176,17 @@ class Red:
 
     def posts(self) -> pd.DataFrame:
         """Every eligible post with raw, adjusted and normalised dimensions, score, z and label."""
-        frame = self.engine.frame("select * from posts order by draw, id")
-        frame["label"] = frame["label"].astype("Int8")
-        return frame
+        return self.engine.frame("select * from posts order by draw, id").astype({"label": "Int8"})
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of posts.sql, such as "medians" or "alphas"."""
-        return self.engine.frame(up_to(name))
+        before, step = text("posts").split(f"\n{name} as (\n")
+        step = step.split("\n)")[0]
+        return self.engine.frame(f"{before}\n{name} as (\n{step}\n)\nselect * from {name}")
 
     def funnel(self) -> pd.DataFrame:
         """How many comments are left after each condition, and how many each one takes away."""
-        return _funnel(self.engine, self.settings)
+        return self.engine.frame(text("funnel")).astype({"comments": "int64", "lost": "Int64"})
 
 
 def build(
@@ -256,7 +205,8 @@ def build(
         settings: the paper's values by default.
         emotions: Parquet file or folder with id and ee, the positive emotion of each reply (0-1),
             written by `score_replies`. Needed unless the weight of EE is 0.
-        toxicity: Parquet with id and toxicity (0-1); needed where `toxicity_above` is set.
+        toxicity: Parquet with id and toxicity (0-1) of posts and parents, such as those that
+            `lib.metrics.toxicity` gives; needed where `toxicity_above` is set.
         engine: `DuckDB()` by default; `Spark(session)` runs the same SQL on a cluster.
 
     Returns:
@@ -268,10 +218,10 @@ def build(
     """
     settings, engine = settings or RedSettings(), engine or DuckDB()
     prepare(engine, settings, comments, emotions, toxicity)
-    engine.keep("posts", text("posts"))
-    _check_posts(engine, settings)
-    sample = engine.frame(text("sample"))
-    return Red(sample, settings, engine)
+    engine.view("posts", text("posts"), kept=True)
+    red = Red(engine.frame(text("sample")), settings, engine)
+    _refuse_no_sample(red)
+    return red
 
 
 def fingerprint(sample: pd.DataFrame) -> str:
@@ -295,10 +245,8 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
     if toxicity is None and settings.toxicity_above is not None:
         raise ValueError("toxicity_above is set: pass toxicity=, a Parquet of id and toxicity.")
     engine.read("features", parquet_files(comments))
-    if engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]:
-        engine.keep("single", _LATEST)
-    else:
-        engine.view("single", "select * from features")
+    copies = engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]
+    engine.view("single", _LATEST if copies else "select * from features", kept=bool(copies))
     if emotions is None:
         engine.view("emotions", "select id, cast(null as double) as ee from single where 1 = 0")
     else:
@@ -308,17 +256,7 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
     else:
         engine.read("toxicities", parquet_files(toxicity))
         engine.view("comments", "select * from single left join toxicities using (id)")
-    before = _edge(engine, settings.edge_days)
-    engine.view("settings", f"{settings.sql()}, cast({before} as bigint) as created_before")
-
-
-def _edge(engine, days: float) -> int | str:
-    """First second of the last days of the data; "null" where they are not left out."""
-    if not days:
-        return "null"
-    last = engine.frame("select max(created) as last from single")["last"][0]
-    # Without any time known the edge is nowhere: every post is left out, and counted as such.
-    return 0 if pd.isna(last) else int(last - days * 86_400) + 1
+    engine.view("settings", settings.sql(), kept=True)
 
 
 # The same comment in two dumps: the record made last, whatever the order of the files.
@@ -331,40 +269,26 @@ select * from (
 """
 
 
-def _check_posts(engine, settings: RedSettings) -> None:
+def _refuse_no_sample(red: Red) -> None:
     """Stop where no sample can be drawn, and say why."""
-    counts = engine.frame(
-        "select count(*) as posts, count(case when label = 1 then 1 end) as engaging, "
-        "count(case when label = 0 then 1 end) as other, count(pvre) as re, count(pvbe) as be "
-        "from posts"
+    posts, be, engaging, other = red.engine.frame(
+        "select count(*), count(pvbe), count(case when label = 1 then 1 end), "
+        "count(case when label = 0 then 1 end) from posts"
     ).iloc[0]
-    if counts["posts"] == 0:
-        lost = _funnel(engine, settings).to_string(index=False)
+    if not posts:
+        lost = red.funnel().to_string(index=False)
         raise NoPostsError(f"no eligible post. Comments left after each condition:\n{lost}")
-    if counts["be"] < counts["posts"]:
+    if be < posts:
         raise ValueError(
-            f"half of the {counts['posts']} eligible posts have no votes: the median of BE is 0, "
-            "and equation 6 divides by it. Use more comments or other forums."
+            f"half of the {posts} eligible posts have no votes: the median of BE is 0, and "
+            "equation 6 divides by it. Use more comments or other forums."
         )
-    if not counts["engaging"] or not counts["other"]:
+    if not engaging or not other:
         raise NoPostsError(
-            f"one class only: {counts['engaging']} engaging and {counts['other']} non-engaging "
-            f"posts of {counts['posts']} at kappa {settings.kappa}. Use more comments, or a "
-            "smaller kappa."
+            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts} at "
+            f"kappa {red.settings.kappa}. Use more comments, or a smaller kappa."
         )
 
 
-def _funnel(engine, settings: RedSettings) -> pd.DataFrame:
-    passed = engine.frame(text("funnel")).set_index("passed")["n"]
-    passed = passed.reindex(range(len(CONDITIONS)), fill_value=0)
-    left = passed[::-1].cumsum()[::-1]
-    funnel = pd.DataFrame(
-        {"condition": CONDITIONS, "comments": left.to_numpy(), "lost": -left.diff().to_numpy()}
-    ).astype({"lost": "Int64"})
-    off = []
-    if settings.toxicity_above is None:
-        off.append("neither text toxic")
-    if not settings.edge_days:
-        off += ["time known", "not of the last days"]
-    funnel["applied"] = ~funnel["condition"].isin(off)
-    return funnel
+def _quoted(files: Sequence[Path]) -> str:
+    return ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)

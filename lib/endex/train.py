@@ -5,12 +5,11 @@
         --encoder FacebookAI/roberta-large --batch-tokens 16384
 """
 
-import argparse
 import hashlib
 import json
 import shutil
 import warnings
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import pandas as pd
 
 from lib.data.storage import sha256, written_whole
 from lib.endex.pairs import split
-from lib.models import DEFAULT_ENCODER
+from lib.models import DEFAULT_ENCODER, quiet
 
 RECORD = "record.json"
 VERSION = 2  # of the training: a change of the weights that come out counts it up
@@ -111,10 +110,7 @@ def fine_tune(
     options = options or Options()
     for name, part in (("training", train), ("validation", validation)):
         if part["label"].nunique() < 2:
-            raise ValueError(
-                f"the {name} pairs ({len(part)}) are of one class only: more posts, or a smaller "
-                "kappa, or another split"
-            )
+            raise ValueError(f"the {name} pairs ({len(part)}) are of one class only: more posts")
     where = Path(folder) / _digest(train, validation, options, seed)
     if not (where / RECORD).is_file():
         _train(train, validation, where, options, seed)
@@ -145,7 +141,7 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     ]
     trainer = networks.trainer(network, tokenizer, *rows, folder, options, seed)
     untrained = {"epoch": 0, **trainer.evaluate()}
-    with networks.quiet():
+    with quiet():
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
             return
@@ -211,18 +207,16 @@ def _digest(train: pd.DataFrame, validation: pd.DataFrame, options: Options, see
 
 def main(arguments: list[str] | None = None) -> TrainedModel:
     """Train from a shell; the options are those of `Options`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    from transformers import HfArgumentParser
+
+    parser = HfArgumentParser(Options, description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)")
     parser.add_argument("--folder", type=Path, required=True, help="where the run goes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--validation", type=float, default=0.2, help="share of threads held out")
-    for field in fields(Options):
-        name = "--" + field.name.replace("_", "-")
-        parser.add_argument(name, type=type(field.default), default=field.default)
-    given = vars(parser.parse_args(arguments))
-    pairs = pd.read_parquet(given.pop("pairs"))
-    folder, seed, share = given.pop("folder"), given.pop("seed"), given.pop("validation")
-    model = fine_tune(*split(pairs, share, seed=0), folder, Options(**given), seed)
+    options, given = parser.parse_args_into_dataclasses(arguments)
+    parts = split(pd.read_parquet(given.pairs), given.validation)
+    model = fine_tune(*parts, given.folder, options, given.seed)
     print(json.dumps({"folder": model.folder.name, **model.validation.iloc[-1].to_dict()}))
     return model
 

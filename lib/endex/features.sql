@@ -1,0 +1,34 @@
+-- One row per line of a file of JSON lines, in its order, with the features of a comment.
+-- Every field is read as text: the types of most changed over the years. A line that is no JSON
+-- object, or no comment, gives a row whose id is missing. The size of an object is that of
+-- `lib.endex.dumps.LONGEST`: blocks of the default (16 MiB) leave the processor's cache before they
+-- are worked on.
+
+select case when body is not null and parent_id is not null then id end as id,
+       case when starts_with(parent_id, 't1_') then substr(parent_id, 4) end as parent,
+       case when starts_with(link_id, 't3_') then substr(link_id, 4) else link_id end as link,
+       subreddit,
+       try_cast(try_cast(created_utc as double) as bigint) as created,
+       try_cast(try_cast(retrieved_on as double) as bigint) as retrieved,
+       case when score_hidden is distinct from 'true'
+            then try_cast(try_cast(score as double) as bigint) end as score,
+       coalesce(controversiality in ('1', 'true'), false) as controversial,
+       coalesce(lower(edited) not in ('false', '0', '0.0', ''), false) as edited,
+       coalesce(body not in ('[deleted]', '[removed]', ''), false)
+           and coalesce(author <> '[deleted]' and not list_contains($bots, author), false)
+           as usable,
+       coalesce(contains(body, '&gt;') or starts_with(body, '>')
+           or contains(body, chr(10) || '>'), false) as quote,
+       body
+from read_json(
+    $file,
+    format = 'newline_delimited',
+    ignore_errors = true,
+    maximum_object_size = 4194304,
+    columns = {
+        id: 'varchar', parent_id: 'varchar', link_id: 'varchar', subreddit: 'varchar',
+        author: 'varchar', body: 'varchar', score: 'varchar', score_hidden: 'varchar',
+        controversiality: 'varchar', edited: 'varchar', created_utc: 'varchar',
+        retrieved_on: 'varchar'
+    }
+)
