@@ -307,9 +307,9 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     }
     table2 = results("table2").set_index(["method", "dataset"])
     assert set(table2.loc["EnDex", "runs"]) == {5} and set(table2.loc["EnDex+NS", "runs"]) == {5}
-    assert wins["EnDex", "pearson"] == ["FED-ENG", "GRADE"]
-    assert wins["EnDex", "spearman"] == ["FED-ENG"]
-    assert "on two of four sets by Pearson (FED-ENG, GRADE), on one by Spearman (FED-ENG)" in seen
+    assert wins["EnDex", "pearson"] == ["GRADE"]
+    assert wins["EnDex", "spearman"] == ["FED-ENG", "GRADE"]
+    assert "on one of four sets by Pearson (GRADE), on two by Spearman (FED-ENG, GRADE)" in seen
     endex = found.loc["EnDex"]
     for name in ("BETTER", "GRADE", "PREDENG-600"):
         assert written(-endex.loc[name, "pearson minus paper"]) in seen, name
@@ -327,12 +327,12 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
 
 def test_sentences_on_the_dimensions_follow_from_the_ablation():
     rho = results("ablation").pivot_table(index="method", columns="dataset", values="spearman")
-    assert (rho.idxmax() == "all").all()
-    parts = rho.drop(index="all")
-    assert parts["BETTER"].idxmax() == "AE"
-    assert parts["FED-ENG"].idxmax() == parts["GRADE"].idxmax() == "EE"
-    assert parts.loc["BE"].max() < 0.05 and rho["PREDENG-600"].max() < 0
-    assert "the sum is best on each of the four sets" in prose("c34")
+    assert (rho[["FED-ENG", "GRADE"]].idxmax() == "all").all()
+    assert set(rho["BETTER"].nlargest(2).index) == {"AE", "RE"}
+    assert rho["BETTER"].max() - rho.loc["all", "BETTER"] < 0.02
+    assert rho["PREDENG-600"].abs().max() < 0.08
+    assert rho["FED-ENG"].idxmin() == "BE" and abs(rho.loc["EE", "BETTER"]) < 0.02
+    assert "the sum is ahead on FED-ENG and GRADE" in prose("c34")
 
 
 def test_sentences_on_the_cut_of_pairs_follow_from_the_runs():

@@ -374,7 +374,7 @@ def test_settings_are_checked(change):
 
 def test_every_step_runs_alone_and_says_what_it_does(months):
     red = engagement.build(months[0], Settings(), months[1])
-    assert len(engagement.steps()) == 9
+    assert len(engagement.steps()) == 10
     for step in engagement.steps():
         assert step.sql.startswith("--") and len(red.step(step.name)) > 0
 
