@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib import ROOT, endex, meta_evaluation, metrics
+from lib import ROOT, endex, meta_evaluation, metrics, models
 from lib.analysis.correlation import coefficient
 from lib.endex import network as networks
 from lib.endex import scoring, tokens
@@ -348,6 +348,13 @@ def test_baselines_on_edge_cases():
     for baseline in (endex.question, endex.specificity, endex.length):
         assert np.isnan(baseline(table)[4]) and (baseline(table).index == table.index).all()
     assert endex.random(table).equals(endex.random(table))
+
+
+def test_a_pretrained_encoder_gets_a_new_head_and_says_where_it_came_from():
+    network, tokenizer, origin = networks.build(models.DEFAULT_ENCODER, seed=0)
+    assert network.classifier.weight.shape[0] == 2 and network.config.num_hidden_layers == 6
+    assert tokenizer("tea")["input_ids"]
+    assert origin["checkpoint"] == models.DEFAULT_ENCODER and len(origin["weights_sha256"]) == 64
 
 
 def test_system_turns_of_a_dialog():

@@ -42,8 +42,7 @@ def build(
             config = transformers.AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
             network = transformers.AutoModelForSequenceClassification.from_config(config)
         else:
-            location = models.find(encoder)
-            folder, origin = location.folder, models.provenance_of(folder)
+            folder, origin = models.find(encoder).folder, models.provenance_of(encoder)
             network = transformers.AutoModelForSequenceClassification.from_pretrained(
                 folder, num_labels=2, local_files_only=True, use_safetensors=True
             )
