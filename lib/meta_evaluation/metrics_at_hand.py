@@ -72,8 +72,8 @@ def own_metrics() -> tuple[str, ...]:
     )
 
 
-def computed_scores(items: EvaluationSet, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Registered metrics of turns, each computed once and kept; by default quick ones and yours.
+def computed_scores(items: EvaluationSet, names: Sequence[str]) -> pd.DataFrame:
+    """Registered metrics of turns, each computed once and kept.
 
     Metrics that read references are left out where no item has any, and are NaN for ground-truth
     responses, which would be compared with themselves. Rated dialogs get no columns: these metrics
@@ -85,7 +85,6 @@ def computed_scores(items: EvaluationSet, names: Sequence[str] | None = None) ->
     """
     if items.level != "turn":
         return pd.DataFrame(index=items.table.index)
-    names = (*QUICK, *own_metrics()) if names is None else names
     referenced = items.table["reference"].map(len).any()
     chosen = [n for n in names if referenced or "reference" not in registered(n).needs]
     gold = gold_rows(items.table)
