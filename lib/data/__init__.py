@@ -1,20 +1,16 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
-from lib.data.corpora import (
-    accounts,
-    available,
+from lib.data import grade_predeng_ji_zhang, tbd_comperdial, usr_fed_dstc
+from lib.data.corpora import accounts, available, load, overview
+from lib.data.reddit_goemotions_wassa import (
     dailydialog_pairs,
     goemotions,
-    load,
-    overview,
     pushshift_sample,
     reddit_college,
     rumoureval,
     wassa2022,
 )
-from lib.data.downloads import path
-from lib.data.errors import DataError, nearest
-from lib.data.storage import sha256, written_whole
+from lib.data.storage import DataError, nearest, path, sha256, written_whole
 from lib.data.turn_table import (
     KEY,
     LEVELS,

@@ -1,31 +1,111 @@
-"""The corpora by name: load one, list them all, count what is in them.
+"""The corpora by name: register a loader, load one, list them all, count what is in them.
 
 The loaders lie in the files named after their corpora, and `data/corpora.json` knows the address,
 checksum and licence of each. The samples have the layout of corpora that must be asked for, and
 are read by the loaders of those.
 """
 
-from collections.abc import Iterable
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from lib import ROOT
-from lib.data import rated_dialogs, rated_responses  # noqa: F401  they register
-from lib.data.corpus import LOADERS, Corpus
-from lib.data.downloads import data_folder, on_disk, path, read_json, registry
-from lib.data.errors import DataError, nearest
-from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have no ratings
-    dailydialog_pairs,
-    goemotions,
-    pushshift_sample,
-    reddit_college,
-    rumoureval,
-    wassa2022,
-)
-from lib.data.tbd_and_comperdial import REQUESTED
-from lib.data.turn_table import validate
+from lib.data.storage import DataError, data_folder, nearest, on_disk, path, read_json, registry
+from lib.data.turn_table import turn_table, validate, with_agents
+
+LOADERS: dict[str, Callable[..., dict]] = {}
+DIALOG = ["system", "agent", "dialog", "utterances", "speakers"]
+
+
+def loader(name: str) -> Callable:
+    """Register a function as the loader of a corpus, by its name in `data/corpora.json`.
+
+    The function takes the paths of the files that stand there, in this order (for a corpus on
+    request their folder), and returns what `rated` returns. With a "*" in the name it is the loader
+    of all corpora whose name fits, and takes the name first.
+    """
+
+    def register(function: Callable[..., dict]) -> Callable[..., dict]:
+        for one in fnmatch.filter(registry()["corpora"] | registry()["requested"], name):
+            LOADERS[one] = partial(function, one) if "*" in name else function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """A loaded corpus.
+
+    Attributes:
+        name: its name in `available()`.
+        level: what was rated, "turn" or "dialog".
+        turns: the turn table, or None.
+        dialogs: one row per dialog with `utterances` and `speakers`, or None.
+        ratings: one row per single judgement: `item` (row position in the table of `level`),
+            `annotator`, `dimension`, `rating`; empty where only means were published.
+        report: rows read, kept and excluded, with reasons.
+        info: title, licence, source, citation and `synthetic`.
+        dialog_ratings: judgements of `dialogs`, where a corpus of level "turn" has them as well.
+    """
+
+    name: str
+    level: str
+    ratings: pd.DataFrame
+    report: pd.DataFrame
+    info: Mapping[str, Any]
+    turns: pd.DataFrame | None = None
+    dialogs: pd.DataFrame | None = None
+    dialog_ratings: pd.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        systems = self.items["system"].nunique()
+        label = ", synthetic" if self.info["synthetic"] else ""
+        return (
+            f"<Corpus {self.name}{label}: {len(self.items)} rated {self.level}s, "
+            f"{systems} systems, {len(self.ratings)} judgements>"
+        )
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """The table that carries the ratings: `turns` or `dialogs`, by `level`."""
+        return self.turns if self.level == "turn" else self.dialogs
+
+    def table(self, level: str, *columns: str, single_ratings: bool = False) -> pd.DataFrame:
+        """Return `turns` or `dialogs`, sure to hold what the caller needs.
+
+        Args:
+            level: "turn" or "dialog".
+            columns: columns that must hold a value, or a list that is not empty, in some row.
+            single_ratings: whether the single judgements must be there, not only their means.
+
+        Raises:
+            DataError: with what the corpus holds instead.
+
+        >>> len(load("sample_bots").table("turn", "human_overall", "reference"))
+        151
+        >>> load("sample_bots").table("turn", "human_funny")
+        Traceback (most recent call last):
+        ...
+        lib.data.storage.DataError: sample_bots, column 'human_funny': ...
+        """
+        table, other = self.turns if level == "turn" else self.dialogs, "take another corpus"
+        if table is None:
+            raise DataError(f"has no table of single {level}s", file=self.name, fix=other)
+        for column in columns:
+            cells = table.get(column, pd.Series(dtype=object)).dropna()
+            if cells.astype("str").isin(["", "[]"]).all():
+                fix = f"{other}, or one of {', '.join(table.filter(like='human_'))}"
+                problem = "this corpus has no such column, or nothing in it"
+                raise DataError(problem, file=self.name, column=column, fix=fix)
+        if single_ratings and self.ratings.empty:
+            raise DataError("only mean ratings are published", file=self.name, fix=other)
+        return table
 
 
 def load(name: str, **options: Any) -> Corpus:
@@ -34,7 +114,7 @@ def load(name: str, **options: Any) -> Corpus:
     Args:
         name: one of `available()`.
         options: `quality_control=True` for `ji2022`; `folder` and `columns={file: {ours: theirs}}`
-            for `tbd_q1` and `comperdial`, and for `tbd_q1` the `scale` of its ratings.
+            for `tbd_q1` and `comperdial`.
 
     Raises:
         DataError: for an unknown name, and for a file that is missing, damaged or, where it is the
@@ -46,22 +126,23 @@ def load(name: str, **options: Any) -> Corpus:
     >>> corpus.turns[["system", "turn", "human_overall"]].head(1).round(2).values.tolist()
     [['lantern', 1, 4.33]]
     """
-    known = registry()
-    if name in LOADERS:
-        entry = known["corpora"][name]
+    known, level = registry(), "turn"
+    if entry := known["corpora"].get(name):
+        about, level = known["sets"][entry["set"]], entry["level"]
         parts = LOADERS[name](*map(path, entry["files"]), **options)
-        return _corpus(name, parts, known["sets"][entry["set"]], entry["level"])
-    if name in known["samples"]:
-        folder = ROOT / known["samples"][name]["source"]
-        about = {"citation": "none", **read_json(folder / "info.json"), "synthetic": True}
-        parts = _requested(known["samples"][name]["layout"], folder, **options)
-        return _corpus(name, parts, about)
-    if name in REQUESTED:
-        return _corpus(name, _requested(name, **options), known["requested"][name])
-    if name in known["tables"]:
+    elif sample := known["samples"].get(name):
+        folder = ROOT / sample["source"]
+        about = {"citation": "none", **read_json(folder / "info.json")}
+        parts = _requested(sample["layout"], folder, **options)
+    elif about := known["requested"].get(name):
+        parts = _requested(name, **options)
+    elif name in known["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
-    hint = nearest(name, [*LOADERS, *known["samples"], *REQUESTED])
-    raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
+    else:
+        hint = nearest(name, [*LOADERS, *known["samples"]])
+        raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
+    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
+    return Corpus(name=name, level=level, info=info, **parts)
 
 
 def _requested(layout: str, folder: str | Path | None = None, **options: Any) -> dict:
@@ -72,14 +153,119 @@ def _requested(layout: str, folder: str | Path | None = None, **options: Any) ->
             fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
                    "layout of data/README.md, or pass folder=")  # fmt: skip
             raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
-    parts = REQUESTED[layout](folder, **options)
+    parts = LOADERS[layout](folder, **options)
     validate(parts["turns"], file=folder)
     return parts
 
 
-def _corpus(name: str, parts: dict, about: dict, level: str = "turn") -> Corpus:
-    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
-    return Corpus(name, level, info=info, **{"turns": None, "dialogs": None} | parts)
+def rated(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    note: str = "",
+    excluded: Mapping[str, int] | None = None,
+    ratings: Iterable[tuple] | None = None,
+    scores: pd.DataFrame | None = None,
+) -> dict[str, Any]:
+    """Put the parts of a corpus together: its table with mean ratings, its ratings, its account.
+
+    Texts lose white space at their ends; `agent` is the system and `turn` the number of earlier
+    utterances where a row does not say otherwise.
+
+    Args:
+        rows: one mapping per rated response or dialog, in the columns of the turn table or of the
+            dialog table (system, agent, dialog, utterances, speakers). `ratings` in it holds the
+            single judgements, {dimension: {annotator: rating}}, or {dimension: [ratings]} where
+            annotators are not named. A rating left empty or marked "N/A" is excluded and counted.
+        note: what a reader should know about the rows that were kept.
+        excluded: how many further items were read but are not in `rows`, by reason.
+        ratings: judgements (position in `rows`, annotator, dimension, rating), where the order of
+            the file is not that of the rows.
+        scores: columns to add, on the same rows.
+
+    Returns:
+        `turns` or `dialogs`, `ratings` and `report`, as `Corpus` holds them.
+
+    >>> row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
+    >>> parts = rated([row | {"ratings": {"Overall": [4, "N/A"]}}])
+    >>> parts["turns"][["turn", "human_overall"]].values.tolist()
+    [[1.0, 4.0]]
+    >>> parts["report"]["reasons"].tolist()
+    ['', '1 marked N/A by the annotator']
+    """
+    single, means, line = judged(_judgements(rows) if ratings is None else ratings, len(rows))
+    rows = [{name: _cleaned(cell) for name, cell in row.items()} for row in rows]
+    table = pd.DataFrame(rows).drop(columns="ratings", errors="ignore")
+    kind, unit = ("dialogs", "dialogs") if "utterances" in table else ("turns", "responses")
+    table = with_agents(table, DIALOG) if kind == "dialogs" else turn_table(table)
+    kept = account(unit, len(rows), excluded, note)
+    report = pd.DataFrame([kept, line] if len(single) else [kept])
+    table = pd.concat([table, means, scores], axis=1)
+    return {kind: table, "ratings": single, "report": report}
+
+
+def _cleaned(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [text.strip() for text in cell]
+    return cell.strip() if isinstance(cell, str) else cell
+
+
+def _judgements(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple]:
+    for item, row in enumerate(rows):
+        for name, values in row.get("ratings", {}).items():
+            if isinstance(values, list):
+                values = {f"annotator{n}": value for n, value in enumerate(values, start=1)}
+            for annotator, rating in values.items():
+                yield item, annotator, snake(name), rating
+
+
+def judged(
+    judgements: Iterable | pd.DataFrame, items: int, unit: str = "ratings"
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Split judgements into ratings and what was excluded, and average the ratings.
+
+    Args:
+        judgements: item, annotator, dimension, rating, in this order or as columns.
+        items: how many items there are.
+        unit: what the account calls them.
+
+    Returns:
+        The ratings; `human_<dimension>`, the mean over annotators of each item, NaN if unrated; and
+        the line of the account.
+    """
+    table = pd.DataFrame(judgements, columns=["item", "annotator", "dimension", "rating"])
+    text = table["rating"].fillna("").astype("str").str.strip().str.upper()
+    marked, empty = text.str.startswith("N/A"), text == ""
+    excluded = {"marked N/A by the annotator": sum(marked), "left empty": sum(empty)}
+    types = {"item": "int64", "annotator": "str", "dimension": "str", "rating": "float64"}
+    kept = table[~(marked | empty)].reset_index(drop=True).astype(types)
+    wide = kept.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
+    means = wide.reindex(index=range(items), columns=table["dimension"].unique()).astype("float64")
+    means = means.add_prefix("human_").rename_axis(index=None, columns=None)
+    return kept, means, account(unit, len(kept), excluded)
+
+
+def account(
+    unit: str, kept: int, excluded: Mapping[str, int] | None = None, note: str = ""
+) -> dict[str, Any]:
+    """Return one line of an account: so many were read, kept and excluded, and why.
+
+    >>> account("dialogs", 2, {"with the control agent": 1})["read"]
+    3
+    """
+    excluded = {reason: count for reason, count in (excluded or {}).items() if count}
+    lost = sum(excluded.values())
+    reasons = "; ".join(f"{count} {reason}" for reason, count in excluded.items())
+    return {"unit": unit, "read": kept + lost, "kept": kept, "excluded": lost,
+            "reasons": reasons, "notes": note}  # fmt: skip
+
+
+def snake(name: str) -> str:
+    """Write a dimension's name in lower case with underscores.
+
+    >>> snake("Maintains Context")
+    'maintains_context'
+    """
+    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
 def available() -> pd.DataFrame:
@@ -96,7 +282,7 @@ def available() -> pd.DataFrame:
     entries = known["corpora"] | known["requested"] | known["samples"] | known["tables"]
     for name, entry in entries.items():
         about = known["sets"].get(entry.get("set"), entry)
-        folder = f"{name}/" if name in REQUESTED else ""
+        folder = f"{name}/" if name in known["requested"] else ""
         there = all(on_disk(folder + file) for file in entry["files"])
         level = entry.get("level") or entry.get("unit", "turn, dialog")
         rows.append([name, level, entry.get("rows"), entry.get("systems"), about["licence"],

@@ -8,13 +8,13 @@ the paper's authors settled contradictions by hand, and so must you.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.data.errors import DataError
+from lib.data.storage import DataError
 
 # The forms of Table 12; with and without relationship they are the same.
 FORMS = {
@@ -29,19 +29,17 @@ DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Ta
 THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
 
 
-@dataclass(frozen=True)
-class PersonaLists:
+class PersonaLists(NamedTuple):
     """The lists that turn a graph into profiles (Tables 9-11 print excerpts of the authors')."""
 
     names: pd.DataFrame
     families: pd.DataFrame
     head_ages: pd.DataFrame
     gender_neutral: pd.DataFrame
-    negative: tuple[str, ...]
+    negative: list[str]
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """One persona: its sentences, and what was drawn for it. `gender` is never stated."""
 
     sentences: tuple[str, ...]
@@ -51,33 +49,26 @@ class Profile:
     gender: str
 
 
-def read_graph(path: str | Path, relation_field: str = "relation") -> pd.DataFrame:
+def read_graph(path: str | Path) -> pd.DataFrame:
     """Facts of PeaCoK as a table: head, relation, tail.
 
     PeaCoK is given out by its authors; this project ships a small graph of its own in the same
-    format.
-
-    Args:
-        path: the graph in JSON (head -> attributes -> details), or a tab-separated list of head,
-            relation and tail as it comes with its code.
-        relation_field: the entry of the details that holds the relation, one of `RELATIONS`.
+    format: JSON, head -> attributes -> tail -> {"relation": one of `RELATIONS`}.
 
     Raises:
         DataError: when a fact has no relation, or one that is unknown.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    facts = [line.split("\t") for line in text.splitlines()]
-    if text.lstrip().startswith("{"):
-        facts = [
-            [head, details.get(relation_field), tail]
-            for head, entry in json.loads(text).items()
-            for tail, details in entry.get("attributes", {}).items()
-        ]
-    if bad := [fact for fact in facts if len(fact) != 3 or fact[1] not in RELATIONS]:
-        problem = f"{len(bad)} facts are not head, relation, tail, such as {bad[0]}"
-        raise DataError(problem, path, fix=f"name the relation (relation_field): {RELATIONS}")
-    table = pd.DataFrame(facts, columns=["head", "relation", "tail"])
-    return table.apply(lambda cells: cells.str.strip()).drop_duplicates(ignore_index=True)
+    heads = json.loads(Path(path).read_text(encoding="utf-8"))
+    facts = [
+        [head.strip(), details.get("relation"), tail.strip()]
+        for head, entry in heads.items()
+        for tail, details in entry.get("attributes", {}).items()
+    ]
+    if bad := [fact for fact in facts if fact[1] not in RELATIONS]:
+        raise DataError(f"{len(bad)} facts have no known relation, such as {bad[0]}", path)
+    return pd.DataFrame(facts, columns=["head", "relation", "tail"]).drop_duplicates(
+        ignore_index=True
+    )
 
 
 def read_lists(folder: str | Path) -> PersonaLists:
@@ -89,8 +80,8 @@ def read_lists(folder: str | Path) -> PersonaLists:
     """
     names = ("names", "families", "head_ages", "gender_neutral")
     tables = [pd.read_csv(Path(folder, f"{name}.csv")) for name in names]
-    negative = Path(folder, "negative_heads.txt").read_text(encoding="utf-8").splitlines()
-    return PersonaLists(*tables, negative=tuple(filter(str.strip, negative)))
+    negative = Path(folder, "negative_heads.txt").read_text(encoding="utf-8").split("\n")
+    return PersonaLists(*tables, [word for word in negative if word.strip()])
 
 
 def fact_sentence(relation: str, tail: str) -> str:

@@ -1,17 +1,172 @@
-"""Files on disk: their checksum, and writing them whole or not at all."""
+"""Files: find, download and verify those of the corpora, read archives, write a file whole.
 
+A file is looked for in the folder that the environment variable DIALOGUE_DATA_DIR names, else in
+the user's cache, and is downloaded there by pooch if it is missing. `data/corpora.json` holds the
+address and the SHA-256 of each file; nothing is read before its checksum agrees.
+"""
+
+import difflib
 import errno
 import hashlib
+import json
+import logging
 import os
-from collections.abc import Iterator
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from lib import ROOT
+
+DATA = ROOT / "data"
+VARIABLE = "DIALOGUE_DATA_DIR"
+
+
+class DataError(ValueError):
+    """Data that cannot be used, with the place of the fault and the way out.
+
+    `file`, `row` (counted from 1, without the header) and `column` are attributes as well as
+    parts of the message; each may be None where it does not apply.
+
+    >>> print(DataError("rating is 'good', not a number", file="mine.csv", row=3,
+    ...                 column="human_overall", fix="use a number, or leave the cell empty"))
+    mine.csv, row 3, column 'human_overall': rating is 'good', not a number.
+    What to do: use a number, or leave the cell empty.
+    """
+
+    def __init__(self, problem: str, file=None, row=None, column=None, fix: str = ""):
+        super().__init__(problem, file, row, column, fix)
+        self.problem, self.file, self.row, self.column, self.fix = self.args
+
+    def __str__(self) -> str:
+        place = [str(self.file)] if self.file is not None else []
+        place += [f"row {self.row}"] if self.row is not None else []
+        place += [f"column {self.column!r}"] if self.column is not None else []
+        text = f"{', '.join(place)}: {self.problem}." if place else f"{self.problem}."
+        return f"{text}\nWhat to do: {self.fix}." if self.fix else text
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A "did you mean" for a misspelled name, or an empty string if nothing is near.
+
+    >>> nearest("respones", ["response", "context"])
+    "did you mean 'response'?"
+    """
+    found = difflib.get_close_matches(str(name).lower(), [str(k) for k in known], n=1, cutoff=0.6)
+    return f"did you mean {found[0]!r}?" if found else ""
+
+
+@cache
+def registry() -> dict[str, Any]:
+    """Read `data/corpora.json`: sets (licence, source), files, corpora, tables."""
+    return read_json(DATA / "corpora.json")
+
+
+def data_folder() -> Path:
+    """Name the folder of the corpora: DIALOGUE_DATA_DIR if it is set, else the user's cache."""
+    named = os.environ.get(VARIABLE)
+    return Path(named or _pooch().os_cache("dialogue-evaluation-notebooks")).expanduser()
+
+
+def _pooch():
+    """Import pooch only where a file is asked for: with what it needs it takes a while."""
+    import pooch
+
+    pooch.get_logger().setLevel(logging.WARNING)  # the progress bar says enough
+    return pooch
+
+
+def on_disk(key: str) -> bool:
+    """Say whether a file is in the data folder, as registered or in its upstream form."""
+    upstream = registry()["files"].get(key, {}).get("upstream", {"key": key})["key"]
+    return any((data_folder() / name).is_file() for name in (key, upstream))
+
+
+def path(key: str) -> Path:
+    """Return the verified local path of a file, downloaded if need be.
+
+    Some files are registered as repacked subsets; what is downloaded is then the upstream file, and
+    the loaders read both.
+
+    Args:
+        key: a key of the registry, such as "usr/tc_usr_data.json".
+
+    Raises:
+        DataError: if the file is damaged, or if it cannot be downloaded.
+    """
+    folder, entry = data_folder(), {"key": key, **registry()["files"][key]}
+    if os.environ.get(VARIABLE) and not folder.is_dir():  # a typing error must not make a folder
+        raise DataError(f"{VARIABLE} names {folder}, which is not a folder", fix="correct it")
+    if "upstream" in entry and not (folder / key).is_file():
+        entry |= entry["upstream"]
+    try:
+        return _verified(folder, entry)
+    except (ValueError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise DataError(
+            f"the file is damaged, or it is missing and cannot be downloaded: {error}",
+            file=folder / entry["key"],
+            fix=f"delete it if it is there; connect to the network, or fetch {entry['url']} and "
+            f"save it under that name, or set {VARIABLE} to a folder that holds the corpora",
+        ) from error
+
+
+def _verified(folder: Path, entry: dict[str, Any]) -> Path:
+    name, expected = entry["key"], entry["sha256"]
+    known = {"registry": {name: expected}, "urls": {name: entry["url"]}}
+    # Updates would overwrite a file of the user's.
+    shelf = _pooch().create(folder, "", **known, retry_if_failed=3, allow_updates=False)
+    file = Path(shelf.fetch(name, progressbar=True))
+    # Its host packs one archive anew on each request, so its own bytes have no fixed checksum.
+    if expected is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:
+        raise ValueError("its content is not that of the registered commit")
+    return file
+
+
+def content_sha256(file: Path, folders: list[str]) -> str:
+    """Return the SHA-256 over the names and contents of some folders below `dat/` of an archive."""
+    lines = []
+    for name, raw in members(file, lambda name: "/dat/" in name):
+        below = name.partition("/dat/")[2]
+        if below.startswith(tuple(folders)):
+            lines.append(f"{below} {hashlib.sha256(raw).hexdigest()}\n")
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def members(file: Path, wanted: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the regular files of a tar or zip archive that are `wanted`.
+
+    Everything stays in memory: no name in an archive can point outside a folder.
+    """
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                if not name.endswith("/") and wanted(name):
+                    yield name, archive.read(name)
+        return
+    with tarfile.open(file, "r:*") as archive:
+        for member in archive:
+            if member.isfile() and wanted(member.name):
+                yield member.name, archive.extractfile(member).read()
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file."""
+    return json.loads(file.read_bytes())
+
+
+def read_lines(file: Path) -> list[str]:
+    """Read the lines of a text file; only a line feed ends a line."""
+    text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    return text.removesuffix("\n").split("\n")
 
 
 def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal digits.
 
-    >>> from lib import ROOT
     >>> len(sha256(ROOT / "LICENSE"))
     64
     """

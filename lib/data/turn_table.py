@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.data.errors import DataError, nearest
+from lib.data.storage import DataError, nearest
 
 LEVELS = ("system", "agent", "dialog")
 KEY = [*LEVELS, "turn"]
@@ -46,19 +46,26 @@ def is_blank(text: object) -> bool:
 def turn_table(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A turn table from a frame or from one mapping per response.
 
-    Absent lists are empty, an absent agent is the system; further columns come last.
+    Absent lists are empty, an absent agent is the system, an absent turn the number of utterances
+    in the context; further columns come last.
 
-    >>> turn_table([{"system": "A", "dialog": "d1", "turn": 1, "context": ["Hi"],
-    ...              "response": "Hello"}])[["agent", "reference"]].values.tolist()
-    [['A', []]]
+    >>> turn_table([{"system": "A", "dialog": "d1", "context": ["Hi"], "response": "Hello"}])[
+    ...     ["agent", "turn", "reference"]].values.tolist()
+    [['A', 1, []]]
     """
-    table = rows.copy() if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-    system = table["system"]
-    table["agent"] = table["agent"].fillna(system) if "agent" in table else system
+    table = pd.DataFrame(rows)
     for name in LISTS:
-        cells = table[name] if name in table else [None] * len(table)
+        cells = table.get(name, [None] * len(table))
         table[name] = [[] if cell is None or cell is np.nan else cell for cell in cells]
-    return table[[*COLUMNS, *(name for name in table if name not in COLUMNS)]]
+    if "turn" not in table:
+        table["turn"] = [len(said) for said in table["context"]]
+    return with_agents(table, COLUMNS)
+
+
+def with_agents(table: pd.DataFrame, first: Sequence[str]) -> pd.DataFrame:
+    """Name the system as agent where none is named, and put the known columns first."""
+    agents = table.get("agent", table["system"]).fillna(table["system"])
+    return table.assign(agent=agents)[[*first, *table.columns.drop([*first], errors="ignore")]]
 
 
 def human_columns(table: pd.DataFrame) -> list[str]:
@@ -92,7 +99,7 @@ def validate(
     >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": -1, "response": "Hi"}]))
     Traceback (most recent call last):
         ...
-    lib.data.errors.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
+    lib.data.storage.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
     What to do: put the number there, or leave the column out.
     """
     for name in COLUMNS:

@@ -1,23 +1,25 @@
 """Read a user's own file as a turn table, with nothing guessed and nothing lost in silence.
 
-Only two things are forgiven, because they change no content: a UTF-8 byte-order mark at the start
-of a file, and Windows line ends.
+Only three things are forgiven, because they change no content: a UTF-8 byte-order mark at the start
+of a file, Windows line ends, and blank lines.
 """
 
+import ast
+import contextlib
 import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
 
-from lib.data.corpus import account
-from lib.data.errors import DataError, nearest
+from lib.data.corpora import account
+from lib.data.storage import DataError, nearest
 from lib.data.turn_table import (
     COLUMNS,
     LEVELS,
@@ -30,6 +32,10 @@ from lib.data.turn_table import (
 )
 
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
+# What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
+LIST_LIKE = re.compile(
+    r"""(?s)\[\s*["'].* | \[.*(,\s*["']|["']\s*[],]|\bnan\b).*\] | (array\(|<\w*Array>).*""", re.X
+)
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 
@@ -40,8 +46,8 @@ def read_turns(
 
     The file needs `system`, `dialog` and `response`; `agent` is the system if absent, `turn` the
     number of context utterances (or the position within the dialog, without `context`). In a
-    delimited file `context` is a JSON list or one utterance per line; `reference` and `fact` are a
-    JSON list or one text. Columns of other names are kept as they are.
+    delimited file `context` is a list (as JSON or Python write it) or one utterance per line;
+    `reference` and `fact` are a list or one text. Columns of other names are kept as they are.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
     counted: `read_report(turns)` says what was read, kept and excluded.
@@ -69,9 +75,7 @@ def read_turns(
             fix = "name rating columns human_<dimension>"
             raise DataError("looks like a rating column", path, column=name, fix=fix)
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
-    if "turn" not in turns and "context" in turns:
-        turns["turn"] = turns["context"].map(len)
-    elif "turn" not in turns:
+    if "turn" not in turns and "context" not in turns:
         names = [name for name in LEVELS if name in turns]
         turns["turn"] = turns.groupby(names, dropna=False).cumcount()
     turns = turn_table(turns)
@@ -90,10 +94,11 @@ def read_cells(path: Path) -> pd.DataFrame:
         raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
     try:
         cells = pd.DataFrame(readers[path.suffix.lower()](path), dtype=object)
-    except DataError:
-        raise
     except (OSError, ValueError, OverflowError, RecursionError, pa.ArrowException) as error:
-        fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
+        if isinstance(error, DataError):
+            raise
+        fix = ("correct that place (a quote inside a quoted cell is doubled); save the file as "
+               "UTF-8, or fetch it again if it is cut off")  # fmt: skip
         raise DataError(f"is not a readable file ({error})", path, fix=fix) from error
     if cells.empty:
         raise DataError("has no rows", path)
@@ -109,18 +114,15 @@ def _text(path: Path) -> str:
 
 
 def _delimited(path: Path) -> pd.DataFrame:
-    """Rows of as many cells as the header; pandas would fill or shift the others in silence."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True)
-    try:
-        header, *rows = [cells for cells in reader if cells] or [[]]
-    except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: {error}, check the quotes") from error
-    for row, cells in enumerate(rows, start=1):
-        if len(cells) != len(header):
-            problem = f"has {len(cells)} cells, the header has {len(header)}"
-            raise DataError(problem, path, row, fix="check the delimiter and the quotes of the row")
-    return pd.DataFrame(rows, columns=[name.strip() for name in header])
+    """Rows of as many cells as the header; pandas refuses longer ones and fills up shorter ones."""
+    form = {"sep": "\t" if path.suffix.lower() == ".tsv" else ",", "engine": "python"}
+    kept = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
+    cells = pd.read_csv(io.StringIO(_text(path)), **form, **kept).dropna(how="all")
+    short = cells.isna().any(axis=1)
+    if short.any():
+        fix = "check the delimiter and the quotes of the row"
+        raise DataError("has fewer cells than the header", path, int(short.argmax()), fix=fix)
+    return cells[1:].set_axis(cells.iloc[0].str.strip(), axis=1).reset_index(drop=True)
 
 
 def _json_objects(path: Path) -> list[dict]:
@@ -135,6 +137,7 @@ def _json_objects(path: Path) -> list[dict]:
 
 
 def _parquet(path: Path) -> list[dict]:
+
     return pa.parquet.read_table(path).to_pylist()
 
 
@@ -142,17 +145,14 @@ def named(
     cells: pd.DataFrame, theirs: Mapping[str, str], path, known: list[str], needed: Sequence[str]
 ) -> pd.DataFrame:
     """The cells under our names: each once, the needed ones there, no known one misspelled."""
-    for ours, their in theirs.items():
-        if not _stands(ours, known):
-            problem = f"{ours!r} is none of our columns: {', '.join(known)}"
-            raise DataError(problem, path, fix=nearest(ours, known))
+    for their in theirs.values():
         if their not in cells:
             hint = nearest(their, cells)
             raise DataError("this mapped column is missing", path, column=their, fix=hint)
     table = cells.rename(columns={their: ours for ours, their in theirs.items()})
     for name in table.columns[table.columns.duplicated()]:
         raise DataError("two columns of the file stand for this one", path, column=name)
-    unknown = [name.lower() for name in table if not _stands(name, known)]
+    unknown = [name.lower() for name in table if name not in known]
     for name in known:
         hint = nearest(name, unknown)
         if name not in table and (hint or name in needed):
@@ -160,10 +160,6 @@ def named(
             fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
             raise DataError(problem, path, column=name, fix=fix)
     return table
-
-
-def _stands(name: str, known: list[str]) -> bool:
-    return name in known or name.startswith(("human_", "score_"))
 
 
 def _parsed(cells: pd.Series, name: str) -> list:
@@ -186,19 +182,26 @@ def _number(cell: Any) -> Any:
         return cell
 
 
-def _texts(cell: Any, lines: bool) -> list:
-    """The texts in a cell: a JSON list, one text, or one text per line."""
+def _texts(cell: Any, lines: bool) -> Any:
+    """The texts in a cell: a list in JSON or Python, one text, or one text per line.
+
+    What looks like a list and is none in whole stays as it is, which `validate` refuses.
+    """
     if cell is None or isinstance(cell, list):
         return cell or []
-    text = str(cell)
-    if text.strip() == "[]" or text.lstrip().startswith('["'):
-        try:
+    text = str(cell).strip()
+    if text.startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(text)
-        except (ValueError, RecursionError):
-            return [None]  # which is refused, as nothing that a text could be
-    if not text.strip():
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            # Python would join the two texts of a printed array, "['a' 'b']", to one.
+            if repr(value := ast.literal_eval(text)) == text:
+                return value
+    if LIST_LIKE.fullmatch(text):
+        return cell
+    if not text:
         return []
-    return text.split("\n") if lines else [cell]
+    return str(cell).split("\n") if lines else [cell]
 
 
 def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:

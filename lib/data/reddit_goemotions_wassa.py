@@ -1,4 +1,4 @@
-"""Other texts: Reddit comments in one table, GoEmotions, pairs of DailyDialog, WASSA essays.
+"""Texts without ratings: Reddit comments, GoEmotions, WASSA essays, pairs of DailyDialog.
 
 Columns of comments, as in the Pushshift dumps: id, parent_id (`t1_` a comment, `t3_` the
 submission), link_id, subreddit, author, body, score, controversiality, edited (bool), created_utc
@@ -13,23 +13,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.corpus import account, with_report
-from lib.data.downloads import members, path, read_lines
-from lib.data.errors import DataError
+from lib.data.corpora import account
+from lib.data.storage import DataError, members, path, read_lines
 from lib.data.turn_table import turn_table
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
-# Columns of the essays by their name in the file, which misspells two of them.
+# Of the essays; the file misspells two.
 ESSAYS = {"message_id": "essay", "response_id": "author", "essay": "text",
-          "empathy": "empathy", "distress": "distress",
-          "personality_agreeableness": "agreeableness",
-          "personality_conscientiousness": "conscientiousness",
-          "personality_extraversion": "extraversion", "personality_openess": "openness",
-          "personality_stability": "stability", "iri_empathatic_concern": "empathic_concern",
-          "iri_perspective_taking": "perspective_taking",
-          "iri_personal_distress": "personal_distress", "iri_fantasy": "fantasy"}  # fmt: skip
+          "openess": "openness", "empathatic_concern": "empathic_concern"}  # fmt: skip
 
 
 def reddit_college() -> pd.DataFrame:
@@ -40,15 +33,19 @@ def reddit_college() -> pd.DataFrame:
     """
     archive = path("reddit_college/reddit-college-86b4acb-subset.tar.gz")
     files = dict(members(archive, re.compile(r"/dat/.*\.json$").search))
-    rows, others = [], 0
-    for name, raw in sorted(files.items()):  # the two forms of the archive order them differently
-        subreddit = name.split("/")[-2]
-        if subreddit in SUBREDDITS:
-            rows += _thread(json.loads(raw), subreddit)
-        else:
-            others += 1
-    threads = account("thread files", len(files) - others, {"of other subreddits": others})
-    return with_report(_comments(rows), threads, account("comments", len(rows)))
+    # The two forms of the archive order them differently.
+    known = {name: raw for name, raw in sorted(files.items()) if name.split("/")[-2] in SUBREDDITS}
+    threads = [_thread(json.loads(raw), name.split("/")[-2]) for name, raw in known.items()]
+    others = {"of other subreddits": len(files) - len(known)}
+    table = _comments([row for rows in threads for row in rows])
+    lines = account("thread files", len(known), others), account("comments", len(table))
+    return _with_account(table, *lines)
+
+
+def _with_account(table: pd.DataFrame, *lines: dict) -> pd.DataFrame:
+    """Return a table that has no ratings with its account; see `read_report`."""
+    table.attrs["report"] = list(lines)
+    return table
 
 
 def _thread(thread: dict, subreddit: str) -> list[dict]:
@@ -77,14 +74,14 @@ def rumoureval() -> pd.DataFrame:
     records = [json.loads(raw) for _, raw in sorted(members(archive, reply.search))]
     rows = [_dumped(record["data"]) for record in records if record["kind"] != "more"]
     stubs = {'are stubs of kind "more"': len(records) - len(rows)}
-    return with_report(_comments(rows), account("comments", len(rows), stubs))
+    return _with_account(_comments(rows), account("comments", len(rows), stubs))
 
 
 def pushshift_sample() -> pd.DataFrame:
     """Read 27 comments from six generations of Pushshift dumps: one JSON object per line."""
     lines = read_lines(path("pushshift_sample/test_comments.json"))
     table = _comments([_dumped(json.loads(line)) for line in lines if line.strip()])
-    return with_report(table, account("comments", len(table)))
+    return _with_account(table, account("comments", len(table)))
 
 
 def _dumped(record: dict) -> dict:
@@ -137,7 +134,7 @@ def goemotions(split: str = "train") -> pd.DataFrame:
         text, labels, key = line.split("\t")
         rows.append((key, text, [names[int(number)] for number in labels.split(",")]))
     table = pd.DataFrame(rows, columns=["id", "text", "labels"])
-    return with_report(table, account("comments", len(rows)))
+    return _with_account(table, account("comments", len(rows)))
 
 
 def dailydialog_pairs() -> pd.DataFrame:
@@ -153,7 +150,7 @@ def dailydialog_pairs() -> pd.DataFrame:
          "context": [said.strip()], "response": reply.strip()}
         for number, (said, reply) in enumerate(zip(before, after, strict=True))
     ]  # fmt: skip
-    return with_report(turn_table(rows), account("pairs", len(rows)))
+    return _with_account(turn_table(rows), account("pairs", len(rows)))
 
 
 def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
@@ -162,22 +159,24 @@ def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
     Several rows share an author: group by `author` when you split them.
 
     Args:
-        file: another file in the same layout, with all of its columns or some; None: the
+        file: another file in the same layout, with these columns or some; None: the
             registered one, downloaded if need be.
 
     Returns:
-        essay, author, text; of the essay `empathy` and `distress` (1-7); of its author the Big Five
-        (1-7; `stability` is the opposite of neuroticism) and the Interpersonal Reactivity Index
-        (1-5): `empathic_concern`, `perspective_taking`, `personal_distress`, `fantasy`.
+        `essay`, `author`, `text`; of the essay `empathy` and `distress` (1-7) and `emotion`; of its
+        author the Big Five (1-7; `stability` is the opposite of neuroticism), the Interpersonal
+        Reactivity Index (1-5: `empathic_concern`, `perspective_taking`, `personal_distress`,
+        `fantasy`), and what else the file holds.
 
     Reference: Barriere et al. (2022), WASSA 2022 Shared Task. Buechel et al. (2018), EMNLP.
 
     >>> from lib import ROOT
-    >>> wassa2022(ROOT / "data/sample/essays/essays.tsv").columns.tolist()
-    ['essay', 'author', 'text', 'empathy', 'distress', 'agreeableness', 'empathic_concern']
+    >>> wassa2022(ROOT / "data/sample/essays/essays.tsv")[["author", "agreeableness"]].shape
+    (240, 2)
     """
     given = pd.read_csv(file or path("wassa2022/WASSA22_essay_level_train.tsv"), sep="\t")
     if missing := {"response_id", "essay"} - set(given):
         raise DataError(f"there is no column {sorted(missing)}", file=file)
-    table = given[[name for name in ESSAYS if name in given]].rename(columns=ESSAYS)
-    return with_report(table, account("essays", len(table)))
+    table = given.rename(columns=lambda name: re.sub("^(personality|iri)_", "", name))
+    table = table.rename(columns=ESSAYS)
+    return _with_account(table, account("essays", len(table)))

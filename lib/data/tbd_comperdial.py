@@ -6,22 +6,24 @@ of `data/README.md`; columns can be mapped, because the files themselves may nam
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from lib.data.corpus import account, judged, snake
-from lib.data.errors import DataError
-from lib.data.turn_table import Fault, check, is_blank, turn_table
+from lib.data.corpora import account, judged, loader, snake
+from lib.data.storage import DataError
+from lib.data.turn_table import Fault, check, is_blank, turn_table, with_agents
 from lib.data.user_files import named, read_cells
 
 Columns = Mapping[str, Mapping[str, str]] | None
+SCALE = (1, 5)
 FIX = "correct that row"
 
 
-def user_table(file: Path, needed: list[str], columns: Columns) -> pd.DataFrame:
+def _read(file: Path, needed: Sequence[str], columns: Columns) -> pd.DataFrame:
     """Read a CSV file as text under our column names; `columns[file]` maps ours to the file's."""
     theirs = (columns or {}).get(file.name, {})
-    return named(read_cells(file), theirs, file, needed, needed)[needed].astype("str")
+    return named(read_cells(file), theirs, file, needed, needed)[[*needed]].astype("str")
 
 
 def _empty(table: pd.DataFrame, *names: str) -> Iterator[Fault]:
@@ -29,48 +31,34 @@ def _empty(table: pd.DataFrame, *names: str) -> Iterator[Fault]:
         yield name, table[name].map(is_blank), "is empty", "fill it in, or remove the row"
 
 
-def three_bots(folder: Path, columns: Columns = None, scale: Sequence[float] = (1, 5)) -> dict:
-    """Read the layout in which we expect TBD-Q1-2023: one row per utterance, ratings apart.
+@loader("tbd_q1")
+def three_bots(folder: Path, columns: Columns = None) -> dict:
+    """Read the layout in which we expect TBD-Q1-2023: one row per utterance, ratings (1-5) apart.
 
     `turns.csv`, `turn_ratings.csv`, `dialog_ratings.csv`, and if there, `references.csv` (dialog,
-    turn, reference) and `dialogs.csv` (dialog, user: who talked to the bot, added to both tables).
-    The turn table holds the system's utterances; the user's are their context.
+    turn, reference). The turn table holds the system's utterances; the user's are their context.
 
     Args:
         folder: where the files are.
         columns: such as {"turns.csv": {"text": "utterance"}}.
-        scale: lowest and highest rating.
     """
     needed = ["system", "agent", "dialog", "turn", "speaker", "text"]
-    said = user_table(folder / "turns.csv", needed, columns)
+    said = _read(folder / "turns.csv", needed, columns)
     check(said, _utterance_faults(said), folder / "turns.csv")
     said["turn"] = said["turn"].astype(int)
     dialogs = said.groupby("dialog", sort=False, as_index=False).agg(
         system=("system", "first"), agent=("agent", "first"),
         utterances=("text", list), speakers=("speaker", list))  # fmt: skip
-    dialogs = dialogs[["system", "agent", "dialog", "utterances", "speakers"]]
+    dialogs = with_agents(dialogs, ["system", "agent", "dialog"])
     turns = said[said["speaker"] == "system"].merge(dialogs[["dialog", "utterances"]])
     whole = zip(turns.pop("utterances"), turns["turn"], strict=True)
     turns["context"] = [utterances[:turn] for utterances, turn in whole]
+    turns["reference"] = _references(folder / "references.csv", turns, columns)
     turns = turn_table(turns.rename(columns={"text": "response"}).drop(columns="speaker"))
-    if (file := folder / "references.csv").is_file():
-        table = user_table(file, ["dialog", "turn", "reference"], columns)
-        table["item"] = _positions(table, turns[["dialog", "turn"]])
-        unknown = "{!r}: the system said nothing at this turn of the dialog"
-        faults = [*_empty(table, "reference"), ("turn", table["item"] < 0, unknown, FIX)]
-        check(table, faults, file)
-        given = table.groupby("item")["reference"].agg(list)
-        turns["reference"] = [given.get(item, []) for item in turns.index]
-    if (file := folder / "dialogs.csv").is_file():
-        user = user_table(file, ["dialog", "user"], columns).set_index("dialog")["user"].to_dict()
-        if missing := set(dialogs["dialog"]) - set(user):
-            problem = f"has no row for dialog {min(missing)!r}"
-            raise DataError(problem, file=file, column="dialog")
-        turns["user"], dialogs["user"] = turns["dialog"].map(user), dialogs["dialog"].map(user)
     users = {"are the user's: they are context, not responses": len(said) - len(turns)}
-    sources = {"turn": (turns, folder / "turn_ratings.csv", turns[["dialog", "turn"]]),
-               "dialog": (dialogs, folder / "dialog_ratings.csv", dialogs[["dialog"]])}  # fmt: skip
-    return _with_ratings(sources, columns, scale, [account("utterances", len(turns), users)])
+    by_turn = _judged(folder / "turn_ratings.csv", turns, turns[["dialog", "turn"]], columns)
+    by_dialog = _judged(folder / "dialog_ratings.csv", dialogs, dialogs[["dialog"]], columns)
+    return _parts(by_turn, by_dialog, account("utterances", len(turns), users))
 
 
 def _utterance_faults(said: pd.DataFrame) -> Iterator[Fault]:
@@ -85,49 +73,60 @@ def _utterance_faults(said: pd.DataFrame) -> Iterator[Fault]:
     yield "turn", wrong, "is {!r}: turns of a dialog must count 0, 1, 2, ..., in order", FIX
 
 
-def _positions(table: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
-    """The row of `items` that each row of a table names by the same columns, or -1."""
-    rows = items.astype("str").assign(item=range(len(items)))
-    return table.merge(rows, how="left")["item"].fillna(-1).astype(int)
+def _references(file: Path, turns: pd.DataFrame, columns: Columns) -> list[list[str]]:
+    if not file.is_file():
+        return [[] for _ in turns.index]
+    table = _read(file, ["dialog", "turn", "reference"], columns)
+    item = _positions(table, turns[["dialog", "turn"]])
+    unknown = "{!r}: the system said nothing at this turn of the dialog"
+    check(table, [*_empty(table, "reference"), ("turn", item < 0, unknown, FIX)], file)
+    given = table.groupby(item)["reference"].agg(list)
+    return [given.get(place, []) for place in range(len(turns))]
 
 
-def _with_ratings(
-    sources: Mapping[str, tuple], columns: Columns, scale, report: list[dict], dimension: str = ""
-) -> dict:
-    """Read the judgements of both levels and add their means; each source is table, file, key."""
-    tables, ratings, lines = [], [], [*report]
-    for unit, (table, file, items) in sources.items():
-        judgements = _judgements(file, items, columns, scale, dimension)
-        single, means, line = judged(judgements, len(items), unit=f"{unit} ratings")
-        tables.append(pd.concat([table, means], axis=1))
-        ratings.append(single)
-        lines.append(line)
-    return {"turns": tables[0], "dialogs": tables[1], "ratings": ratings[0],
-            "dialog_ratings": ratings[1], "report": pd.DataFrame(lines)}  # fmt: skip
+def _positions(table: pd.DataFrame, key: pd.DataFrame) -> pd.Series:
+    """The row of `key` that each row of a table repeats, or -1."""
+    rows = key.astype("str").assign(item=range(len(key)))
+    return table.merge(rows, how="left", on=[*key])["item"].fillna(-1).astype(int)
 
 
-def _judgements(file, items: pd.DataFrame, columns, scale, dimension: str) -> pd.DataFrame:
-    """Read and check the single judgements of `items`, named by its columns."""
-    needed = [*items, *([] if dimension else ["dimension"]), "annotator", "rating"]
-    table = user_table(file, needed, columns)
-    table["dimension"] = dimension or table["dimension"].map(snake)
-    table["item"] = _positions(table, items)
-    check(table, _judgement_faults(table, list(items), scale), file)
-    return table
+def _judged(
+    file: Path, table: pd.DataFrame, key: pd.DataFrame, columns: Columns, dimension: str = ""
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Read the judgements of a table, whose rows the file names by the columns of `key`.
+
+    Returns:
+        The table with mean ratings, the single ratings, the line of the account.
+    """
+    needed = [*key, *([] if dimension else ["dimension"]), "annotator", "rating"]
+    given = _read(file, needed, columns)
+    given["dimension"] = dimension or given["dimension"].map(snake)
+    given["item"] = _positions(given, key)
+    check(given, _judgement_faults(given, [*key]), file)
+    unit = "turn ratings" if "turn" in key else "dialog ratings"
+    ratings, means, line = judged(given, len(table), unit=unit)
+    return pd.concat([table, means], axis=1), ratings, line
 
 
-def _judgement_faults(table: pd.DataFrame, key: list[str], scale) -> Iterator[Fault]:
+def _judgement_faults(table: pd.DataFrame, key: list[str]) -> Iterator[Fault]:
     yield from _empty(table, "annotator", "dimension")
     yield key[-1], table["item"] < 0, f"{{!r}}: no rated item has this {', '.join(key)}", FIX
     again = table.duplicated(["item", "annotator", "dimension"])
     yield "annotator", again, "{!r} judges this item a second time", FIX
     given = table["rating"].str.strip().str.upper()
-    off = ~pd.to_numeric(given, errors="coerce").between(*scale)
-    limits = f"a number from {scale[0]:g} to {scale[1]:g}, with a point for decimals"
+    off = ~pd.to_numeric(given, errors="coerce").between(*SCALE)
     off &= (given != "") & ~given.str.startswith("N/A")
-    yield "rating", off, f"is {{!r:.40}}, not {limits}", FIX
+    yield "rating", off, "is {!r:.40}, not a number from 1 to 5, with a point for decimals", FIX
 
 
+def _parts(by_turn: tuple, by_dialog: tuple, *first: dict) -> dict:
+    (turns, ratings, line), (dialogs, dialog_ratings, last) = by_turn, by_dialog
+    return {"turns": turns, "dialogs": dialogs, "ratings": ratings,
+            "dialog_ratings": dialog_ratings,
+            "report": pd.DataFrame([*first, line, last])}  # fmt: skip
+
+
+@loader("comperdial")
 def comperdial(folder: Path, columns: Columns = None) -> dict:
     """Read ComperDial (Wakaki et al. 2024): replies of 99 systems to 15 persona-grounded dialogs.
 
@@ -140,10 +139,10 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
         columns: such as {"turn_annotations.csv": {"system": "model"}}.
     """
     talk = _persona_dialogs(folder / "ComperDial_data.json")
-    file = folder / "turn_annotations.csv"
-    replies = user_table(file, ["dialog_id", "turn", "system", "response", "reference"], columns)
+    file, key = folder / "turn_annotations.csv", ["system", "dialog_id"]
+    replies = _read(file, [*key, "turn", "response", "reference"], columns)
     check(replies, _reply_faults(replies, talk), file)
-    replies = replies.drop_duplicates(["system", "dialog_id", "turn"], ignore_index=True)
+    replies = replies.drop_duplicates([*key, "turn"], ignore_index=True)
     turns = turn_table([
         {"system": row.system, "dialog": row.dialog_id, "turn": 2 * int(row.turn) + 1,
          "context": talk[row.dialog_id]["texts"][: 2 * int(row.turn) + 1], "response": row.response,
@@ -151,11 +150,11 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
          "fact": talk[row.dialog_id]["fact"]}
         for row in replies.itertuples()
     ])  # fmt: skip
-    dialogs, key = _spoken(turns), ["system", "dialog_id"]
-    keys = dialogs[["system", "dialog"]].set_axis(key, axis=1)
-    sources = {"turn": (turns, file, replies[[*key, "turn"]]),
-               "dialog": (dialogs, folder / "dialogue_annotations.csv", keys)}  # fmt: skip
-    return _with_ratings(sources, columns, (1, 5), [], "overall")
+    dialogs = _spoken(turns)
+    by_turn = _judged(file, turns, replies[[*key, "turn"]], columns, "overall")
+    names = dialogs[["system", "dialog"]].set_axis(key, axis=1)
+    file = folder / "dialogue_annotations.csv"
+    return _parts(by_turn, _judged(file, dialogs, names, columns, "overall"))
 
 
 def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
@@ -191,11 +190,8 @@ def _spoken(turns: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (system, dialog), group in turns.groupby(["system", "dialog"], sort=False):
         group = group.sort_values("turn")
-        pairs = zip(group["context"], group["response"], strict=True)
-        said = [text for before, reply in pairs for text in (before[-1], reply)]
-        rows.append({"system": system, "agent": system, "dialog": dialog, "utterances": said,
+        pairs = zip(group["context"].str[-1], group["response"], strict=True)
+        rows.append({"system": system, "agent": system, "dialog": dialog,
+                     "utterances": [text for pair in pairs for text in pair],
                      "speakers": ["user", "system"] * len(group)})  # fmt: skip
     return pd.DataFrame(rows)
-
-
-REQUESTED = {"tbd_q1": three_bots, "comperdial": comperdial}

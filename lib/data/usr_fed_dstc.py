@@ -1,32 +1,21 @@
-"""Corpora of rated responses, one loader each.
+"""USR and UniEval, FED, DSTC7 and DSTC10: one loader per corpus or family of corpora.
 
 USR (Mehri and Eskenazi, ACL 2020) with UniEval's predictions (Zhong et al. 2022), FED (Mehri and
-Eskenazi, SIGDIAL 2020), DSTC7 Track 2, DSTC10 Track 5, GRADE, Predictive Engagement, and the mean
-ratings of Zhao et al. (2020) and Zhang et al. (2024).
+Eskenazi, SIGDIAL 2020), DSTC7 Track 2 (Galley et al. 2019), DSTC10 Track 5 (Zhang et al. 2021).
 """
 
-import hashlib
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from lib.data.corpus import account, loader, rated, snake
-from lib.data.downloads import members, read_json, read_lines
+from lib.data.corpora import account, loader, rated, snake
+from lib.data.storage import members, read_json, read_lines
 
 TRUTH = "Original Ground Truth"
-UNIEVAL = ["understandability", "naturalness", "coherence", "engagingness", "groundedness",
-           "overall"]  # fmt: skip
-PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
-           "Eng_Score_MeanPooling": "pred_en_mean",
-           "Eng_Score_MaxPooling": "pred_en_max"}  # fmt: skip
-# Responses per context.
-SIZES = {"zhao_persona": 6, "zhao_dailydialog": 9, "zhang_usr_topical": 6, "zhang_usr_persona": 5}
-MEANS = ["overall", "interesting", "relevance", "specificity", "understandability"]
 SPEAKERS = {"User": "user", "human": "user", "human_evaluator": "user",
             "System": "system", "Chatbot": "system", "model": "system"}  # fmt: skip
 
@@ -63,11 +52,8 @@ def usr(name: str, file: Path, grade: Path | None = None) -> dict:
     for block, item in enumerate(read_json(file)):
         who = [people.setdefault(one, f"person{len(people) + 1}") for one in item["annotators"]]
         for response in item["responses"]:
-            ratings = {
-                dimension: dict(zip(who, marks, strict=True))
-                for dimension, marks in response.items()
-                if isinstance(marks, list)
-            }
+            marks = {name: marks for name, marks in response.items() if isinstance(marks, list)}
+            ratings = {name: dict(zip(who, given, strict=True)) for name, given in marks.items()}
             rows.append({"system": response["model"], "dialog": f"{name}-{block:03d}",
                          "context": utterances(item["context"]), "response": response["response"],
                          "fact": persona(item["fact"]), "ratings": ratings})  # fmt: skip
@@ -103,7 +89,7 @@ def unieval(file: Path) -> dict:
                      "context": utterances(item["source"]), "response": item["system_output"],
                      "fact": persona(item["context"])})  # fmt: skip
         for field, prefix in [("scores", "human_"), ("predict_scores", "score_unieval_")]:
-            rows[-1] |= {prefix + name: float(item[field][name]) for name in UNIEVAL}
+            rows[-1] |= {prefix + name: float(item[field][name]) for name in item["scores"]}
     _add_references(rows)
     return rated(rows, note="ratings are means of 3 annotators")
 
@@ -118,10 +104,25 @@ def fed_turn(file: Path, scores: Path) -> dict:
     rows = [
         {"system": item["system"], "dialog": dialog, "context": speech(item["context"])[0],
          "response": "\n".join(speech(item["response"])[0]), "ratings": item["annotations"]}
-        for dialog, item in fed_items(file)
+        for dialog, item in _fed_items(file)
         if "response" in item
     ]  # fmt: skip
-    return rated(rows, scores=fed_scores(scores))
+    return rated(rows, scores=_fed_scores(scores))
+
+
+@loader("fed_dialog")
+def fed_dialog(file: Path, scores: Path) -> dict:
+    """Read FED's 125 rated dialogs; see `fed_turn`."""
+    rows = []
+    for dialog, item in _fed_items(file):
+        if "response" not in item:
+            said, speakers = speech(item["context"])
+            rows.append({"system": item["system"], "dialog": dialog, "utterances": said,
+                         "speakers": speakers, "ratings": item["annotations"]})  # fmt: skip
+    parts = rated(rows, scores=_fed_scores(scores))
+    unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
+    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
+    return parts | {"report": parts["report"].assign(notes=[note, ""])}
 
 
 @loader("fed_engaging")
@@ -133,19 +134,27 @@ def fed_engaging(file: Path, scores: Path) -> dict:
     `human_engaging` is the label, `human_engaging_mean` the mean rating on 0-2.
     """
     parts = fed_turn(file, scores)
-    turns, ratings = parts["turns"], parts["ratings"]
-    mean = turns["human_engaging"].round(6)  # means of 5 integers: undo the last-bit error
-    chosen = turns.index[(mean >= 1.6) | (mean <= 0.8)]
-    table = turns.loc[chosen].assign(human_engaging_mean=mean[chosen])
-    table["human_engaging"] = (mean[chosen] >= 1.6).astype(float)
-    kept = ratings[ratings["item"].isin(chosen)].reset_index(drop=True)
-    kept["item"] = chosen.get_indexer(kept["item"])
-    middling = {"have a middling mean Engaging": len(turns) - len(chosen)}
-    report = pd.DataFrame([account("responses", len(table), middling)])
-    return {"turns": table.reset_index(drop=True), "ratings": kept, "report": report}
+    mean = parts["turns"]["human_engaging"].round(6)  # of 5 integers: undo the last-bit error
+    chosen = mean.index[(mean >= 1.6) | (mean <= 0.8)]
+    turns = parts["turns"].assign(human_engaging_mean=mean)
+    turns["human_engaging"] = (mean >= 1.6).astype(float)
+    turns, ratings = reordered(turns, parts["ratings"], chosen)
+    middling = {"have a middling mean Engaging": len(mean) - len(chosen)}
+    report = pd.DataFrame([account("responses", len(turns), middling)])
+    return {"turns": turns, "ratings": ratings, "report": report}
 
 
-def fed_items(file: Path) -> Iterator[tuple[str, dict]]:
+def reordered(
+    table: pd.DataFrame, ratings: pd.DataFrame, order: Sequence[int]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Take some rows of a table, in the order of their positions, and the ratings of these."""
+    place = {row: number for number, row in enumerate(order)}
+    ratings = ratings.assign(item=ratings["item"].map(place)).dropna(subset="item")
+    ratings = ratings.astype({"item": "int64"}).reset_index(drop=True)
+    return table.iloc[order].reset_index(drop=True), ratings
+
+
+def _fed_items(file: Path) -> Iterator[tuple[str, dict]]:
     """Yield (dialog, item): the dialog-level item closes the block of its turns."""
     block = 0
     for item in read_json(file):
@@ -159,7 +168,7 @@ def speech(text: str) -> tuple[list[str], list[str]]:
     return [said.strip() for _, _, said in lines], [SPEAKERS[who] for who, _, _ in lines]
 
 
-def fed_scores(file: Path) -> pd.DataFrame:
+def _fed_scores(file: Path) -> pd.DataFrame:
     """Read `score_fed_<aspect>`; the aspect "understand" is named as its rating is."""
     text = re.sub(r"}\s*{", "},{", file.read_text(encoding="utf-8"))  # one value after another
     items = json.loads(f"[{text}]")
@@ -170,7 +179,7 @@ def fed_scores(file: Path) -> pd.DataFrame:
 
 @loader("dstc7")
 def dstc7(archive: Path) -> dict:
-    """Read DSTC7 Track 2 (Galley et al. 2019): 10 systems on 1000 Reddit contexts, three judges.
+    """Read DSTC7 Track 2: 10 systems on 1000 Reddit contexts, three judges.
 
     The released context column holds only the grounding passage, so `fact` has it and `context` is
     empty; `turn` is the file's Depth, the number of earlier turns. TeamCE was judged twice (as
@@ -207,7 +216,7 @@ def _unquoted(raw: bytes) -> pd.DataFrame:
 
 @loader("dstc10_*")
 def dstc10(name: str, file: Path) -> dict:
-    """Read a DSTC10 Track 5 development set (Zhang et al. 2021): TP, UP, ZD, ZP and GD.
+    """Read a DSTC10 Track 5 development set: TP, UP, ZD, ZP and GD.
 
     Utterances of the context are separated by newlines; the "prompt" of the published
     style-matching and emotion-matching figures is the whole context. The references are the file's
@@ -245,100 +254,4 @@ def dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
                      "context": context, "response": response})  # fmt: skip
     key = texts.stem.removesuffix("_text")
     scores = pd.DataFrame({"human_appropriateness": read_json(ratings)[key]}, dtype="float64")
-    return rated(rows, scores=scores, note="only mean ratings are published")
-
-
-@loader("grade_*")
-def grade(name: str, *files: Path) -> dict:
-    """Read one of GRADE's eight sets (Huang et al. 2020): coherence, 8 to 11 annotators each.
-
-    Line i of context, response and reference belong together; the single ratings sit in one file
-    for all sets, in the same order. The text is tokenised. `dialog` names the context by its
-    content, so sets on one corpus share it.
-    """
-    _, corpus, system = name.split("_", 2)
-    *texts, judgements = files
-    seen, rows = Counter(), []
-    judged = [
-        {"coherence": json.loads(item["HumanScores"])}
-        for item in read_json(judgements)
-        if (item["Dataset"].removesuffix("_EVAL"), item["DialogModel"]) == (corpus, system)
-    ]
-    lines = zip(*map(read_lines, texts), judged, strict=True)
-    for context, response, reference, ratings in lines:
-        key = f"{corpus}-{hashlib.sha256(context.encode()).hexdigest()[:8]}"
-        seen[key] += 1
-        rows.append({"system": system, "dialog": f"{key}-{seen[key]}" if seen[key] > 1 else key,
-                     "context": context.split("|||"), "response": response,
-                     "reference": [reference], "ratings": ratings})  # fmt: skip
-    again = len(rows) - len(seen)
-    return rated(rows, note=f"{again} repeat an earlier context" if again else "")
-
-
-@loader("better")
-def better(file: Path) -> dict:
-    """Read BETTER (Ghazarian et al. 2019): query and reply of ConvAI, engaging (1) or not (0).
-
-    The systems are not named; the texts are tokenised. An empty reply stays an empty response.
-    """
-    rows = [
-        {"system": "convai", "dialog": f"better-{cell.id}", "context": [cell.query],
-         "response": cell.reply, "ratings": {"engaging": {"published label": cell.label}}}
-        for cell in _quoted(file).itertuples()
-    ]  # fmt: skip
-    empty = sum(not row["response"].strip() for row in rows)
-    return rated(rows, note=f"{empty} are empty and kept")
-
-
-def _quoted(file: Path) -> pd.DataFrame:
-    return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-
-
-@loader("predeng600")
-def predeng600(file: Path) -> dict:
-    """Read PredEng-600 (Ghazarian et al. 2020): 300 DailyDialog queries with two replies each.
-
-    The file has one rating per row, three to a reply: 900 of generated replies, then 900 of human
-    ones. Query i of both halves is the same, so the human reply is the reference of the generated.
-    """
-    cells = _quoted(file).apply(lambda column: column.str.strip())
-    half = len(cells) // 2
-    cells["system"] = ["generated"] * half + ["ground_truth"] * half
-    reply = cells.groupby(["system", "query", "response"], sort=False)
-    cells["item"], cells["annotator"] = reply.ngroup(), reply.cumcount() + 1
-    first = cells[cells["annotator"] == 1]
-    rows = [
-        {"system": cell.system, "dialog": f"predeng-{number % (len(first) // 2):03d}",
-         "context": [cell.query], "response": cell.response}
-        | {f"score_{new}": float(getattr(cell, old)) for old, new in PREDENG.items()}
-        for number, cell in enumerate(first.itertuples())
-    ]  # fmt: skip
-    for generated, human in zip(rows, rows[len(rows) // 2 :], strict=False):
-        generated["reference"] = [human["response"]]
-    ratings = [(cell.item, f"annotator{cell.annotator}", "engaging", cell.human_score)
-               for cell in cells.itertuples()]  # fmt: skip
-    return rated(rows, ratings=ratings)
-
-
-@loader("zh*_*")  # zhao_persona to zhang_fed_turn
-def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
-    """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
-
-    In the two Zhao sets the position within a context is the system; position 0 looks like the
-    ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
-    there are no labels), so position 0 serves as reference of the others.
-    """
-    rows: list[dict] = []
-    size = SIZES.get(name, 1)
-    for number, line in enumerate(read_lines(texts)):
-        _, *context, response = line.split("\t")
-        first = number - number % size
-        truth = name.startswith("zhao") and number > first
-        rows.append({"system": f"position_{number - first}" if size > 1 else "unknown",
-                     "dialog": f"{name}-{number // size:03d}", "context": context,
-                     "response": response,
-                     "reference": [rows[first]["response"]] if truth else []})  # fmt: skip
-    key = texts.stem.removesuffix("_text")
-    means = {f"human_{one}": read_json(file)[key] for one, file in zip(MEANS, ratings, strict=True)}
-    scores = pd.DataFrame(means, dtype="float64")
     return rated(rows, scores=scores, note="only mean ratings are published")
