@@ -9,7 +9,7 @@ import pytest
 import small_corpora as small
 
 from lib import data
-from lib.data import DataError, downloads
+from lib.data import DataError, storage
 
 BODY = bytes(range(256)) * 2000
 
@@ -49,7 +49,7 @@ def entry(host, tmp_path, monkeypatch):
     """A registry of one file at the local host, and an empty data folder."""
     entry = {"set": "s", "url": host.url, "bytes": len(BODY), "sha256": sha(BODY), "rows": None}
     known = {"files": {"s/file.bin": entry}, "sets": {}, "corpora": {}, "tables": {}}
-    monkeypatch.setattr(downloads, "registry", lambda: known)
+    monkeypatch.setattr(storage, "registry", lambda: known)
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     return entry
@@ -117,11 +117,6 @@ def test_without_the_variable_the_user_cache_is_used(entry, tmp_path, monkeypatc
     assert path == tmp_path / "cache/dialogue-evaluation-notebooks/s/file.bin"
 
 
-def test_unknown_file_suggests_a_key(entry):
-    with pytest.raises(DataError, match="did you mean 's/file.bin'"):
-        data.path("s/file.bn")
-
-
 def test_upstream_form_is_downloaded_verified_and_preferred_less(entry, host, tmp_path):
     entry |= {"sha256": sha(b"subset"), "upstream": {"key": "s/full.bin", "sha256": sha(BODY)}}
     assert data.path("s/file.bin") == tmp_path / "s/full.bin"
@@ -135,7 +130,7 @@ def test_upstream_form_is_downloaded_verified_and_preferred_less(entry, host, tm
 def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
     small.reddit_college(tmp_path, full=True)
     packed = tmp_path / "reddit_college/reddit-college-86b4acb-subset.tar.gz"
-    content = downloads.content_sha256(packed, ["Emory/"])
+    content = storage.content_sha256(packed, ["Emory/"])
     entry["upstream"] = {"key": str(packed.relative_to(tmp_path)), "sha256": None,
                          "content": ["Emory/"], "content_sha256": content}  # fmt: skip
     assert data.path("s/file.bin") == packed
@@ -152,6 +147,6 @@ def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
 @pytest.mark.public
 def test_registered_content_of_reddit_college_is_that_of_the_subset():
     key = "reddit_college/reddit-college-86b4acb-subset.tar.gz"
-    upstream = downloads.registry()["files"][key]["upstream"]
-    found = downloads.content_sha256(data.path(key), upstream["content"])
+    upstream = storage.registry()["files"][key]["upstream"]
+    found = storage.content_sha256(data.path(key), upstream["content"])
     assert found == upstream["content_sha256"]

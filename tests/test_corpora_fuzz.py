@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import data as dialogues
-from lib.data import DataError, downloads
-from lib.data.tbd_and_comperdial import comperdial, three_bots
+from lib.data import DataError, storage
+from lib.data.tbd_comperdial import comperdial, three_bots
 
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))
@@ -128,7 +128,7 @@ def places(value, path=()):
 @SETTINGS
 @given(st.data())
 def test_any_shape_of_comperdial(data):
-    folder = downloads.DATA / "sample/personas/comperdial"
+    folder = storage.DATA / "sample/personas/comperdial"
     talk = json.loads((folder / "ComperDial_data.json").read_text())[:1]
     *path, last = data.draw(st.sampled_from(list(places(talk))))
     inner = functools.reduce(lambda value, key: value[key], path, talk)

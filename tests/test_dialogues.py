@@ -23,8 +23,6 @@ def table(**changes):
 
 
 CASES = {
-    "no column": (lambda t: t.drop(columns="response"), None, "'response'"),
-    "near column": (lambda t: t.rename(columns={"fact": "facts"}), None, "did you mean 'facts'"),
     "system is a number": (lambda t: t.assign(system=[1, 2]), 1, "not text"),
     "dialog is empty": (lambda t: t.assign(dialog=["d", " "]), 2, "is empty"),
     "response is missing": (lambda t: t.assign(response=["a", None]), 2, "not text"),
@@ -36,7 +34,7 @@ CASES = {
     "rating is text": (lambda t: t.assign(human_overall=["4", "5"]), 1, "not a number"),
     "rating is infinite": (lambda t: t.assign(human_overall=[1.0, np.inf]), 2, "inf"),
     "rating out of scale": (lambda t: t.assign(human_overall=[1.0, 6.0]), 2, "scale 1 to 5"),
-    "key twice": (lambda t: t.assign(turn=[1, 1]), 2, "repeats the key of row 1"),
+    "key twice": (lambda t: t.assign(turn=[1, 1]), 2, "an earlier row has the same system"),
 }  # fmt: skip
 
 
@@ -119,6 +117,37 @@ def test_plain_cells_are_lines_of_context_and_one_reference(tmp_path):
     assert row["fact"] == ["[laughs] ok"]
 
 
+READ = ["Hi, you", "Yo"]
+LISTS = {
+    "JSON": ('["Hi, you", "Yo"]', READ),
+    "JSON with spaces": (' [ "Hi, you" , "Yo" ]', READ),
+    "indented JSON": (json.dumps(READ, indent=2), READ),
+    "a Python list, as pandas writes it": (str(READ), READ),
+    "Python with both quotes": (str(["it's", 'a "b"']), ["it's", 'a "b"']),
+    "an empty list": ("[ ]", []),
+    "a printed array": ("['Hi' 'Yo']", None),
+    "a printed array with its name": ("array(['Hi', 'Yo'], dtype=object)", None),
+    "a printed array of texts": ("<ArrowStringArray>\n['Hi', 'Yo']\nLength: 2, dtype: str", None),
+    "a list with a gap": ("[nan, 'Hi']", None),
+    "a list with None": ("['Hi', None]", None),
+    "a list cut off": ("['Hi', 'Y", None),
+    "one text in brackets": ("[laughs] it's [NAME]", ["[laughs] it's [NAME]"]),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_lists_in_cells_are_read_or_refused_never_misread(case, tmp_path):
+    cell, expected = LISTS[case]
+    path = tmp_path / "mine.csv"
+    row = {"system": "A", "dialog": "1", "response": "x", "context": cell, "reference": cell}
+    pd.DataFrame([row]).to_csv(path, index=False)
+    if expected is None:
+        with pytest.raises(DataError, match="row 1, column 'context': .*not text or a whole list"):
+            read_turns(path)
+    else:
+        assert read_turns(path)[["context", "reference"]].values.tolist() == [[expected] * 2]
+
+
 def test_without_context_turns_count_within_the_dialog(tmp_path):
     body = "system,dialog,response\nA,1,a\nA,2,b\nA,1,c\nB,1,d\n"
     assert read_turns(csv(tmp_path, body))["turn"].tolist() == [0, 0, 1, 0]
@@ -168,19 +197,19 @@ BAD = {
     "infinite rating": (HEAD + "A,1,x,inf\n", ["row 1", "'human_overall'"]),
     "rating out of scale": (HEAD + "A,1,x,6\n", ["row 1", "6 is outside the scale 1 to 5"]),
     "duplicate key": ("system,dialog,turn,response\nA,1,1,x\nB,1,1,x\nA,1,1,y\n",
-                      ["row 3", "repeats the key of row 1"]),
+                      ["row 3", "an earlier row has the same"]),
     "empty name": (HEAD + " ,1,x,4\n", ["row 1", "'system'", "is empty"]),
     "turn is a word": ("system,dialog,turn,response\nA,1,first,x\n", ["row 1", "'first'"]),
     "turn is a fraction": ("system,dialog,turn,response\nA,1,1.5,x\n", ["row 1", "not a count"]),
     "broken list": ('system,dialog,response,context\nA,1,x,"[""a"", ""b"\n',
-                    ["row 1", "'context'", "JSON list"]),
+                    ["row 1", "'context'", "whole list"]),
     "list of numbers": ('system,dialog,response,context\nA,1,x,"[""a"", 3]"\n',
                         ["row 1", "'context'", "not text"]),
-    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 2", "5 cells", "quotes"]),
-    "a cell too few": (HEAD + "A,1\n", ["row 1", "2 cells"]),
-    "unclosed quote": (HEAD + 'A,1,"x,4\n', ["line", "quotes"]),
+    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["line 3, saw 5"]),
+    "a cell too few": (HEAD + "A,1\n", ["row 1 has fewer cells"]),
+    "unclosed quote": (HEAD + 'A,1,"x,4\n', ["not a readable file"]),
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
-    "no header": ("", ["no rows"]),
+    "no header": ("", ["not a readable file"]),
     "no rows": (HEAD, ["no rows"]),
     "Latin-1": (HEAD.encode() + "A,1,café,4\n".encode("latin-1"), ["line 2", "0xe9", "UTF-8"]),
     "UTF-16": (HEAD.encode("utf-16"), ["line 1", "UTF-8"]),
@@ -201,7 +230,7 @@ def test_bad_csv_names_the_place(case, tmp_path):
 def test_bad_files_of_other_kinds(tmp_path):
     cases = [
         ("a.jsonl", b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
-        ("b.jsonl", b"[1]\n", ["does not hold JSON objects"]),
+        ("b.jsonl", b"[1]\n", ["not hold JSON objects"]),
         ("c.json", b'{"rows": []}', ["JSON objects: a list"]),
         ("d.parquet", b"PAR1 not really", ["Parquet", "not a readable file"]),
         ("e.xlsx", b"PK", [".xlsx", "use one of .csv"]),
@@ -221,7 +250,7 @@ def test_bad_files_of_other_kinds(tmp_path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ({"respons": "response"}, "did you mean 'response'"),
+        ({"respons": "response"}, "did you mean 'respons'"),
         ({"response": "reply"}, "'reply': this mapped column is missing"),
         ({"system": "dialog"}, "'system': two columns of the file"),
     ],

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from data.models import train_goemotions as train
 from lib import models as checkpoints
-from lib.data import corpora
+from lib.data import goemotions
 from lib.endex import emotions, reddit
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
@@ -115,7 +115,7 @@ def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
 
 @pytest.mark.public
 def test_recorded_scores_are_those_of_the_test_split():
-    test = corpora.goemotions("test")
+    test = goemotions("test")
     measured = train.evaluate(test["text"], test["labels"])
     assert measured == pytest.approx(emotions.record()["test"], abs=1e-4)
     y, p = train.targets(test["labels"]), emotions.probabilities(test["text"])

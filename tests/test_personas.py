@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -28,30 +27,18 @@ def profiles(graph, lists):
     return personas.make_profiles(graph, lists, 400, seed=1)
 
 
-def test_both_formats_of_the_graph_give_the_same_facts(graph, tmp_path):
-    path = tmp_path / "neural_kg_data_train.json"  # tab-separated, whatever its name says
-    path.write_text("\n".join("\t".join(row) for row in graph.itertuples(index=False)))
-    assert personas.read_graph(path).equals(graph)
+@pytest.mark.parametrize("details", [{}, {"relation": "hobby"}])
+def test_a_graph_without_known_relations_is_refused(details, tmp_path):
+    path = tmp_path / "kg.json"
+    path.write_text(json.dumps({"i am a cook": {"attributes": {"tidy": details}}}))
+    with pytest.raises(ValueError, match="(?s)kg.json: 1 facts.*i am a cook"):
+        personas.read_graph(path)
+
+
+def test_every_fact_of_the_graph_is_read(graph):
     source = json.loads((FOLDER / "peacok_kg.json").read_text())
     assert len(graph) == sum(len(entry["attributes"]) for entry in source.values())
     assert set(graph["relation"]) == set(RELATIONS)
-
-
-def test_a_graph_with_another_entry_for_the_relation_is_read_by_its_name(tmp_path):
-    path = tmp_path / "kg.json"
-    entry = {"i am a cook": {"attributes": {"tidy": {"kind": "characteristic"}}}}
-    path.write_text(json.dumps(entry))
-    with pytest.raises(ValueError, match="(?s)i am a cook.*tidy.*relation_field"):
-        personas.read_graph(path)
-    assert len(personas.read_graph(path, relation_field="kind")) == 1
-
-
-@pytest.mark.parametrize("text", ["a\tb", "i am a cook\thobby\tfishing"])
-def test_a_bad_graph_is_refused(tmp_path, text):
-    path = tmp_path / "kg.tsv"
-    path.write_text(f"i am a cook\texperience\tfished\n{text}")
-    with pytest.raises(ValueError, match="kg.tsv: 1 facts are not head, relation, tail"):
-        personas.read_graph(path)
 
 
 def test_information_comes_first_in_the_papers_format(profiles):
@@ -108,11 +95,6 @@ def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
     )
 
 
-def test_profiles_are_drawn_anew_only_with_another_seed(graph, lists):
-    one, two, three = (personas.make_profiles(graph, lists, 5, seed) for seed in (3, 3, 4))
-    assert one == two != three
-
-
 def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
     old = "i worked at the same station for 20 years in the past."
     young = Profile(
@@ -134,6 +116,6 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
 def test_too_few_heads_or_names_are_an_error(graph, lists):
     with pytest.raises(ValueError, match="larger sample"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
-    few = replace(lists, names=lists.names[lists.names["generation"] == 99])
+    few = lists._replace(names=lists.names[lists.names["generation"] == 99])
     with pytest.raises(ValueError, match="no (fe)?male name"):
         personas.make_profiles(graph, few, 1)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lib import ROOT, data, meta_evaluation, metrics
-from lib.data import corpus, downloads
+from lib.data import corpora, storage
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
@@ -46,8 +46,8 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
         ("files", file.name, {"url": "https://example.org/", "sha256": data.sha256(file)}),
         ("sets", "mine", dict.fromkeys(["title", "licence", "citation", "source"], "-")),
     ]:
-        monkeypatch.setitem(downloads.registry()[kind], name, entry | {"set": "mine"})
-    monkeypatch.setitem(corpus.LOADERS, "my_corpus", None)
+        monkeypatch.setitem(storage.registry()[kind], name, entry | {"set": "mine"})
+    monkeypatch.setitem(corpora.LOADERS, "my_corpus", None)
     exec(compile(BLOCKS[1], "README.md", "exec"), {})
     mine = data.load("my_corpus")
     assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [[1, "Oh", 4.5]]

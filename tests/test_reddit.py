@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ROOT, endex
-from lib.data import corpora
+from lib.data import rumoureval
 from lib.endex import dumps, reddit
 from lib.endex.dumps import blocks, pieces
 from lib.endex.reddit import COLUMNS
@@ -266,7 +266,7 @@ def test_all_record_generations_are_read(public_data, tmp_path):
 
 @pytest.mark.public
 def test_real_edits_and_controversy_are_found(public_data, tmp_path):
-    reddit._write_dump(corpora.rumoureval(), tmp_path / "rumoureval.ndjson")
+    reddit._write_dump(rumoureval(), tmp_path / "rumoureval.ndjson")
     reddit.to_parquet([tmp_path / "rumoureval.ndjson"], tmp_path / "out")
     rows = read(tmp_path / "out")
     assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)

@@ -6,6 +6,7 @@ are read by the loaders of those.
 """
 
 import fnmatch
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +16,10 @@ from typing import Any
 import pandas as pd
 
 from lib import ROOT
-from lib.data.storage import DataError, data_folder, nearest, on_disk, path, read_json, registry
+from lib.data.storage import DataError, data_folder, nearest, on_disk, path, registry
 from lib.data.turn_table import turn_table, validate, with_agents
 
+INFO = ["title", "licence", "citation", "source"]
 LOADERS: dict[str, Callable[..., dict]] = {}
 DIALOG = ["system", "agent", "dialog", "utterances", "speakers"]
 
@@ -64,12 +66,7 @@ class Corpus:
     dialog_ratings: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
-        systems = self.items["system"].nunique()
-        label = ", synthetic" if self.info["synthetic"] else ""
-        return (
-            f"<Corpus {self.name}{label}: {len(self.items)} rated {self.level}s, "
-            f"{systems} systems, {len(self.ratings)} judgements>"
-        )
+        return f"<Corpus {self.name}: {len(self.items)} rated {self.level}s>"
 
     @property
     def items(self) -> pd.DataFrame:
@@ -122,38 +119,34 @@ def load(name: str, **options: Any) -> Corpus:
 
     >>> corpus = load("sample_bots")
     >>> corpus
-    <Corpus sample_bots, synthetic: ... rated turns, 3 systems, ... judgements>
+    <Corpus sample_bots: 151 rated turns>
     >>> corpus.turns[["system", "turn", "human_overall"]].head(1).round(2).values.tolist()
     [['lantern', 1, 4.33]]
     """
     known, level = registry(), "turn"
-    if entry := known["corpora"].get(name):
-        about, level = known["sets"][entry["set"]], entry["level"]
-        parts = LOADERS[name](*map(path, entry["files"]), **options)
-    elif sample := known["samples"].get(name):
-        folder = ROOT / sample["source"]
-        about = {"citation": "none", **read_json(folder / "info.json")}
-        parts = _requested(sample["layout"], folder, **options)
-    elif about := known["requested"].get(name):
-        parts = _requested(name, **options)
+    if about := known["corpora"].get(name):
+        parts, level = LOADERS[name](*map(path, about["files"]), **options), about["level"]
+        about = known["sets"][about["set"]]
+    elif about := (known["requested"] | known["samples"]).get(name):
+        parts = _requested(name, about, **options)
     elif name in known["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
     else:
         hint = nearest(name, [*LOADERS, *known["samples"]])
         raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
-    info = {"synthetic": False} | {key: told for key, told in about.items() if key != "files"}
+    info = {"synthetic": name in known["samples"]} | {key: about[key] for key in INFO}
     return Corpus(name=name, level=level, info=info, **parts)
 
 
-def _requested(layout: str, folder: str | Path | None = None, **options: Any) -> dict:
-    folder = Path(folder or data_folder() / layout)
-    about = registry()["requested"][layout]
+def _requested(name: str, about: dict, folder: str | Path | None = None, **options: Any) -> dict:
+    sample = "layout" in about
+    folder = Path(folder or (ROOT / about["source"] if sample else data_folder() / name))
     for file in about["files"]:
         if not (folder / file).is_file():
             fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
                    "layout of data/README.md, or pass folder=")  # fmt: skip
             raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
-    parts = LOADERS[layout](folder, **options)
+    parts = LOADERS[about["layout"] if sample else name](folder, **options)
     validate(parts["turns"], file=folder)
     return parts
 
@@ -307,8 +300,10 @@ def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
 
 
 def _sizes(corpus: Corpus) -> dict[str, float | str]:
-    items, ratings = corpus.items, corpus.ratings
-    row = {
+    items, ratings, turn = corpus.items, corpus.ratings, corpus.level == "turn"
+    said = items["context" if turn else "utterances"]
+    last = said.str[-1].dropna().astype("str") if turn else said.str.join(" ")
+    return {
         "level": corpus.level,
         "systems": items["system"].nunique(),
         "agents": len(items[["system", "agent"]].drop_duplicates()),
@@ -317,16 +312,10 @@ def _sizes(corpus: Corpus) -> dict[str, float | str]:
         "dimensions": ratings["dimension"].nunique(),
         "judgements": len(ratings),
         "judges": ratings.groupby(["item", "dimension"]).size().median(),
-    }
-    if corpus.level == "dialog":
-        said = items["utterances"]
-        words = _words(said.str.join(" "))
-        return row | {"utterances": said.str.len().mean(), "context words": words}
-    return row | {
-        "references": items["reference"].str.len().mean(),
-        "utterances": items["context"].str.len().mean() + 1,
-        "context words": _words(items["context"].str[-1].dropna().astype("str")),
-        "response words": _words(items["response"]),
+        "references": items["reference"].str.len().mean() if turn else math.nan,
+        "utterances": said.str.len().mean() + turn,
+        "context words": _words(last),
+        "response words": _words(items["response"]) if turn else math.nan,
     }
 
 

@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lib.data.corpora import account, loader, rated
 from lib.data.storage import read_json, read_lines
 from lib.data.turn_table import turn_table
-from lib.data.usr_fed_dstc import SPEAKERS, reordered
+from lib.data.usr_fed_dstc import SPEAKERS, reordered, speech
 
+REPLY = ["system", "query", "response"]
 PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
            "Eng_Score_MeanPooling": "pred_en_mean",
            "Eng_Score_MaxPooling": "pred_en_max"}  # fmt: skip
@@ -83,21 +85,18 @@ def predeng600(file: Path) -> dict:
     ones. Query i of both halves is the same, so the human reply is the reference of the generated.
     """
     cells = _quoted(file).apply(lambda column: column.str.strip())
-    half = len(cells) // 2
-    cells["system"] = ["generated"] * half + ["ground_truth"] * half
-    reply = cells.groupby(["system", "query", "response"], sort=False)
-    first = reply.head(1).reset_index(drop=True)
-    table = pd.DataFrame({"system": first["system"], "response": first["response"]})
-    table["dialog"] = [f"predeng-{number % (len(first) // 2):03d}" for number in first.index]
-    table["context"] = [[query] for query in first["query"]]
-    human = first["response"][len(first) // 2 :]
-    table["reference"] = [[text] for text in human] + [[] for _ in human]
-    for theirs, ours in PREDENG.items():
-        table[f"score_{ours}"] = first[theirs].astype(float)
-    annotator = [f"annotator{number + 1}" for number in reply.cumcount()]
-    ratings = zip(reply.ngroup(), annotator, ["engaging"] * len(cells), cells["human_score"],
-                  strict=True)  # fmt: skip
-    return rated(table.to_dict("records"), ratings=ratings)
+    cells["system"] = np.repeat(["generated", "ground_truth"], len(cells) // 2)
+    rows = [
+        {"system": system, "context": [query], "response": response, "reference": [],
+         "ratings": {"engaging": group["human_score"].tolist()}}
+        | {f"score_{ours}": float(group[theirs].iloc[0]) for theirs, ours in PREDENG.items()}
+        for (system, query, response), group in cells.groupby(REPLY, sort=False)
+    ]  # fmt: skip
+    generated, human = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    for number, (row, other) in enumerate(zip(generated, human, strict=True)):
+        row["dialog"] = other["dialog"] = f"predeng-{number:03d}"
+        row["reference"] = [other["response"]]
+    return rated(rows)
 
 
 @loader("convai50")
@@ -241,12 +240,7 @@ def _plain(utterances: list[str]) -> str:
 
 def _spoken(file: Path) -> list[tuple[list[str], list[str]]]:
     """Read the utterances and the speakers of each line of "speaker: text" cells."""
-    dialogs = []
-    for line in read_lines(file):
-        cells = [cell.partition(":") for cell in line.split("\t")[1:]]
-        speakers = [SPEAKERS[who.strip()] for who, _, _ in cells]
-        dialogs.append(([said.strip() for _, _, said in cells], speakers))
-    return dialogs
+    return [speech("\n".join(line.split("\t")[1:])) for line in read_lines(file)]
 
 
 def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:

@@ -7,7 +7,7 @@ the paper's authors settled contradictions by hand, and so must you.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,22 +171,21 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists
     """
     heads = choose_heads(graph, lists).set_index("head")
     rows = [
-        (number, sentence, reason, "")
+        (number, *doubt, "")
         for number, one in enumerate(profiles)
-        for sentence, reason in _doubts(one, heads, lists)
+        for doubt in _doubts(one, heads, lists)
     ]
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 
-def _doubts(one: Profile, heads: pd.DataFrame, lists: PersonaLists) -> list[tuple[str, str]]:
-    found = []
+def _doubts(one: Profile, heads: pd.DataFrame, lists: PersonaLists) -> Iterator[tuple[str, str]]:
     for line in one.sentences[3:]:
         years = re.search(r"\b(?:for|more than|over) (\d+) years\b", line)
-        if years and one.age - int(years[1]) < 15:
-            found.append((line, f"at {one.age}, this began at {one.age - int(years[1])}"))
+        if years and (began := one.age - int(years[1])) < 15:
+            yield line, f"at {one.age}, this began at {began}"
     for head in one.heads:
         low, high = heads.loc[head, ["start_age", "end_age"]]
         if not low <= one.age <= high:
-            found.append((neutral(f"{head}.", lists), f"age {one.age} is outside {low}-{high}"))
+            yield neutral(f"{head}.", lists), f"age {one.age} is outside {low}-{high}"
     counts = pd.Series(one.sentences).value_counts()
-    return found + [(line, "said twice") for line in counts.index[counts > 1]]
+    yield from ((line, "said twice") for line in counts.index[counts > 1])

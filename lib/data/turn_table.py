@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.data.storage import DataError, nearest
+from lib.data.storage import DataError
 
 LEVELS = ("system", "agent", "dialog")
 KEY = [*LEVELS, "turn"]
 COLUMNS = [*KEY, "context", "response", "reference", "fact"]
 LISTS = ["context", "reference", "fact"]
+UNLIMITED = (-math.inf, math.inf)
 Fault = tuple[str, Sequence[bool], str, str]
 Scale = tuple[float, float] | Mapping[str, tuple[float, float]] | None
 
@@ -82,12 +83,12 @@ def validate(
 ) -> None:
     """Check that a frame is a turn table.
 
-    Checked: the columns and their types, half surrogates in texts, ratings that are finite numbers
+    Checked: the types of the columns, half surrogates in texts, ratings that are finite numbers
     or NaN and on `scale`, and the unique key (system, agent, dialog, turn). An empty response is
     allowed: a system may answer with nothing, and each metric says what that scores.
 
     Args:
-        turns: the table.
+        turns: a table of `turn_table`.
         file: where it came from, for the message.
         scale: (lowest, highest) of all ratings, or one pair per column; None: no limits.
         theirs: our column name to the one that the reader of a message knows.
@@ -102,17 +103,7 @@ def validate(
     lib.data.storage.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
     What to do: put the number there, or leave the column out.
     """
-    for name in COLUMNS:
-        if name not in turns:
-            hint = nearest(name, turns.columns)
-            raise DataError("this column is missing", file, column=name, fix=hint or "add it")
     check(turns, _faults(turns, scale), file, theirs)
-    if (again := turns.duplicated(KEY)).any():
-        row = int(again.argmax())
-        first = turns[KEY].eq(turns[KEY].iloc[row]).all(axis=1).argmax()
-        problem = f"repeats the key of row {first + 1} {tuple(turns[KEY].iloc[row])}"
-        fix = "give each response its own dialog and turn, or remove the repeated row"
-        raise DataError(problem, file, row + 1, ", ".join(KEY), fix)
 
 
 def check(
@@ -134,7 +125,7 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
         yield name, turns[name].map(is_blank), "is empty", "fill it in, or remove the row"
     for name in LISTS:
         bad = [not isinstance(c, list) or not all(map(_is_text, c)) for c in turns[name]]
-        yield name, bad, "is {!r:.60}, not text or a whole JSON list of texts", way_out
+        yield name, bad, "is {!r:.60}, not text or a whole list of texts", way_out
     bad = [not isinstance(count, int) or count < 0 for count in turns["turn"]]
     way_out = "put the number there, or leave the column out"
     yield "turn", bad, "is {!r:.60}, not a count of earlier utterances", way_out
@@ -142,11 +133,13 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
         bad = [not _is_number(cell) for cell in turns[name]]
         way_out = "put a number there, with a point for decimals"
         yield name, bad, "rating is {!r:.60}, not a number", way_out
-        limits = scale.get(name) if isinstance(scale, Mapping) else scale
-        low, high = limits or (-math.inf, math.inf)
+        low, high = (scale.get(name) if isinstance(scale, Mapping) else scale) or UNLIMITED
         outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
         way_out = "correct the rating, or load the file with its own scale"
         yield name, turns[name].lt(low) | turns[name].gt(high), outside, way_out
+    again = "is {!r}, but an earlier row has the same system, agent, dialog and turn"
+    way_out = "give each response its own dialog and turn, or remove the repeated row"
+    yield "turn", turns.duplicated(KEY), again, way_out
 
 
 def _is_text(cell: object) -> bool:

@@ -87,18 +87,16 @@ def read_turns(
 
 def read_cells(path: Path) -> pd.DataFrame:
     """The cells of a file as they are, None where there is none, by the ending of its name."""
+    kind = path.suffix.lower()
     readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
     readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], _json_objects)
-    if path.suffix.lower() not in readers:
+    if kind not in readers:
         fix = f"use one of {', '.join(readers)}"
-        raise DataError(f"the ending {path.suffix!r} names no known format", path, fix=fix)
+        raise DataError(f"the ending {kind!r} names no known format", path, fix=fix)
     try:
-        cells = pd.DataFrame(readers[path.suffix.lower()](path), dtype=object)
+        cells = pd.DataFrame(readers[kind](path), dtype=object)
     except (OSError, ValueError, OverflowError, RecursionError, pa.ArrowException) as error:
-        if isinstance(error, DataError):
-            raise
-        fix = ("correct that place (a quote inside a quoted cell is doubled); save the file as "
-               "UTF-8, or fetch it again if it is cut off")  # fmt: skip
+        fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
         raise DataError(f"is not a readable file ({error})", path, fix=fix) from error
     if cells.empty:
         raise DataError("has no rows", path)
@@ -118,11 +116,11 @@ def _delimited(path: Path) -> pd.DataFrame:
     form = {"sep": "\t" if path.suffix.lower() == ".tsv" else ",", "engine": "python"}
     kept = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
     cells = pd.read_csv(io.StringIO(_text(path)), **form, **kept).dropna(how="all")
-    short = cells.isna().any(axis=1)
-    if short.any():
-        fix = "check the delimiter and the quotes of the row"
-        raise DataError("has fewer cells than the header", path, int(short.argmax()), fix=fix)
-    return cells[1:].set_axis(cells.iloc[0].str.strip(), axis=1).reset_index(drop=True)
+    if (short := cells.isna().any(axis=1)).any():
+        place = f"row {short.argmax()} has fewer cells than the header"
+        raise ValueError(f"{place}: check its delimiter and quotes")
+    header = cells[:1].to_numpy().ravel() if len(cells) else cells.columns
+    return cells[1:].set_axis(header, axis=1).rename(columns=str.strip).reset_index(drop=True)
 
 
 def _json_objects(path: Path) -> list[dict]:
@@ -132,7 +130,7 @@ def _json_objects(path: Path) -> list[dict]:
         text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
     values = json.loads(text)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise DataError("does not hold JSON objects: a list of them, or one per line", path)
+        raise ValueError("it does not hold JSON objects: a list of them, or one per line")
     return values
 
 
@@ -206,10 +204,8 @@ def _texts(cell: Any, lines: bool) -> Any:
 
 def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
     """What `read_report` shows."""
-    empty = int(turns["response"].map(is_blank).sum())
-    missing = turns[human_columns(turns)].isna().sum()
-    why = {f"left empty in {theirs.get(name, name)}": int(n) for name, n in missing.items()}
-    return [
-        account("responses", len(turns), note=f"{empty} are empty and kept" if empty else ""),
-        account("ratings", len(turns) * len(missing) - sum(why.values()), why),
-    ]
+    empty, given = turns["response"].map(is_blank).sum(), turns[human_columns(turns)]
+    why = {f"left empty in {theirs.get(one, one)}": int(given[one].isna().sum()) for one in given}
+    note = f"{empty} are empty and kept" if empty else ""
+    ratings = account("ratings", int(given.notna().sum().sum()), why)
+    return [account("responses", len(turns), note=note), ratings]

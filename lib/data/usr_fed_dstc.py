@@ -7,7 +7,7 @@ Eskenazi, SIGDIAL 2020), DSTC7 Track 2 (Galley et al. 2019), DSTC10 Track 5 (Zha
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -101,28 +101,31 @@ def fed_turn(file: Path, scores: Path) -> dict:
     Ratings marked "N/A (...)" are excluded and counted; an item with none left is NaN. FED scores
     computed with DialoGPT-large are published beside it: `score_fed_<aspect>`, 18 aspects.
     """
-    rows = [
-        {"system": item["system"], "dialog": dialog, "context": speech(item["context"])[0],
-         "response": "\n".join(speech(item["response"])[0]), "ratings": item["annotations"]}
-        for dialog, item in _fed_items(file)
-        if "response" in item
-    ]  # fmt: skip
-    return rated(rows, scores=_fed_scores(scores))
+    return rated(_fed(file)[0], scores=_fed_scores(scores))
 
 
 @loader("fed_dialog")
 def fed_dialog(file: Path, scores: Path) -> dict:
     """Read FED's 125 rated dialogs; see `fed_turn`."""
-    rows = []
-    for dialog, item in _fed_items(file):
-        if "response" not in item:
-            said, speakers = speech(item["context"])
-            rows.append({"system": item["system"], "dialog": dialog, "utterances": said,
-                         "speakers": speakers, "ratings": item["annotations"]})  # fmt: skip
-    parts = rated(rows, scores=_fed_scores(scores))
+    parts = rated(_fed(file)[1], scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
     note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
     return parts | {"report": parts["report"].assign(notes=[note, ""])}
+
+
+def _fed(file: Path) -> tuple[list[dict], list[dict]]:
+    """Read the rows of turns and of dialogs; the item of a dialog closes the block of its turns."""
+    turns, dialogs = [], []
+    for item in read_json(file):
+        said, speakers = speech(item["context"])
+        row = {"system": item["system"], "dialog": f"fed-{len(dialogs):03d}",
+               "ratings": item["annotations"]}  # fmt: skip
+        if "response" in item:
+            response = "\n".join(speech(item["response"])[0])
+            turns.append(row | {"context": said, "response": response})
+        else:
+            dialogs.append(row | {"utterances": said, "speakers": speakers})
+    return turns, dialogs
 
 
 @loader("fed_engaging")
@@ -154,18 +157,14 @@ def reordered(
     return table.iloc[order].reset_index(drop=True), ratings
 
 
-def _fed_items(file: Path) -> Iterator[tuple[str, dict]]:
-    """Yield (dialog, item): the dialog-level item closes the block of its turns."""
-    block = 0
-    for item in read_json(file):
-        yield f"fed-{block:03d}", item
-        block += "response" not in item
-
-
 def speech(text: str) -> tuple[list[str], list[str]]:
-    """Split lines like "User: Hi!" into utterances and speakers."""
+    """Split lines like "User: Hi!" into utterances and speakers.
+
+    >>> speech("User: Hi!\\nSystem: Oh: you?")
+    (['Hi!', 'Oh: you?'], ['user', 'system'])
+    """
     lines = [line.partition(":") for line in utterances(text)]
-    return [said.strip() for _, _, said in lines], [SPEAKERS[who] for who, _, _ in lines]
+    return [said.strip() for _, _, said in lines], [SPEAKERS[who.strip()] for who, _, _ in lines]
 
 
 def _fed_scores(file: Path) -> pd.DataFrame:
@@ -223,15 +222,13 @@ def dstc10(name: str, file: Path) -> dict:
     own (GD has four), also for the ground truth itself. A run of rows with one context is one
     dialog. GD (Gupta et al. 2019) has only the mean of its five annotators.
     """
-    rows, block, before = [], -1, None
-    for item in read_json(file):
-        if item["context"] != before:  # the facts of one context differ in white space
-            block, before = block + 1, item["context"]
-        rows.append({"system": item["model"], "dialog": f"{name}-{block:03d}",
-                     "context": utterances(before), "response": item["response"],
-                     "reference": item["reference"], "fact": persona(item.get("fact", "")),
-                     "ratings": item["annotations"]})  # fmt: skip
-    return rated(rows)
+    table = pd.DataFrame(read_json(file)).drop(columns="dialogue_id")
+    table = table.rename(columns={"model": "system", "annotations": "ratings"})
+    new = table["context"] != table["context"].shift()  # the facts of one context differ in spaces
+    table["dialog"] = [f"{name}-{run - 1:03d}" for run in new.cumsum()]
+    table["context"] = table["context"].map(utterances)
+    table["fact"] = [persona(fact) for fact in table.get("fact", [""] * len(table))]
+    return rated(table.to_dict("records"))
 
 
 @loader("dstc10_*_clean")  # these two have files of another shape

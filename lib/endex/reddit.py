@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data import corpora
+from lib.data import reddit_college
 from lib.data.storage import written_whole
 from lib.endex.dumps import DumpError, pieces, reasons
 from lib.endex.tokens import count_content_words
@@ -73,7 +73,7 @@ def comments(source: str | Path) -> tuple[Path, pd.DataFrame]:
     place = ROOT / "data" / "sample" / "reddit" if str(source) == "sample" else Path(source)
     if str(source) == "reddit_college":
         place = CACHE / "dumps" / "reddit_college"
-        _write_dump(corpora.reddit_college(), place / "comments.ndjson")
+        _write_dump(reddit_college(), place / "comments.ndjson")
     dumps = sorted(path for path in place.glob("*") if path.suffix in (".zst", ".ndjson", ".jsonl"))
     if not dumps:
         raise FileNotFoundError(

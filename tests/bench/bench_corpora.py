@@ -21,16 +21,16 @@ REPORT = (
 )
 LOAD = """
 from lib import data
-from lib.data.corpus import LOADERS
-for name in LOADERS: data.load(name)
+from lib.data.storage import registry
+for name in registry()["corpora"]: data.load(name)
 for split in ("train", "dev", "test"): data.goemotions(split)
 data.reddit_college(); data.rumoureval()
-data.pushshift_sample(); data.dailydialog_pairs()
+data.pushshift_sample(); data.dailydialog_pairs(); data.wassa2022()
 """
 BOUND = """
 import json
 from lib import data
-from lib.data.downloads import members, registry
+from lib.data.storage import members, registry
 known = registry()
 for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:
