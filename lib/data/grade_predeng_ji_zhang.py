@@ -42,18 +42,15 @@ def grade(name: str, *files: Path) -> dict:
     _, corpus, system = name.split("_", 2)
     *texts, judgements = files
     seen, rows = Counter(), []
-    judged = [
-        {"coherence": json.loads(item["HumanScores"])}
-        for item in read_json(judgements)
-        if (item["Dataset"].removesuffix("_EVAL"), item["DialogModel"]) == (corpus, system)
-    ]
-    lines = zip(*map(read_lines, texts), judged, strict=True)
-    for context, response, reference, ratings in lines:
+    table = pd.DataFrame(read_json(judgements)).replace({"Dataset": "_EVAL$"}, "", regex=True)
+    marks = table.set_index(["Dataset", "DialogModel"])["HumanScores"].loc[[(corpus, system)]]
+    for context, response, reference, scores in zip(*map(read_lines, texts), marks, strict=True):
         key = f"{corpus}-{hashlib.sha256(context.encode()).hexdigest()[:8]}"
         seen[key] += 1
         rows.append({"system": system, "dialog": f"{key}-{seen[key]}" if seen[key] > 1 else key,
                      "context": context.split("|||"), "response": response,
-                     "reference": [reference], "ratings": ratings})  # fmt: skip
+                     "reference": [reference],
+                     "ratings": {"coherence": json.loads(scores)}})  # fmt: skip
     again = len(rows) - len(seen)
     return rated(rows, note=f"{again} repeat an earlier context" if again else "")
 

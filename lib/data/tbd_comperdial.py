@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib.data.corpora import account, judged, loader, snake
 from lib.data.storage import DataError
-from lib.data.turn_table import Fault, check, is_blank, turn_table, with_agents
+from lib.data.turn_table import Fault, check, is_blank, turn_table
 from lib.data.user_files import named, read_cells
 
 Columns = Mapping[str, Mapping[str, str]] | None
@@ -46,15 +46,16 @@ def three_bots(folder: Path, columns: Columns = None) -> dict:
     said = _read(folder / "turns.csv", needed, columns)
     check(said, _utterance_faults(said), folder / "turns.csv")
     said["turn"] = said["turn"].astype(int)
-    dialogs = said.groupby("dialog", sort=False, as_index=False).agg(
-        system=("system", "first"), agent=("agent", "first"),
-        utterances=("text", list), speakers=("speaker", list))  # fmt: skip
-    dialogs = with_agents(dialogs, ["system", "agent", "dialog"])
-    turns = said[said["speaker"] == "system"].merge(dialogs[["dialog", "utterances"]])
-    whole = zip(turns.pop("utterances"), turns["turn"], strict=True)
-    turns["context"] = [utterances[:turn] for utterances, turn in whole]
+    talk = said.groupby("dialog", sort=False)
+    dialogs = talk[["system", "agent", "dialog"]].head(1).reset_index(drop=True)
+    dialogs["utterances"], dialogs["speakers"] = (
+        talk[name].agg(list).tolist() for name in ("text", "speaker")
+    )
+    whole = dialogs.set_index("dialog")["utterances"]
+    said["context"] = [whole[row.dialog][: row.turn] for row in said.itertuples()]
+    turns = said[said.pop("speaker") == "system"].reset_index(drop=True)
     turns["reference"] = _references(folder / "references.csv", turns, columns)
-    turns = turn_table(turns.rename(columns={"text": "response"}).drop(columns="speaker"))
+    turns = turn_table(turns.rename(columns={"text": "response"}))
     users = {"are the user's: they are context, not responses": len(said) - len(turns)}
     by_turn = _judged(folder / "turn_ratings.csv", turns, turns[["dialog", "turn"]], columns)
     by_dialog = _judged(folder / "dialog_ratings.csv", dialogs, dialogs[["dialog"]], columns)
@@ -63,8 +64,7 @@ def three_bots(folder: Path, columns: Columns = None) -> dict:
 
 def _utterance_faults(said: pd.DataFrame) -> Iterator[Fault]:
     yield from _empty(said, "system", "agent", "dialog")
-    speakers = ~said["speaker"].isin(["user", "system"])
-    yield "speaker", speakers, "is {!r}, not user or system", FIX
+    yield "speaker", ~said["speaker"].isin(["user", "system"]), "is {!r}, not user or system", FIX
     talk = said.groupby("dialog", sort=False)
     for name in ("system", "agent"):
         second = said[name] != talk[name].transform("first")
@@ -153,8 +153,8 @@ def comperdial(folder: Path, columns: Columns = None) -> dict:
     dialogs = _spoken(turns)
     by_turn = _judged(file, turns, replies[[*key, "turn"]], columns, "overall")
     names = dialogs[["system", "dialog"]].set_axis(key, axis=1)
-    file = folder / "dialogue_annotations.csv"
-    return _parts(by_turn, _judged(file, dialogs, names, columns, "overall"))
+    whole = folder / "dialogue_annotations.csv"
+    return _parts(by_turn, _judged(whole, dialogs, names, columns, "overall"))
 
 
 def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
@@ -175,13 +175,12 @@ def _persona_dialogs(file: Path) -> dict[str, dict[str, list[str]]]:
 
 def _reply_faults(table: pd.DataFrame, talk: dict) -> Iterator[Fault]:
     yield from _empty(table, "system")
-    absent = "{!r} is not in the dialog file"
-    yield "dialog_id", ~table["dialog_id"].isin(talk), absent, FIX
+    yield "dialog_id", ~table["dialog_id"].isin(talk), "{!r} is not in the dialog file", FIX
     turns = {(name, str(k)) for name, one in talk.items() for k in range(len(one["texts"]) // 2)}
     wrong = [key not in turns for key in zip(table["dialog_id"], table["turn"], strict=True)]
     yield "turn", wrong, "{!r} is not the number of one of B's replies, counted from 0", FIX
-    reply = table.groupby(["system", "dialog_id", "turn"], sort=False)
-    two = table["response"] != reply["response"].transform("first")
+    reply = table.groupby(["system", "dialog_id", "turn"], sort=False)["response"]
+    two = table["response"] != reply.transform("first")
     yield "response", two, "{!r:.40}: this reply has two texts", FIX
 
 
