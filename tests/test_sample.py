@@ -31,24 +31,6 @@ def test_bots_talk_in_turns_within_a_hierarchy(bots):
     assert (references.speaker == "system").all() and len(references) >= 100
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "dimensions"),
-    [
-        ("turn_ratings", ["dialog", "turn"], "appropriate engaging overall"),
-        ("dialog_ratings", ["dialog"], "overall coherent likeable informative empathic"),
-    ],
-)
-def test_three_people_rate_every_bot_turn_and_dialog(bots, name, key, dimensions):
-    ratings = bots[name]
-    assert set(ratings.dimension) == set(dimensions.split())
-    assert set(ratings.rating.dropna()) == {1, 2, 3, 4, 5} and ratings.annotator.nunique() == 3
-    assert not ratings.duplicated([*key, "annotator", "dimension"]).any()
-    assert 1 <= ratings.rating.isna().sum() <= 5, "a few ratings are missing on purpose"
-    said = bots["turns"].query("speaker == 'system'")[key].drop_duplicates()
-    rated = ratings[key].drop_duplicates()
-    assert len(rated) == len(said) == len(rated.merge(said))
-
-
 def test_bots_hold_the_awkward_cases(bots):
     replies = bots["turns"].query("speaker == 'system'").text
     for awkward in ("\n", "[\U0001f300-\U0001faff]", '"', ",", r"^\S+$"):

@@ -76,8 +76,8 @@ def read_turns(
             raise DataError("looks like a rating column", path, column=name, fix=fix)
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" not in turns:
-        names = [name for name in LEVELS if name in turns]
-        turns["turn"] = turns.groupby(names, dropna=False).cumcount()
+        names = turns[[name for name in LEVELS if name in turns]].map(repr)  # whatever they hold
+        turns["turn"] = names.groupby([*names]).cumcount()
     turns = turn_table(turns)
     validate(turns, file=path, scale=scale, theirs=theirs)
     turns = turns.infer_objects().astype(dict.fromkeys(human_columns(turns), float))
