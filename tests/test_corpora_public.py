@@ -307,6 +307,7 @@ def test_gd_is_the_same_in_both_releases():
     ours = turns["context"] + turns["response"].map(lambda text: [text])
     assert lines == ours.tolist() and ratings == turns["human_overall"].tolist()
     assert turns.groupby("system")["human_overall"].mean().idxmax() == "human"
+    assert load("dstc10_dailydialog_gupta").ratings.empty  # they are means of five
 
 
 def test_dstc10_blocks_are_systems_that_answer_the_same_contexts():
