@@ -20,16 +20,7 @@ import pyarrow as pa
 
 from lib.data.corpora import account
 from lib.data.storage import DataError, nearest
-from lib.data.turn_table import (
-    COLUMNS,
-    LEVELS,
-    LISTS,
-    Scale,
-    human_columns,
-    is_blank,
-    turn_table,
-    validate,
-)
+from lib.data.turn_table import COLUMNS, KEY, LISTS, human_columns, is_blank, turn_table, validate
 
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 # What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
@@ -40,7 +31,7 @@ csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an er
 
 
 def read_turns(
-    path: Path | str, columns: Mapping[str, str] | None = None, scale: Scale = None
+    path: Path | str, columns: Mapping[str, str] | None = None, scale=None
 ) -> pd.DataFrame:
     r"""A turn table from a CSV, TSV, JSONL, JSON (list of objects) or Parquet file.
 
@@ -76,7 +67,7 @@ def read_turns(
             raise DataError("looks like a rating column", path, column=name, fix=fix)
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" not in turns:
-        names = turns[[name for name in LEVELS if name in turns]].map(repr)  # whatever they hold
+        names = turns[[name for name in KEY if name in turns]].map(repr)  # whatever they hold
         turns["turn"] = names.groupby([*names]).cumcount()
     turns = turn_table(turns)
     validate(turns, file=path, scale=scale, theirs=theirs)
@@ -162,12 +153,12 @@ def named(
 
 def _parsed(cells: pd.Series, name: str) -> list:
     """The cells as names, counts, lists or ratings; as they are where they are none."""
-    if name in LEVELS:  # dialogs are often numbered
+    if name == "turn":  # spreadsheets write a count of 3 as "3.0"
+        return [int(n) if type(n := _number(c)) is float and n.is_integer() else c for c in cells]
+    if name in KEY:  # dialogs are often numbered
         return [str(cell) if type(cell) is int else cell for cell in cells]
     if name in LISTS:
         return [_texts(cell, lines=name == "context") for cell in cells]
-    if name == "turn":  # spreadsheets write a count of 3 as "3.0"
-        return [int(n) if type(n := _number(c)) is float and n.is_integer() else c for c in cells]
     return [_number(cell) for cell in cells] if name.startswith("human_") else list(cells)
 
 
