@@ -167,16 +167,6 @@ def test_roberta_is_built_with_its_prefix_space(tmp_path):
     assert tokenizer.convert_ids_to_tokens(alone)[0].startswith("Ġ")
 
 
-def test_int8_quantises_the_stated_layers_only(tmp_path):
-    folder = tiny_models.bert(tmp_path)
-    layer = models.load_encoder(folder, device="cpu", dtype="int8").network.encoder.layer[0]
-    quantised = torch.ao.nn.quantized.dynamic.Linear
-    assert isinstance(layer.attention.self.query, quantised)
-    assert isinstance(layer.intermediate.dense, quantised)
-    assert type(layer.output.dense) is torch.nn.Linear
-    assert models.provenance_of(folder, dtype="int8")["dtype"].startswith("int8 in layers")
-
-
 def test_every_checkpoint_is_named_once_with_its_role_and_whether_it_is_pinned():
     table = models.table()
     assert table.hub_id.is_unique

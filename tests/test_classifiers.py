@@ -103,9 +103,6 @@ def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
         asked = f"question: {QUESTIONS['engagingness']} </s> response: "
         each = [yes(t5, asked + text + history + fact) for text in said]
         ours |= {"engagingness": sum(each), "overall": (sum(ours.values()) + sum(each)) / 5}
-        mean = sum(each) / len(each)
-        ours["overall_mean"] = ours["overall"] - (sum(each) - mean) / 5
-        ours["engagingness_mean"] = mean
         for name, value in ours.items():
             assert scores.loc[key, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
 

@@ -14,5 +14,5 @@ from lib.metrics.overlap import (
     rouge_l_coco,
     word_f1_normalized,
 )
-from lib.metrics.registry import METRICS, available, metric, registered
+from lib.metrics.registry import METRICS, metric, registered
 from lib.metrics.usl_h import make_invalid, train_next_utterance, train_valid_utterance, usl_h

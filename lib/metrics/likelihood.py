@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib.data import is_blank
 from lib.metrics.embedding import sentence_vectors
-from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.metrics.registry import best_of, history, metric, pretrained, where_words
 from lib.models import DEFAULT_ENCODER, Model, find, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
@@ -42,7 +42,7 @@ def log_probability(
             `given` and `said` as one text. Of the latter the oldest tokens beyond the model's
             positions are cut, and `given` holds at least a start token.
         given, said: n rows of token ids, special tokens included.
-        skip: first tokens of `said` that are given, not scored (a language tag).
+        skip: first tokens of `said` that an encoder-decoder is given, not scored (a language tag).
 
     Returns:
         Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing is left
@@ -67,9 +67,9 @@ def log_probability(
 
     if config.is_encoder_decoder:
         return infer(model, encoded, given, said)
-    pairs, last = list(zip(given, said, strict=True)), slice(-model.positions, None)
-    whole = [[*a, *b][last] for a, b in pairs]
-    counts = [([0] * (len(a) + skip) + [1] * (len(b) - skip))[last] for a, b in pairs]
+    last = slice(-model.positions, None)
+    whole = [[*a, *b][last] for a, b in zip(given, said, strict=True)]
+    counts = [([0] * len(a) + [1] * len(b))[last] for a, b in zip(given, said, strict=True)]
     return infer(model, left_to_right, whole, counts)
 
 
@@ -99,11 +99,11 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     model = load_seq2seq(checkpoint, **options)
     ids = partial(token_ids, model, limit=MAX_TOKENS)
     s = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b)))
-    said = turns["response"]
+    before, said = list(map(" ".join, history(turns))), turns["response"]
     precision = best_of(turns["reference"], said, s)
     recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
     columns = {
-        "context_to_response": s(turns["context"].map(" ".join), said),
+        "context_to_response": s(before, said),
         "reference_to_response": precision,
         "response_to_reference": recall,
         "f_mean": (precision + recall) / 2,
@@ -145,7 +145,7 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
         return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
 
     p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
-    before, said = turns["context"].map(" ".join), turns["response"]
+    before, said = list(map(" ".join, history(turns))), turns["response"]
     forward = p(before, said)
     columns = {
         "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
@@ -218,27 +218,25 @@ def fed(
         within an attribute only: one without positive follow-ups is all loss and dominates any
         average. NaN for a blank response.
     """
-    model = load_causal(checkpoint, **options)
-    utterances = utterances or follow_ups()
+    model, utterances = load_causal(checkpoint, **options), utterances or follow_ups()
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
 
-    def loss(texts: Sequence[str]) -> np.ndarray:
-        ids = token_ids(model, [START + text.removeprefix(START) for text in texts], newest=True)
+    def loss(talks: Sequence[str]) -> np.ndarray:
+        ids = token_ids(model, [START + talk.removeprefix(START) for talk in talks], newest=True)
         return -log_probability(model, [row[:1] for row in ids], [row[1:] for row in ids])
 
     talks = [
-        None if is_blank(said) else SEPARATOR.join([*context, said, ""])
-        for context, said in zip(turns["context"], turns["response"], strict=True)
+        None if is_blank(said) else SEPARATOR.join([*before, said, ""])
+        for before, said in zip(history(turns), turns["response"], strict=True)
     ]
-    losses = where_words(loss, [talk and talk + text for talk in talks for text in reactions])
-    table = pd.DataFrame(losses.reshape(len(turns), len(reactions)), turns.index, reactions)
-    scores = fed_score(table, utterances)
-    return pd.DataFrame({f"fed_{name.replace(' ', '_')}": scores[name] for name in scores})
+    losses = {t: where_words(loss, [talk and talk + t for talk in talks]) for t in reactions}
+    scores = pd.DataFrame(fed_score(losses, utterances), turns.index).add_prefix("fed_")
+    return scores.rename(columns=lambda name: name.replace(" ", "_"))
 
 
-@metric("mauve", "likelihood", ("response", "reference"), level="set")
+@metric("mauve", "likelihood", ("response", "reference"))
 def mauve(
-    responses: Sequence[str], references: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
+    responses: Sequence[str], references: Sequence[str] = (), encoder=DEFAULT_ENCODER, **options
 ) -> pd.Series:
     """MAUVE of a set of responses against a set of human texts, by the package mauve-text.
 
@@ -263,7 +261,10 @@ def mauve(
     sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
     sizes = [len(texts) for texts in sets]
     if isinstance(responses, pd.DataFrame | str) or min(sizes) < 2:
-        raise ValueError("mauve compares two sets of texts, each of two or more; not turn by turn")
+        raise ValueError(
+            "mauve is defined for a set of responses, not per turn: call lib.metrics.mauve on two "
+            "sets of texts, each of two or more, such as the responses of a system and of people."
+        )
     if min(sizes) < 1000:
         few = f"MAUVE of {sizes[0]} and {sizes[1]} texts"
         warnings.warn(f"{few}: below a few thousand it is biased and unsteady", stacklevel=2)
@@ -271,8 +272,8 @@ def mauve(
 
     p, q = (_features(texts, encoder) for texts in sets)
     found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
-    values = {"mauve": found.mauve, "mauve_star": found.mauve_star, "buckets": found.num_buckets}
-    return pd.Series(values | {"responses": sizes[0], "references": sizes[1]})
+    values = [found.mauve, found.mauve_star, found.num_buckets, *sizes]
+    return pd.Series(values, ["mauve", "mauve_star", "buckets", "responses", "references"])
 
 
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
