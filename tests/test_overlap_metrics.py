@@ -276,7 +276,7 @@ def test_what_cannot_be_read_is_said(turns):
 
 @pytest.fixture(scope="module")
 def bare_terminal():
-    """METEOR's program as a terminal without a locale starts it: it must read UTF-8 all the same."""
+    """METEOR's program as a terminal without a locale starts it: it must read UTF-8."""
     meteor_program.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LC_ALL", "C")

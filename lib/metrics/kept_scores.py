@@ -82,17 +82,6 @@ def compute(
     return scores
 
 
-def signature(record: Mapping) -> str:
-    """Write a provenance record as one line, in the spirit of sacreBLEU's signature.
-
-    >>> signature({"metric": "m", "layer": 9, "libraries": {"numpy": "2"}})
-    'm|layer:9'
-    """
-    left_out = {"metric", "libraries"}
-    rest = (f"{key}:{value}" for key, value in sorted(record.items()) if key not in left_out)
-    return "|".join([record["metric"], *rest])
-
-
 def _check(turns: pd.DataFrame, chosen: Metric, options: dict) -> None:
     if lacking := [column for column in chosen.needs if column not in turns.columns]:
         raise ValueError(f"{chosen.name} needs the column {lacking[0]}, which the table lacks")

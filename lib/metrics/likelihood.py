@@ -30,47 +30,45 @@ SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
 
 
+def mean_log_probability(logits, target, counted):
+    r"""Mean log-probability of the counted tokens; padding has no share in it.
+
+    .. math:: s(b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i})
+
+    Args:
+        logits: of the model at the place of each token, shape (b, length, words).
+        target: token ids, shape (b, length).
+        counted: 1 for a token that counts, else 0.
+
+    Returns:
+        Shape (b,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
+    """
+    logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
+    return (logs * counted).sum(1) / counted.sum(1)
+
+
 def log_probability(
     model: Model, given: Sequence[Sequence[int]], said: Sequence[Sequence[int]], skip: int = 0
 ) -> np.ndarray:
-    r"""Mean log-probability of tokens given the tokens before them.
-
-    .. math:: s(a, b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i}, a)
+    """Mean log-probability of texts given others, by an encoder-decoder: s(given, said).
 
     Args:
-        model: an encoder-decoder, which encodes `given`, or a left-to-right model, which reads
-            `given` and `said` as one text. Of the latter the oldest tokens beyond the model's
-            positions are cut, and `given` holds at least a start token.
+        model: encodes `given`.
         given, said: n rows of token ids, special tokens included.
-        skip: first tokens of `said` that an encoder-decoder is given, not scored (a language tag).
+        skip: first tokens of `said` that are given, not scored (a language tag).
 
     Returns:
-        Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing is left
-        to score.
+        Shape (n,), as `mean_log_probability` has it.
     """
-    network, config = model.network, model.network.config
 
-    def mean(logits, target, counted):
-        logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
-        return (logs * counted).sum(1) / counted.sum(1)  # padding has no share in the mean
-
-    def encoded(source, source_mask, target, mask):
+    def read(source, source_mask, target, mask):
         before = target.roll(1, 1)
-        before[:, 0] = config.decoder_start_token_id
+        before[:, 0] = model.network.config.decoder_start_token_id
         inputs = {"input_ids": source, "attention_mask": source_mask, "decoder_input_ids": before}
         mask[:, :skip] = 0
-        return mean(network(**inputs).logits, target, mask)
+        return mean_log_probability(model.network(**inputs).logits, target, mask)
 
-    def left_to_right(tokens, mask, counted, _):
-        logits = network(input_ids=tokens, attention_mask=mask).logits
-        return mean(logits[:, :-1], tokens[:, 1:], (counted * mask)[:, 1:])
-
-    if config.is_encoder_decoder:
-        return infer(model, encoded, given, said)
-    last = slice(-model.positions, None)
-    whole = [[*a, *b][last] for a, b in zip(given, said, strict=True)]
-    counts = [([0] * len(a) + [1] * len(b))[last] for a, b in zip(given, said, strict=True)]
-    return infer(model, left_to_right, whole, counts)
+    return infer(model, read, given, said)
 
 
 @pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
@@ -221,16 +219,20 @@ def fed(
     model, utterances = load_causal(checkpoint, **options), utterances or follow_ups()
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
 
-    def loss(talks: Sequence[str]) -> np.ndarray:
-        ids = token_ids(model, [START + talk.removeprefix(START) for talk in talks], newest=True)
-        return -log_probability(model, [row[:1] for row in ids], [row[1:] for row in ids])
+    def loss(tokens, mask):
+        logits = model.network(input_ids=tokens, attention_mask=mask).logits
+        return -mean_log_probability(logits[:, :-1], tokens[:, 1:], mask[:, 1:])
+
+    def losses(talks: Sequence[str]) -> np.ndarray:
+        texts = [START + talk.removeprefix(START) for talk in talks]
+        return infer(model, loss, token_ids(model, texts, newest=True))
 
     talks = [
         None if is_blank(said) else SEPARATOR.join([*before, said, ""])
         for before, said in zip(history(turns), turns["response"], strict=True)
     ]
-    losses = {t: where_words(loss, [talk and talk + t for talk in talks]) for t in reactions}
-    scores = pd.DataFrame(fed_score(losses, utterances), turns.index).add_prefix("fed_")
+    found = {t: where_words(losses, [talk and talk + t for talk in talks]) for t in reactions}
+    scores = pd.DataFrame(fed_score(found, utterances), turns.index).add_prefix("fed_")
     return scores.rename(columns=lambda name: name.replace(" ", "_"))
 
 
@@ -266,8 +268,7 @@ def mauve(
             "sets of texts, each of two or more, such as the responses of a system and of people."
         )
     if min(sizes) < 1000:
-        few = f"MAUVE of {sizes[0]} and {sizes[1]} texts"
-        warnings.warn(f"{few}: below a few thousand it is biased and unsteady", stacklevel=2)
+        warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
     from mauve import compute_mauve
 
     p, q = (_features(texts, encoder) for texts in sets)
