@@ -59,12 +59,12 @@ class Model:
 
     @property
     def positions(self) -> int:
-        """Most tokens that the network takes, special tokens included."""
-        config, limit = self.network.config, self.tokenizer.model_max_length
-        known = getattr(config, "max_position_embeddings", getattr(config, "n_positions", 1 << 30))
-        if "roberta" in config.model_type:  # counts positions from the padding id on
-            known -= config.pad_token_id + 1
-        return min(known, limit)
+        """Most tokens that the network takes; any number where positions are relative (T5)."""
+        config = self.network.config
+        known = getattr(config, "max_position_embeddings", None)
+        if config.model_type in ("roberta", "xlm-roberta", "camembert"):
+            known -= config.pad_token_id + 1  # they count positions from the padding id on
+        return min(known, self.tokenizer.model_max_length) if known else 1 << 30
 
 
 def table() -> pd.DataFrame:
@@ -184,8 +184,7 @@ def load_tokenizer(folder: Path, **options) -> Any:
     from transformers import AutoTokenizer
 
     # Without any of these transformers 5 makes a tokenizer with no vocabulary, and says nothing.
-    files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
-    if not any(any(Path(folder).glob(pattern)) for pattern in files):
+    if not [*folder.glob("tokenizer.json"), *folder.glob("vocab.*"), *folder.glob("*.model")]:
         raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
     return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 

@@ -114,13 +114,27 @@ def test_training_is_the_same_twice():
     assert torch.equal(first[0].head.weight, again[0].head.weight) and first[1] == again[1]
 
 
-def test_the_end_of_the_context_and_the_start_of_the_response_are_read(trained):
+def cut_by_the_authors(context, response):
+    """Tokens of `encode_truncate` and of the tokenizer that it calls (longest first, in pairs)."""
+    if len(context) + len(response) > 50:
+        context, response = context[-25:], response[:25]
+    while 3 + len(context) + len(response) > 50:
+        if len(context) > len(response):
+            context = context[:-1]
+        else:
+            response = response[:-1]
+    return context, response
+
+
+@pytest.mark.parametrize("sizes", [(30, 8), (8, 30), (25, 25), (40, 8), (26, 25), (60, 60)])
+def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes):
+    """Defect N7: both parts were always cut to 25, and the pair was never cut to 50."""
     model = trained["sensible"].model
-    context, response = ["one " * 30 + "tea"], ["rain " + "two " * 40]
-    (ids,), (types,) = encode(model, context, response)
-    first, second = ([i for i, t in zip(ids, types, strict=True) if t == kind] for kind in (0, 1))
-    decode = model.tokenizer.decode
-    assert decode(first).split() == ["[CLS]", *["one"] * 24, "tea", "[SEP]"]
-    assert decode(second).split() == ["rain", *["two"] * 24, "[SEP]"]
-    (alone,), _ = encode(model, None, response)  # 25 with [CLS] and [SEP]
-    assert decode(alone).split() == ["[CLS]", "rain", *["two"] * 22, "[SEP]"]
+    words = [w for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200)) if w.isalpha()]
+    context, response = words[: sizes[0]], words[-sizes[1] :]
+    (ids,), (types,) = encode(model, [" ".join(context)], [" ".join(response)])
+    a, b = cut_by_the_authors(context, response)
+    assert model.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
+    assert types == [0] * (len(a) + 2) + [1] * (len(b) + 1)
+    (alone,), _ = encode(model, None, [" ".join(response)])
+    assert model.tokenizer.convert_ids_to_tokens(alone) == ["[CLS]", *response[:23], "[SEP]"]

@@ -154,7 +154,7 @@ def _heads_facts(*, heads: Mapping[str, str] | None = None, **options) -> dict:
     return {name: models.provenance_of(checkpoint, **options) for name, checkpoint in found}
 
 
-@metric("dialogrpt", "classifier", ("context", "response"), version="1", facts=_heads_facts)
+@metric("dialogrpt", "classifier", ("context", "response"), version="2", facts=_heads_facts)
 def dialogrpt(
     turns: pd.DataFrame, *, heads: Mapping[str, str] | None = None, **options
 ) -> pd.DataFrame:
@@ -162,8 +162,8 @@ def dialogrpt(
 
     Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
     the last hidden state at the last token of the response. The text is the last two turns of the
-    context (as in the authors' script) and the response, parted by "<|endoftext|>". Beyond the
-    model's positions the oldest tokens are cut.
+    context (as in the authors' script) and the response, each without blanks at its ends, parted by
+    "<|endoftext|>". Beyond the model's positions the oldest tokens are cut.
 
     The state is read at the row's own last token. (transformers 4.35 looked for the padding id,
     which is the separator too, and gave every response of a context one and the same score.)
@@ -181,7 +181,9 @@ def dialogrpt(
     """
     heads = heads or HEADS
     texts = [
-        None if is_blank(said) or is_blank(" ".join(before)) else MARK.join([*before, said])
+        None
+        if is_blank(said) or is_blank(" ".join(before))
+        else MARK.join(text.strip() for text in [*before, said])
         for before, said in zip(history(turns, last=2), turns["response"], strict=True)
     ]
     found = pd.DataFrame(index=turns.index)
@@ -206,7 +208,10 @@ def _at_last_token(model: models.Model, texts: Sequence[str]) -> np.ndarray:
 
 
 def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
-    """p(Yes) / (p(Yes) + p(No)) of the first word that the model answers, shape (n,)."""
+    """p(Yes) / (p(Yes) + p(No)) of the first word that the model answers, shape (n,).
+
+    A text is cut to its first 1,024 tokens, as in the authors' code: T5 takes any number.
+    """
     answers = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
     start = model.network.config.decoder_start_token_id
 
@@ -218,7 +223,7 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     return infer(model, score, token_ids(model, texts, limit=1024))
 
 
-@pretrained("unieval", "classifier", ("context", "response", "fact"), UNIEVAL)
+@pretrained("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
 def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 

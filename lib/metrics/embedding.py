@@ -23,6 +23,7 @@ LAYERS = {
     "google-bert/bert-base-multilingual-cased": 9,
 }
 BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
+DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
 
 
@@ -48,9 +49,10 @@ def bertscore_pairs(
         options: `device`, `dtype`, `revision` of `lib.models.load_encoder`.
 
     Returns:
-        Shape (n, 3): precision, recall, F1; in [-1, 1], in practice above 0; higher is closer. NaN
-        where a text is blank or has no token of its own. Each different pair is scored once, and
-        the vectors held at a time do not grow with n.
+        Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
+        0; higher is closer, equal texts reach exactly 1. NaN where a text is blank or has no token
+        of its own. Each different pair is scored once, and the vectors held at a time do not grow
+        with n.
 
     Reference: Zhang et al. (2020), BERTScore, ICLR.
 
@@ -68,7 +70,7 @@ def bertscore_pairs(
         vectors = _token_vectors(model, sorted({text for pair in block for text in pair}))
         found |= {(y, x): _match(*vectors[y], *vectors[x]) for y, x in block}
     scores = [found.get(pair, (np.nan,) * 3) for pair in asked]
-    return np.array(scores, dtype=float).reshape(-1, 3)
+    return np.array(scores, dtype=float).reshape(-1, 3).round(DIGITS)
 
 
 def _token_vectors(model: Model, texts: list[str]) -> dict:
@@ -103,7 +105,7 @@ def _facts(*, encoder: str = DEFAULT_ENCODER, layer: int | None = None, **option
     }
 
 
-@metric("bertscore", "embedding", ("response", "reference"), version="1", facts=_facts)
+@metric("bertscore", "embedding", ("response", "reference"), version="2", facts=_facts)
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -179,12 +181,12 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
 
 
 def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray:
-    vectors = sentence_vectors([*said, *others], **options)
-    return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1)
+    vectors = sentence_vectors([*said, *others], **options).astype(float)
+    return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1).round(DIGITS)
 
 
 @pretrained(
-    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, "encoder"
+    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, "encoder", "2"
 )
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
@@ -194,7 +196,8 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `sentence_vectors`.
 
     Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or without
+        Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
+        exactly 1; NaN for a blank response or without
         a reference that has a word.
 
     >>> turns = pd.DataFrame({"response": ["tea", "tea"], "reference": [["tea"], []]})
@@ -206,7 +209,9 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@pretrained("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, "encoder")
+@pretrained(
+    "context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, "encoder", "2"
+)
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context.
 
@@ -215,7 +220,8 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `sentence_vectors`.
 
     Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or context.
+        Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
+        exactly 1; NaN for a blank response or context.
 
     >>> turns = pd.DataFrame({"response": ["i like tea"], "context": [["hi", "tea or coffee?"]]})
     >>> print(bool(context_similarity(turns)[0] > 0.5))

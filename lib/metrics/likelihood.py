@@ -5,7 +5,6 @@ tokens. MAUVE compares the texts of two sets by the states of a language model.
 """
 
 import ast
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
@@ -14,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import models
 from lib.data import is_blank
 from lib.metrics.embedding import sentence_vectors
 from lib.metrics.registry import best_of, history, metric, pretrained, where_words
-from lib.models import DEFAULT_ENCODER, Model, find, infer, load_causal, load_seq2seq, token_ids
+from lib.models import DEFAULT_ENCODER, Model, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
@@ -191,7 +191,7 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
     return {name: mean(u["negative"]) - mean(u["positive"]) for name, u in utterances.items()}
 
 
-@pretrained("fed", "likelihood", ("context", "response"), DIALOGPT, authors_texts=SOURCE_SHA256)
+@pretrained("fed", "likelihood", ("context", "response"), DIALOGPT)
 def fed(
     turns: pd.DataFrame,
     *,
@@ -278,8 +278,7 @@ def mauve(
 
 
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
-    config = json.loads((find(encoder).folder / "config.json").read_text(encoding="utf-8"))
-    if not config["architectures"][0].endswith(("LMHeadModel", "ForCausalLM")):
+    if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
     model = load_causal(encoder)
 

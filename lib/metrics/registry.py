@@ -66,17 +66,17 @@ def metric(
 
 
 def pretrained(
-    name: str, family: str, needs: tuple, checkpoint: str, option: str = "checkpoint", **stated
+    name: str, family: str, needs: tuple, checkpoint: str, option="checkpoint", version="1"
 ) -> Callable[[Callable], Callable]:
-    """Register a metric with one model: its record names the model that ran, and `stated`.
+    """Register a metric with one model: its record names the model that ran.
 
     `option` is the parameter of the metric that names the model, `checkpoint` its default.
     """
 
     def facts(**options) -> dict:
-        return {**provenance_of(options.pop(option, checkpoint), **options), **stated}
+        return provenance_of(options.pop(option, checkpoint), **options)
 
-    return metric(name, family, needs, version="1", facts=facts)
+    return metric(name, family, needs, version=version, facts=facts)
 
 
 def registered(name: str) -> Metric:

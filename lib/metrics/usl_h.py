@@ -43,9 +43,9 @@ class Classifier:
 def encode(
     model: Model, contexts: Sequence[str] | None, responses: Sequence[str]
 ) -> tuple[list, list]:
-    """Return token ids and types of each response, after the end of its context or alone.
+    """Return token ids and types of each response, after its context or alone.
 
-    Alone it is cut to 25 tokens with [CLS] and [SEP], in a pair each part to 25 without them.
+    Alone it is cut to 25 tokens, [CLS] and [SEP] included; a pair as `cut_pair` says.
     """
     if contexts is None:
         ids = token_ids(model, responses, limit=PART)
@@ -53,8 +53,25 @@ def encode(
     start, end = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
     texts = (contexts, responses)
     plain = [model.tokenizer(list(t), add_special_tokens=False)["input_ids"] for t in texts]
-    pairs = [([start, *a[-PART:], end], [*b[:PART], end]) for a, b in zip(*plain, strict=True)]
+    pairs = [([start, *a, end], [*b, end]) for a, b in map(cut_pair, *plain)]
     return [a + b for a, b in pairs], [[0] * len(a) + [1] * len(b) for a, b in pairs]
+
+
+def cut_pair(context: list[int], response: list[int]) -> tuple[list[int], list[int]]:
+    """Cut the tokens of a pair as the authors do.
+
+    Only where both together exceed 50: the context to its last 25, the response to its first 25.
+    Then, so that the pair has 50 with its three special tokens, the longer part loses its last
+    ones, one at a time (the response where both are equal).
+
+    >>> [len(part) for part in cut_pair([0] * 40, [0] * 8)]
+    [39, 8]
+    """
+    if len(context) + len(response) > 2 * PART:
+        context, response = context[-PART:], response[:PART]
+    while len(context) + len(response) > 2 * PART - 3:
+        (context if len(context) > len(response) else response).pop()
+    return context, response
 
 
 def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
