@@ -149,7 +149,7 @@ def test_the_record_names_what_ran(tmp_path):
     assert record["weights_sha256"].startswith("53aa5117")
     assert record["libraries"]["transformers"] == "5.23.0"
     assert pd.read_parquet(next(tmp_path.glob("bertscore-*/*.parquet"))).attrs == record
-    assert record["layer"] == "last"
+    assert record["version"] == "2" and record["options"] == {}
 
 
 @pytest.mark.parametrize(

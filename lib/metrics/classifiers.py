@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib import models
 from lib.data import is_blank
-from lib.metrics.registry import best_of, history, metric, pretrained, where_words
+from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import infer, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
@@ -37,7 +37,7 @@ BEFORE = "dialogue history"
 READS = {"coherence": (BEFORE,), "engagingness": (BEFORE, "fact"), "groundedness": ("fact",)}
 
 
-@pretrained("toxicity", "classifier", ("response",), TOXIC_BERT)
+@metric("toxicity", "classifier", ("response",), TOXIC_BERT, version="1")
 def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
     """Probability that each response is toxic; *lower* is better.
 
@@ -71,7 +71,7 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     return pd.Series(scores, turns.index, name="toxicity")
 
 
-@pretrained("bleurt", "classifier", ("response", "reference"), BLEURT_20)
+@metric("bleurt", "classifier", ("response", "reference"), BLEURT_20, version="1")
 def bleurt(
     turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
 ) -> pd.Series:
@@ -223,7 +223,7 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     return infer(model, score, token_ids(model, texts, limit=1024))
 
 
-@pretrained("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
+@metric("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
 def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 

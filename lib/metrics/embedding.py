@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from lib.data import is_blank
-from lib.metrics.registry import best_of, history, metric, pretrained, where_words
-from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, provenance_of, token_ids
+from lib.metrics.registry import best_of, history, metric, where_words
+from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 
 # Layers that the authors chose on WMT16; any other encoder uses its last layer.
 LAYERS = {
@@ -22,6 +22,7 @@ LAYERS = {
     "google-bert/bert-base-uncased": 9,
     "google-bert/bert-base-multilingual-cased": 9,
 }
+COMPARED = ("response", "reference")
 BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
 DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
@@ -97,15 +98,7 @@ def _match(y: np.ndarray, y_counts: np.ndarray, x: np.ndarray, x_counts: np.ndar
     return p, r, 2 * p * r / (p + r)
 
 
-def _facts(*, encoder: str = DEFAULT_ENCODER, layer: int | None = None, **options) -> dict:
-    return {
-        **provenance_of(encoder, **options),
-        "formula": "BERTScore: greedy cosine matching without idf, maximum over references",
-        "layer": layer or LAYERS.get(str(encoder), "last"),
-    }
-
-
-@metric("bertscore", "embedding", ("response", "reference"), version="2", facts=_facts)
+@metric("bertscore", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -126,24 +119,6 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     score = partial(bertscore_pairs, **options)
     best = best_of(turns["reference"], turns["response"], lambda gold, said: score(said, gold))
     return pd.DataFrame(best, turns.index, ["precision", "recall", "f1"]).add_prefix("bertscore_")
-
-
-def bertscore_baseline(
-    texts: Sequence[str], *, pairs: int = 2000, seed: int = 0, **options
-) -> np.ndarray:
-    """Mean (P, R, F1) over random pairs of different texts: what chance reaches.
-
-    With it a score x can be rescaled to (x - b) / (1 - b), so that 0 is chance.
-
-    The authors' own baselines cover their encoders only and come from Common Crawl; this computes
-    one for any encoder from texts of your choice, at least two.
-    """
-    texts = sorted(set(texts))
-    generator = np.random.default_rng(seed)
-    first = generator.integers(len(texts), size=pairs)
-    second = (first + generator.integers(1, len(texts), size=pairs)) % len(texts)
-    drawn = [[texts[i] for i in places] for places in (first, second)]
-    return np.nanmean(bertscore_pairs(*drawn, **options), axis=0)
 
 
 def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
@@ -185,8 +160,8 @@ def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray
     return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1).round(DIGITS)
 
 
-@pretrained(
-    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, "encoder", "2"
+@metric(
+    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, version="2"
 )
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
@@ -209,9 +184,7 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@pretrained(
-    "context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, "encoder", "2"
-)
+@metric("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, version="2")
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context.
 

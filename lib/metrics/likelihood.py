@@ -16,7 +16,7 @@ import pandas as pd
 from lib import models
 from lib.data import is_blank
 from lib.metrics.embedding import sentence_vectors
-from lib.metrics.registry import best_of, history, metric, pretrained, where_words
+from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import DEFAULT_ENCODER, Model, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
@@ -71,7 +71,7 @@ def log_probability(
     return infer(model, read, given, said)
 
 
-@pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
+@metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
 
@@ -110,7 +110,7 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     return pd.DataFrame(columns, turns.index).add_prefix("bartscore_")
 
 
-@pretrained("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR)
+@metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
 def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
@@ -191,7 +191,7 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
     return {name: mean(u["negative"]) - mean(u["positive"]) for name, u in utterances.items()}
 
 
-@pretrained("fed", "likelihood", ("context", "response"), DIALOGPT)
+@metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="1")
 def fed(
     turns: pd.DataFrame,
     *,

@@ -44,6 +44,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, wraps
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,6 @@ from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
-from rouge_score.tokenizers import Tokenizer
 
 from lib.data import is_blank
 from lib.metrics.registry import metric, reasons
@@ -75,14 +75,8 @@ _EPSILON = SmoothingFunction(epsilon=1e-12).method1
 _SACREBLEU = sacrebleu.BLEU(effective_order=True)
 
 
-class _Words(Tokenizer):
-    """The package's own tokenizer drops every letter beyond a-z; the text is normalised already."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return text.split()
-
-
-_ROUGE_L = RougeScorer(["rougeL"], tokenizer=_Words())
+# The package's own tokenizer drops every letter beyond a-z; the text is normalised already.
+_ROUGE_L = RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split))
 
 
 def overlap_scores(

@@ -38,7 +38,7 @@ class Metric:
 
 
 def metric(
-    name: str, family: str, needs: tuple[str, ...] = ("response",), **stated
+    name: str, family: str, needs: tuple[str, ...] = ("response",), model: str = "", **stated
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -47,9 +47,11 @@ def metric(
 
     Args:
         name: its name; a metric of the same name is replaced.
-        family: the family it stands in, such as "overlap"; any name will do.
-        needs: the columns that it reads.
-        stated: any of the last four fields of `Metric`.
+        family: any name; the report and the figures of notebooks 08 and 11 group by it.
+        needs: columns that the function reads; kept scores are known by their texts.
+        model: the default of the metric's option `checkpoint` or `encoder`; its facts are then
+            those of the model that ran.
+        stated: any of the last three fields of `Metric`.
 
     >>> @metric("exclamations", "style")
     ... def exclamations(turns):
@@ -58,25 +60,16 @@ def metric(
     'style'
     """
 
+    def of_model(**options) -> dict:
+        chosen = options.pop("checkpoint", options.pop("encoder", model))
+        return provenance_of(chosen, **options)
+
     def register(function: Callable) -> Callable:
-        METRICS[name] = Metric(name, family, function, needs, **stated)
+        facts = {"facts": of_model} if model else {}
+        METRICS[name] = Metric(name, family, function, needs, **facts, **stated)
         return function
 
     return register
-
-
-def pretrained(
-    name: str, family: str, needs: tuple, checkpoint: str, option="checkpoint", version="1"
-) -> Callable[[Callable], Callable]:
-    """Register a metric with one model: its record names the model that ran.
-
-    `option` is the parameter of the metric that names the model, `checkpoint` its default.
-    """
-
-    def facts(**options) -> dict:
-        return provenance_of(options.pop(option, checkpoint), **options)
-
-    return metric(name, family, needs, version=version, facts=facts)
 
 
 def registered(name: str) -> Metric:
