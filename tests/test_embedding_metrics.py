@@ -1,7 +1,5 @@
 """BERTScore and embedding similarity against plain torch, the authors' package, and their traps."""
 
-import tracemalloc
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,33 +159,6 @@ def test_responses_equal_to_a_reference_share_one_similarity():
     assert sum(copies) == 60
     assert em.reference_similarity(turns[copies]).unique().tolist() == [1.0]
     assert em.bertscore(turns[copies])["bertscore_f1"].unique().tolist() == [1.0]
-
-
-def peak(metric, turns, **options) -> int:
-    """Most bytes that Python and numpy held while a metric ran, beyond its input."""
-    tracemalloc.start()
-    try:
-        metric(turns, **options)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
-    """The vectors of one text take 14 kB here: those of 600 texts more, 8 MB."""
-    monkeypatch.setattr(em, "BLOCK", 20)
-    monkeypatch.setitem(tiny_models.BERT, "hidden_size", 512)
-    monkeypatch.setitem(tiny_models.BERT, "num_hidden_layers", 1)
-    folder = str(tiny_models.bert(tmp_path))
-
-    def held(rows):
-        said = [f"tea number {row} of the day" for row in range(rows)]
-        gold = [[f"rain number {row} of the day"] for row in range(rows)]
-        turns = pd.DataFrame({"response": said, "reference": gold})
-        return peak(em.bertscore, turns, encoder=folder, device="cpu")
-
-    held(10)
-    assert held(600) - held(300) < 300 * 2000
 
 
 def test_no_rows_at_all_give_empty_columns():

@@ -186,15 +186,9 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
 
 @metric("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, version="2")
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
-    """Cosine of the response with the last turn of its context.
+    """Cosine of the response with the last turn of its context; NaN where one of them is blank.
 
-    Args:
-        turns: turn table; uses `response` and `context`.
-        options: as in `sentence_vectors`.
-
-    Returns:
-        Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
-        exactly 1; NaN for a blank response or context.
+    Range, rounding and options as in `reference_similarity`.
 
     >>> turns = pd.DataFrame({"response": ["i like tea"], "context": [["hi", "tea or coffee?"]]})
     >>> print(bool(context_similarity(turns)[0] > 0.5))
