@@ -87,14 +87,10 @@ def computed_scores(items: EvaluationSet, names: Sequence[str]) -> pd.DataFrame:
         return pd.DataFrame(index=items.table.index)
     referenced = items.table["reference"].map(len).any()
     chosen = [n for n in names if referenced or "reference" not in registered(n).needs]
-    gold = gold_rows(items.table)
-    parts = [pd.DataFrame(index=items.table.index)]
-    for name in chosen:
-        found = compute(items.table, [name], say=lambda line: None)
-        if "reference" in registered(name).needs:
-            found.loc[gold] = np.nan
-        parts.append(found)
-    found = pd.concat(parts, axis=1)
+    found = compute(items.table, chosen, say=lambda line: None)
+    names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
+    compared = [column for column, name in names.items() if "reference" in registered(name).needs]
+    found.loc[gold_rows(items.table), compared] = np.nan
     return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
 
 
