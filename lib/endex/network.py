@@ -20,6 +20,7 @@ from lib.models import quiet, token_batches
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
 WINDOW = 32  # batches whose rows are sorted by length together
+NEVER = 10**9  # steps
 
 
 def build(
@@ -79,24 +80,31 @@ def encode(
     return [dict(zip(encoded, row, strict=True)) for row in rows]
 
 
-def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[np.ndarray]:
-    """Row positions of batches of similar length: within windows of randomly drawn rows.
+def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Row positions of the batches of one epoch, in the order of training.
+
+    Rows are drawn in random order; within a window of some batches they are sorted by length, so
+    that little is padded; then the batches are drawn in random order.
 
     Args:
         lengths: tokens of each row, shape (n,).
         tokens: most tokens in a batch, padding included.
-        seed: of the draw.
+        seed, epoch: of the draws. Each epoch has batches of its own: rows that meet in one batch
+            for the whole training teach less.
 
     Returns:
         Arrays that hold 0..n-1 once each.
 
-    >>> sorted(row for rows in batches([3, 9, 4, 3], 9, seed=0) for row in rows.tolist())
+    >>> sorted(row for rows in batches([3, 9, 4, 3], 9, 0, epoch=1) for row in rows.tolist())
     [0, 1, 2, 3]
     """
+    rng = np.random.default_rng([seed, epoch])
     lengths = np.asarray(lengths)
-    order = np.random.default_rng(seed).permutation(len(lengths))
-    windows = np.array_split(order, math.ceil(lengths.sum() / (WINDOW * tokens)))
-    return [rows[batch] for rows in windows for batch in token_batches(lengths[rows], tokens)]
+    order = rng.permutation(len(lengths))
+    window = max(1, int(WINDOW * tokens / lengths.mean()))
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    drawn = [rows[batch] for rows in windows for batch in token_batches(lengths[rows], tokens)]
+    return [drawn[i] for i in rng.permutation(len(drawn))]
 
 
 def trainer(
@@ -114,38 +122,61 @@ def trainer(
         train, held_out: rows of `encode` with labels.
         seed: of batches, order and dropout.
     """
+    arguments = _arguments(folder, options, seed)
     lengths = [len(row["input_ids"]) for row in train]
-    ready = [[train[i] for i in rows] for rows in batches(lengths, options.batch_tokens, seed)]
+    ready, ends = [], []
+    for epoch in range(options.epochs):
+        drawn = batches(lengths, options.batch_tokens, seed, epoch)
+        drawn = drawn[: len(drawn) - len(drawn) % arguments.world_size]  # each GPU has as many
+        ready += [[train[i] for i in rows] for rows in drawn]
+        ends.append(len(ready) // arguments.world_size)
     # Rows of similar length follow each other in validation too: little is padded.
     single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
     widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
     pad = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
-    made = transformers.Trainer(
+    made = _Trainer(
         network,
-        _arguments(folder, options, seed),
-        # An item is a batch that is ready: Trainer draws their order anew in each epoch.
+        arguments,
+        # An item is a batch that is ready. All epochs follow each other as one long pass, since
+        # they differ in their batches, and by one or two in the number of them.
         data_collator=lambda items: pad([row for rows in items for row in rows]),
         train_dataset=ready,
         eval_dataset=single,
         compute_metrics=_figures,
-        callbacks=[_Watch()],
+        callbacks=[_Watch(ends, seed)],
     )
     made.remove_callback(transformers.PrinterCallback)
     return made
 
 
+class _Trainer(transformers.Trainer):
+    """A `Trainer` whose first step has a rate above 0, which Trainer's own warm-up leaves out."""
+
+    def create_scheduler(self, num_training_steps, optimizer=None):
+        rising = max(1, round(self.args.warmup_steps * num_training_steps))
+        falling = max(1, num_training_steps - rising)
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer or self.optimizer,
+            lambda step: min((step + 1) / rising, (num_training_steps - step) / falling),
+        )
+        return self.lr_scheduler
+
+
 def _arguments(folder: Path, options: Options, seed: int) -> transformers.TrainingArguments:
     return transformers.TrainingArguments(
         output_dir=str(folder),
-        num_train_epochs=options.epochs,
+        num_train_epochs=1,
+        train_sampling_strategy="sequential",
         learning_rate=options.rate,
         warmup_steps=options.warmup,  # below 1: a share of the steps
         weight_decay=0.01,
         bf16=options.precision == "bf16",
         per_device_train_batch_size=1,
         per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),
-        eval_strategy="epoch",
-        save_strategy="epoch",
+        eval_strategy="steps",  # `_Watch` says at which
+        eval_steps=NEVER,
+        save_strategy="steps",
+        save_steps=NEVER,
         save_total_limit=1,
         load_best_model_at_end=True,
         metric_for_best_model="quality",
@@ -174,15 +205,23 @@ def _figures(predicted: transformers.EvalPrediction) -> dict[str, float]:
 
 
 class _Watch(transformers.TrainerCallback):
-    """A progress bar, and a stop where the loss is no number any more."""
+    """Ends of epochs, dropout by seed and step alone, a progress bar, and a stop for a runaway."""
+
+    def __init__(self, ends: list[int], seed: int):
+        self.ends, self.seed = ends, seed
 
     def on_train_begin(self, args, state, control, **kwargs):
         hidden = not state.is_world_process_zero
         done, total = state.global_step, state.max_steps
         self.bar = tqdm(initial=done, total=total, desc="EnDex", leave=False, disable=hidden)
 
+    def on_step_begin(self, args, state, control, **kwargs):
+        step = self.seed * 1_000_003 + state.global_step
+        torch.manual_seed(step * 1009 + args.process_index)
+
     def on_step_end(self, args, state, control, **kwargs):
         self.bar.update()
+        control.should_evaluate = control.should_save = state.global_step in self.ends
 
     def on_train_end(self, args, state, control, **kwargs):
         self.bar.close()

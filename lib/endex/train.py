@@ -20,7 +20,7 @@ from lib.endex.pairs import split
 from lib.models import DEFAULT_ENCODER, quiet
 
 RECORD = "record.json"
-VERSION = 2  # of the training: a change of the weights that come out counts it up
+VERSION = 3  # of the training: a change of the weights that come out counts it up
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         ]
     ]
     trainer = networks.trainer(network, tokenizer, *rows, folder, options, seed)
-    untrained = {"epoch": 0, **trainer.evaluate()}
+    untrained = trainer.evaluate()
     with quiet():
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
@@ -180,8 +180,8 @@ def _progress(untrained: dict, log: list[dict]) -> dict:
     measured = [untrained, *(entry for entry in log if "eval_auc" in entry)]
     names = ("loss", "accuracy", "auc", "spread")
     validation = [
-        {"epoch": round(entry["epoch"]), **{name: entry[f"eval_{name}"] for name in names}}
-        for entry in measured
+        {"epoch": epoch, **{name: entry[f"eval_{name}"] for name in names}}
+        for epoch, entry in enumerate(measured)
     ]
     best = max(validation[1:], key=lambda row: row["auc"] - collapsed(row))
     return {
