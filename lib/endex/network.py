@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 from sklearn.metrics import roc_auc_score
@@ -19,8 +20,10 @@ from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+NAMES = {0: "non-engaging", 1: "engaging"}
 WINDOW = 32  # batches whose rows are sorted by length together
 NEVER = 10**9  # steps
+Rows = list[dict[str, list[int] | int]]  # token ids, segments, and the label, of each pair
 
 
 def build(
@@ -37,21 +40,19 @@ def build(
         CheckpointError: the encoder cannot be found.
     """
     torch.manual_seed(seed)
+    tiny = str(encoder) == TINY
+    classes = {"id2label": NAMES, "label2id": {name: i for i, name in NAMES.items()}}
+    folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
     with quiet():  # it would report the new head as missing weights
-        if str(encoder) == TINY:
-            folder, origin = models.find(models.DEFAULT_ENCODER).folder, {"checkpoint": TINY}
-            config = transformers.AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
+        if tiny:
+            config = transformers.AutoConfig.from_pretrained(folder, **classes, **TINY_SIZE)
             network = transformers.AutoModelForSequenceClassification.from_config(config)
         else:
-            folder, origin = models.find(encoder).folder, models.provenance_of(encoder)
             network = transformers.AutoModelForSequenceClassification.from_pretrained(
-                folder, num_labels=2, local_files_only=True, use_safetensors=True
+                folder, **classes, local_files_only=True, use_safetensors=True
             )
-    network.config.id2label = {0: "non-engaging", 1: "engaging"}
-    network.config.label2id = {"non-engaging": 0, "engaging": 1}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    kept = ("checkpoint", "revision", "weights_sha256")
-    return network, tokenizer, {name: origin[name] for name in kept if name in origin}
+    return network, tokenizer, {"checkpoint": TINY} if tiny else models.provenance_of(encoder)
 
 
 def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
@@ -66,16 +67,19 @@ def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
 
 
 def encode(
-    tokenizer: transformers.PreTrainedTokenizerBase,
-    contexts: Sequence[str],
-    responses: Sequence[str],
-    max_length: int,
-) -> list[dict[str, list[int]]]:
-    """Token ids (and segments, where the model has them) of pairs; the longer text is cut first."""
-    if not len(contexts):
+    tokenizer: transformers.PreTrainedTokenizerBase, pairs: pd.DataFrame, max_length: int
+) -> Rows:
+    """Token ids (and segments, where the model has them) of pairs; the longer text is cut first.
+
+    Args:
+        pairs: with context and response, and label (0 or 1) for training.
+    """
+    if pairs.empty:
         return []
     how = {"truncation": "longest_first", "max_length": max_length, "return_attention_mask": False}
-    encoded = tokenizer(list(contexts), list(responses), **how)
+    encoded = tokenizer(pairs["context"].tolist(), pairs["response"].tolist(), **how)
+    if "label" in pairs:
+        encoded["labels"] = pairs["label"].astype(int).tolist()
     rows = zip(*encoded.values(), strict=True)
     return [dict(zip(encoded, row, strict=True)) for row in rows]
 
@@ -89,8 +93,7 @@ def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[
     Args:
         lengths: tokens of each row, shape (n,).
         tokens: most tokens in a batch, padding included.
-        seed, epoch: of the draws. Each epoch has batches of its own: rows that meet in one batch
-            for the whole training teach less.
+        seed, epoch: of the draws; each epoch has batches of its own.
 
     Returns:
         Arrays that hold 0..n-1 once each.
@@ -108,21 +111,19 @@ def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[
 
 
 def trainer(
-    network: transformers.PreTrainedModel,
-    tokenizer: transformers.PreTrainedTokenizerBase,
-    train: list[dict],
-    held_out: list[dict],
-    folder: Path,
-    options: Options,
-    seed: int,
+    network, tokenizer, train: Rows, held_out: Rows, folder: Path, options: Options, seed: int
 ) -> transformers.Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
+    All epochs follow each other as one long pass, since they differ in their batches, and by one
+    or two in the number of them. An item is a batch that is ready.
+
     Args:
-        train, held_out: rows of `encode` with labels.
+        network, tokenizer: what `build` gave.
+        train, held_out: rows of `encode`.
         seed: of batches, order and dropout.
     """
-    arguments = _arguments(folder, options, seed)
+    arguments = _arguments(folder, options)
     lengths = [len(row["input_ids"]) for row in train]
     ready, ends = [], []
     for epoch in range(options.epochs):
@@ -137,8 +138,6 @@ def trainer(
     made = _Trainer(
         network,
         arguments,
-        # An item is a batch that is ready. All epochs follow each other as one long pass, since
-        # they differ in their batches, and by one or two in the number of them.
         data_collator=lambda items: pad([row for rows in items for row in rows]),
         train_dataset=ready,
         eval_dataset=single,
@@ -162,7 +161,7 @@ class _Trainer(transformers.Trainer):
         return self.lr_scheduler
 
 
-def _arguments(folder: Path, options: Options, seed: int) -> transformers.TrainingArguments:
+def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments:
     return transformers.TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=1,
@@ -180,10 +179,8 @@ def _arguments(folder: Path, options: Options, seed: int) -> transformers.Traini
         save_total_limit=1,
         load_best_model_at_end=True,
         metric_for_best_model="quality",
-        greater_is_better=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        seed=seed,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         report_to="none",
@@ -211,9 +208,8 @@ class _Watch(transformers.TrainerCallback):
         self.ends, self.seed = ends, seed
 
     def on_train_begin(self, args, state, control, **kwargs):
-        hidden = not state.is_world_process_zero
-        done, total = state.global_step, state.max_steps
-        self.bar = tqdm(initial=done, total=total, desc="EnDex", leave=False, disable=hidden)
+        how = {"desc": "EnDex", "leave": False, "disable": not state.is_world_process_zero}
+        self.bar = tqdm(initial=state.global_step, total=state.max_steps, **how)
 
     def on_step_begin(self, args, state, control, **kwargs):
         step = self.seed * 1_000_003 + state.global_step
