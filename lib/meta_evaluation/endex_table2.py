@@ -128,10 +128,8 @@ def item_intervals(
             row = {"method": method, "dataset": name}
             for how in ("pearson", "spearman"):
                 found = [
-                    resampled_correlations(
-                        of_seed[known], human[known], counts, how, dialogs[known]
-                    )
-                    for of_seed in scores.to_numpy()
+                    resampled_correlations(score[known], human[known], drawn, how, dialogs[known])
+                    for score in scores.to_numpy()
                 ]
                 low_high = np.nanpercentile(np.mean(found, axis=0), [2.5, 97.5])
                 row |= dict(zip((f"{how} low", f"{how} high"), low_high, strict=True))
