@@ -212,7 +212,6 @@ def _all_pieces(dump: Path, parts: Path, progress: Callable) -> Counter:
 def _one_piece(piece: Path, parts: Path) -> dict[str, int]:
     """Write the comments of one piece, on one thread, which keeps their order, and count them."""
     with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("set enable_progress_bar = false")
         connection.execute(f"create table lines as {FEATURES}", {"file": str(piece), **_lists()})
         [(lines, comments)] = connection.sql("select count(*), count(id) from lines").fetchall()
         part = parts / f"part-{piece.stem}.parquet"
