@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib import ROOT, endex, meta_evaluation, metrics, models
-from lib.analysis.correlation import coefficient
+from lib import ROOT, endex, metrics, models
 from lib.endex import network as networks
-from lib.endex import scoring, tokens
+from lib.endex import reddit, scoring
 from lib.endex import train as training
 from lib.endex.pairs import KINDS, corrupt
 
@@ -141,7 +140,7 @@ def test_training_learns_and_keeps_the_best_epoch(run):
     assert best == validation["auc"].iloc[1:].max() and not run.record["collapsed"]
     assert not list(run.folder.glob("checkpoint-*"))
     scores = endex.endex_scores(turns([WARM[0], COLD[0]]), run.folder)
-    assert scores[0] > 0.5 > scores[1]
+    assert scores[0] > 0.5 and scores[0] > scores[1]
 
 
 def test_validation_figures_are_those_of_a_plain_forward_pass(run):
@@ -162,27 +161,62 @@ def test_validation_figures_are_those_of_a_plain_forward_pass(run):
     assert best["spread"] == pytest.approx(engaging.std(), rel=1e-4)
 
 
-def test_batches_cover_rows_within_the_budget():
+def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch():
     lengths = np.random.default_rng(0).integers(3, 60, 500)
-    batches = networks.batches(lengths, 256, seed=1)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
-    width = [lengths[rows].max() * len(rows) for rows in batches]
+    first, second = (networks.batches(lengths, 256, seed=1, epoch=epoch) for epoch in (0, 1))
+    assert sorted(np.concatenate(first).tolist()) == list(range(500))
+    width = [lengths[rows].max() * len(rows) for rows in first]
     assert max(width) <= 256
     assert lengths.sum() / sum(width) > 0.8  # random batches of this size fill about half
+    assert not {frozenset(rows.tolist()) for rows in first if len(rows) > 1} & {
+        frozenset(rows.tolist()) for rows in second
+    }
 
 
-def test_same_seed_same_weights_other_seed_others(run, tmp_path):
+def plain_losses(options, seed):
+    """The losses of a training written out: no Trainer, dropout by seed and step."""
+    train, _ = endex.split(pairs())
+    network, tokenizer, _ = networks.build("tiny", seed)
+    rows = networks.encode(tokenizer, train, options.max_length)
+    lengths = [len(row["input_ids"]) for row in rows]
+    drawn = [networks.batches(lengths, options.batch_tokens, seed, e) for e in range(3)]
+    weights = list(network.parameters())
+    groups = [
+        {"params": [w for w in weights if w.ndim > 1], "weight_decay": 0.01},
+        {"params": [w for w in weights if w.ndim == 1], "weight_decay": 0.0},
+    ]
+    adam, total, losses = torch.optim.AdamW(groups), sum(map(len, drawn)), []
+    rising = round(options.warmup * total)
+    for step, batch in enumerate(batch for epoch in drawn for batch in epoch):
+        share = (step + 1) / rising if step < rising else (total - step) / (total - rising)
+        for group in adam.param_groups:
+            group["lr"] = options.rate * share
+        torch.manual_seed((seed * 1_000_003 + step) * 1009)
+        chosen = train.iloc[batch]
+        texts = chosen["context"].tolist(), chosen["response"].tolist()
+        logits = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(chosen["label"].tolist()))
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        adam.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_losses_are_those_of_a_plain_loop(run):
+    """Trainer's own warm-up and batches that stay the same from epoch to epoch gave other ones."""
+    np.testing.assert_allclose(run.history["loss"], plain_losses(OPTIONS, seed=0), atol=1e-4)
+
+
+def test_same_seed_same_weights_other_seed_others(run, tmp_path, monkeypatch):
     again = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS)
     other = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS, seed=1)
     assert again.record["weights_sha256"] == run.record["weights_sha256"]
     assert other.record["weights_sha256"] != run.record["weights_sha256"]
     assert again.record["history"] == run.record["history"]
-
-
-def test_finished_runs_are_returned_at_once(run, monkeypatch):
-    monkeypatch.setattr(training, "_train", None)
-    again = endex.fine_tune(*endex.split(pairs()), run.folder.parent, OPTIONS)
-    assert again.record == run.record
+    monkeypatch.setattr(training, "_train", None)  # a finished run is returned at once
+    assert endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS).record == again.record
 
 
 @pytest.mark.parametrize(("aucs", "best"), [([0.9, 0.6, 0.8, 0.7], 2), ([0.1, 0.7, 0.6, 0.5], 1)])
@@ -274,14 +308,12 @@ def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
     with pytest.raises(FloatingPointError, match="lower the rate"):
         endex.fine_tune(train, held_out, tmp_path, replace(OPTIONS, rate=1e30))
     same = {"response": "same", "context": "same"}
-    with pytest.warns(UserWarning, match="collapsed"):
-        flat = endex.fine_tune(
-            train.assign(**same), held_out.assign(**same), tmp_path, replace(OPTIONS, epochs=1)
-        )
+    flat = endex.fine_tune(
+        train.assign(**same), held_out.assign(**same), tmp_path, replace(OPTIONS, epochs=1)
+    )
     assert flat.record["collapsed"]
 
 
-@pytest.mark.filterwarnings("ignore:.*the run collapsed")
 def test_frozen_layers_do_not_move(tmp_path):
     options = endex.Options(encoder="tiny", epochs=1, batch_tokens=256, frozen_layers=1)
     frozen = endex.fine_tune(*endex.split(pairs()), tmp_path, options)
@@ -327,26 +359,33 @@ def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
     scores = endex.endex_scores(turns([None, "ok"]), run.folder)
     assert np.isnan(scores[0]) and 0 <= scores[1] <= 1
     assert len(endex.endex_scores(turns([]), run.folder)) == 0
-    from lib import models as checkpoints
-
-    with pytest.raises(checkpoints.CheckpointError):
+    with pytest.raises(models.CheckpointError):
         endex.endex_scores(turns(["ok"]), tmp_path / "none")
 
 
-def test_more_context_is_joined(run):
-    table = turns(["ok"], [["one", "two", "three"]])
-    joined = turns(["ok"], [["two three"]])
-    ours = endex.endex_scores(table, run.folder, context_turns=2)[0]
-    assert ours == pytest.approx(endex.endex_scores(joined, run.folder)[0], abs=1e-6)
+@pytest.mark.parametrize(
+    ("context_turns", "context", "read"),
+    [(2, ["one", "two", "three"], ["two three"]), (5, ["one", "two"], ["one two"])]
+    + [(0, ["one", "two"], []), (1, None, []), (0, None, [])],
+)
+def test_the_last_turns_of_the_context_are_read(run, context_turns, context, read):
+    """Defect N11: 0 turns read the whole context, and a missing context was an error."""
+    table = turns(["ok", "no"], [context, context])
+    ours = endex.endex_scores(table, run.folder, context_turns=context_turns)
+    plain = endex.endex_scores(turns(["ok", "no"], [read, read]), run.folder)
+    np.testing.assert_allclose(ours, plain, atol=1e-6)
 
 
-def test_baselines_on_edge_cases():
-    table = turns(["What ?", "what?", "The soup isn't hot", "", None])
-    assert endex.question(table).tolist()[:4] == [1, 0, 0, 0]
-    assert endex.specificity(table).tolist()[:4] == [0, 0, 2, 0]
-    assert endex.length(table).tolist()[:4] == [2, 1, 4, 0]
-    for baseline in (endex.question, endex.specificity, endex.length):
-        assert np.isnan(baseline(table)[4]) and (baseline(table).index == table.index).all()
+def test_baselines_read_tokenised_and_plain_texts_alike():
+    """Defect N1: a mark at a word was missed, and "when" in a statement made it a question."""
+    table = turns(
+        ["have you tried the old pier?", "have you tried the old pier ?", "¿Qué tal ?", "", None]
+        + ["It turned red when the sun set.", "it turned red when the sun set .", "isn’t it 3 ?"]
+    )
+    nothing = [0, np.nan]
+    np.testing.assert_equal(endex.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1])
+    np.testing.assert_equal(endex.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
+    np.testing.assert_equal(endex.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
     assert endex.random(table).equals(endex.random(table))
 
 
@@ -370,21 +409,6 @@ def test_system_turns_of_a_dialog():
     assert rows["context"].tolist() == [["s0", "u1"], ["u0"], ["u0", "s1"]]
 
 
-@pytest.mark.public
-def test_question_row_of_table_2_is_exact():
-    published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
-    published = published[published["method"] == "Question"].set_index("dataset")
-    sets = meta_evaluation.endex_sets()
-    assert {name: len(human) for name, (_, human) in sets.items()} == {
-        "BETTER": 297, "PREDENG-600": 600, "FED-ENG": 261, "GRADE": 150
-    }  # fmt: skip
-    for name in ("BETTER", "PREDENG-600"):
-        table, human = sets[name]
-        for method in ("pearson", "spearman"):
-            ours = coefficient(endex.question(table), human, method).value
-            assert round(ours, 3) == published.loc[name, method]
-
-
 def test_random_draws_do_not_repeat(tmp_path):
     """Defect N14: the draws began again every 2,000 rows."""
     table = turns([f"reply {n}" for n in range(5000)]).assign(dialog=range(5000))
@@ -403,8 +427,8 @@ def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatc
 
     assert kept() == [3]
     (tmp_path / "stop_words.txt").write_text("i rye")
-    monkeypatch.setattr(tokens, "STOP_WORDS", tmp_path / "stop_words.txt")
-    monkeypatch.setattr(scoring, "STOP_WORDS", tmp_path / "stop_words.txt")
-    tokens.stop_words.cache_clear()
+    for module in (reddit, scoring):
+        monkeypatch.setattr(module, "STOP_WORDS", tmp_path / "stop_words.txt")
+    reddit.stop_words.cache_clear()
     assert kept() == [2]
-    tokens.stop_words.cache_clear()
+    reddit.stop_words.cache_clear()

@@ -17,6 +17,7 @@ from lib.meta_evaluation.endex_table2 import (
     dialog_correlations,
     endex_correlations,
     endex_sets,
+    item_intervals,
     pool_dialogs,
     reply_scores,
     seed_means,

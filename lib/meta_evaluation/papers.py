@@ -93,16 +93,15 @@ def endex_rows(dataset: str, name: str, run, seed: int = 0) -> pd.DataFrame:
     """Pearson and Spearman of the rows of EnDex Table 2 that can be computed for one data set.
 
     Random (seeded uniform scores), Question, Specificity (content words by our own stop list), and
-    rows whose scores came with the corpus or were recorded by an earlier notebook. FED is not
-    tokenised: its punctuation is split off first. Columns: method, dataset, coefficient, value.
+    rows whose scores came with the corpus or were recorded by an earlier notebook. Columns:
+    method, dataset, coefficient, value.
 
     >>> endex_rows("SAMPLE", "sample_bots", None)["method"].unique().tolist()
     ['Random', 'Question', 'Specificity']
     """
     rating = "coherence" if name.startswith("grade") else "engaging"
     items = score_set(load_set(name, rating), run, ())
-    spaced = items.table["response"].str.replace(r"([^\w\s])", r" \1 ", regex=True)
-    turns = items.table.assign(response=spaced) if "fed" in name else items.table
+    turns = items.table
     rows = {
         "Random": endex.random(turns, seed),
         "Question": endex.question(turns),
