@@ -247,6 +247,15 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     assert (found.pairs, found.groups) == (15 + 45 + 171, 3)
 
 
+def test_a_coarse_copy_of_a_metric_gains_tau_and_loses_acc23():
+    human = pd.Series(np.round(np.random.default_rng(0).normal(3, 1, 300)))
+    fine = human + np.random.default_rng(1).normal(size=300)
+    coarse, groups = np.ceil(fine.rank(pct=True) * 5), np.arange(300) // 6
+    tau = [analysis.coefficient(x, human, "kendall").value for x in (fine, coarse)]
+    accuracy = [correlation.pairwise_accuracy(x, human, groups).value for x in (fine, coarse)]
+    assert tau[1] > tau[0] and accuracy[1] < accuracy[0]
+
+
 def test_acc23_of_equal_missing_and_infinite_scores():
     equal = correlation.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3], [0, 0, 0, 0])
     assert (equal.value, equal.threshold) == (0.5, 0), "the share of human ties"

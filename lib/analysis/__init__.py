@@ -1,7 +1,13 @@
 """Correlation, resampling, significance, agreement, regression, variance components."""
 
 from lib.analysis.agreement import krippendorff_alpha, metric_limit, rating_matrix, spearman_brown
-from lib.analysis.correlation import METHODS, coefficient, correlate, partial_correlation
+from lib.analysis.correlation import (
+    METHODS,
+    coefficient,
+    correlate,
+    pairwise_accuracy,
+    partial_correlation,
+)
 from lib.analysis.regression import (
     adjust,
     adjusted_r2,

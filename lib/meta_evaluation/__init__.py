@@ -12,6 +12,7 @@ from lib.meta_evaluation.cpdscore_tables import (
 )
 from lib.meta_evaluation.endex_table2 import (
     ENDEX_SETS,
+    METHODS,
     all_scores,
     dialog_correlations,
     endex_correlations,
@@ -40,7 +41,6 @@ from lib.meta_evaluation.figures import (
     heat_map,
     interval_plot,
     method_bars,
-    rate_plot,
     score_scatter,
     training_plot,
 )
@@ -50,7 +50,6 @@ from lib.meta_evaluation.overview import (
     describe,
     difference_tests,
     families_at_hand,
-    fine_and_coarse,
     overview,
     soft_accuracies,
     system_intervals,

@@ -91,10 +91,6 @@ class EvaluationSet:
         """Name of the rating without its prefix."""
         return str(self.human.name).removeprefix("human_")
 
-    def with_scores(self, scores: pd.DataFrame) -> "EvaluationSet":
-        """The same items with more metric columns."""
-        return replace(self, scores=pd.concat([self.scores, scores], axis=1))
-
 
 def load_set(name: str, rating: str = "") -> EvaluationSet:
     """Read a corpus, or pooled corpora, as an evaluation set with the scores shipped with it.

@@ -91,26 +91,6 @@ def interval_plot(table: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def rate_plot(table: pd.DataFrame, tests: list[str]) -> Figure:
-    """False-positive rate of each test against the intraclass correlation, nominal 5 % dashed.
-
-    >>> frame = pd.DataFrame({"icc": [0.0, 0.5], "williams": [0.05, 0.35], "runs": [100, 100]})
-    >>> len(rate_plot(frame, ["williams"]).axes)
-    1
-    """
-    figure, axes = plt.subplots(figsize=(6, 3.6))
-    for test, marker, line in zip(tests, "osD^", ("-", "--", "-", "--"), strict=False):
-        rate = table[test]
-        spread = 1.96 * np.sqrt(rate * (1 - rate) / table["runs"])
-        look = {"marker": marker, "linestyle": line, "capsize": 3, "label": test}
-        axes.errorbar(table["icc"], rate, spread, **look)
-    axes.axhline(0.05, color="black", linestyle="--", linewidth=0.8)
-    axes.set(xlabel="intraclass correlation within dialogs", ylabel="share of false alarms")
-    axes.set_ylim(0, None)
-    axes.legend()
-    return figure
-
-
 def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matrix.ClusterGrid:
     """Correlate metrics and join them by average linkage on the distance 1 - |r| (Figure 2).
 

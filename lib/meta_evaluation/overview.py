@@ -7,7 +7,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import analysis
-from lib.analysis import correlation, significance, systems
+from lib.analysis import significance, systems
 from lib.analysis.agreement import agreement_summary
 from lib.data import DataError
 from lib.meta_evaluation.evaluation_sets import FAMILIES, EvaluationSet, family
@@ -73,9 +73,8 @@ def overview(
         corpus, rating, metric, family, value, low, high, n, clusters, rank (1 is the best cluster,
         NaN if not ranked), reason.
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
@@ -112,9 +111,8 @@ def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0)
         error on dialogs not fitted to, in standard deviations of the rating; positive is better),
         q_cv (Benjamini-Hochberg over the rows of the table).
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
     [['none', 'baseline', 1]]
     """
@@ -157,11 +155,9 @@ def difference_tests(
     Returns:
         test, a, b (their coefficients), difference, p, low, high, n, reason.
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> length = bots.table["response"].str.len()
-    >>> bots = bots.with_scores(pd.DataFrame({"a": length, "c": length % 5}))
-    >>> difference_tests(bots, "a", "c", "spearman", 50)["test"].tolist()
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
+    >>> difference_tests(bots, "length", "question", "spearman", 50)["test"].tolist()
     ['permute items', 'permute dialogs', 'Williams', 'bootstrap dialogs']
     """
     pair, clusters = (items.scores[a], items.scores[b], items.human), items.clusters
@@ -179,30 +175,6 @@ def difference_tests(
     return pd.DataFrame(rows)[columns]
 
 
-def fine_and_coarse(items: EvaluationSet, metric: str, levels: int = 5) -> pd.DataFrame:
-    """A metric, and a copy of it cut into equally filled levels, by every coefficient and acc23.
-
-    Returns:
-        metric, pearson, spearman, kendall, acc23 (pairs within a cluster), threshold.
-
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
-    >>> fine_and_coarse(bots, "a")["metric"].tolist()
-    ['a', 'a in 5 levels']
-    """
-    fine = items.scores[metric].dropna()
-    human, clusters = items.human[fine.index], items.clusters[fine.index]
-    coarse = np.ceil(fine.rank(pct=True) * levels)
-    rows = []
-    for name, values in ((metric, fine), (f"{metric} in {levels} levels", coarse)):
-        row = {m: analysis.coefficient(values, human, m).value for m in analysis.METHODS}
-        accuracy = correlation.pairwise_accuracy(values, human, clusters)
-        row |= {"acc23": accuracy.value, "threshold": accuracy.threshold}
-        rows.append({"metric": name} | row)
-    return pd.DataFrame(rows)
-
-
 def system_intervals(
     items: EvaluationSet, metric: str, method: str, resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
@@ -211,10 +183,9 @@ def system_intervals(
     Returns:
         resampled, then the columns of `analysis.Interval` (n is the number of systems).
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
-    >>> system_intervals(bots, "a", "spearman", 20)["n"].tolist()
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
+    >>> system_intervals(bots, "length", "spearman", 20)["n"].tolist()
     [3, 3, 3]
     """
     both = [systems.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
@@ -230,11 +201,10 @@ def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) 
 
     Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> soft_accuracies(bots, 50)["metric"].tolist()
-    ['a']
+    ['length']
     """
     rated = systems.system_matrix(items.human, items.table)
     rows = []

@@ -19,9 +19,8 @@ ENDEX_ROWS = {
     "USL-H": "usl_h",
 }
 
-#: Data sets of Giorgi et al. 2023 that are public with texts, and ours: corpus and rating.
+#: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
-    "sample": ("sample_bots", "human_overall"),
     "TP": ("dstc10_topical_usr", "human_overall"),
     "UP": ("dstc10_persona_usr", "human_overall"),
     "ZD": ("dstc10_dailydialog_zhao", "human_appropriateness"),
