@@ -263,7 +263,7 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
       metric  value  n  missing_score
     0   bleu    1.0  3              1
     """
-    scores, human = _frame(scores, "score"), _frame(human, "human")
+    scores, human = (pd.DataFrame(values).astype(float) for values in (scores, human))
     if not scores.index.equals(human.index):
         raise ValueError("scores and human ratings have different indexes: align the rows first")
     rows = []
@@ -276,9 +276,3 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
             rows.append((*of, *found[:3], *pair.isna().sum(), found.reason))
     columns = ("metric", "rating", "level", "method", "value", "p", "n")
     return pd.DataFrame(rows, columns=[*columns, "missing_score", "missing_human", "reason"])
-
-
-def _frame(values: pd.Series | pd.DataFrame, name: str) -> pd.DataFrame:
-    if isinstance(values, pd.Series):
-        values = values.to_frame(name if values.name is None else values.name)
-    return values.astype(float)

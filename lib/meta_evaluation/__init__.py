@@ -38,6 +38,7 @@ from lib.meta_evaluation.evaluation_sets import (
 )
 from lib.meta_evaluation.figures import (
     correlation_map,
+    draw_limit,
     heat_map,
     interval_plot,
     method_bars,

@@ -1,6 +1,6 @@
 """The figures of meta-evaluation."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
     (it scores too few of the items); an empty cell has no value (the metric needs references, say).
-    `table` is the result of `overview`.
+    `table` is the result of `overview`; rows that are no metric, such as the limit, have rank 0.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
@@ -89,6 +89,22 @@ def interval_plot(table: pd.DataFrame, label: str) -> Figure:
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
     return figure
+
+
+def draw_limit(axes, limit: Sequence[float]) -> None:
+    """Mark what a metric can reach: a dotted line at `limit[0]`, its interval (1, 2) shaded.
+
+    `limit` is what `analysis.metric_limit` gives; nothing is drawn where it is NaN.
+
+    >>> axes = plt.figure().add_subplot()
+    >>> draw_limit(axes, (0.8, 0.7, 0.9))
+    >>> len(axes.lines)
+    1
+    """
+    value, low, high = limit
+    if not np.isnan(value):
+        axes.axvspan(low, high, color="C1", alpha=0.15, linewidth=0)
+        axes.axvline(value, color="C1", linestyle=":", label="limit for a metric")
 
 
 def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matrix.ClusterGrid:
