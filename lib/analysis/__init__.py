@@ -1,6 +1,12 @@
 """Correlation, resampling, significance, agreement, regression, variance components."""
 
-from lib.analysis.agreement import krippendorff_alpha, metric_limit, rating_matrix, spearman_brown
+from lib.analysis.agreement import (
+    krippendorff_alpha,
+    metric_limit,
+    rating_limit,
+    rating_matrix,
+    spearman_brown,
+)
 from lib.analysis.correlation import (
     METHODS,
     coefficient,

@@ -145,6 +145,17 @@ def metric_limit(alpha: Agreement) -> tuple[float, float, float]:
     return tuple(np.sqrt(reliability).tolist())
 
 
+def rating_limit(ratings: pd.DataFrame | None, dimension: str) -> tuple[float, float, float]:
+    """`metric_limit` for the mean of one rated dimension; NaN where no single ratings are kept.
+
+    >>> rating_limit(None, "overall")
+    (nan, nan, nan)
+    """
+    if ratings is None or dimension not in set(ratings["dimension"]):
+        return np.nan, np.nan, np.nan
+    return metric_limit(krippendorff_alpha(ratings, dimension))
+
+
 def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
     """Fleiss' kappa (nominal agreement beyond chance) by statsmodels; 1 is perfect, 0 chance.
 
