@@ -67,6 +67,7 @@ def fit_ols(data: pd.DataFrame, outcome: str, predictors):
     """
     import statsmodels.api as sm  # takes a second to import
 
+    predictors = list(predictors)
     if len(data) < len(predictors) + 2:
         raise DataError(f"{len(data)} complete rows are too few for {len(predictors)} predictors")
     scaled = zscore(data[[outcome, *predictors]])

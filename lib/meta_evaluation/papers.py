@@ -25,6 +25,10 @@ PAPER_SETS = {
     "UP": ("dstc10_persona_usr", "human_overall"),
     "ZD": ("dstc10_dailydialog_zhao", "human_appropriateness"),
     "ZP": ("dstc10_persona_zhao", "human_appropriateness"),
+    "GD": ("dstc10_dailydialog_gupta", "human_overall"),
+    "PD10": ("dstc10_persona_clean", "human_appropriateness"),
+    "TD10": ("dstc10_topical_clean", "human_appropriateness"),
+    "D7": ("dstc7", "human_overall"),
 }
 
 
