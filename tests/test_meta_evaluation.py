@@ -20,10 +20,15 @@ def bots():
     return meta_evaluation.score_set(meta_evaluation.load_set("sample_bots"))
 
 
-def test_set_keeps_items_ratings_and_scores_together(bots):
-    rated = bots.ratings[bots.ratings["dimension"] == "overall"].groupby("item")["rating"].mean()
-    assert rated.to_numpy() == pytest.approx(bots.human[rated.index].to_numpy())
-    assert bots.scores.index.equals(bots.table.index)
+@pytest.mark.parametrize(
+    "name", ["sample_bots", pytest.param("grade_dailydialog", marks=pytest.mark.public)]
+)
+def test_set_keeps_items_ratings_and_scores_together(name):
+    items = meta_evaluation.load_set(name)
+    one = items.ratings[items.ratings["dimension"] == items.dimension]
+    means = one.groupby("item")["rating"].mean()
+    assert means.to_numpy() == pytest.approx(items.human[means.index].to_numpy())
+    assert items.scores.index.equals(items.table.index)
 
 
 def test_ground_truth_is_not_compared_with_itself(bots):
@@ -38,20 +43,6 @@ def test_ground_truth_is_not_compared_with_itself(bots):
     assert scores.loc[is_gold, "rouge_l_coco"].isna().all()
     assert scores["length"].notna().all()
     assert scores.loc[~is_gold, "rouge_l_coco"].notna().any()
-
-
-def test_pooled_corpora_keep_their_ratings_apart():
-    class Part:
-        level = "turn"
-
-        def __init__(self, value):
-            self.turns = pd.DataFrame({"dialog": ["d"] * 2})
-            self.ratings = pd.DataFrame({"item": [0, 1], "rating": [value, value + 1]})
-
-    table, ratings = evaluation_sets._stack([Part(1.0), Part(3.0)])
-    assert len(table) == 4
-    assert ratings["item"].tolist() == [0, 1, 2, 3]
-    assert ratings["rating"].tolist() == [1, 2, 3, 4]
 
 
 def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
