@@ -25,31 +25,26 @@ from lib.meta_evaluation.endex_table2 import (
     verdict,
 )
 from lib.meta_evaluation.evaluation_sets import (
-    POOLED,
+    ENCODER,
+    FAMILIES,
     PUBLIC,
+    QUICK,
     SAMPLE,
     EvaluationSet,
+    family,
     load_set,
+    own_metrics,
+    score_set,
     shipped_scores,
 )
 from lib.meta_evaluation.figures import (
+    correlation_map,
+    draw_limit,
     heat_map,
     interval_plot,
     method_bars,
-    rate_plot,
     score_scatter,
     training_plot,
-)
-from lib.meta_evaluation.metrics_at_hand import (
-    ENCODER,
-    FAMILIES,
-    QUICK,
-    computed_scores,
-    family,
-    in_family_order,
-    own_metrics,
-    recorded_scores,
-    score_set,
 )
 from lib.meta_evaluation.overview import (
     agreement_table,
@@ -57,8 +52,6 @@ from lib.meta_evaluation.overview import (
     describe,
     difference_tests,
     families_at_hand,
-    fine_and_coarse,
-    nearest_metrics,
     overview,
     soft_accuracies,
     system_intervals,
@@ -69,12 +62,10 @@ from lib.meta_evaluation.papers import (
     averaged_runs,
     beside,
     comperdial_rows,
-    data_sets,
     endex_rows,
     published,
     published_alone,
     published_gains,
     published_pairs,
     published_tables,
-    system_means,
 )

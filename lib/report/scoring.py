@@ -176,7 +176,7 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         row = {"metric": name, "note": ""}
         try:
             row |= analysis.variance_split(turns, scores[name])["share"].to_dict()
-        except (DataError, analysis.ConvergenceError) as error:
+        except DataError as error:
             row["note"] = str(error).splitlines()[0]
         rows.append(row)
     return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])
