@@ -72,7 +72,7 @@ def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monke
     own = bots.table[key].assign(endex=np.arange(len(bots.table), dtype=float))
     both = pd.concat([own.assign(corpus="fed_turn"), own.assign(corpus="better", endex=-1.0)])
     both.to_csv(tmp_path / "05_endex_scores.csv", index=False)
-    monkeypatch.setattr("lib.notebook_runs.outputs.folder", lambda *_: tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.folder", lambda *_: tmp_path)
     for name, expected in (
         ("fed_turn", own["endex"]),
         ("fed_engaging", own["endex"]),  # the same replies under another loader
@@ -90,7 +90,7 @@ def test_recorded_scores_are_matched_by_key(bots, tmp_path, monkeypatch):
     recorded = recorded.sample(frac=1, random_state=0)
     recorded.to_csv(tmp_path / "07_judge_scores.csv", index=False)
     recorded.assign(dialog="elsewhere", foreign=1.0).to_csv(tmp_path / "06_scores.csv", index=False)
-    monkeypatch.setattr("lib.notebook_runs.outputs.folder", lambda *_: tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.folder", lambda *_: tmp_path)
     found = meta_evaluation.recorded_scores(bots, Run("08", "sample"))
     assert found.columns.tolist() == ["judge"]
     assert found["judge"].tolist() == list(range(len(bots.table)))

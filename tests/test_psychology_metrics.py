@@ -12,7 +12,7 @@ from scipy import stats
 from lib import ROOT, meta_evaluation, metrics, psychology
 from lib.analysis import regression
 from lib.data import corpora
-from lib.psychology import emotion, tokens
+from lib.psychology import tokens
 
 TOY = psychology.toy_emotions()
 METRICS = {
@@ -50,19 +50,14 @@ def test_other_readings_of_entropy_follow_their_formulas(vectors):
     np.testing.assert_allclose(psychology.entropy(vectors, "intercept"), expected, atol=1e-12)
 
 
-def test_rank_correlation_equals_scipy_row_by_row(vectors):
-    other = np.roll(vectors, 1, axis=0)
-    ours = emotion.rank_correlation(vectors, other)
-    expected = [stats.spearmanr(a, b).statistic for a, b in zip(vectors, other, strict=True)]
-    np.testing.assert_allclose(ours, expected, atol=1e-12)
-
-
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
-@pytest.mark.parametrize("bad", [np.ones(8), np.full(8, np.nan)], ids=["constant", "missing"])
-def test_rank_correlation_is_undefined_where_scipy_is(bad):
-    good = np.arange(8.0)
-    assert np.isnan(emotion.rank_correlation(good[None], bad[None])[0])
-    assert np.isnan(stats.spearmanr(good, bad).statistic)
+def test_emotion_matching_is_scipys_rank_correlation_row_by_row():
+    table = corpora.load("sample_bots").turns
+    found = psychology.emotion_matching(table, TOY, details=True)
+    sides = [found.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")]
+    expected = [stats.spearmanr(a, b).statistic for a, b in zip(*sides, strict=True)]
+    np.testing.assert_allclose(found["emotion_matching"], expected, atol=1e-12)
+    assert 20 < found["emotion_matching"].isna().sum() < len(table) - 20
 
 
 def test_style_matching_equals_irelands_formula_word_by_word():

@@ -20,23 +20,8 @@ from lib.data import DataError, written_whole
 from lib.report.dialogs import column_names, read, suggest_columns
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
-SORTING = Path(__file__).with_name("sorting.js")
+HERE = Path(__file__).parent
 LEFT_OUT = {"not-in-report", "injected-parameters", "parameters"}  # tags of cells
-
-# Texts read better from the left, and a page for a colleague needs no full window width. The arrow
-# of a sorted column is drawn by its aria-sort, so that what is seen and what is read aloud agree.
-STYLE = """
-body {max-width: 60em; margin: auto;}
-.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left !important;}
-th button {all: unset; cursor: pointer;}
-th button:hover, th button:focus-visible {text-decoration: underline;}
-th button:focus-visible {outline: 2px solid;}
-th button::after {content: "\\a0\\2195"; opacity: 0.4;}
-th[aria-sort] button::after {opacity: 1;}
-th[aria-sort="ascending"] button::after {content: "\\a0\\2191";}
-th[aria-sort="descending"] button::after {content: "\\a0\\2193";}
-@media print {th:not([aria-sort]) button::after {content: none;}}
-"""
 
 
 def write_page(
@@ -98,9 +83,9 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
     exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True, embed_images=True)
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
     page = re.sub(r"<script\b.*?</script>", "", body, flags=re.DOTALL | re.IGNORECASE)
-    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
-    sorting = SORTING.read_text(encoding="utf-8")
-    return page.replace("</body>", f"<script>\n{sorting}</script></body>", 1)
+    style = f"<style>{(HERE / 'page.css').read_text('utf-8')}</style></head>"
+    script = f"<script>\n{(HERE / 'sorting.js').read_text('utf-8')}</script></body>"
+    return page.replace("</head>", style, 1).replace("</body>", script, 1)
 
 
 def main(arguments: list[str] | None = None) -> int:
