@@ -236,6 +236,34 @@ def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
     assert facts(lexicon="toy") != facts(lexicon=str(path))
 
 
+def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
+    """Defect N5: notebooks scored the formula of the text, which misses the printed tables."""
+    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(meta_evaluation.QUICK)
+    table = corpora.load("sample_bots").turns
+    found = psychology.emotional_entropy_paper(table, TOY)
+    vectors = psychology.emotional_entropy(table, TOY, weighting="lex_norm", details=True)
+    v = vectors[list(psychology.PLUTCHIK)].to_numpy()
+    expected = -np.where(v > 0, v * np.log(np.where(v > 0, v, 1)), 0).sum(axis=1)
+    defined = vectors["reason"] == ""
+    np.testing.assert_allclose(found[defined], expected[defined], atol=1e-12)
+    assert found[~defined].isna().all() and found.max() > 0
+
+
+@pytest.mark.public
+def test_on_tp_the_reading_of_the_paper_prints_its_figure_and_the_text_does_not():
+    pytest.importorskip("dlatk")
+    corpus, rating = meta_evaluation.PAPER_SETS["TP"]
+    table = corpora.load(corpus).turns
+    printed = meta_evaluation.published_alone().loc["TP", "emotional_entropy"]
+    options = dict.fromkeys(("emotional_entropy", "emotional_entropy_paper"), {"lexicon": "nrc"})
+    scores = metrics.compute(table, list(options), options=options, say=lambda line: None)
+    off = {
+        name: abs(regression.adjusted_r2(table.join(scores), rating, [name]) - printed)
+        for name in scores
+    }
+    assert off["emotional_entropy_paper"] < 0.01 < 0.03 < off["emotional_entropy"]
+
+
 LIMITS = {
     "emotional_entropy": 0.005,
     "emotion_matching": 0.003,

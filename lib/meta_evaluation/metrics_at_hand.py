@@ -20,6 +20,7 @@ QUICK = (
     "rouge_l_coco",
     "word_f1_normalized",
     "emotional_entropy",
+    "emotional_entropy_paper",
     "emotion_matching",
     "language_style_matching",
 )

@@ -1,10 +1,12 @@
 """What a psychologist would measure: lexica, emotions, language style, traits."""
 
 from lib.psychology.emotion import (
+    PAPER_ENTROPY,
     PLUTCHIK,
     emotion_lexicon,
     emotion_matching,
     emotional_entropy,
+    emotional_entropy_paper,
     emotions,
     entropy,
     nrc_hashtag,
@@ -23,7 +25,7 @@ from lib.psychology.traits import (
 
 #: Options of each metric that come closest to Tables 15-18 of Giorgi et al. (2023).
 PAPER_READING = {
-    "emotional_entropy": {"form": "group_norm", "weighting": "lex_norm"},
+    "emotional_entropy": PAPER_ENTROPY,
     "emotion_matching": {"context": "all", "weighting": "relative"},
     "language_style_matching": {"context": "all", "denominator": "tokens", "newline_tokens": True},
 }

@@ -18,6 +18,9 @@ from lib.psychology.tokens import TokenCounts, explained, prompt_counts, respons
 #: The eight basic emotions of the human-centered paper, in alphabetical order.
 PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
 
+#: The reading of "the entropy of the normalized emotion vector" that fits the paper's tables.
+PAPER_ENTROPY = {"form": "group_norm", "weighting": "lex_norm"}
+
 NRC_NAME = "nrc_hashtag_emotion"
 NRC_FILE = ROOT / "data" / "raw" / "lexica" / "NRC-Hashtag-Emotion-Lexicon-v0.2.txt"
 
@@ -197,6 +200,28 @@ def emotional_entropy(
     values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
     values = values.where(scores.sum(axis=1) > 0)
     return explained(values, _causes(scores, "response"), scores) if details else values
+
+
+@metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
+def emotional_entropy_paper(
+    table: pd.DataFrame, lexicon: Lexicon | str = "nrc", *, level: str = "turn"
+) -> pd.Series:
+    """Compute emotional entropy in the reading that reprints Tables 15-18 of the paper.
+
+    -sum_e v_e ln v_e, where v_e is the mean weight of the words that the lexicon knows for e and
+    is not made to sum to 1. Strictly no entropy: it passes ln 8 and grows with the length of the
+    reply. `emotional_entropy` is the formula of the text.
+
+    Returns:
+        Series "emotional_entropy_paper"; NaN as in `emotional_entropy`. Below 0 is possible where
+        one mean weight is above 1.
+
+    >>> turns = pd.DataFrame({"response": ["what wonderful news !", "a chair"]})
+    >>> emotional_entropy_paper(turns, "toy").round(3).tolist()
+    [-0.262, nan]
+    """
+    values = emotional_entropy(table, lexicon, level=level, **PAPER_ENTROPY)
+    return values.rename("emotional_entropy_paper")
 
 
 @metric("emotion_matching", "psychological", ("context", "response"), version="1", facts=_facts)

@@ -11,8 +11,9 @@ from lib.data import DataError
 from lib.report.dialogs import rated
 
 #: Metrics that describe how an agent talks rather than how good it is.
-PROFILE = ("emotional_entropy", "emotion_matching", "language_style_matching", "agreeableness")
-PROFILE += ("empathy", "length", "question", "context_similarity")
+PROFILE = ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
+PROFILE += ("language_style_matching", "agreeableness", "empathy")
+PROFILE += ("length", "question", "context_similarity")
 
 BOX = {"q05": "whislo", "q25": "q1", "q50": "med", "q75": "q3", "q95": "whishi"}
 LOOK = {
@@ -27,7 +28,8 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 MARKERS = "osD^vP*Xp<>"
 #: Shown beside the references, in this order, where they were computed.
 SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
-SHOWN += ("rouge_l_coco", "emotional_entropy", "emotion_matching", "language_style_matching")
+SHOWN += ("rouge_l_coco", "emotional_entropy", "emotional_entropy_paper")
+SHOWN += ("emotion_matching", "language_style_matching")
 
 
 def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
