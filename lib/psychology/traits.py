@@ -22,9 +22,11 @@ TRAITS = {"agreeableness": "agreeableness", "empathy": "empathic_concern"}
 #: Out-of-sample Pearson r of the paper's models, which were never released.
 PUBLISHED_R = {"agreeableness": 0.35, "empathy": 0.26}
 
-#: An n-gram is a feature if this share of the authors use it.
+#: An n-gram or topic is a feature if this share of the authors use it.
 MIN_SHARE = 0.05
-PENALTIES = 10.0 ** np.arange(0, 7.5, 0.5)
+#: Of the ridge. Leave-one-out error, taken after the selection of features, would choose one that
+#: is far too small, and short texts would be flung out of the scale of the questionnaire.
+PENALTY = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class TraitModel:
 
 @cache
 def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitModel]:
-    """Train the models of agreeableness and empathy on essays (ten seconds; once per process).
+    """Train the models of agreeableness and empathy on essays (half a minute; once per process).
 
     Args:
         essays: "wassa2022" (1,860 essays on news by 372 people: n-grams, and the 2,000 topics of
@@ -59,7 +61,7 @@ def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitMod
         seed: of the folds.
 
     >>> round(trait_models("sample")["agreeableness"].out_of_sample_r, 1)
-    0.6
+    0.7
     """
     sample = ROOT / "data" / "sample" / "essays" / "essays.tsv"
     texts = wassa2022({"wassa2022": None, "sample": sample}.get(essays, essays))
@@ -82,8 +84,8 @@ def fit_trait_model(
     Section 5, "Agreeableness" (1-3grams and 2,000 topics) and "Empathy" (topics, ridge, 10-fold
     cross-validation). As in the paper's engine, only features that go with the trait by themselves
     enter (F test, p < .05), and of the n-grams those that 5 % of the authors use. An author's texts
-    are pooled first, so that no author is in two folds; selection, scaling and penalty (by
-    leave-one-out error) are made anew in each training part.
+    are pooled first, so that no author is in two folds; selection and scaling are made anew in each
+    training part.
 
     Args:
         texts: one row per text with author, text and the trait (the mean is taken per author).
@@ -186,29 +188,33 @@ def _score(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> pd.DataFra
 def _features(
     rows: pd.DataFrame, orders: Sequence[int], topics: Lexicon | None
 ) -> tuple[np.ndarray, list[str]]:
-    """Relative frequencies of n-grams that enough authors use, then topic loadings; the n-grams."""
+    """Relative frequencies of n-grams per author, then topic loadings; and the n-grams."""
     parts, terms = [], []
     for n in sorted(orders):
         counts = count_tokens(rows["text"], rows["author"], n)
-        used = np.asarray((counts.matrix > 0).mean(axis=0)).ravel() >= MIN_SHARE
         # What ends in "*" would be a wildcard in a lexicon.
-        kept = np.flatnonzero(used & ~np.char.endswith(counts.features, "*"))
-        parts.append(counts.matrix[:, kept].toarray() / np.maximum(counts.totals, 1)[:, None])
-        terms += [counts.features[column] for column in kept]
+        plain = ~np.char.endswith(counts.features, "*")
+        used = np.flatnonzero(plain & (_share_of_users(counts.matrix) >= MIN_SHARE))
+        parts.append(counts.matrix[:, used].toarray() / np.maximum(counts.totals, 1)[:, None])
+        terms += [counts.features[column] for column in used]
     if topics:
-        loadings = topics.score(count_tokens(rows["text"], rows["author"]))
-        parts.append(loadings.fillna(0.0).to_numpy())
+        loadings = topics.score(count_tokens(rows["text"], rows["author"])).fillna(0.0).to_numpy()
+        parts.append(loadings * (_share_of_users(loadings) >= MIN_SHARE))
     return np.hstack(parts), terms
+
+
+def _share_of_users(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray((matrix > 0).mean(axis=0)).ravel()
 
 
 def _ridge(shares: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Fit a ridge regression; return one weight per feature (0: not selected), and the constant."""
     from sklearn.feature_selection import SelectFpr, f_regression
-    from sklearn.linear_model import RidgeCV
+    from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(SelectFpr(f_regression), StandardScaler(), RidgeCV(alphas=PENALTIES))
+    model = make_pipeline(SelectFpr(f_regression), StandardScaler(), Ridge(PENALTY))
     select, scale, ridge = (step for _, step in model.fit(shares, y).steps)
     weights = select.inverse_transform(ridge.coef_[None] / scale.scale_)[0]
     return weights, float(ridge.intercept_ - (ridge.coef_ / scale.scale_) @ scale.mean_)
