@@ -13,6 +13,7 @@ from lib.data.corpora import (
 )
 from lib.data.downloads import path
 from lib.data.errors import DataError, nearest
+from lib.data.robustness import robustness_pairs
 from lib.data.storage import sha256, written_whole
 from lib.data.turn_table import (
     KEY,
