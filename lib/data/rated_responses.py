@@ -207,11 +207,12 @@ def _unquoted(raw: bytes) -> pd.DataFrame:
 
 @loader("dstc10_*")
 def dstc10(name: str, file: Path) -> dict:
-    """Read a DSTC10 Track 5 development set (Zhang et al. 2021): TP, UP, ZD and ZP.
+    """Read a DSTC10 Track 5 development set (Zhang et al. 2021): TP, UP, ZD, ZP and GD.
 
     Utterances of the context are separated by newlines; the "prompt" of the published
-    style-matching and emotion-matching figures is the whole context. The reference is the file's
-    own, also for the ground truth itself. A run of rows with one context is one dialog.
+    style-matching and emotion-matching figures is the whole context. The references are the file's
+    own (GD has four), also for the ground truth itself. A run of rows with one context is one
+    dialog. GD (Gupta et al. 2019) has only the mean of its five annotators.
     """
     rows, block, before = [], -1, None
     for item in read_json(file):
@@ -222,6 +223,29 @@ def dstc10(name: str, file: Path) -> dict:
                      "reference": item["reference"], "fact": persona(item.get("fact", "")),
                      "ratings": item["annotations"]})  # fmt: skip
     return rated(rows)
+
+
+@loader("dstc10_*_clean")  # these two have files of another shape
+def dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
+    """Read a hidden test set of DSTC10 Track 5, as Zhang et al. (2024) give it out: PD10 and TD10.
+
+    Contexts are cut to their last three utterances. The rating is the mean appropriateness on 1-5
+    (Giorgi et al. 2023, Table 6). Systems are not named. The file holds them one after another,
+    each answering the same 500 contexts (one system of PD10 only 329 of them), so `system` is the
+    block: a new one begins where a context comes back. There are no references.
+    """
+    rows, block, places, answered = [], 0, {}, set()
+    for line in read_lines(texts):
+        _, *context, response = line.split("\t")
+        place = places.setdefault(tuple(context), len(places))
+        if place in answered:
+            block, answered = block + 1, set()
+        answered.add(place)
+        rows.append({"system": f"block_{block}", "dialog": f"{name}-{place:03d}",
+                     "context": context, "response": response})  # fmt: skip
+    key = texts.stem.removesuffix("_text")
+    scores = pd.DataFrame({"human_appropriateness": read_json(ratings)[key]}, dtype="float64")
+    return rated(rows, scores=scores, note="only mean ratings are published")
 
 
 @loader("grade_*")
