@@ -47,7 +47,7 @@ def test_rounding_of_the_last_digit_is_a_tie():
 
 
 def test_turning_a_metric_around_mirrors_the_share():
-    pairs = pairs_of(list("97531"), list("12349"))
+    pairs = pairs_of(list("97541"), list("12349"))
     up, down = table_of(pairs, float), table_of(pairs, lambda text: -float(text))
     assert up["share"] == 0.7
     mirrored = [1 - down["share"], 1 - down["high"], 1 - down["low"]]
@@ -86,11 +86,9 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     pairs = data.robustness_pairs(sample=True).query("perturbation == 'dull reply'")
     pairs = pairs.reset_index(drop=True)
     sides = robustness.both_sides(pairs)
-    scores = robustness.score(sides)
-    assert {"emotional_entropy", "emotional_entropy_paper", "rouge_l_coco_to_context"} <= set(
-        scores
-    )
-    assert "endex" not in scores and not scores.filter(regex="precision|recall").shape[1]
+    scores = robustness.score(sides, encoder=False)
+    assert {"emotional_entropy_paper", "rouge_l_coco_to_context"} < set(scores)
+    assert not {"endex", "context_similarity"} & set(scores)
     items = sides.drop_duplicates("item").set_index("item")
     own = items.loc[items["response"] == "Quiet, of course!", "context"].map(lambda c: c[-1])
     assert scores.loc[own.index, "rouge_l_coco_to_context"].between(0.3, 0.6).all()

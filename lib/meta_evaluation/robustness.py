@@ -26,7 +26,7 @@ TO_CONTEXT = ["bleu4_coco", "rouge_l_coco", "word_f1_normalized"]
 HIGHER = {
     **dict.fromkeys(["length", "specificity", "question", "endex"], "more engaging"),
     **dict.fromkeys(["emotional_entropy", "emotional_entropy_paper"], "more mixed, no better"),
-    **dict.fromkeys(["agreeableness", "empathic_concern"], "more of the trait"),
+    **dict.fromkeys(["agreeableness", "empathy"], "more of the trait"),
     "random": "nothing",
 }
 
@@ -144,7 +144,8 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
     table["tied"], table["missing"] = table["tied"] / table["n"], table["missing"] - table["n"]
     n = table["originals"].where(table["n"] > 0)
     table["low"], table["high"] = proportion_confint(table["share"] * n, n, method="wilson")
-    causes = {name: "; ".join(found) for name, found in scores.attrs.get("missing", {}).items()}
+    told = scores.attrs.get("missing", {}).items()
+    causes = {name: "; ".join(found).replace("reference", "context") for name, found in told}
     table["reason"] = table["metric"].map(causes).where(table["missing"] > 0, "")
     return table.assign(higher=table["metric"].map(HIGHER).fillna("closer"))
 
