@@ -134,8 +134,9 @@ def _named(frame: pd.DataFrame, row: list, column: list, values: list) -> pd.Dat
     long = frame.melt(rest, values, "quantity", "number")
     parts = column if column and len(values) == 1 else [*column, "quantity"]
     spelling = {"_|(?<=^usr)-": " ", "^none ": "", ", footnote$": ""}
-    names = long[parts].agg(" ".join, axis=1).replace(spelling, regex=True)
-    return long.assign(row=long[row].agg(", ".join, axis=1), column=names)
+    columns = long[parts].agg(" ".join, axis=1).replace(spelling, regex=True)
+    rows = long[row].agg(", ".join, axis=1).replace("empathic_concern", "empathy")
+    return long.assign(row=rows, column=columns)
 
 
 def our_numbers(results: Path) -> pd.DataFrame:
