@@ -1,7 +1,9 @@
 """The replication ledger: every printed number once, its status by the rule, its counts as told."""
 
 import csv
+import json
 import math
+import re
 from collections import Counter
 from decimal import Decimal
 
@@ -109,7 +111,7 @@ def test_every_reason_is_a_whole_line():
     assert all(None not in line and line["why"] and line["notebook"] for line in lines)
 
 
-def test_the_first_matching_rule_counts(monkeypatch):
+def test_the_first_matching_rule_counts():
     """A rule "not public" is for what we lack, the others for what we have."""
     columns = ["paper", "table", "row", "column", "status", "why", "notebook"]
     rules = [
@@ -117,14 +119,10 @@ def test_the_first_matching_rule_counts(monkeypatch):
         ("P", "", "", "A|B", "not public", "second", "02"),
         ("P", "", "", "", "other data or model", "third", "03"),
     ]
-    monkeypatch.setattr(
-        "lib.meta_evaluation.ledger.published",
-        lambda name, **options: pd.DataFrame(rules, columns=columns),
-    )
     table = pd.DataFrame({"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]})
     table = table.assign(paper="P", table="1", row="r", status=["", "", "", "close"])
     table["notebook"] = [None, None, None, "09"]
-    found = explained(table)
+    found = explained(table, pd.DataFrame(rules, columns=columns))
     assert found["why"].tolist() == ["first", "second", "", "third"]
     assert found["status"].tolist() == ["not public", "not public", "", "other data or model"]
     assert found["notebook"].tolist()[:2] + found["notebook"].tolist()[3:] == ["01", "02", "09"]
@@ -169,6 +167,7 @@ def test_a_new_data_set_of_notebook_09_enters_by_itself(tmp_path):
     for path in RESULTS.glob("0*.csv"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     alone = [("empathy", 0.1), ("emotion_matching", 0.0146), ("all five", 0.2)]
+    alone += [("emotional_entropy", 0.5), ("emotional_entropy_paper", 0.0199)]
     alone = pd.DataFrame(alone, columns=["metric", "ours"]).assign(dataset="PD10")
     alone = alone.reindex(columns=pd.read_csv(RESULTS / "09_alone.csv").columns)
     alone.to_csv(tmp_path / "09_alone.csv", mode="a", header=False, index=False)
@@ -179,13 +178,43 @@ def test_a_new_data_set_of_notebook_09_enters_by_itself(tmp_path):
     found = meta_evaluation.replication_ledger(tmp_path).query("table == '13' and ours == ours")
     assert Counter(found["column"]) == {
         "empathy P": 6, "emotion matching P": 6, "all P": 6, "A": 1, "empathy P+A": 1,
+        "emotional entropy P": 6,
     }  # fmt: skip
-    status = found.set_index("column")["status"].drop_duplicates().to_dict()
-    assert status == {"empathy P": "other data or model", "emotion matching P": "close"}
+    assert found.query("column == 'emotional entropy P'")["ours"].unique().tolist() == [0.0199]
+    status = dict(zip(found["column"], found["status"], strict=True))
+    other = dict.fromkeys(["empathy P", "all P", "A", "empathy P+A"], "other data or model")
+    assert status == other | {"emotion matching P": "close", "emotional entropy P": "close"}
 
 
 def test_each_of_our_numbers_is_named_once():
     assert not our_numbers(RESULTS).duplicated(["paper", "row", "column"]).any()
+
+
+def test_prose_about_the_print_quotes_it(ledger):
+    """Section 5 of notebook 12 names printed numbers, and gains of P+A over A."""
+    wide = ledger[ledger["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
+    wide = wide["published"].unstack("column")
+    gains = wide.filter(like="P+A").sub(wide["A"], axis=0).stack().dropna()
+    known = {f"{value:.3f}".lstrip("0") for value in [*ledger["published"], *gains]}
+    cells = json.loads((ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text())["cells"]
+    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    section = prose.partition("## 5 ")[2].partition("## What")[0]
+    quoted = re.findall(r"(?<!\d)\.\d{3}(?!\d)", section)
+    assert len(quoted) > 25 and set(quoted) - known == {".821", ".642"}  # in the paper's text only
+    dstc10 = gains["1"].filter(like="DSTC10", axis=0).filter(like="all", axis=0).round(3)
+    assert sorted(dstc10)[-2:] == [0.01, 0.015]
+    assert gains["14"].max() == pytest.approx(0.002)
+    assert (gains["2", "TBD, DialogRPT"] < 0).all()
+
+
+def test_figures_that_readme_tells():
+    alone = pd.read_csv(RESULTS / "09_alone.csv").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
+    errors = alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
+    endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])["pearson"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for error in (errors.min(), errors.max()):
+        assert f"{error:.4f}".removeprefix("0") in readme
+    assert f"{endex['EnDex', 'BETTER']:.3f}".removeprefix("0") in readme
 
 
 def test_committed_ledger_and_readme_tell_these_counts(ledger):

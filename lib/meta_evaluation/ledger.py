@@ -8,10 +8,10 @@ import pandas as pd
 from lib import ROOT
 from lib.meta_evaluation.papers import PAPER_SETS, published
 
+PUBLISHED = ROOT / "data" / "published"
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
 GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
 KEYS = ["paper", "table", "row", "column"]
-BOTH = ["pearson", "spearman"]
 
 #: Files of `data/published`: paper, table (None: a column says it), digits, then the columns that
 #: name a row, those that name a column, and those that hold numbers.
@@ -19,7 +19,7 @@ PRINTED = [
     ("human_centered_metrics", GIORGI, None, 3, ["dataset", "automatic_metric"],
      ["psychological_metric", "model"], ["adjusted_r2"]),
     ("endex_table1", XU, 1, 3, ["dimension"], ["class"], ["mean", "std"]),
-    ("endex_table2", XU, 2, 3, ["method"], ["dataset"], BOTH),
+    ("endex_table2", XU, 2, 3, ["method"], ["dataset"], ["pearson", "spearman"]),
     ("endex_table3", XU, 3, 0, ["dataset"], [], ["samples", "context_length", "response_length"]),
     ("endex_table3", XU, 3, 2, ["dataset"], [], ["agreement"]),
     ("comperdial", WAKAKI, None, 3, ["method"], ["level", "coefficient"], ["value"]),
@@ -32,7 +32,7 @@ OWN = [
     ("02_trait_models", GIORGI, ["trait"], [], ["out-of-sample r"]),
     ("04_table1", XU, ["dimension"], ["class"], ["mean, footnote", "std, footnote"]),
     ("04_alphas", XU, ["alpha"], [], ["re", "be", "ae"]),
-    ("05_table2", XU, ["method"], ["dataset"], BOTH),
+    ("05_table2", XU, ["method"], ["dataset"], ["pearson", "spearman"]),
     ("08_endex_table2", XU, ["method"], ["dataset", "coefficient"], ["ours"]),
     ("08_comperdial_table6", WAKAKI, ["metric_name"], ["corpus", "coefficient"], ["ours"]),
 ]
@@ -73,22 +73,23 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     """
     table = printed_numbers().merge(our_numbers(results), how="left", on=["paper", "row", "column"])
     table["difference"] = table["ours"] - table["published"]
-    figures = (table[name] for name in ("published", "ours", "digits", "spread"))
-    table["status"] = replication_status(*figures)
-    table = explained(table)
+    figures = table[["published", "ours", "digits", "spread"]].to_numpy()
+    table["status"] = replication_status(*figures.T)
+    table = explained(table, pd.read_csv(PUBLISHED / "ledger_reasons.csv", dtype=str).fillna(""))
     if (table["status"] == "").any():
         raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
     return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
 
 
-def explained(table: pd.DataFrame) -> pd.DataFrame:
-    """Take status, reason and notebook from the first rule of `ledger_reasons` that matches.
+def explained(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+    """Take status, reason and notebook from the first rule that matches.
 
-    A rule's patterns must match whole names. A rule "not public" is for rows without ours, the
-    others for rows with; where a rule names no status, the figures decide.
+    A rule's patterns of paper, table, row and column must match whole names, and "" matches all. A
+    rule "not public" is for rows without ours, the others for rows with; where a rule names no
+    status, the figures decide.
     """
     table, missing = table.assign(why=""), table["ours"].isna()
-    for rule in published("ledger_reasons", dtype=str, keep_default_na=False).to_dict("records"):
+    for rule in rules.to_dict("records"):
         hit = (table["why"] == "") & (missing == (rule["status"] == "not public"))
         for key in KEYS:
             hit &= table[key].str.fullmatch(rule[key] or ".*")
@@ -120,7 +121,7 @@ def printed_numbers() -> pd.DataFrame:
         parts.append(_named(frame, *names).assign(paper=paper, digits=digits))
     known = pd.concat(parts)
     again = known["column"].str.startswith("usr ") & ~known["row"].str.contains(r"GPT-3\.5")
-    other = published("other_figures", dtype=str)
+    other = pd.read_csv(PUBLISHED / "other_figures.csv", dtype=str)
     other["digits"] = other["number"].str.partition(".")[2].str.len()
     whole = pd.concat([known, known[again].assign(table=6), other]).dropna(subset="number")
     whole = whole.merge(published("endex_table2_spread"), how="left", on=["row", "column"])
@@ -152,8 +153,7 @@ def our_numbers(results: Path) -> pd.DataFrame:
     parts = [_named(read(name), *names).assign(paper=paper) for name, paper, *names in OWN]
     parts += [*_regressions(read), *_bertscore(read), _sizes(read)]
     found = pd.concat(parts)[["paper", "row", "column", "number", "notebook"]].dropna()
-    found = found.drop_duplicates(["paper", "row", "column"])
-    return found.rename(columns={"number": "ours"})
+    return found.rename(columns={"number": "ours"}).drop_duplicates(["paper", "row", "column"])
 
 
 def _regressions(read) -> list[pd.DataFrame]:
@@ -161,13 +161,14 @@ def _regressions(read) -> list[pd.DataFrame]:
     name, paper, _, _, *names = PRINTED[0]
     cells = _named(published(name), *names)[["dataset", "row", "column"]].drop_duplicates()
     alone = read("09_alone").rename(columns={"ours": "number"})
-    metric = alone["metric"].where(~alone["metric"].str.startswith("all"), "all")
+    alone = alone.sort_values("metric", ascending=False)  # a reading "..._paper" goes first
+    metric = alone["metric"].str.removesuffix("_paper").str.replace("^all .*", "all", regex=True)
     alone["column"] = metric.str.replace("_", " ") + " P"
     beside = read("09_comparisons").rename(columns={"P+A": "number"})
     beside["row"] = beside["dataset"] + ", " + beside["automatic"].map(STAND_INS)
     beside["column"] = beside["psychological"].str.replace("_", " ") + " P+A"
-    single = beside.assign(column="A", number=beside["A"])
-    return [part.assign(paper=paper) for part in (alone.merge(cells), beside, single)]
+    parts = [alone.merge(cells), beside, beside.assign(column="A", number=beside["A"])]
+    return [part.assign(paper=paper) for part in parts]
 
 
 def _bertscore(read) -> list[pd.DataFrame]:

@@ -30,8 +30,8 @@ PAPER_SETS = {
 }
 
 
-def published(name: str, **options) -> pd.DataFrame:
-    """Read one table of `data/published`, for example "endex_table2"; `options` go to pandas.
+def published(name: str) -> pd.DataFrame:
+    """Read one table of `data/published`, for example "endex_table2".
 
     Raises:
         FileNotFoundError: there is no such table; names the ones there are.
@@ -44,7 +44,7 @@ def published(name: str, **options) -> pd.DataFrame:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.csv")))
         raise FileNotFoundError(f"no published table {name!r}; there are: {known}")
-    return pd.read_csv(path, **options)
+    return pd.read_csv(path)
 
 
 def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
