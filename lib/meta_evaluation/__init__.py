@@ -46,6 +46,14 @@ from lib.meta_evaluation.figures import (
     score_scatter,
     training_plot,
 )
+from lib.meta_evaluation.ledger import (
+    PAPERS,
+    STATUSES,
+    printed_numbers,
+    replication_counts,
+    replication_ledger,
+    replication_status,
+)
 from lib.meta_evaluation.overview import (
     agreement_table,
     contributions,
