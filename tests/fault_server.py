@@ -39,10 +39,11 @@ class FaultServer:
         cap: float | None = None,  # requests per second, sliding window
         honours_n: bool = True,
         reply: Callable[[dict, int], str] = default_reply,
+        reply_tokens: int = 6,
         port: int = 0,
     ):
         self.plan, self.latency, self.cap = plan, latency, cap
-        self.honours_n, self.reply = honours_n, reply
+        self.honours_n, self.reply, self.reply_tokens = honours_n, reply, reply_tokens
         self.lock = threading.Lock()
         self.requests = self.answered = self.refused_by_cap = 0
         self.prompts: Counter[str] = Counter()  # good replies by prompt
@@ -91,9 +92,9 @@ class FaultServer:
             for i in range(count)
         ]  # fmt: skip
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        usage = {"prompt_tokens": prompt, "completion_tokens": 6 * count}
+        usage = {"prompt_tokens": prompt, "completion_tokens": self.reply_tokens * count}
         with self.lock:
-            self.sent_tokens += prompt + 6 * count
+            self.sent_tokens += sum(usage.values())
         return {
             "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
             "choices": choices, "usage": usage, "system_fingerprint": "fp_test",

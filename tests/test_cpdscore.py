@@ -54,7 +54,7 @@ def answering(store: ReplyStore, reply):
         for job in store.missing(jobs):
             text = reply(job.request, job.sample)
             if text is not None:
-                (call,) = store.claim([job.place]).values()
+                (call,) = store.claim([job])
                 end = Reply("ok", text, "stop", http=200, request_id=f"req-{job.sample}")
                 store.complete({call: end})
 
@@ -384,8 +384,6 @@ def test_from_a_cell_to_prompt_reply_and_request_id(turns):
         assert turns.loc[item[0], "response"] in cpdscore.prompt_of(scores, store, item[0])
         with pytest.raises(ValueError, match="systems are"):
             cpdscore.audit(scores, store, system="nobody")
-        with pytest.raises(ValueError, match="narrow by"):
-            cpdscore.audit(scores, store, color="red")
     assert view["text"].tolist() == ["- Humanness: 2", "- Humanness: 3", "- Humanness: 4"]
     assert view["request_id"].tolist() == ["req-0", "req-1", "req-2"]
     assert view["score"].mean() == scores.items.loc[item[0], "score"]

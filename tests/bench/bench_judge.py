@@ -189,9 +189,9 @@ def replay() -> Iterator[dict]:
     requests = cpdscore.turn_requests(turns, template, model)
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
         for number, request in enumerate(requests):
-            calls = store.claim((request.key, sample) for sample in range(3))
+            calls = store.claim(Job(request, sample) for sample in range(3))
             replies = [Reply("ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
-            store.complete(dict(zip(calls.values(), replies, strict=True)))
+            store.complete(dict(zip(calls, replies, strict=True)))
 
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)
