@@ -31,13 +31,27 @@ _DICE = random.Random()  # spreads the workers' pauses; no result depends on it
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """How to ask. None of these changes a reply, so none is part of a key."""
+    """How to ask, and for how much. None of these changes a reply, so none is part of a key."""
 
     workers: int = 16  # threads, each with one request in flight
-    requests_per_minute: float | None = None  # what your account allows; None: no pacing
+    requests_per_minute: float = math.inf  # what your account allows
     many: bool = False  # ask for all samples of a prompt in one request (n), top up what is short
     attempts: int = 10  # faults of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after a fault; doubles up to 16 times this
+    prompt_price: float = math.nan  # dollars per million tokens, as your provider lists them
+    reply_price: float = math.nan
+    max_dollars: float = math.inf  # what the store may cost in all its runs
+
+    def dollars(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Cost of a number of tokens; NaN without prices.
+
+        >>> JudgeSettings(prompt_price=2.5, reply_price=10).dollars(1_000_000, 100_000)
+        3.5
+        """
+        return (self.prompt_price * prompt_tokens + self.reply_price * completion_tokens) / 1e6
+
+
+DEFAULTS = JudgeSettings()
 
 
 # -- money: what a request may cost, and what it will --------------------------------------------
@@ -85,41 +99,12 @@ def most_tokens(request: Request, samples: int = 1) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": reply}
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Dollars per million tokens, as your provider lists them, and what a store may cost in all."""
-
-    prompt_price: float
-    reply_price: float
-    max_dollars: float = math.inf
-
-    def dollars(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Cost of a number of tokens.
-
-        >>> Budget(2.5, 10).dollars(1_000_000, 100_000)
-        3.5
-        """
-        return (self.prompt_price * prompt_tokens + self.reply_price * completion_tokens) / 1e6
-
-
-UNPRICED = Budget(math.nan, math.nan)  # costs are NaN, and nothing is capped
-
-
 def forecast(
-    jobs: Iterable[Job],
-    store: ReplyStore,
-    budget: Budget = UNPRICED,
-    requests_per_minute: float = math.nan,
-    many: bool = False,
+    jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings = DEFAULTS
 ) -> pd.DataFrame:
     """Say what a run would ask and cost, per model and variant: nothing is sent (dry run).
 
-    Args:
-        jobs: what is wanted; what `store` holds already costs nothing.
-        store: the replies there are.
-        budget: without its prices, dollars are NaN.
-        requests_per_minute: without it, minutes are NaN.
-        many: whether all samples of a prompt are asked for in one request.
+    What `store` holds already costs nothing.
 
     Returns:
         Columns model, variant, requests (exact where no fault occurs), replies, stored,
@@ -130,15 +115,15 @@ def forecast(
     rows = []
     for (request, _), *others in tasks_of(wanted, many=True):
         replies = left[request.key]
-        requests = min(1, replies) if many else replies
+        requests = min(1, replies) if settings.many else replies
         tokens = requests * request_tokens(request), replies * reply_tokens(request)
         counts = requests, replies, 1 + len(others) - replies, *tokens
         rows.append((request.model, request.labels.get("variant", ""), *counts))
     names = ["model", "variant", "requests", "replies", "stored", "prompt_tokens", "reply_tokens"]
     frame = pd.DataFrame(rows, columns=names)
     frame = frame.groupby(["model", "variant"], sort=False).sum().reset_index()
-    dollars = budget.dollars(frame["prompt_tokens"], frame["reply_tokens"])
-    return frame.assign(dollars=dollars, minutes=frame["requests"] / requests_per_minute)
+    dollars = settings.dollars(frame["prompt_tokens"], frame["reply_tokens"])
+    return frame.assign(dollars=dollars, minutes=frame["requests"] / settings.requests_per_minute)
 
 
 # -- pace ------------------------------------------------------------------------------------------
@@ -152,10 +137,10 @@ class Pacer:
     the pace rounded up, or a twentieth more.
     """
 
-    def __init__(self, requests_per_minute: float | None = None):
-        rate = (requests_per_minute or math.inf) / 60
-        self._gap = 1 / rate
-        most = max(math.ceil(rate), int(1.05 * rate)) if requests_per_minute else 0
+    def __init__(self, requests_per_minute: float = math.inf):
+        self._gap = 60 / requests_per_minute
+        rate = 0 if math.isinf(requests_per_minute) else requests_per_minute / 60
+        most = max(math.ceil(rate), int(1.05 * rate))
         self._sent: deque[float] = deque([-math.inf] * most, maxlen=most)
         self._slot = self._paused_until = 0.0
         self._turn = threading.Lock()
@@ -213,8 +198,7 @@ def ask_all(
     jobs: Iterable[Job],
     store: ReplyStore,
     connection: Connection,
-    settings: JudgeSettings = JudgeSettings(),  # noqa: B008 - frozen
-    budget: Budget = UNPRICED,
+    settings: JudgeSettings = DEFAULTS,
     progress: bool = True,
 ) -> JudgeReport:
     """Ask for all jobs that have no stored reply, and store every call and reply.
@@ -234,22 +218,22 @@ def ask_all(
     """
     wanted = {job.place: job for job in jobs}.values()
     limited = all(set(_LIMITS) & set(job.request.parameters) for job in wanted)
-    if not (limited or math.isinf(budget.max_dollars)):
+    if not (limited or math.isinf(settings.max_dollars)):
         raise ValueError(f"max_dollars needs a limit on replies: {' or '.join(_LIMITS)}")
     with store.asking():
         store.add_requests(job.request for job in wanted)
         missing, away = store.missing(wanted), store.in_batches()
         tasks = tasks_of((job for job in missing if job.place not in away), settings.many)
         report = JudgeReport(len(wanted), len(wanted) - len(missing))
-        return _Run(store, connection, settings, budget, report).go(tasks, progress)
+        return _Run(store, connection, settings, report).go(tasks, progress)
 
 
 class _Run:
     """What the workers share."""
 
-    def __init__(self, store, connection, settings, budget, report):  # as `ask_all` has them
+    def __init__(self, store, connection, settings, report):  # as `ask_all` has them
         self.store, self.connection, self.settings = store, connection, settings
-        self.budget, self.report, self.tokens = budget, report, Counter(store.spent())
+        self.report, self.tokens = report, Counter(store.spent())
         self.pacer = Pacer(settings.requests_per_minute)
         self.answered, self.refused = False, []  # whether any request was; calls refused for good
         self.left_in_a_row = 0  # jobs without a reply since the last one that got one
@@ -275,7 +259,7 @@ class _Run:
             raise KeyboardInterrupt(str(report)) from None
         finally:
             pool.shutdown(wait=False)
-            report.dollars = self.budget.dollars(**self.tokens)
+            report.dollars = self.settings.dollars(**self.tokens)
         if cause is None:
             return report
         if not self.answered:  # what was refused may be asked again, once a setting is right
@@ -336,7 +320,9 @@ class _Run:
     def _reserve(self, most: Mapping[str, int]) -> None:
         """Hold the most that a call can cost back; wait where those in flight may leave room."""
         with self.lock:
-            while self.budget.dollars(**(self.tokens + Counter(most))) > self.budget.max_dollars:
+            while (
+                self.settings.dollars(**(self.tokens + Counter(most))) > self.settings.max_dollars
+            ):
                 if self.stop.is_set() or not self.in_flight:
                     raise Fault("stop", "the cap on dollars is reached")
                 self.lock.wait(1)
@@ -376,11 +362,7 @@ MODES = ("replay", "live", "batch", "dry-run")
 
 
 def asker(
-    mode: str,
-    store: ReplyStore,
-    base_url: str | None = None,
-    settings: JudgeSettings = JudgeSettings(),  # noqa: B008 - frozen
-    budget: Budget = UNPRICED,
+    mode: str, store: ReplyStore, base_url: str | None = None, settings: JudgeSettings = DEFAULTS
 ) -> Callable[[Iterable[Job]], object] | None:
     """What `score_turns` calls with the jobs it wants; None in mode ``replay``.
 
@@ -399,7 +381,7 @@ def asker(
     if mode == "replay":
         return None
     if mode == "dry-run":
-        return partial(_dry_run, store=store, settings=settings, budget=budget)
+        return partial(_dry_run, store=store, settings=settings)
     if store.in_memory:
         raise ValueError(
             f"mode {mode!r} with a store in memory would lose the replies you pay for: name a "
@@ -408,14 +390,11 @@ def asker(
     connection = Connection(base_url)
     if mode == "batch":
         return partial(ask_by_batch, store=store, connection=connection, many=settings.many)
-    return partial(ask_all, store=store, connection=connection, settings=settings, budget=budget)
+    return partial(ask_all, store=store, connection=connection, settings=settings)
 
 
-def _dry_run(
-    jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings, budget: Budget
-) -> None:
-    pace = settings.requests_per_minute or math.nan
-    table = forecast(jobs, store, budget, pace, settings.many)
+def _dry_run(jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings) -> None:
+    table = forecast(jobs, store, settings)
     tokens = int(table["prompt_tokens"].sum() + table["reply_tokens"].sum())
     raise JudgeStopped(
         f"dry run: {int(table['requests'].sum())} requests and about {tokens} tokens would be "

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -100,16 +100,14 @@ def read_answer(text: str, base_url: str, **facts: Any) -> list[Reply]:
     if value.get("error"):
         raise fault_of_status(200, text, {}, base_url)
     facts |= {"http": 200, "body": text, "base_url": base_url}
+    facts["fingerprint"] = value.get("system_fingerprint")
     try:
-        replies = [_reply_of(choice) for choice in value["choices"]]
-        first, *others = [reply._replace(**facts) for reply in replies]
+        first, *others = [_reply_of(choice)._replace(**facts) for choice in value["choices"]]
     except (LookupError, TypeError, ValueError, AttributeError):
         reason = "200, but no choices with a message"
         raise Fault("retry", reason, billed=True, **facts) from None
-    usage = to_json(value["usage"]) if value.get("usage") else None
-    version = value.get("system_fingerprint")
-    others = [reply._replace(body=None) for reply in others]
-    return [reply._replace(fingerprint=version) for reply in (first._replace(usage=usage), *others)]
+    usage = value.get("usage") and to_json(value["usage"])
+    return [first._replace(usage=usage), *(reply._replace(body=None) for reply in others)]
 
 
 def _reply_of(choice: Mapping[str, Any]) -> Reply:
@@ -130,42 +128,32 @@ class Connection:
     Args:
         base_url: vLLM, Ollama, llama.cpp, ``transformers serve`` (``http://localhost:8000/v1``);
             none is OpenAI. A name and password in it are used and never written down.
-        key_variable: the environment variable with the key, which is read from nowhere else and
-            kept out of all that is said; a server of your own usually needs none.
-        timeout_s: the longest silence of the server.
-        deadline_s: the longest time for one call.
+        timeout_s: the longest silence of the server; a whole call may take twice that.
+
+    The key is read from the environment variable OPENAI_API_KEY and from nowhere else, and kept
+    out of all that is said; a server of your own usually needs none.
 
     Raises:
         RuntimeError: without a key for OpenAI, or with one that cannot be sent.
     """
 
-    def __init__(
-        self,
-        base_url: str | None = None,
-        key_variable: str = "OPENAI_API_KEY",
-        timeout_s: float = 120,
-        deadline_s: float = 300,
-    ):
+    def __init__(self, base_url: str | None = None, timeout_s: float = 120):
         import openai
 
-        key = os.environ.get(key_variable, "").strip()  # a line break from a file is no part of it
-        if not (key.isascii() and key.isprintable()):
+        key = os.environ.get("OPENAI_API_KEY", "").strip()  # a line break is no part of it
+        if not (key.isascii() and key.isprintable() and (key or base_url)):
             raise RuntimeError(
-                f"the key in {key_variable} holds a character that no key has: copy it again"
-            )
-        if not key and base_url is None:
-            raise RuntimeError(
-                f"no key: set the environment variable {key_variable}, give base_url of a local "
-                "server, or use mode='replay' with stored replies"
+                "no usable key: set the environment variable OPENAI_API_KEY, give base_url of a "
+                "local server, or use mode='replay' with stored replies"
             )
         self.client = openai.OpenAI(
             api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
         )
-        url, self.deadline_s = self.client.base_url, deadline_s
+        url, self.timeout_s = self.client.base_url, timeout_s
         self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path.rstrip('/')}"
         login = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-        self._secrets = [secret for secret in (key, url.password) if secret]
-        self._secrets += [login] if url.password else []
+        secrets = (key, url.password, url.password and login)
+        self._secrets = [secret for secret in secrets if secret]
 
     def redact(self, text: str) -> str:
         """`text` without the key and the password of the address, should a server echo them."""
@@ -184,7 +172,7 @@ class Connection:
         create = self.client.chat.completions.with_streaming_response.create
         try:
             with create(model=model, messages=messages, extra_body=body) as response:
-                text = self.redact(_read(response, started, self.deadline_s))
+                text = self.redact(_read(response, started + 2 * self.timeout_s))
                 request_id = response.headers.get("x-request-id")
         except openai.APIStatusError as error:
             status, said = error.response.status_code, self.redact(error.response.text)
@@ -198,17 +186,14 @@ class Connection:
         return read_answer(text, self.base_url, request_id=request_id, ms=ms)
 
 
-def _read(response: Any, started: float, deadline_s: float) -> str:
-    """The body, against a deadline for the whole call.
-
-    The client's time-out holds per read, so a server that drips bytes never meets it.
-    """
+def _read(response: Any, deadline: float) -> str:
+    """The body, by a deadline: a server that drips bytes never meets the time-out of a read."""
     pieces = []
     try:
         for piece in response.iter_bytes():
             pieces.append(piece)
-            if time.monotonic() > started + deadline_s:
-                raise TimeoutError(f"not complete after {deadline_s:g} s")
+            if time.monotonic() > deadline:
+                raise TimeoutError("not complete in time")
     except Exception as error:  # of the HTTP layer: the client does not wrap these
         raise Fault("retry", f"connection lost ({error!r})", billed=True) from None
     return b"".join(pieces).decode("utf-8", errors="replace")
@@ -293,7 +278,9 @@ def _read_batch(batch: Any, store: ReplyStore, connection: Connection) -> str | 
     rows = store.rows("SELECT id FROM call WHERE batch = ? AND status = 'asked'", (batch.id,))
     ends = {call: Reply("fault", reason=batch.status) for (call,) in rows}
     reasons = [error.message for error in (batch.errors and batch.errors.data) or []]
-    for line in _lines(batch, connection):
+    files = filter(None, (batch.output_file_id, batch.error_file_id))
+    contents = [connection.client.files.content(file).text.splitlines() for file in files]
+    for line in map(json.loads, [line for content in contents for line in content]):
         calls = [int(call) for call in line["custom_id"].split(".")]
         try:
             replies = _replies(line, connection)
@@ -306,12 +293,6 @@ def _read_batch(batch: Any, store: ReplyStore, connection: Connection) -> str | 
         ends = {call: end._replace(status="fault") for call, end in ends.items()}
     store.complete(ends)
     return None if answered else next(iter(reasons), None)
-
-
-def _lines(batch: Any, connection: Connection) -> Iterator[dict[str, Any]]:
-    """The lines of both result files."""
-    for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-        yield from map(json.loads, connection.client.files.content(file).text.splitlines())
 
 
 def _replies(line: dict[str, Any], connection: Connection) -> list[Reply]:
