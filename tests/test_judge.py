@@ -167,7 +167,7 @@ def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(
     settings = JudgeSettings(workers=1)
     with FaultServer(lambda number, body: "429_ms" if number < 40 else None) as service:
         report = run(jobs_for(2), store, service, settings)
-        assert (report.done, report.left, report.stopped) == (0, 2, None)
+        assert (report.done, report.left) == (0, 2)
         assert service.requests < 40
 
 
@@ -193,12 +193,15 @@ def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(store, 
 
 @pytest.mark.parametrize(("fault", "requests"), [(None, 5), ("fewer", 6), ("more", 5)])
 def test_n_samples_in_one_request_are_counted_and_topped_up(store, fault, requests):
-    jobs = jobs_for(5, samples=3)
+    jobs, more = jobs_for(5, samples=3), jobs_for(9, samples=3)
     many = JudgeSettings(workers=1, many=True)
     with FaultServer(once(fault)) as service:
         report = run(jobs, store, service, many)
+        batch(more, store, connect(service), many=True)
+        assert len(service.files["file-0"].splitlines()) == 4
+        server.ask_by_batch(more, store, connect(service), many=True)
     assert (report.done, service.requests) == (15, requests)
-    assert store.missing(jobs) == []
+    assert store.missing(more) == []
 
 
 def test_a_second_run_makes_no_request(store):
@@ -271,24 +274,17 @@ def test_the_key_appears_in_no_store_log_report_or_error(store, tmp_path, caplog
             judge.ask_all(jobs_for(1), store, connection, QUICK, progress=True)
         service.reply = lambda body, i: "your key is sk-secret-123"
         judge.ask_all(jobs_for(2), store, connection, QUICK, progress=True)
+        service.batch_fate = lambda line: ("ok", "400")[line]
+        for _ in range(2):
+            batch(jobs_for(4), store, connection)
     files = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     output = capsys.readouterr()
     told = [str(stopped.value), repr(stopped.value.__cause__), caplog.text, *output]
     told += [repr(connection)]
     assert b"sk-secret" not in files
     assert not any("sk-secret" in text for text in told)
-    assert "[key]" in end_of(store, jobs_for(1)[0]).text
-
-
-def test_the_key_appears_in_no_reply_of_a_batch(store, tmp_path):
-    jobs = jobs_for(2)
-    with FaultServer(reply=lambda body, i: "your key is sk-secret-123") as service:
-        service.batch_fate = lambda line: ("ok", "400")[line]
-        batch(jobs, store, connect(service))
-        batch(jobs, store, connect(service))
-    assert end_of(store, jobs[0]).text == "your key is [key]"
-    assert store.missing(jobs) == []
-    assert not any(b"sk-secret" in path.read_bytes() for path in tmp_path.glob("replies*"))
+    for job in (jobs_for(1)[0], jobs_for(3)[2]):
+        assert end_of(store, job).text == "your key is [key]"
 
 
 def test_a_login_in_the_address_is_written_nowhere(store, tmp_path):
@@ -313,6 +309,9 @@ def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypa
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“secret”")
     with pytest.raises(RuntimeError, match="no usable key"):
         server.Connection()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(RuntimeError, match="OPENAI_API_KEY.*base_url.*replay"):
+        server.Connection()
 
 
 def test_a_text_in_parts_is_joined():
@@ -320,12 +319,6 @@ def test_a_text_in_parts_is_joined():
     choice = {"message": {"content": parts}, "finish_reason": "stop"}
     (reply,) = server.read_answer(json.dumps({"choices": [choice]}), "http://x")
     assert (reply.status, reply.text) == ("ok", "- Humanness: 4")
-
-
-def test_without_a_key_the_error_says_what_to_do(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(RuntimeError, match="OPENAI_API_KEY.*base_url.*replay"):
-        server.Connection()
 
 
 def test_a_paced_run_stays_under_the_servers_cap(store):
@@ -336,12 +329,6 @@ def test_a_paced_run_stays_under_the_servers_cap(store):
         report = run(jobs_for(150), store, service, pace)
     assert report.done == 150
     assert service.refused_by_cap <= 15
-
-
-def test_a_run_that_was_not_paced_still_loses_nothing_under_a_cap(store):
-    with FaultServer(cap=50) as service:
-        report = run(jobs_for(150), store, service, JudgeSettings(workers=16))
-    assert (report.done, report.left) == (150, 0)
 
 
 def test_one_rate_limit_pauses_every_worker():
@@ -403,27 +390,6 @@ def test_there_is_no_burst_at_the_start_or_after_a_pause(monkeypatch, pause):
         pacer.wait(clock)
         sent.append(clock.now)
     assert sent[-1] - sent[0] >= 0.4
-
-
-def test_a_long_stall_is_made_up_for_one_second_only(monkeypatch):
-    clock, sent = LateClock(0), []
-    monkeypatch.setattr("lib.cpdscore.judge.time", clock)
-    pacer = Pacer(requests_per_minute=600)
-    for _ in range(60):
-        clock.now += 60 if len(sent) == 30 else 0
-        pacer.wait(clock)
-        sent.append(clock.now)
-    assert most_in_a_second(sent) <= 10
-    assert 1.8 <= sent[-1] - sent[30] <= 3  # 29 slots, ten of them at once
-
-
-def test_a_stopped_run_ends_the_wait_for_a_slot():
-    pacer, stop = Pacer(requests_per_minute=1), threading.Event()
-    assert pacer.wait(stop)
-    stop.set()
-    started = time.monotonic()
-    assert not pacer.wait(stop)
-    assert time.monotonic() - started < 30  # the slot itself is a minute away
 
 
 PROGRAM = """
@@ -504,7 +470,7 @@ def test_an_interrupt_waits_for_the_slowest_reply(tmp_path):
         wait_for(lambda: service.answered >= 4)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=120)
-        assert child.returncode != 0 and "KeyboardInterrupt" in err and "left)" in err
+        assert child.returncode != 0 and "KeyboardInterrupt" in err and "interrupted" in err
         with ReplyStore(path) as store:
             assert plain_jobs(1)[0] not in store.missing(plain_jobs(1))
             assert count(store, "ok") == service.answered < 2000
@@ -606,27 +572,14 @@ def test_a_batch_that_fails_as_a_whole_says_why_and_one_that_expired_does_not_co
     assert len(store.missing(jobs)) == 2 and not store.in_batches()
 
 
-def test_a_batch_may_ask_for_all_samples_in_one_line(store):
-    jobs = jobs_for(4, samples=3)
-    with FaultServer() as service:
-        batch(jobs, store, connect(service), many=True)
-        assert len(service.files["file-0"].splitlines()) == 4
-        server.ask_by_batch(jobs, store, connect(service), many=True)
-    assert store.missing(jobs) == []
-
-
-@pytest.mark.parametrize("mode", ["live", "batch"])
-def test_paid_replies_are_not_kept_in_memory_only(mode):
-    lost = pytest.raises(ValueError, match="would lose the replies you pay for: name a file")
-    with ReplyStore(":memory:") as store, lost:
-        cpdscore.asker(mode, store, "http://127.0.0.1:9/v1")
-
-
 def test_every_mode_of_asking(store):
     jobs = jobs_for(6)
     assert cpdscore.asker("replay", store) is None
     with pytest.raises(ValueError, match="replay, live, batch, dry-run"):
         cpdscore.asker("alive", store)
+    lost = pytest.raises(ValueError, match="would lose the replies you pay for: name a file")
+    with ReplyStore(":memory:") as memory, lost:
+        cpdscore.asker("live", memory, "http://127.0.0.1:9/v1")
     with FaultServer() as service:
         dry = cpdscore.asker("dry-run", store, settings=JudgeSettings(requests_per_minute=60))
         with pytest.raises(JudgeStopped, match="6 requests.*nothing was sent") as caught:
@@ -679,15 +632,11 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
 
 @pytest.mark.public
 def test_the_forecast_of_real_prompts_is_within_15_percent(store):
-    from lib import cpdscore
-
     golden = json.loads(GOLDEN.read_text())["corpora"]
     for name, count in golden.items():
         corpus, variant = name.split("/")
-        turns = corpora.load(corpus).turns
-        requests = cpdscore.turn_requests(
-            turns, cpdscore.load_template(variant), cpdscore.JudgeModel("m")
-        )
+        template, turns = cpdscore.load_template(variant), corpora.load(corpus).turns
+        requests = cpdscore.turn_requests(turns, template, cpdscore.JudgeModel("m"))
         jobs = [Job(request) for request in requests if request]
         table = cpdscore.forecast(jobs, store)
         assert table["prompt_tokens"].sum() == pytest.approx(count + 7 * len(jobs), rel=0.15)
@@ -695,32 +644,21 @@ def test_the_forecast_of_real_prompts_is_within_15_percent(store):
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 0.0),
-    ],
-)
+    [({}, None), ({"retry-after": "soon"}, None), ({"retry-after": "-3"}, 0.0),
+     ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+     ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 0.0)],
+)  # fmt: skip
 def test_retry_after(headers, seconds):
     assert server.retry_after(headers) == seconds
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
-    [
-        (429, '{"error": {"code": "insufficient_quota"}}', "stop"),
-        (429, '{"error": {"type": "insufficient_quota"}}', "stop"),
-        (429, "{}", "retry"),
-        (429, "slow down", "retry"),
-        (402, "", "stop"),
-        (405, "", "stop"),
-        (422, '{"detail": "bad field"}', "refused"),
-        (400, "[]", "refused"),
-        (599, "", "retry"),
-    ],
-)
+    [(429, '{"error": {"code": "insufficient_quota"}}', "stop"), (429, "{}", "retry"),
+     (429, '{"error": {"type": "insufficient_quota"}}', "stop"), (429, "slow down", "retry"),
+     (402, "", "stop"), (405, "", "stop"), (422, '{"detail": "bad field"}', "refused"),
+     (400, "[]", "refused"), (599, "", "retry")],
+)  # fmt: skip
 def test_what_each_status_means(status, body, kind):
     assert server.fault_of_status(status, body, {}, "http://x").kind == kind
 
@@ -729,8 +667,6 @@ def test_what_each_status_means(status, body, kind):
 def test_a_real_transformers_server_with_a_tiny_random_model(tmp_path):
     """A real OpenAI-compatible server: nothing lost, every reply read or set aside."""
     from tiny_judge import serve, write_model
-
-    from lib import cpdscore
 
     bias = write_model(tmp_path / "model")
     turns = corpora.load("sample_personas").turns.head(12)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -169,38 +170,13 @@ class Pacer:
 # -- the run ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class JudgeReport:
-    """What a run did. Jobs that are left have no reply yet: run again to ask for them."""
-
-    jobs: int
-    stored: int  # had a reply before
-    done: int = 0  # got a reply now, whatever its status
-    failed: int = 0  # of these, refused by the server for good
-    requests: int = 0  # calls made, faults included
-    dollars: float = math.nan  # what the store has cost, this run included
-    stopped: str | None = None
-
-    @property
-    def left(self) -> int:
-        """Jobs without a reply; those in an open batch among them."""
-        return self.jobs - self.stored - self.done
-
-    def __str__(self) -> str:
-        return (
-            f"{self.done} of {self.jobs - self.stored} replies received in {self.requests} requests"
-            f" ({self.stored} were stored before, {self.failed} refused, {self.left} left)"
-            + (f"; stopped: {self.stopped}" if self.stopped else "")
-        )
-
-
 def ask_all(
     jobs: Iterable[Job],
     store: ReplyStore,
     connection: Connection,
     settings: JudgeSettings = DEFAULTS,
     progress: bool = True,
-) -> JudgeReport:
+) -> SimpleNamespace:
     """Ask for all jobs that have no stored reply, and store every call and reply.
 
     Works in threads, so also inside Jupyter and papermill. An interrupt (Ctrl-C) stops handing out
@@ -210,6 +186,11 @@ def ask_all(
     The cap on dollars is the store's, over all its runs. The most that a call can cost is held
     back before it is sent, so the cap holds whatever is in flight; a call whose usage is not
     known, cut off or killed, stays at that most.
+
+    Returns:
+        How many `jobs` there are, `stored` before, `done` now (whatever their status), of these
+        `failed` (refused by the server for good), `left` without a reply (run again to ask for
+        them), `requests` made, faults included, and the `dollars` the store has cost.
 
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
@@ -224,7 +205,9 @@ def ask_all(
         store.add_requests(job.request for job in wanted)
         missing, away = store.missing(wanted), store.in_batches()
         tasks = tasks_of((job for job in missing if job.place not in away), settings.many)
-        report = JudgeReport(len(wanted), len(wanted) - len(missing))
+        report = SimpleNamespace(
+            jobs=len(wanted), stored=len(wanted) - len(missing), done=0, failed=0, requests=0
+        )
         return _Run(store, connection, settings, report).go(tasks, progress)
 
 
@@ -240,7 +223,7 @@ class _Run:
         self.lock, self.stop = threading.Condition(), threading.Event()
         self.in_flight = 0
 
-    def go(self, tasks: list[list[Job]], progress: bool) -> JudgeReport:
+    def go(self, tasks: list[list[Job]], progress: bool) -> SimpleNamespace:
         """Let the workers finish, whatever happens, and say what came of it."""
         report, cause = self.report, None
         pool = ThreadPoolExecutor(self.settings.workers)
@@ -255,19 +238,20 @@ class _Run:
         except KeyboardInterrupt:
             self.stop.set()
             wait(futures)  # a second interrupt ends the wait for replies on their way
-            report.stopped = "interrupted"
-            raise KeyboardInterrupt(str(report)) from None
+            raise KeyboardInterrupt(f"interrupted: {report.done} replies received") from None
         finally:
             pool.shutdown(wait=False)
-            report.dollars = self.settings.dollars(**self.tokens)
-        if cause is None:
-            return report
-        if not self.answered:  # what was refused may be asked again, once a setting is right
+        if cause and not self.answered:  # what was refused may be asked again with other settings
             self.store.free(self.refused)
             report.done, report.failed = report.done - report.failed, 0
-        report.stopped = str(cause) if isinstance(cause, Fault) else repr(cause)
-        text = f"{report}. Put the cause right and run again: only what is left will be asked."
-        raise JudgeStopped(text, report=report) from cause
+        report.left = report.jobs - report.stored - report.done
+        report.dollars = self.settings.dollars(**self.tokens)
+        if cause:
+            reason = str(cause) if isinstance(cause, Fault) else repr(cause)
+            done = f"{report.done} of {report.left + report.done} replies received, then: {reason}"
+            advice = "Put the cause right and run again: only what is left will be asked."
+            raise JudgeStopped(f"{done}. {advice}", report=report) from cause
+        return report
 
     def _finish(self, jobs: list[Job]) -> None:
         """Ask until every sample has its reply, or the attempts or the patience run out."""
@@ -395,9 +379,8 @@ def asker(
 
 def _dry_run(jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings) -> None:
     table = forecast(jobs, store, settings)
-    tokens = int(table["prompt_tokens"].sum() + table["reply_tokens"].sum())
+    requests, *tokens = table[["requests", "prompt_tokens", "reply_tokens"]].sum()
+    said = f"{requests} requests and about {sum(tokens)} tokens would be asked for"
     raise JudgeStopped(
-        f"dry run: {int(table['requests'].sum())} requests and about {tokens} tokens would be "
-        "asked for; nothing was sent. Choose mode='live' or 'batch' to ask",
-        forecast=table,
+        f"dry run: {said}; nothing was sent. Choose mode='live' or 'batch' to ask", forecast=table
     )

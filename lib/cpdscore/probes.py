@@ -117,8 +117,8 @@ def sample_spread(samples: pd.DataFrame) -> pd.Series:
         the same mean, which no rank correlation can order. Items without two samples are left out.
     """
     known = samples[samples.notna().sum(axis=1) >= 2]
-    both = [known[list(pair)].dropna() for pair in combinations(known.columns, 2)]
-    equal = sum(int((pair.iloc[:, 0] == pair.iloc[:, 1]).sum()) for pair in both)
+    pairs = [known[list(pair)].dropna().to_numpy() for pair in combinations(known.columns, 2)]
+    equal = [first == second for pair in pairs for first, second in pair]
     sizes = known.mean(axis=1).round(9).value_counts()
     total = len(known) * (len(known) - 1) / 2
     return pd.Series(
@@ -126,7 +126,7 @@ def sample_spread(samples: pd.DataFrame) -> pd.Series:
             "items": len(known),
             "samples": samples.shape[1],
             "differ": (known.nunique(axis=1) > 1).mean(),
-            "agreement": equal / max(1, sum(map(len, both))),
+            "agreement": np.mean(equal) if equal else 0.0,
             "spread": known.std(axis=1, ddof=1).mean(),
             "tied": (sizes * (sizes - 1) / 2).sum() / total if total else np.nan,
         }
@@ -144,22 +144,22 @@ def length_bias(scores: pd.Series, human: pd.Series, words: pd.Series) -> pd.Ser
         variation, or a judge or a length that orders the items exactly as people do.
     """
     frame = pd.DataFrame({"judge": scores, "people": human, "words": words}).dropna()
-    row: dict[str, object] = dict.fromkeys(("n", "judge", "people", "partial", "p"), np.nan)
-    row["n"] = len(frame)
     constant = [name for name in frame if frame[name].nunique() < 2]
-    if len(frame) < 4 or constant:
-        few = "fewer than four items" if len(frame) < 4 else ""
-        return pd.Series(row | {"reason": few or f"no variation in {', '.join(constant)}"})
+    reason = "fewer than four items" if len(frame) < 4 else None
+    reason = reason or (f"no variation in {', '.join(constant)}" if constant else None)
+    row = {"n": len(frame)} | dict.fromkeys(("judge", "people", "partial", "p"), np.nan)
+    if reason:
+        return pd.Series(row | {"reason": reason})
     r = frame.rank().corr()
     judge, people, both = r["words"]["judge"], r["words"]["people"], r["judge"]["people"]
     row |= {"judge": judge, "people": people}
     if max(abs(people), abs(both)) > 1 - 1e-12:
-        why = "judge or length orders the items exactly as people do"
-        return pd.Series(row | {"reason": why})
+        return pd.Series(row | {"reason": "judge or length orders the items exactly as people do"})
     partial = (judge - people * both) / np.sqrt((1 - people**2) * (1 - both**2))
+    freedom = len(frame) - 3
     with np.errstate(divide="ignore"):  # a partial correlation of exactly 1: p = 0
-        t = partial * np.sqrt((len(frame) - 3) / (1 - partial**2))
-    return pd.Series(row | {"partial": partial, "p": 2 * stats.t.sf(abs(t), len(frame) - 3)})
+        t = partial * np.sqrt(freedom / (1 - partial**2))
+    return pd.Series(row | {"partial": partial, "p": 2 * stats.t.sf(abs(t), freedom)})
 
 
 _FORM = "\n\n### Evaluation Form (scores ONLY):\n- Humanness: 5\n- Overall: 5"

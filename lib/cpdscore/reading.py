@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from lib.cpdscore.prompts import Variant
+from lib.cpdscore.prompts import VARIANTS, Variant
 
 NAN = float("nan")
 LONGEST = 20_000  # characters, reasoning aside: what is longer does not answer the form
@@ -20,8 +20,8 @@ USABLE = ("ok", "non_integer")
 STATUSES = (*USABLE, "unparsable", "out_of_range", "ambiguous", "disclaimed", "refusal",
             "truncated", "filtered", "empty", "failed")  # fmt: skip
 
-# What a form calls its marks; `general` words name the one mark of a form. The longest come first.
-_LABELS = {
+# What a form calls its marks, the longest first; `general` words name the one mark of a form.
+_SPELT = {
     "overall dialogue turn score": r"overall dialogue (?:turn )?score",
     "dialogue interaction score": r"(?:dialogue )?interaction (?:evaluation )?score",
     "final score": r"(?:the )?final score",
@@ -30,11 +30,11 @@ _LABELS = {
     "humanness": r"human(?:ness|-?likeness)",
     "engagingness": r"engaging(?:ness)?",
     "coherency": r"coheren(?:cy|ce)",
-} | {
-    name: name
-    for name in ("fluency", "consistency", "relevance", "specificity", "interestingness",
-                 "understandability")
-}  # fmt: skip
+}
+_LABELS = _SPELT | {
+    name: name for one in VARIANTS.values() for name in one.fields if name not in _SPELT
+}
+_GENERAL = ("general", "final score", "overall")
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 _NUMBER = r"(?P<value>\d+(?:\.\d+)?|(?:one|two|three|four|five)\b)"
 _LABEL = "|".join(f"(?P<l{i}>{pattern})" for i, pattern in enumerate(_LABELS.values()))
@@ -80,10 +80,11 @@ _OTHER_SCALE = re.compile(r"\bscale\b[^\n\d]{0,15}\d|\d[ -]?(?:point )?scale\b")
 _OTHER = re.compile(r"(?<![\w$€£#.,:/])(?P<value>\d+(?:\.\d+)?|two|three|four|five)(?![\w%:]| =)")
 # A number is no second mark where it counts something, names a turn, or is ruled out.
 _COUNTED = re.compile(
-    r" (?:would )?(?:need|require)|"
-    r" (?!(?:for|on|in|at|is|as|to|or|and|if|would|when|but|because|points?|stars?|being|best|"
+    r" (?:would )?(?:need|require)|(?:(?<=\b1) (?=[a-z])|(?= (?:[a-z-]+ )?[a-z]+s\b) )"
+    r"(?!(?:for|on|in|at|is|as|to|or|and|if|would|when|but|because|points?|stars?|being|best|"
     r"max\w*|instead|here|though|overall|even|from|of|with|fits|might|may|could|seems?|maybe|"
-    r"perhaps|possibly|probably|rather|again|too|not|now|no|also|then|after)\b)[^\W\d]"
+    r"perhaps|possibly|probably|rather|again|too|not|now|no|also|then|after|it|its|this|that|was|"
+    r"my|your|after|since|should|must|final\w*|really|actually)\b)"
 )
 _NAMED = re.compile(
     r"\b(?:not|not an?|than|turns?|lines?|sentences?|steps?|facts?|messages?|utterances?|aged?) \Z"
@@ -156,33 +157,24 @@ class _Mark(NamedTuple):
 
 def _mark(said: str, match: re.Match, variant: Variant) -> _Mark | None:
     """What a match of label and number means; None where it is no mark at all."""
-    label, start = _label(match, variant), match.start()
-    place = _LINE_START if "\n" in match["gap"] else _CLAUSE_START
-    sure = match["link"] and "\n" not in match["gap"] and label != "general"
+    label = next(name for i, name in enumerate(_LABELS) if match[f"l{i}"])
+    if variant.level == "turn" and label not in variant.fields and label in _GENERAL:
+        label = "general"
+    start, below = match.start(), "\n" in match["gap"]
+    sure = match["link"] and not below and label != "general"
+    place = _LINE_START if below else _CLAUSE_START
     if not (sure or place.search(said, max(0, start - 20), start)):
         return None
     if _BEFORE.search(said, max(0, start - 80), start):
         return None
-    if "\n" in match["gap"] and not _LINE_END.match(said, match.end()):
+    if below and not _LINE_END.match(said, match.end()):
         return None
-    return _number_at(said, match, label, variant, _misfit(match, variant))
-
-
-def _label(match: re.Match, variant: Variant) -> str:
-    """The field that a label names; "general" for "Score" and the like, where one mark is asked."""
-    label = next(name for i, name in enumerate(_LABELS) if match[f"l{i}"])
-    if label in variant.fields or variant.level == "dialog":
-        return label
-    return "general" if label in ("general", "final score", "overall") else label
-
-
-def _misfit(match: re.Match, variant: Variant) -> str | None:
-    """Another scale between label and number, or a minus that belongs to the number."""
-    digits = set(re.findall(r"[\d.]+|%", match["hint"] or ""))
-    if not digits <= {"1", str(variant.high)}:
-        return "unparsable"
-    link = match["link"] + match["gap"]
-    return "out_of_range" if re.search(r"[:=] ?-\Z", link) else None
+    misfit = None
+    if not set(re.findall(r"[\d.]+|%", match["hint"] or "")) <= {"1", str(variant.high)}:
+        misfit = "unparsable"  # another scale between label and number
+    elif re.search(r"[:=] ?-\Z", match["link"] + match["gap"]):
+        misfit = "out_of_range"  # a minus that belongs to the number
+    return _number_at(said, match, label, variant, misfit)
 
 
 def _number_at(
@@ -193,14 +185,12 @@ def _number_at(
     if top := _TOP.match(said, end):
         misfit = misfit or ("unparsable" if number(top["top"]) != variant.high else None)
         end = top.end()
-    elif _COUNTED.match(said, end) and not (_FREE.match(said, end) or _MARK.match(said, end + 1)):
+    free = _FREE.match(said, end) or _MARK.match(said, end + 1)
+    if not (top or free) and _COUNTED.match(said, end):
         return None
-    if not (misfit or _FREE.match(said, end) or _MARK.match(said, end + 1)):
-        misfit = "ambiguous"
-    if not (misfit or 1 <= value <= variant.high):
-        misfit = "out_of_range"
     whole = value == int(value) or variant.level == "dialog"
-    status = misfit or ("ok" if whole else "non_integer")
+    fits = ("ok" if whole else "non_integer") if 1 <= value <= variant.high else "out_of_range"
+    status = misfit or (fits if free else "ambiguous")
     return _Mark(label, status, value, match.start("value"), end)
 
 
@@ -216,13 +206,10 @@ def _agree(marks: list[_Mark]) -> tuple[str, float]:
 
 def _score(said: str, marks: list[_Mark], variant: Variant) -> tuple[str, float]:
     """Status and value of the mark that is the score."""
-    own = [mark for mark in marks if mark.label in (variant.score_field, "general")]
-    if variant.level == "dialog":
-        own = [mark for mark in own if mark.label != "general"]
-    if len(variant.fields) > 1 and variant.score_field not in {mark.label for mark in own}:
-        own = []
-    elif not own:
-        own = _bare(said, variant)
+    own = [mark for mark in marks if mark.label == variant.score_field]
+    if own or len(variant.fields) == 1:
+        general = [mark for mark in marks if mark.label == "general" and variant.level == "turn"]
+        own = own + general or _bare(said, variant)
     status, score = _agree(own)
     if status in USABLE and _doubted(said, own[0], marks):
         return "ambiguous", NAN

@@ -257,11 +257,11 @@ class ReplyStore:
     def require(self, jobs: Iterable[Job]) -> None:
         """Raise `MissingReplies` unless every job has its reply (mode ``replay``)."""
         if missing := self.missing(jobs):
-            first = ", ".join(f"{job.request.key[:12]}#{job.sample}" for job in missing[:5])
+            key, sample = missing[0].place
             raise MissingReplies(
-                f"{len(missing)} replies are not in {self.path.name} (first: {first}). Run with "
-                "mode='live' to ask for them, or open the store that was recorded with the same "
-                "model, parameters and prompt wording."
+                f"{len(missing)} replies are not in {self.path.name} (first: {key[:12]}#{sample}). "
+                "Run with mode='live', or open the store that was recorded with the same model, "
+                "parameters and prompt wording."
             )
 
     def spent(self) -> dict[str, int]:
@@ -335,23 +335,15 @@ def import_jsonl(store: ReplyStore, path: str | Path) -> int:
     Prompts are completed by the run that asks for them. A reply that is already there stays.
 
     Raises:
-        StoreError: for a file of another kind.
+        StoreError: for a file with keys of another version.
     """
-    try:
-        with open(path, encoding="utf-8") as file:
-            head, *lines = map(json.loads, file)
-        note = head.get("synthetic")
-        if head["key_version"] != KEY_VERSION:
-            raise ValueError(head["key_version"])
-        ends = [
-            (line["key"], *map(one.get, _EXPORTED)) for line in lines for one in line["replies"]
-        ]
-    except (ValueError, LookupError, TypeError) as error:
-        raise StoreError(
-            f"{path}: no replies with key version {KEY_VERSION} ({error!r})"
-        ) from error
+    with open(path, encoding="utf-8") as file:
+        head, *lines = map(json.loads, file)
+    if head["key_version"] != KEY_VERSION:
+        raise StoreError(f"{path}: key version {head['key_version']}, not {KEY_VERSION}")
+    ends = [(line["key"], *map(one.get, _EXPORTED)) for line in lines for one in line["replies"]]
     columns = ", ".join(("holds", "synthetic", "key", *_EXPORTED))
     with store._writing() as db:
         query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
-        db.executemany(query, [(note, *end) for end in ends])
+        db.executemany(query, [(head.get("synthetic"), *end) for end in ends])
     return len(ends)

@@ -84,12 +84,8 @@ def _request(
     values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
 ) -> Request:
     prompt = template.fill(**{name: values[name] for name in template.inputs})
-    labels = {
-        "variant": template.variant.name,
-        "wording": template.wording,
-        "source": template.source,
-        "reply_tokens": template.variant.reply_tokens,
-    }
+    labels = {"variant": template.variant.name, "wording": template.wording}
+    labels |= {"source": template.source, "reply_tokens": template.variant.reply_tokens}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
     return Request(judge.model, ((judge.role, prompt),), dict(judge.parameters), labels)
 
@@ -163,23 +159,19 @@ def score_dialogs(
     Reference: Wakaki et al. (2024), section 4 and appendix B.3.
     """
     template = template or load_template("dialogue")
-    dialogs = turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False)
-    groups = [group.sort_values("turn", kind="stable") for _, group in dialogs]
-    asked = pd.DataFrame([place for place, _ in dialogs], columns=LEVELS["dialog"])
-    asked["said"] = pd.Series(["\n".join(group["response"]) for group in groups], dtype="str")
-    requests = [_dialog_request(group, template, judge) for group in groups]
-    asked["request"] = pd.Series(requests, dtype=object)
+    rows = []
+    for place, group in turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False):
+        group = group.sort_values("turn", kind="stable")
+        marks = [f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)]
+        said = [f"Turn {i}: {text}" for i, text in enumerate(group["response"], 1)]
+        values = {"turn_scores": "\n".join(marks), "responses": "\n".join(said)}
+        row = dict(zip(LEVELS["dialog"], place, strict=True))
+        known = group["step1"].notna().all()
+        values["turns"] = str(len(group))
+        request = _request(values, template, judge, row) if known else None
+        rows.append(row | {"request": request, "said": "\n".join(group["response"])})
+    asked = pd.DataFrame(rows, columns=[*LEVELS["dialog"], "request", "said"])
     return _score(asked, template, judge, store, ask)
-
-
-def _dialog_request(group: pd.DataFrame, template: Template, judge: JudgeModel) -> Request | None:
-    if group["step1"].isna().any():
-        return None
-    marks = [f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)]
-    said = [f"Turn {i}: {text}" for i, text in enumerate(group["response"], 1)]
-    values = {"turns": str(len(group)), "turn_scores": "\n".join(marks)}
-    values["responses"] = "\n".join(said)
-    return _request(values, template, judge, group.iloc[0][["system", "dialog"]])
 
 
 def _score(
@@ -235,9 +227,7 @@ def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataF
     """Mean of the first `samples` usable replies of each item, with what stands behind it."""
     used = _used(replies, samples)["score"]
     counts = pd.DataFrame({"usable": used.size(), "asked": replies.groupby("item").size()})
-    frame = facts.assign(score=used.mean(), spread=used.std(ddof=1)).astype(
-        {"score": float, "spread": float}
-    )
+    frame = facts.assign(score=used.mean(), spread=used.std(ddof=1))
     frame = frame.join(counts.reindex(facts.index).fillna(0).astype(int))
     reason = replies[replies["score"].isna()].groupby("item")["status"].first()
     frame["status"] = np.select(

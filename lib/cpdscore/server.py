@@ -14,11 +14,6 @@ from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, tasks_of, 
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-_ADVICE = {
-    401: "the key is not accepted: check the environment variable that holds it",
-    403: "this key may not use this model or address",
-    404: "no such model or address: check the model name and base_url",
-}
 
 
 class JudgeStopped(RuntimeError):
@@ -77,8 +72,8 @@ def fault_of_status(status: int, body: str, headers: Mapping[str, str], base_url
         return Fault("retry", reason, pause, billed=status == 200, **facts)
     if status in (400, 413, 422):
         return Fault("refused", f"refused with {status}: {said}", **facts)
-    advice = _ADVICE.get(status, "check base_url")
-    return Fault("stop", f"{base_url} answered {status}: {advice} ({said})", **facts)
+    advice = "check OPENAI_API_KEY, the model's name and base_url"
+    return Fault("stop", f"{base_url} answered {status} ({said}): {advice}", **facts)
 
 
 def _parsed(text: str) -> dict[str, Any]:
