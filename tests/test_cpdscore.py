@@ -509,6 +509,26 @@ def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])
 
 
+def test_the_forecast_of_notebook_07_counts_every_request_that_it_makes(turns):
+    """It showed 252 and 504 where the run made 2,430."""
+    prompts = cpdscore.load_templates()
+    wanted = [
+        cpdscore.turn_requests(turns, prompts[v], SAMPLE_JUDGE) for v in cpdscore.TURN_VARIANTS
+    ]
+    wanted.append(
+        cpdscore.turn_requests(cpdscore.probe_turns(turns), prompts[PROBED], SAMPLE_JUDGE)
+    )
+    wanted.append(
+        cpdscore.dialog_requests(turns, 3.0, prompts["dialogue"], SAMPLE_JUDGE)["request"]
+    )
+    jobs = [cpdscore.Job(r, i) for part in wanted for r in part for i in range(3)]
+    with ReplyStore(":memory:") as store:
+        made = import_jsonl(store, REPLIES)
+        assert cpdscore.forecast(jobs, ReplyStore(":memory:"))["requests"].sum() == made == 2430
+        left = cpdscore.forecast(jobs, store).set_index("variant")["requests"]
+    assert left.sum() == left["dialogue"] == 36  # the marks that they show were not known
+
+
 def test_the_sample_probes_replay(sample, turns):
     store, scores = sample
     probes = cpdscore.probe_turns(turns)

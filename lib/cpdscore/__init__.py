@@ -33,6 +33,7 @@ from lib.cpdscore.scores import (
     JudgeModel,
     Scores,
     aggregate,
+    dialog_requests,
     intermediate,
     score_dialogs,
     score_turns,

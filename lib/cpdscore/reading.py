@@ -128,9 +128,10 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     """
     if transport != "ok":
         return ParsedReply(transport)
-    if text and len(text := _REASONING.sub("", text)) > LONGEST:
+    text = _REASONING.sub("", (text or "").lower()).rpartition("</think>")[2]
+    if len(text) > LONGEST:
         return ParsedReply("unparsable")
-    said = clean(text or "", variant.high)
+    said = clean(text, variant.high)
     if not said:
         return ParsedReply("empty")
     marks = [mark for match in _MARK.finditer(said) if (mark := _mark(said, match, variant))]
@@ -188,7 +189,7 @@ def _number_at(
     free = _FREE.match(said, end) or _MARK.match(said, end + 1)
     if not (top or free) and _COUNTED.match(said, end):
         return None
-    whole = value == int(value) or variant.level == "dialog"
+    whole = value.is_integer() or variant.level == "dialog"
     fits = ("ok" if whole else "non_integer") if 1 <= value <= variant.high else "out_of_range"
     status = misfit or (fits if free else "ambiguous")
     return _Mark(label, status, value, match.start("value"), end)
@@ -251,14 +252,13 @@ def number(said: str) -> float:
 
 
 def clean(text: str, top: int) -> str:
-    """The text in small letters and plain signs, without reasoning, quotations, markup, doubled
-    blanks, and the scale itself ("on a scale of 1 to 5"), whose two ends are no marks.
+    """The text in small letters and plain signs, without quotations, markup, doubled blanks, and
+    the scale itself ("on a scale of 1 to 5"), whose two ends are no marks.
 
     >>> clean("**Humanness** (1-5):  3", 5)
     'humanness: 3'
     """
     text = unicodedata.normalize("NFKC", re.sub("[¼-¾⅐-⅞↉]", "?", text)).lower()
-    text = text.rpartition("</think>")[2]
     text = re.sub(r"\$?\\boxed\{([^{}\n]{0,60})\}\$?", r"\1", text)
     text = text.translate(_SIGNS)
     text = _INVISIBLE.sub("", text)

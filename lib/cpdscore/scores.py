@@ -159,6 +159,20 @@ def score_dialogs(
     Reference: Wakaki et al. (2024), section 4 and appendix B.3.
     """
     template = template or load_template("dialogue")
+    asked = dialog_requests(turns, turn_scores, template, judge)
+    return _score(asked, template, judge, store, ask)
+
+
+def dialog_requests(
+    turns: pd.DataFrame, turn_scores: pd.Series | float, template: Template, judge: JudgeModel
+) -> pd.DataFrame:
+    """Write one request per dialog, None where a turn has no score.
+
+    Any one number as `turn_scores` gives prompts of the right length for a forecast.
+
+    Returns:
+        system, agent, dialog, ``request`` and ``said``, the responses that it is about.
+    """
     rows = []
     for place, group in turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False):
         group = group.sort_values("turn", kind="stable")
@@ -170,8 +184,7 @@ def score_dialogs(
         values["turns"] = str(len(group))
         request = _request(values, template, judge, row) if known else None
         rows.append(row | {"request": request, "said": "\n".join(group["response"])})
-    asked = pd.DataFrame(rows, columns=[*LEVELS["dialog"], "request", "said"])
-    return _score(asked, template, judge, store, ask)
+    return pd.DataFrame(rows, columns=[*LEVELS["dialog"], "request", "said"])
 
 
 def _score(
