@@ -161,11 +161,16 @@ RATINGS = ["overall", "interesting", "relevance", "specificity", "understandabil
 
 
 def comp_analysis(folder: Path, full: bool = False) -> None:
-    """Two Zhao contexts of six responses. `full` writes the upstream rating files,
+    """Two Zhao contexts of six responses; two contexts of PD10, of which one system answers only
+    the first. `full` writes the upstream rating files,
     which hold other sets as well and lie elsewhere."""
     base = folder / "comp_analysis"
     lines = [f"Z-{n}\tline {n // 6}\tsecond\treply {n}" for n in range(12)]
     text(base / "turn_level_texts/persona-zhao_text.txt", "\n".join(lines) + "\n")
+    lines = [f"P-{n}\t{one}\tso .\treply {n}" for n, one in enumerate("abaab")]
+    text(base / "turn_level_texts/dstc10-persona_clean_text.txt", "\n".join(lines) + "\n")
+    ratings = base / "turn_level_ratings_subset/turn_ratings.subset.json"
+    dump(ratings, {"dstc10-persona_clean": [1.0, 2.0, 3.0, 4.0, 5.0]})
     for name in RATINGS:
         values = {"persona-zhao": [5 - n % 6 * 0.5 for n in range(12)]}
         where = f"turn_level_ratings_subset/turn_{name}_ratings.subset.json"

@@ -15,7 +15,8 @@ from lib.data.corpora import LOADERS
 from lib.data.tbd_comperdial import comperdial, three_bots
 
 SMALL = ["usr_topical", "usr_persona", "fed_turn", "fed_dialog", "fed_engaging", "ji2022",
-         "dstc10_persona_usr", "dstc10_persona_zhao", "dstc7", "zhao_persona"]  # fmt: skip
+         "dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "dstc7",
+         "zhao_persona"]  # fmt: skip
 
 
 @pytest.fixture
@@ -88,6 +89,14 @@ def test_dstc10_counts_a_returning_context_as_a_new_dialog(folder):
     assert turns["dialog"].str[-3:].tolist() == ["000", "000", "001", "002"]
     assert turns["context"].iloc[2] == ["a", "b"]
     assert load("dstc10_persona_usr", folder)["turns"]["fact"].iloc[0] == ["i run."]
+
+
+def test_a_context_that_comes_back_begins_the_next_system_of_pd10(folder):
+    turns = load("dstc10_persona_clean", folder)["turns"]
+    assert turns["system"].str[-1].tolist() == ["0", "0", "1", "2", "2"]
+    assert turns["dialog"].str[-3:].tolist() == ["000", "001", "000", "000", "001"]
+    assert turns["context"].iloc[1] == ["b", "so ."] and turns["turn"].eq(2).all()
+    assert turns["human_appropriateness"].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(folder):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lib import data as dialogues
 from lib.data import DataError, storage
-from lib.data.tbd_comperdial import comperdial, three_bots
+from lib.data.tbd_comperdial import comperdial
 
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))
@@ -85,20 +85,6 @@ def test_any_bytes_of_a_users_file(raw, kind):
         path = Path(scratch) / f"mine.{kind}"
         path.write_bytes(raw)
         same_or_error(path)
-
-
-@SETTINGS
-@given(st.data())
-def test_any_bytes_of_three_bots(data):
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = small.bots(Path(scratch))
-        names = ["turns.csv", "turn_ratings.csv", "dialog_ratings.csv"]
-        path = folder / data.draw(st.sampled_from(names))
-        raw = path.read_bytes()
-        place = data.draw(st.integers(0, len(raw)))
-        new = data.draw(st.binary(max_size=4) | st.sampled_from([b",", b'"', b"\n", b"9"]))
-        path.write_bytes(raw[:place] + new + raw[place + data.draw(st.integers(0, 3)) :])
-        outcome(lambda: three_bots(folder))
 
 
 def outcome(read):

@@ -129,12 +129,10 @@ def goemotions(split: str = "train") -> pd.DataFrame:
     if split not in ("train", "dev", "test"):
         raise DataError(f"GoEmotions has no split {split!r}", fix="use train, dev or test")
     names = read_lines(path("goemotions/labels.txt"))
-    rows = []
-    for line in read_lines(path(f"goemotions/{split}.tsv")):
-        text, labels, key = line.split("\t")
-        rows.append((key, text, [names[int(number)] for number in labels.split(",")]))
-    table = pd.DataFrame(rows, columns=["id", "text", "labels"])
-    return _with_account(table, account("comments", len(rows)))
+    cells = [line.split("\t") for line in read_lines(path(f"goemotions/{split}.tsv"))]
+    table = pd.DataFrame(cells, columns=["text", "labels", "id"])[["id", "text", "labels"]]
+    table["labels"] = [[names[int(n)] for n in some.split(",")] for some in table["labels"]]
+    return _with_account(table, account("comments", len(table)))
 
 
 def dailydialog_pairs() -> pd.DataFrame:

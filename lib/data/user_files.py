@@ -126,8 +126,9 @@ def _json_objects(path: Path) -> list[dict]:
 
 
 def _parquet(path: Path) -> list[dict]:
+    from pyarrow import parquet  # only where it is needed, since it takes a while
 
-    return pa.parquet.read_table(path).to_pylist()
+    return parquet.read_table(path).to_pylist()
 
 
 def named(
