@@ -100,19 +100,9 @@ def test_unknown_names_are_errors_before_anything_runs(project, settings, messag
     (project / "notebooks" / "profiles.toml").write_text(settings)
     with pytest.raises(ValueError, match=message):
         runner.run_all("sample", notebooks=project / "notebooks")
+    with pytest.raises(ValueError, match="PROFILE is 'full'; it must be one of sample, public"):
+        runner.run_all("full", notebooks=project / "notebooks")
     assert not (project / "build").exists()
-
-
-@pytest.mark.parametrize(
-    "profile, only, message",
-    [
-        ("sample", ["42"], "no notebook with number 42"),
-        ("full", None, "PROFILE is 'full'; it must be one of sample, public"),
-    ],
-)
-def test_unknown_number_and_profile_are_errors(project, profile, only, message):
-    with pytest.raises(ValueError, match=message):
-        runner.run_all(profile, only, notebooks=project / "notebooks")
 
 
 def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, capsys):
@@ -124,6 +114,24 @@ def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, 
     assert "not run: 02_needs_01: needs 01" in printed
     assert "tables    in data/results/" in printed
     assert command.main(["--only", "99"]) == 2
+    assert "no notebook with number 99" in capsys.readouterr().err
+
+
+#: The last answer of a kernel takes long: the interrupt that comes before its end meets it.
+SLOW_GOODBYE = """import time
+handlers = get_ipython().kernel.shell_handlers
+answer = handlers["kernel_info_request"]
+async def slowly(*message):
+    await answer(*message)
+    time.sleep(2)
+handlers["kernel_info_request"] = slowly"""
+
+
+def test_a_kernel_that_is_interrupted_at_its_end_says_nothing(project, capfd):
+    """`make notebooks` printed "[IPKernelApp] ERROR | KeyboardInterrupt caught in kernel."."""
+    nbformat.write(notebook_with(SLOW_GOODBYE), project / "notebooks" / "03_alone.ipynb")
+    (only,) = runner.run_all("sample", ["03"], notebooks=project / "notebooks")
+    assert only.status == "ran" and capfd.readouterr().err == ""
 
 
 def test_independent_notebooks_run_two_at_a_time(project):

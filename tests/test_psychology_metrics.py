@@ -1,6 +1,5 @@
 """Entropy, matching and style against scipy and the formulas; the paper's P columns."""
 
-import hashlib
 import json
 import math
 
@@ -74,12 +73,9 @@ def test_style_matching_equals_irelands_formula_word_by_word():
         assert found[i] == pytest.approx(sum(each) / 9, abs=1e-12)
 
 
-def test_style_matching_of_a_reply_with_itself_is_one():
+def test_categories_that_nobody_uses_count_one_or_are_left_out():
     same = turns([(["I like it and you don't"], "I like it and you don't")])
     assert psychology.language_style_matching(same)[0] == 1.0
-
-
-def test_categories_that_nobody_uses_count_one_or_are_left_out():
     pair = turns([(["stone wall"], "green apple")])
     assert psychology.language_style_matching(pair)[0] == 1.0
     skipped = psychology.language_style_matching(pair, both_zero="skip", details=True)
@@ -218,7 +214,9 @@ def test_editing_the_function_words_makes_kept_style_scores_stale(tmp_path, monk
     assert "computed" in said and after != before
 
 
-@pytest.mark.parametrize("name", ["emotional_entropy", "emotion_matching"])
+@pytest.mark.parametrize(
+    "name", ["emotional_entropy", "emotional_entropy_paper", "emotion_matching"]
+)
 def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
     table, path = turns([(["i am so happy"], "wonderful")]), tmp_path / "emotions.csv"
     path.write_text("term,category,weight\nhappy,joy,1\nwonderful,joy,1\nwonderful,trust,1\n")
@@ -228,12 +226,6 @@ def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
     path.write_text(path.read_text() + "wonderful,surprise,4\n")
     after, said = kept(table, tmp_path, name, lexicon=str(path))
     assert "computed" in said and after != before
-    facts = metrics.METRICS[name].facts
-    assert facts(lexicon=str(path)) == {
-        "lexicon": "emotions",
-        "lexicon_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-    }
-    assert facts(lexicon="toy") != facts(lexicon=str(path))
 
 
 def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
@@ -249,23 +241,8 @@ def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own(
     assert found[~defined].isna().all() and found.max() > 0
 
 
-@pytest.mark.public
-def test_on_tp_the_reading_of_the_paper_prints_its_figure_and_the_text_does_not():
-    pytest.importorskip("dlatk")
-    corpus, rating = meta_evaluation.PAPER_SETS["TP"]
-    table = corpora.load(corpus).turns
-    printed = meta_evaluation.published_alone().loc["TP", "emotional_entropy"]
-    options = dict.fromkeys(("emotional_entropy", "emotional_entropy_paper"), {"lexicon": "nrc"})
-    scores = metrics.compute(table, list(options), options=options, say=lambda line: None)
-    off = {
-        name: abs(regression.adjusted_r2(table.join(scores), rating, [name]) - printed)
-        for name in scores
-    }
-    assert off["emotional_entropy_paper"] < 0.01 < 0.03 < off["emotional_entropy"]
-
-
 LIMITS = {
-    "emotional_entropy": 0.005,
+    "emotional_entropy_paper": 0.005,
     "emotion_matching": 0.003,
     "language_style_matching": 0.005,
 }
@@ -275,16 +252,17 @@ LIMITS = {
 def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
     """Mean absolute error over four data sets within the limits set for each metric."""
     pytest.importorskip("dlatk")
-    nrc = psychology.nrc_hashtag()
     printed = meta_evaluation.published_alone()
-    errors = {metric: [] for metric in LIMITS}
+    printed["emotional_entropy_paper"] = printed["emotional_entropy"]
+    errors = {}
     for name in ("TP", "UP", "ZD", "ZP"):
         corpus, rating = meta_evaluation.PAPER_SETS[name]
         table = corpora.load(corpus).turns
-        for metric, source in zip(LIMITS, (nrc, nrc, None), strict=True):
-            options = psychology.PAPER_READING[metric]
-            scores = getattr(psychology, metric)(table, source, **options).fillna(0.0)
+        for metric in (*LIMITS, "emotional_entropy"):
+            options = {} if "entropy" in metric else psychology.PAPER_READING[metric]
+            scores = getattr(psychology, metric)(table, **options).fillna(0.0)
             ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
-            errors[metric].append(abs(ours - printed.loc[name, metric]))
-    means = {metric: float(np.mean(values)) for metric, values in errors.items()}
-    assert all(means[metric] <= limit for metric, limit in LIMITS.items()), means
+            errors[name, metric] = abs(ours - printed.loc[name, metric])
+    means = pd.Series(errors).groupby(level=1).mean()
+    assert (means[list(LIMITS)] <= pd.Series(LIMITS)).all(), means
+    assert errors["TP", "emotional_entropy"] > 0.03, "the formula of the text misses the print"

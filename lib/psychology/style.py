@@ -82,26 +82,6 @@ def _category_names(header: list[str]) -> dict[str, str]:
     return {number: known.get(name.strip().lower(), name.strip()) for number, name in rows}
 
 
-def style_similarity(left: np.ndarray, right: np.ndarray, both_zero: str = "one") -> np.ndarray:
-    """Compare two rates of use, 1 - |a - b| / (a + b + 0.0001), elementwise.
-
-    Args:
-        left, right: percent of all words (0 to 100), of one shape.
-        both_zero: a category that neither uses gives 1 by the formula ("one"), or NaN ("skip").
-
-    Returns:
-        0 (only one of the two uses the category) to 1 (same rate).
-
-    >>> style_similarity(np.array([10.0, 0.0, 4.0]), np.array([5.0, 0.0, 0.0])).round(4)
-    array([0.6667, 1.    , 0.    ])
-    """
-    if both_zero not in ("one", "skip"):
-        raise ValueError(f"both_zero is 'one' or 'skip', not {both_zero!r}")
-    similarity = 1 - np.abs(left - right) / (left + right + EPSILON)
-    unused = (left == 0) & (right == 0)
-    return np.where(unused & (both_zero == "skip"), np.nan, similarity)
-
-
 def _loaded(lexicon: Lexicon | str) -> Lexicon:
     if isinstance(lexicon, Lexicon):
         return lexicon
@@ -128,9 +108,10 @@ def language_style_matching(
 ) -> pd.Series | pd.DataFrame:
     """Compute language style matching (LSM), the mean similarity of nine function-word rates.
 
-    Section 5, "Language Style Matching": 1 minus the normalized absolute difference, averaged over
-    personal and impersonal pronouns, articles, conjunctions, prepositions, auxiliary verbs,
-    adverbs, negations and quantifiers.
+    Section 5, "Language Style Matching": 1 - |a - b| / (a + b + 0.0001) of the percentages of the
+    two sides (0: only one uses the category, 1: same rate), averaged over personal and impersonal
+    pronouns, articles, conjunctions, prepositions, auxiliary verbs, adverbs, negations and
+    quantifiers.
 
     Args:
         table: turn table, or dialog table from level "dialog" upwards.
@@ -156,12 +137,16 @@ def language_style_matching(
     >>> language_style_matching(turns).round(3).tolist()
     [0.636]
     """
+    if both_zero not in ("one", "skip"):
+        raise ValueError(f"both_zero is 'one' or 'skip', not {both_zero!r}")
     lexicon = _loaded(lexicon)
     said = response_counts(table, level)
     heard = prompt_counts(table, level, context, newline_tokens)
     own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
-    similarity = style_similarity(own, other, both_zero)
-    similarity = pd.DataFrame(similarity, said.index, list(FUNCTION_WORDS))
+    alike = 1 - np.abs(own - other) / (own + other + EPSILON)
+    if both_zero == "skip":
+        alike[(own == 0) & (other == 0)] = np.nan
+    similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))
     values = similarity.mean(axis=1).rename("language_style_matching")
     if not details:
         return values
