@@ -134,6 +134,7 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
     drawn = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colour.__getitem__)
     look = {"cmap": "RdBu", "vmin": -1, "vmax": 1, "annot": True, "fmt": ".2f"}
     look |= {"annot_kws": {"size": 8}, "tree_kws": {"colors": drawn["color_list"]}}
+    look |= {"cbar_pos": None}  # the numbers stand in the cells
     size = 3.0 + 0.62 * len(r)
     grid = sns.clustermap(r, row_linkage=tree, col_linkage=tree, figsize=(size, size), **look)
     for label in grid.ax_heatmap.get_yticklabels() + grid.ax_heatmap.get_xticklabels():
