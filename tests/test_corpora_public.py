@@ -51,6 +51,18 @@ def test_public_tables_have_the_registered_size():
     assert len(data.pushshift_sample()) == 27
 
 
+def test_wassa2022_has_five_essays_of_each_author_and_one_personality():
+    essays = data.wassa2022()
+    assert essays.shape == (1860, 14) and essays["essay"].is_unique
+    assert set(essays.groupby("author").size()) == {5} and essays["author"].nunique() == 372
+    traits = essays.columns[5:]
+    assert (essays.groupby("author")[traits].nunique() == 1).all(axis=None)
+    assert essays.notna().all(axis=None) and essays[traits].stack().between(1, 7).all()
+    assert not essays["text"].str.startswith('"').any()
+    means = essays[["empathy", "distress", "agreeableness", "empathic_concern"]].mean().round(3)
+    assert means.tolist() == [3.7, 3.731, 5.352, 3.773]
+
+
 def test_public_reddit_counts():
     college = data.reddit_college()
     assert college["subreddit"].value_counts().to_dict() == {

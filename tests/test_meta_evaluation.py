@@ -65,7 +65,7 @@ def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monke
     both.sample(frac=1, random_state=0).to_csv(tmp_path / "05_endex_scores.csv", index=False)
     foreign = own.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
     foreign.to_csv(tmp_path / "06_scores.csv", index=False)
-    monkeypatch.setattr("lib.notebook_runs.outputs.folder", lambda *_: tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.folder", lambda *_: tmp_path)
     for name, expected in (
         ("fed_turn", own["endex"]),
         ("fed_engaging", own["endex"]),  # the same replies under another loader

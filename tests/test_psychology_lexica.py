@@ -11,7 +11,7 @@ import pytest
 
 from lib import ROOT, psychology
 from lib.data import DataError
-from lib.psychology import emotion, lexica, tokens
+from lib.psychology import lexica, tokens
 
 # What the tokenizer of the human-centered paper is known to do, ours and theirs.
 QUIRKS = {
@@ -195,10 +195,11 @@ def test_nrc_text_is_read_whatever_stands_before_it(tmp_path):
     notes = "Notes on the lexicon\n\nSee: joy\tis\ta word\n"
     for text in (entries, notes + entries, "\ufeff" + entries.replace("\n", "\r\n")):
         assert psychology.nrc_hashtag(write(tmp_path, text)).weights == expected
-    with pytest.raises(DataError, match=r"lexicon\.txt: line 2 is not"):
-        emotion.read_nrc(write(tmp_path, "joy\tsunny\t1.5\njoy\tsunny\n"))
+    for broken in ("joy\tsunny", "joy\tsunny\tmuch"):
+        with pytest.raises(DataError, match=r"lexicon\.txt: .* reads 'emotion TAB term TAB score'"):
+            psychology.nrc_hashtag(write(tmp_path, f"joy\tsunny\t1.5\n{broken}\n"))
     with pytest.raises(DataError, match="no line reads"):
-        emotion.read_nrc(write(tmp_path, "PK\x03\x04\n"))
+        psychology.nrc_hashtag(write(tmp_path, "PK\x03\x04\n"))
 
 
 def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
@@ -237,7 +238,6 @@ def test_liwc_conditions_are_left_out_and_faults_named(tmp_path):
     assert style.lookup("kind") == {"family": 1.0}
     faults = {
         DIC.replace("quant", "other"): "(?s)quantifiers.*LIWC2007",
-        DIC.replace("plenty\t9", "plenty\t99"): "'plenty' names category 99",
         "we\t1\n": "two lines of '%'",
     }
     for text, message in faults.items():
@@ -253,10 +253,3 @@ def test_csv_lexicon_faults_name_the_place(tmp_path):
         psychology.read_csv(write(tmp_path, "term,category\na,c\n"))
     tabs = psychology.read_csv(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
     assert tabs.weights == {"null": {"c": 1.0}}
-
-
-def test_restrict_keeps_what_was_asked_for():
-    kept = TOY.restrict(["joy"])
-    assert kept.categories == ("joy",) and set(kept.weights) == {"happ*", "happy"}
-    with pytest.raises(KeyError, match="no category"):
-        TOY.restrict(["envy"])

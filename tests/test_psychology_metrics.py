@@ -12,7 +12,7 @@ from scipy import stats
 from lib import ROOT, meta_evaluation, metrics, psychology
 from lib.analysis import regression
 from lib.data import corpora
-from lib.psychology import emotion, tokens
+from lib.psychology import tokens
 
 TOY = psychology.toy_emotions()
 METRICS = {
@@ -50,19 +50,14 @@ def test_other_readings_of_entropy_follow_their_formulas(vectors):
     np.testing.assert_allclose(psychology.entropy(vectors, "intercept"), expected, atol=1e-12)
 
 
-def test_rank_correlation_equals_scipy_row_by_row(vectors):
-    other = np.roll(vectors, 1, axis=0)
-    ours = emotion.rank_correlation(vectors, other)
-    expected = [stats.spearmanr(a, b).statistic for a, b in zip(vectors, other, strict=True)]
-    np.testing.assert_allclose(ours, expected, atol=1e-12)
-
-
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
-@pytest.mark.parametrize("bad", [np.ones(8), np.full(8, np.nan)], ids=["constant", "missing"])
-def test_rank_correlation_is_undefined_where_scipy_is(bad):
-    good = np.arange(8.0)
-    assert np.isnan(emotion.rank_correlation(good[None], bad[None])[0])
-    assert np.isnan(stats.spearmanr(good, bad).statistic)
+def test_emotion_matching_is_scipys_rank_correlation_row_by_row():
+    table = corpora.load("sample_bots").turns
+    found = psychology.emotion_matching(table, TOY, details=True)
+    sides = [found.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")]
+    expected = [stats.spearmanr(a, b).statistic for a, b in zip(*sides, strict=True)]
+    np.testing.assert_allclose(found["emotion_matching"], expected, atol=1e-12)
+    assert 20 < found["emotion_matching"].isna().sum() < len(table) - 20
 
 
 def test_style_matching_equals_irelands_formula_word_by_word():
@@ -239,6 +234,34 @@ def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
         "lexicon_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
     }
     assert facts(lexicon="toy") != facts(lexicon=str(path))
+
+
+def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
+    """Defect N5: notebooks scored the formula of the text, which misses the printed tables."""
+    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(meta_evaluation.QUICK)
+    table = corpora.load("sample_bots").turns
+    found = psychology.emotional_entropy_paper(table, TOY)
+    vectors = psychology.emotional_entropy(table, TOY, weighting="lex_norm", details=True)
+    v = vectors[list(psychology.PLUTCHIK)].to_numpy()
+    expected = -np.where(v > 0, v * np.log(np.where(v > 0, v, 1)), 0).sum(axis=1)
+    defined = vectors["reason"] == ""
+    np.testing.assert_allclose(found[defined], expected[defined], atol=1e-12)
+    assert found[~defined].isna().all() and found.max() > 0
+
+
+@pytest.mark.public
+def test_on_tp_the_reading_of_the_paper_prints_its_figure_and_the_text_does_not():
+    pytest.importorskip("dlatk")
+    corpus, rating = meta_evaluation.PAPER_SETS["TP"]
+    table = corpora.load(corpus).turns
+    printed = meta_evaluation.published_alone().loc["TP", "emotional_entropy"]
+    options = dict.fromkeys(("emotional_entropy", "emotional_entropy_paper"), {"lexicon": "nrc"})
+    scores = metrics.compute(table, list(options), options=options, say=lambda line: None)
+    off = {
+        name: abs(regression.adjusted_r2(table.join(scores), rating, [name]) - printed)
+        for name in scores
+    }
+    assert off["emotional_entropy_paper"] < 0.01 < 0.03 < off["emotional_entropy"]
 
 
 LIMITS = {

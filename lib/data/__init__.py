@@ -10,6 +10,7 @@ from lib.data.corpora import (
     pushshift_sample,
     reddit_college,
     rumoureval,
+    wassa2022,
 )
 from lib.data.downloads import path
 from lib.data.errors import DataError, nearest

@@ -22,6 +22,7 @@ from lib.data.reddit_and_goemotions import (  # noqa: F401  the tables that have
     pushshift_sample,
     reddit_college,
     rumoureval,
+    wassa2022,
 )
 from lib.data.tbd_and_comperdial import REQUESTED
 from lib.data.turn_table import validate

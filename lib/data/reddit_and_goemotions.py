@@ -1,4 +1,4 @@
-"""Texts without ratings: Reddit comments in one table, GoEmotions, pairs of DailyDialog.
+"""Other texts: Reddit comments in one table, GoEmotions, pairs of DailyDialog, WASSA essays.
 
 Columns of comments, as in the Pushshift dumps: id, parent_id (`t1_` a comment, `t3_` the
 submission), link_id, subreddit, author, body, score, controversiality, edited (bool), created_utc
@@ -9,6 +9,7 @@ because curation needs them. Deleted and removed bodies are kept: they still cou
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 
@@ -20,6 +21,15 @@ from lib.data.turn_table import turn_table
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
+# Columns of the essays by their name in the file, which misspells two of them.
+ESSAYS = {"message_id": "essay", "response_id": "author", "essay": "text",
+          "empathy": "empathy", "distress": "distress",
+          "personality_agreeableness": "agreeableness",
+          "personality_conscientiousness": "conscientiousness",
+          "personality_extraversion": "extraversion", "personality_openess": "openness",
+          "personality_stability": "stability", "iri_empathatic_concern": "empathic_concern",
+          "iri_perspective_taking": "perspective_taking",
+          "iri_personal_distress": "personal_distress", "iri_fantasy": "fantasy"}  # fmt: skip
 
 
 def reddit_college() -> pd.DataFrame:
@@ -144,3 +154,30 @@ def dailydialog_pairs() -> pd.DataFrame:
         for number, (said, reply) in enumerate(zip(before, after, strict=True))
     ]  # fmt: skip
     return with_report(turn_table(rows), account("pairs", len(rows)))
+
+
+def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
+    """Read 1,860 essays by 372 authors, five each, on news articles (WASSA 2022, training split).
+
+    Several rows share an author: group by `author` when you split them.
+
+    Args:
+        file: another file in the same layout, with all of its columns or some; None: the
+            registered one, downloaded if need be.
+
+    Returns:
+        essay, author, text; of the essay `empathy` and `distress` (1-7); of its author the Big Five
+        (1-7; `stability` is the opposite of neuroticism) and the Interpersonal Reactivity Index
+        (1-5): `empathic_concern`, `perspective_taking`, `personal_distress`, `fantasy`.
+
+    Reference: Barriere et al. (2022), WASSA 2022 Shared Task. Buechel et al. (2018), EMNLP.
+
+    >>> from lib import ROOT
+    >>> wassa2022(ROOT / "data/sample/essays/essays.tsv").columns.tolist()
+    ['essay', 'author', 'text', 'empathy', 'distress', 'agreeableness', 'empathic_concern']
+    """
+    given = pd.read_csv(file or path("wassa2022/WASSA22_essay_level_train.tsv"), sep="\t")
+    if missing := {"response_id", "essay"} - set(given):
+        raise DataError(f"there is no column {sorted(missing)}", file=file)
+    table = given[[name for name in ESSAYS if name in given]].rename(columns=ESSAYS)
+    return with_report(table, account("essays", len(table)))

@@ -40,7 +40,8 @@ FED_TURN += ["fed_semantically_appropriate", "fed_understandable", "fed_fluent"]
 
 #: Metrics that take seconds per corpus and no model.
 QUICK = ("length", "specificity", "question", "bleu4_coco", "rouge_l_coco", "word_f1_normalized")
-QUICK += ("emotional_entropy", "emotion_matching", "language_style_matching")
+QUICK += ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
+QUICK += ("language_style_matching",)
 
 #: Metrics by the packaged sentence encoder: minutes for thousands of texts, once.
 ENCODER = ("context_similarity", "reference_similarity", "bertscore")

@@ -10,8 +10,8 @@ import pandas as pd
 from lib import ROOT
 from lib.data import DataError
 from lib.metrics.registry import metric
-from lib.psychology.counts import TokenCounts, prompt_counts, reasons, response_counts
 from lib.psychology.lexica import Lexicon, from_triples
+from lib.psychology.tokens import TokenCounts, explained, prompt_counts, response_counts
 
 #: The nine categories in the order of the paper, and their short names in LIWC dictionaries.
 FUNCTION_WORDS = {
@@ -55,26 +55,22 @@ def liwc(path: str | Path) -> Lexicon:
     be passed on; `function_words()` is the open default.
 
     Raises:
-        DataError: not a LIWC dictionary, an entry names a category that the header lacks, or one
-            of the nine categories is missing.
+        DataError: not a LIWC dictionary, or one of the nine categories is missing.
     """
-    lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    marks = [number for number, line in enumerate(lines) if line.strip() == "%"]
-    if len(marks) < 2:
+    text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    parts = re.split(r"^\s*%\s*$", text, maxsplit=2, flags=re.MULTILINE)
+    if len(parts) < 3:
         problem = "there are no two lines of '%' around the list of categories"
         raise DataError(problem, file=path, fix="name a LIWC dictionary in its .dic form")
-    names = _category_names(lines[marks[0] + 1 : marks[1]])
+    names = _category_names(parts[1].splitlines())
     if missing := set(FUNCTION_WORDS) - set(names.values()):
         problem = f"there is no category for {sorted(missing)}, only {list(names.values())}"
         raise DataError(problem, file=path, fix="use LIWC2007 or later, which has all nine")
     triples = []
-    for number, line in enumerate(lines[marks[1] + 1 :], start=marks[1] + 2):
+    for line in parts[2].splitlines():
         term, _, rest = line.strip().partition("\t")
         for category in re.findall(r"(?<!\S)\d+(?!\S)", re.sub(r"\(.*?\)|<.*?>", "x", rest)):
-            if category not in names:
-                problem = f"line {number}: {term!r} names category {category}, not declared"
-                raise DataError(problem, file=path, fix="declare it between the '%' lines")
-            triples.append((term, names[category], 1.0))
+            triples.append((term, names.get(category, category), 1.0))
     return from_triples(Path(path).stem, triples, path)
 
 
@@ -174,7 +170,7 @@ def language_style_matching(
         "no words in the prompt": np.isnan(other[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return pd.concat([values, reasons(said.index, causes), similarity], axis=1)
+    return explained(values, causes, similarity)
 
 
 def _percent(counts: TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:
