@@ -32,9 +32,9 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     2
     """
     metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
-    values = table.pivot(index="metric", columns="corpus", values="value").loc[metrics, sets]
+    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
     figure, axes = plt.subplots(figsize=(1.9 + 1.02 * len(sets), 1.6 + 0.36 * len(metrics)))
-    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
+    image = axes.imshow(values.loc[metrics, sets], cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
     for row in table.dropna(subset="value").itertuples():
         _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
