@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import analysis, meta_evaluation
-from lib.data import DataError
+from lib import ROOT, analysis, meta_evaluation, psychology
+from lib.data import DataError, load
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics import kept_scores, registry
 from lib.notebook_runs import Run
@@ -201,3 +201,21 @@ def test_systems_interval_on_usr_topical_is_the_measured_one():
     )
     assert table.loc["systems", ["low", "high"]].tolist() == pytest.approx([-0.56, 0.94], abs=6e-3)
     assert np.isnan(table["low"]["both"]) and "fewer than 10" in table["reason"]["both"]
+
+
+@pytest.mark.public
+def test_the_sealed_tables_gave_what_notebook_09_says():
+    """The reading of Tables 15-18 hits PD10, says little on TD10 and does worse than 0 on GD."""
+    table = pd.read_csv(ROOT / "data/results/09_unseen.csv")
+    missed = table.groupby("dataset")[["error", "error of 0"]].agg(lambda e: e.abs().mean())
+    assert missed.loc["PD10"].tolist() == pytest.approx([0.0014, 0.0123], abs=5e-5)
+    assert missed.loc["GD"].tolist() == pytest.approx([0.0040, 0.0037], abs=5e-5)
+    assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
+    corpus, rating = meta_evaluation.PAPER_SETS["PD10"]
+    turns = load(corpus).turns
+    lexicon, options = psychology.nrc_hashtag(), psychology.PAPER_READING["emotional_entropy"]
+    turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
+    found = analysis.adjusted_r2(turns, rating, ["entropy"])
+    recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]
+    assert found == pytest.approx(recorded, abs=1e-6)
+    assert found == pytest.approx(0.019, abs=1e-3), "as printed in Table 13"

@@ -22,7 +22,13 @@ from lib.analysis.regression import (
     paper_layout,
     rejection_rates,
 )
-from lib.analysis.resampling import Interval, bootstrap_interval, bootstrap_mean
+from lib.analysis.resampling import (
+    Interval,
+    bootstrap_interval,
+    bootstrap_mean,
+    resampled_clusters,
+    resampled_correlations,
+)
 from lib.analysis.significance import (
     benjamini_hochberg,
     compare_metrics,

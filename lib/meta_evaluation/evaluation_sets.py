@@ -204,7 +204,8 @@ def in_family_order(metrics: Sequence[str]) -> list[str]:
 
 def own_metrics() -> tuple[str, ...]:
     """Names of the metrics that were registered outside this package, in a notebook say."""
-    return tuple(n for n, m in METRICS.items() if not m.function.__module__.startswith("lib."))
+    modules = {name: str(metric.function.__module__) for name, metric in METRICS.items()}
+    return tuple(name for name, module in modules.items() if not module.startswith("lib."))
 
 
 def computed_scores(items: EvaluationSet, names: Sequence[str]) -> pd.DataFrame:

@@ -32,9 +32,9 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     2
     """
     metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
-    values = table.pivot(index="metric", columns="corpus", values="value").loc[metrics, sets]
+    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
     figure, axes = plt.subplots(figsize=(1.9 + 1.02 * len(sets), 1.6 + 0.36 * len(metrics)))
-    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
+    image = axes.imshow(values.loc[metrics, sets], cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
     for row in table.dropna(subset="value").itertuples():
         _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
@@ -134,6 +134,7 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
     drawn = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colour.__getitem__)
     look = {"cmap": "RdBu", "vmin": -1, "vmax": 1, "annot": True, "fmt": ".2f"}
     look |= {"annot_kws": {"size": 8}, "tree_kws": {"colors": drawn["color_list"]}}
+    look |= {"cbar_pos": None}  # the numbers stand in the cells
     size = 3.0 + 0.62 * len(r)
     grid = sns.clustermap(r, row_linkage=tree, col_linkage=tree, figsize=(size, size), **look)
     for label in grid.ax_heatmap.get_yticklabels() + grid.ax_heatmap.get_xticklabels():

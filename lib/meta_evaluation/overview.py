@@ -224,6 +224,7 @@ def agreement_table(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     """
     rated = [items for items in sets if items.ratings is not None and len(items.ratings)]
     if not rated:
-        return pd.DataFrame(columns=["corpus", "dimension", "items", "alpha", "low", "high"])
+        columns = ["corpus", "dimension", "items", "alpha", "low", "high", "raters"]
+        return pd.DataFrame(columns=[*columns, "limit", "limit_low", "limit_high"])
     found = {s.name: agreement_summary(s.ratings, s.clusters) for s in rated}
     return pd.concat(found, names=["corpus"]).reset_index("corpus").reset_index(drop=True)
