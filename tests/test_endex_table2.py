@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from itertools import product
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -299,6 +300,9 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
         assert wins[method, "pearson"] == ["GRADE"] and wins[method, "spearman"] == ["FED-ENG"]
         lead = found.loc[(method, "GRADE"), ["pearson", "pearson, best rule"]]
         assert lead.iloc[0] - lead.iloc[1] < table2.loc[(method, "GRADE"), "pearson std"]
+        for how, name in product(("pearson", "spearman"), ("GRADE", "PREDENG-600")):
+            row = table2.loc[(method, name)]
+            assert row[f"{how} low"] < 0 < row[f"{how} high"]
     assert "on one of four sets by Pearson (GRADE), on one by Spearman (FED-ENG)" in seen
     endex = found.loc["EnDex"]
     for name in ("BETTER", "GRADE", "PREDENG-600"):
