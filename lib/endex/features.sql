@@ -39,6 +39,10 @@ from read_json(
 )
 )
 
+-- id, parent (missing for an answer to a submission) and link (the thread) without their prefixes;
+-- created and retrieved in seconds since 1970; score: votes up minus votes down, missing while
+-- hidden; controversial, edited; usable: text and author are there, and the author is no known bot;
+-- quote; tokens; body.
 select * exclude body,
        case when usable and parent is not null
             then cast(len(list_filter(regexp_extract_all(lower(body), '[a-z0-9'']+'),

@@ -242,13 +242,13 @@ def _refuse_no_sample(red: Red) -> None:
     if not posts:
         lost = red.funnel().to_string(index=False)
         raise NoPostsError(f"no eligible post. Comments left after each condition:\n{lost}")
-    if be < posts:
+    if not be:
         raise ValueError(
             f"half of the {posts} eligible posts have no votes: the median of BE is 0, and "
             "equation 6 divides by it. Use more comments or other forums."
         )
     if not engaging or not other:
         raise NoPostsError(
-            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts} at "
-            f"kappa {red.settings.kappa}. Use more comments, or a smaller kappa."
+            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts}. Use "
+            "more comments, or a smaller kappa."
         )

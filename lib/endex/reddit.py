@@ -46,23 +46,6 @@ TOO_LONG = b'"too long"\n'  # stands in for a line of more than LONGEST bytes
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ["AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger"]
 
-# Columns of the Parquet files, with their meaning.
-COLUMNS = {
-    "id": "comment id, without the prefix t1_",
-    "parent": "id of the comment that this one answers; missing when it answers a submission",
-    "link": "id of the submission, without the prefix t3_: the thread",
-    "subreddit": "name of the forum",
-    "created": "seconds since 1970",
-    "retrieved": "seconds since 1970 when the record was made; missing in some dumps",
-    "score": "votes up minus votes down; missing when not given or still hidden",
-    "controversial": "flag that Reddit sets when votes up and down balance",
-    "edited": "whether the author changed the text later",
-    "usable": "text and author are there, and the author is no known bot",
-    "quote": "the text quotes another one: `&gt;`, or a line that starts with `>`",
-    "tokens": "content words of a usable reply to a comment; missing for the others",
-    "body": "the text",
-}
-
 
 class DumpError(ValueError):
     """A dump that cannot be read; the message names the file and the way out."""
@@ -122,7 +105,8 @@ def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
 
     Returns:
         One row per dump: file, lines, bad_lines (no JSON object, no comment, or longer than any
-        comment can be; they are skipped) and comments. `COLUMNS` says what the Parquet holds.
+        comment can be; they are skipped) and comments. features.sql says what the
+        Parquet holds.
 
     Raises:
         DumpError: naming each file that could not be read; the others are finished first.

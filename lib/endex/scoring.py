@@ -117,12 +117,7 @@ def question(turns: pd.DataFrame) -> pd.Series:
     return _of_response(turns, lambda text: "?" in text, "question")
 
 
-@metric(
-    "specificity",
-    "baseline",
-    version="2",
-    facts=lambda: {"stop_words_sha256": sha256(STOP_WORDS)},
-)
+@metric("specificity", "baseline", version="2", facts=lambda: {"stop_words": sha256(STOP_WORDS)})
 def specificity(turns: pd.DataFrame) -> pd.Series:
     """Content words of the reply: those that are not on the stop list (See et al. 2019).
 

@@ -50,8 +50,6 @@ class Options:
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16") or not 0 <= self.warmup < 1:
             raise ValueError("precision is fp32 or bf16, warmup a share from 0 to below 1")
-        if self.epochs < 1 or self.batch_tokens < self.max_length:
-            raise ValueError("epochs >= 1 and batch_tokens >= max_length are needed")
 
 
 @dataclass(frozen=True)

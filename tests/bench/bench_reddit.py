@@ -113,7 +113,7 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
 
 
 def features(record: dict) -> dict:
-    """What ours keeps of a comment (see `endex.COLUMNS`), in plain Python."""
+    """What ours keeps of a comment (see features.sql), in plain Python."""
     from red_oracle import tokens
 
     from lib.endex.reddit import BOTS
