@@ -88,9 +88,10 @@ def test_the_status_says_why(reply, status):
      for hint in ("(0-10)", "(0-100)", "[0-10]", "(%)", "(scale 10)")]
     + [(f"Humanness: 4\n{later}", None) for later in (
         "Final: 3", "Edit: 3", "Adjusted: 3", "Corrected: 3", "New score: 3", "Verdict: 3",
-        "Scratch that: 3.", "Make it 3.", "On second thoughts, make it three.", "3 it is, then.")]
+        "Scratch that: 3.", "Make it 3.", "3", "No, make it three.", "3 it is, then.")]
     + [("Scale: 0-10\nHumanness: 4", None), ("> - Humanness: 3", 3), ("<answer>3</answer>", 3),
        ("Assistant: - Humanness: 5 ... It is bad: 1", None), ("~4", None), ("+4", None),
+       ("A's humanness: 5", None),
        ("> Humanness: 5\nHumanness: 2", 2), ("Humanness: 4\nIt asks 2 questions.", 4),
        ("| Field | Mark | Max |\n|---|---|---|\n| Humanness | 4 | 5 |", None),
        ("<THINK>Humanness: 2</THINK> " + "Hm. " * 9000 + "</think>Humanness: 4", 4)],

@@ -8,7 +8,6 @@ import json
 import math
 import random
 import re
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -218,7 +217,7 @@ class _Run:
         self.store, self.connection, self.settings = store, connection, settings
         self.report, self.tokens = report, Counter(store.spent())
         self.pacer = Pacer(settings.requests_per_minute)
-        self.answered, self.refused = False, []  # whether any request was; calls refused for good
+        self.answered, self.refused = False, {}  # whether any request was; calls that never will
         self.left_in_a_row = 0  # jobs without a reply since the last one that got one
         self.lock, self.stop = threading.Condition(), threading.Event()
         self.in_flight = 0
@@ -228,10 +227,7 @@ class _Run:
         report, cause = self.report, None
         pool = ThreadPoolExecutor(self.settings.workers)
         futures = [pool.submit(self._finish, jobs) for jobs in tasks]
-        bar = tqdm(
-            as_completed(futures), "asking", len(tasks), file=sys.stderr, delay=3,
-            disable=not progress,
-        )  # fmt: skip
+        bar = tqdm(as_completed(futures), "asking", len(tasks), delay=3, disable=not progress)
         try:
             for future in bar:
                 cause = cause or future.exception()
@@ -242,7 +238,7 @@ class _Run:
         finally:
             pool.shutdown(wait=False)
         if cause and not self.answered:  # what was refused may be asked again with other settings
-            self.store.free(self.refused)
+            self.store.complete(self.refused)
             report.done, report.failed = report.done - report.failed, 0
         report.left = report.jobs - report.stored - report.done
         report.dollars = self.settings.dollars(**self.tokens)
@@ -298,7 +294,7 @@ class _Run:
                 self.answered, self.left_in_a_row = True, 0
             elif met.kind == "refused":
                 self.report.failed += done
-                self.refused += calls
+                self.refused |= dict.fromkeys(calls, met.end._replace(status="fault"))
         return met
 
     def _reserve(self, most: Mapping[str, int]) -> None:

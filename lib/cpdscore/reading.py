@@ -47,7 +47,7 @@ _VERDICT = (
     r"(?:(?=\()|-))?"
 )
 _MARK = re.compile(
-    rf"(?<!\w)(?<!\w-)(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
+    rf"(?<!\w)(?<!\w-)(?<!'s )(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
     rf"(?P<link>(?: ?(?:{_BETWEEN})){{0,10}}+{_VERDICT})(?P<gap>[ \n]?(?:[-•] )?)[\"'(\[{{]{{0,2}}"
     rf"{_NUMBER}"
 )
@@ -235,7 +235,7 @@ def _doubted(said: str, mark: _Mark, marks: list[_Mark]) -> bool:
         if value == mark.value or not (1 <= value <= 10 or value == 100):
             continue
         start, end = match.span()
-        listed = said[start - 1] == "\n" and said[end : end + 1] in ".)"
+        listed = said[start - 1] == "\n" and said[end : end + 2] in (". ", ") ")
         named = _NAMED.search(said, max(0, start - 20), start)
         if not (start in taken or listed or named or _COUNTED.match(said, end)):
             return True

@@ -237,11 +237,6 @@ class ReplyStore:
                 done += final
         return done
 
-    def free(self, calls: Iterable[int]) -> None:
-        """Let calls that ended be asked again."""
-        with self._writing() as db:
-            db.executemany("UPDATE call SET holds = 0 WHERE id = ?", [(call,) for call in calls])
-
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by (key, sample)."""
         query = f"SELECT key, sample, {', '.join(Reply._fields)} {_ENDS} ORDER BY sample"

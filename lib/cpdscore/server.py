@@ -215,7 +215,12 @@ def ask_by_batch(
     jobs = list(jobs)
     with store.asking():
         collect(store, connection)
-        submit(jobs, store, connection, many)
+        away = store.in_batches()
+        free = (job for job in store.missing(jobs) if job.place not in away)
+        tasks = tasks_of(free, many)
+        store.add_requests(task[0].request for task in tasks)
+        for start in range(0, len(tasks), LINES):
+            _submit(tasks[start : start + LINES], store, connection.client)
     if missing := store.missing(jobs):
         names = ", ".join(sorted(set(store.in_batches().values())))
         raise JudgeStopped(
@@ -224,20 +229,13 @@ def ask_by_batch(
         )
 
 
-def submit(
-    jobs: Iterable[Job], store: ReplyStore, connection: Connection, many: bool = False
-) -> None:
-    """Send all jobs that have no reply and lie in no batch."""
-    away, client = store.in_batches(), connection.client
-    tasks = tasks_of((job for job in store.missing(jobs) if job.place not in away), many)
-    store.add_requests(task[0].request for task in tasks)
-    for start in range(0, len(tasks), LINES):
-        part = tasks[start : start + LINES]
-        calls = [store.claim(task) for task in part]
-        lines = "".join(map(_line, part, calls)).encode()
-        file = client.files.create(file=("judge.jsonl", io.BytesIO(lines)), purpose="batch")
-        batch = client.batches.create(input_file_id=file.id, endpoint=_URL, completion_window="24h")
-        store.send_in_batch([call for line in calls for call in line], batch.id)
+def _submit(tasks: list[list[Job]], store: ReplyStore, client: Any) -> None:
+    """Send one batch."""
+    calls = [store.claim(task) for task in tasks]
+    lines = "".join(map(_line, tasks, calls)).encode()
+    file = client.files.create(file=("judge.jsonl", io.BytesIO(lines)), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint=_URL, completion_window="24h")
+    store.send_in_batch([call for line in calls for call in line], batch.id)
 
 
 def _line(task: list[Job], calls: list[int]) -> str:
