@@ -69,12 +69,14 @@ def test_interval_is_wilsons_over_originals():
     assert half[["low", "high"]].tolist() == pytest.approx(ends)
 
 
-def test_a_dialog_scores_the_mean_of_its_turns_after_the_opening():
-    pairs = pairs_of([["99", "1", "3"]], [["0", "9", "", "-6"]], [[]], "dialog")
+def test_a_dialog_scores_the_mean_of_its_turns():
+    pairs = pairs_of([["0", "1", "3"]], [["9", "9", "", "-6"]], [[]], "dialog")
     row = table_of(pairs, lambda text: float(text) if text else np.nan)
-    assert row["share"] == 1  # (1 + 3) / 2 above (9 - 6) / 2, the blank turn left out
+    assert row["share"] == 0  # 4 / 3 below 12 / 3, the blank turn left out
     sides = robustness.both_sides(pairs)
-    assert sides["context"].str.len().tolist() == [1, 2, 1, 2, 3]
+    assert sides["context"].str.len().tolist() == [0, 1, 2, 0, 1, 2, 3]
+    shuffled = pairs_of([["a", "bcd"]], [["bcd", "a"]], [[]], "dialog")
+    assert table_of(shuffled, len)[["share", "tied"]].tolist() == [0.5, 1]
 
 
 def test_equal_turns_are_scored_once_and_another_context_is_another_item():
@@ -178,7 +180,7 @@ def test_committed_shares_of_length_follow_from_the_raw_files(name):
         else:
             told = [[u.split(":", 1)[-1] if u.split(":")[0] in ("human", "model", "chatbot") else u
                      for u in text] for text in (best, worse)]  # fmt: skip
-            words = [np.mean([len(u.split()) for u in text[1:]]) for text in told]
+            words = [round(np.mean([len(u.split()) for u in text]), 9) for text in told]
             same = [u.strip() for u in told[0]] == [u.strip() for u in told[1]]
         wins += [] if same else [1 if words[0] > words[1] else 0.5 if words[0] == words[1] else 0]
     table = pd.read_csv(downloads.DATA / "results/08_robustness.csv")

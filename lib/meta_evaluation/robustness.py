@@ -32,15 +32,15 @@ HIGHER = {
 
 
 def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
-    """List the turns of both sides of pairs: one of a reply, all but the first of a dialog.
+    """List the turns of both sides of pairs: one of a reply, all of a dialog.
 
     Returns:
         pair (its row), side, context, response, and item: equal turns have one number.
 
     >>> pairs = pd.DataFrame({"level": ["dialog"], "context": [[]],
-    ...                       "original": [["Hi", "Hello", "Bye"]], "perturbed": [["Hi", "Bye"]]})
+    ...                       "original": [["Hi", "Bye"]], "perturbed": [["Bye"]]})
     >>> both_sides(pairs)[["side", "context", "response"]].values.tolist()[1:]
-    [['original', ['Hi', 'Hello'], 'Bye'], ['perturbed', ['Hi'], 'Bye']]
+    [['original', ['Hi'], 'Bye'], ['perturbed', [], 'Bye']]
     """
     rows = [
         (pair, side, *turn)
@@ -56,7 +56,7 @@ def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
 def _turns(level: str, context: list[str], said: str | list[str]) -> list[tuple[list[str], str]]:
     if level == "turn":
         return [(context, said)]
-    return [(said[:place], said[place]) for place in range(1, len(said))]
+    return [(said[:place], said[place]) for place in range(len(said))]
 
 
 def trained_endex(run, seed: int = 0) -> Path | None:
@@ -106,9 +106,9 @@ def score(sides: pd.DataFrame, encoder: bool = True, endex: Path | None = None) 
 def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """How often each metric puts the original above the perturbed text.
 
-    A dialog's score is the mean over its turns. The interval is Wilson's, with the number of
-    different originals (contexts or whole dialogs) for n: several perturbations of one original
-    are not independent.
+    A dialog's score is the mean over its turns that have one. The interval is Wilson's, with the
+    number of different originals (contexts or whole dialogs) for n: several perturbations of one
+    original are not independent.
 
     Args:
         pairs: columns of `data.robustness_pairs`.
