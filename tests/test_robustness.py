@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import binomtest
 
 from lib import data
-from lib.data import downloads
+from lib.data import storage
 from lib.meta_evaluation import robustness
-from lib.notebook_runs import Run, outputs
+from lib.notebook_runs import Run
 
-PERTURBATIONS = downloads.registry()["tables"]["robustness_pairs"]["perturbations"]
+PERTURBATIONS = storage.registry()["tables"]["robustness_pairs"]["perturbations"]
 
 
 def pairs_of(originals, perturbed, contexts=None, level="turn"):
@@ -106,7 +106,7 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
 
 def test_endex_is_found_by_what_notebook_05_told_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(robustness, "ROOT", tmp_path)
-    monkeypatch.setattr(outputs, "ROOT", tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.ROOT", tmp_path)
     run = Run("08", "sample")
     assert robustness.trained_endex(run) is None
     told = pd.DataFrame({"method": ["EnDex+NS", "EnDex"], "seed": 0, "auc": [0.7, 0.801234]})
@@ -139,7 +139,7 @@ def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
 
 
 def raw(key):
-    text = downloads.path(key).read_bytes().decode()
+    text = storage.path(key).read_bytes().decode()
     if key.endswith("json"):
         return [["", *dialog] for dialog in json.loads(text)]
     return [line.split("\t") for line in text.removesuffix("\n").split("\n")]
@@ -147,7 +147,7 @@ def raw(key):
 
 @pytest.mark.public
 def test_public_pairs_are_those_of_the_files():
-    pairs, files = data.robustness_pairs(), downloads.registry()["files"]
+    pairs, files = data.robustness_pairs(), storage.registry()["files"]
     report = data.read_report(pairs)
     rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
     assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
@@ -183,6 +183,6 @@ def test_committed_shares_of_length_follow_from_the_raw_files(name):
             words = [round(np.mean([len(u.split()) for u in text]), 9) for text in told]
             same = [u.strip() for u in told[0]] == [u.strip() for u in told[1]]
         wins += [] if same else [1 if words[0] > words[1] else 0.5 if words[0] == words[1] else 0]
-    table = pd.read_csv(downloads.DATA / "results/08_robustness.csv")
+    table = pd.read_csv(storage.DATA / "results/08_robustness.csv")
     ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[0]
     assert ours["share"] == pytest.approx(np.mean(wins), abs=2e-6) and ours["n"] == len(wins)

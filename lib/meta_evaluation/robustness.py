@@ -13,13 +13,14 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
-from lib import ROOT, psychology
+from lib import ROOT
 from lib.metrics import compute
 
 KIND = ["perturbation", "dimension", "level"]
 SIDES = ["original", "perturbed"]
 RULES = ["length", "specificity", "question", "random"]
-MATCHING = ["emotion_matching", "language_style_matching"]
+PSYCHOLOGY = ["emotional_entropy", "emotional_entropy_paper"]
+PSYCHOLOGY += ["emotion_matching", "language_style_matching"]
 #: They ask for a reference. There is none, so the utterance before takes its place.
 TO_CONTEXT = ["bleu4_coco", "rouge_l_coco", "word_f1_normalized"]
 #: What a higher score says where it does not say "closer to what was said before".
@@ -80,25 +81,18 @@ def score(sides: pd.DataFrame, encoder: bool = True, endex: Path | None = None) 
         endex: folder of a trained network; without it there is no column "endex".
 
     Returns:
-        One column per metric, one row per item. `emotional_entropy_paper` is the reading of the
-        published figures; overlap metrics end in "_to_context".
+        One column per metric, one row per item. Overlap metrics end in "_to_context".
     """
     items = sides.drop_duplicates("item").set_index("item")
     items["reference"] = [said[-1:] for said in items["context"]]
-    asked = [
-        ("", dict.fromkeys(RULES, {})),
-        ("", {"endex": {"model": str(endex)}} if endex else {}),
-        ("", {"emotional_entropy": {}}),
-        ("_paper", {"emotional_entropy": psychology.PAPER_READING["emotional_entropy"]}),
-        ("", dict.fromkeys(MATCHING, {})),
-        ("_to_context", dict.fromkeys(TO_CONTEXT, {})),
-        ("", {"context_similarity": {}} if encoder else {}),
-    ]
-    scores, missing = pd.DataFrame(index=items.index), {}
-    for ending, options in asked:
-        part = compute(items, list(options), options=options, say=lambda line: None)
-        missing |= {name + ending: found for name, found in part.attrs["missing"].items()}
-        scores = scores.join(part.add_suffix(ending))
+    plain = [*RULES, *PSYCHOLOGY, *(["endex"] if endex else [])]
+    plain += ["context_similarity"] if encoder else []
+    options = {"endex": {"model": str(endex)}} if endex else {}
+    near = compute(items, TO_CONTEXT, say=lambda line: None)
+    scores = compute(items, plain, options=options, say=lambda line: None)
+    missing = {f"{name}_to_context": found for name, found in near.attrs["missing"].items()}
+    missing |= scores.attrs["missing"]
+    scores = scores.join(near.add_suffix("_to_context"))
     scores.attrs = {"missing": missing}
     return scores
 
