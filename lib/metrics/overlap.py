@@ -210,6 +210,7 @@ def one_line(text: str) -> str:
 
 @cache  # it loads its paraphrases for ten seconds, so one program serves until Python ends
 def meteor_program() -> Meteor:
+    """The running METEOR 1.5 program."""
     return Meteor()
 
 
