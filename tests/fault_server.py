@@ -10,7 +10,7 @@ import json
 import random
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -22,6 +22,23 @@ TRANSIENT = (
     "length",
 )  # fmt: skip
 HANG_S = 1.5  # longer than the time-out that the tests give the client
+
+
+HEADERS = {
+    "429_seconds": {"Retry-After": "0.2"}, "429_ms": {"retry-after-ms": "150"},
+    "429_date": {}, "429_long": {"Retry-After": "300"}, "503_no_retry": {"x-should-retry": "false"},
+}  # fmt: skip
+BODIES = {  # what comes with status 200 in place of an answer
+    "html": "<html><body>Bad gateway</body></html>", "truncated": '{"id": "x", "object": "chat.',
+    "no_body": "", "error_200": '{"error": {"message": "upstream fell over"}}',
+    "choices_null": '{"choices": null}', "choices_empty": '{"choices": []}',
+    "choice_bare": '{"choices": [{"index": 0}]}',
+}  # fmt: skip
+CHOICES = {  # how a choice ends without a text: reason and message
+    "content_none": ("stop", {"content": None}), "length": ("length", {"content": "- Human"}),
+    "refusal": ("stop", {"content": None, "refusal": "I cannot rate this."}),
+    "content_filter": ("content_filter", {"content": None}),
+}  # fmt: skip
 
 
 def default_reply(body: dict, choice: int) -> str:
@@ -39,17 +56,18 @@ class FaultServer:
         cap: float | None = None,  # requests per second, sliding window
         honours_n: bool = True,
         reply: Callable[[dict, int], str] = default_reply,
+        reply_tokens: int = 6,
         port: int = 0,
     ):
         self.plan, self.latency, self.cap = plan, latency, cap
-        self.honours_n, self.reply = honours_n, reply
+        self.honours_n, self.reply, self.reply_tokens = honours_n, reply, reply_tokens
         self.lock = threading.Lock()
         self.requests = self.answered = self.refused_by_cap = 0
         self.prompts: Counter[str] = Counter()  # good replies by prompt
         self.faults: Counter[str] = Counter()
         self.bodies: list[dict] = []
         self.sent_tokens = 0
-        self.recent: deque[float] = deque()
+        self.recent: list[float] = []
         self.files: dict[str, str] = {}
         self.batches: dict[str, dict] = {}
         self.batch_fate: Callable[[int], str] = lambda line: "ok"
@@ -73,16 +91,13 @@ class FaultServer:
 
     def over_cap(self) -> bool:
         """Whether this request comes too early for the cap (refused ones do not count)."""
-        if self.cap is None:
-            return False
         now = time.monotonic()
-        while self.recent and self.recent[0] <= now - 1:
-            self.recent.popleft()
-        if len(self.recent) >= self.cap:
-            self.refused_by_cap += 1
-            return True
-        self.recent.append(now)
-        return False
+        self.recent = [moment for moment in self.recent if moment > now - 1]
+        if self.cap is None or len(self.recent) < self.cap:
+            self.recent.append(now)
+            return False
+        self.refused_by_cap += 1
+        return True
 
     def completion(self, body: dict, count: int) -> dict:
         choices = [
@@ -91,9 +106,9 @@ class FaultServer:
             for i in range(count)
         ]  # fmt: skip
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        usage = {"prompt_tokens": prompt, "completion_tokens": 6 * count}
+        usage = {"prompt_tokens": prompt, "completion_tokens": self.reply_tokens * count}
         with self.lock:
-            self.sent_tokens += prompt + 6 * count
+            self.sent_tokens += sum(usage.values())
         return {
             "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
             "choices": choices, "usage": usage, "system_fingerprint": "fp_test",
@@ -125,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.startswith("/v1/batches/"):
             self.json(200, owner.batches[self.path.rsplit("/", 1)[1]])
         elif self.path.endswith("/content"):
-            self.send(200, owner.files[self.path.split("/")[3]].encode(), "application/jsonl")
+            self.send(200, owner.files[self.path.split("/")[3]].encode())
         else:
             self.json(404, {"error": {"message": "no such path"}})
 
@@ -143,8 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             fault = "429" if owner.over_cap() else owner.plan(number, body)
             if fault:
                 owner.faults[fault] += 1
-        if owner.latency:
-            time.sleep(owner.latency)
+        time.sleep(owner.latency)
         asked = body.get("n", 1) if owner.honours_n else 1
         count = {"fewer": max(1, asked - 1), "more": asked + 2}.get(fault, asked)
         value = owner.completion(body, count)
@@ -160,89 +174,39 @@ class _Handler(BaseHTTPRequestHandler):
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
         if fault == "quota":
-            return self.json(429, {"error": {"message": "You exceeded your current quota",
-                                             "code": "insufficient_quota"}})  # fmt: skip
+            return self.json(429, {"error": {"message": "quota", "code": "insufficient_quota"}})
         if fault == "echo_401":
             return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
         if status.isdigit():
-            return self.json(int(status), {"error": {"message": f"planned {status}"}},
-                             self.extra_headers(fault))  # fmt: skip
-        getattr(self, f"fault_{fault}")(value)
+            extra = HEADERS.get(fault)
+            if fault == "429_date":
+                extra = {"Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)}
+            return self.json(int(status), {"error": {"message": f"planned {status}"}}, extra)
+        if fault in BODIES:
+            return self.send(200, BODIES[fault].encode())
+        if fault in CHOICES:
+            for choice in value["choices"]:
+                choice["finish_reason"], message = CHOICES[fault]
+                choice["message"] |= message
+            return self.json(200, value)
+        self.drop(fault, json.dumps(value).encode())
 
-    def extra_headers(self, fault: str) -> dict[str, str]:
-        return {
-            "429_seconds": {"Retry-After": "0.2"},
-            "429_ms": {"retry-after-ms": "150"},
-            "429_date": {"Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)},
-            "429_long": {"Retry-After": "300"},
-            "503_no_retry": {"x-should-retry": "false"},
-        }.get(fault, {})
-
-    def drop(self) -> None:
+    def drop(self, fault: str, text: bytes) -> None:
+        """Hang up: at once, late, half-way, or after a drip well within the time-out per read."""
+        if fault == "hang":
+            time.sleep(HANG_S)
+        if fault == "reset_inside":
+            self.head(200, len(text))
+            self.wfile.write(text[: len(text) // 2])
+        if fault == "drip":
+            self.head(200, len(text))
+            for i in range(40):
+                self.wfile.write(text[i : i + 1])
+                self.wfile.flush()
+                time.sleep(0.1)
+        self.wfile.flush()
         self.close_connection = True
         self.connection.close()
-
-    def fault_reset_before(self, value: dict) -> None:
-        self.drop()
-
-    def fault_reset_inside(self, value: dict) -> None:
-        text = json.dumps(value).encode()
-        self.head(200, len(text))
-        self.wfile.write(text[: len(text) // 2])
-        self.wfile.flush()
-        self.drop()
-
-    def fault_hang(self, value: dict) -> None:
-        time.sleep(HANG_S)
-        self.drop()
-
-    def fault_drip(self, value: dict) -> None:
-        text = json.dumps(value).encode()
-        self.head(200, len(text))
-        for i in range(40):  # each byte arrives well within the time-out per read
-            self.wfile.write(text[i : i + 1])
-            self.wfile.flush()
-            time.sleep(0.1)
-        self.drop()
-
-    def fault_html(self, value: dict) -> None:
-        self.send(200, b"<html><body>Bad gateway</body></html>", "text/html")
-
-    def fault_truncated(self, value: dict) -> None:
-        self.send(200, json.dumps(value).encode()[:60])
-
-    def fault_no_body(self, value: dict) -> None:
-        self.send(200, b"")
-
-    def fault_error_200(self, value: dict) -> None:
-        self.json(200, {"error": {"message": "upstream fell over"}})
-
-    def fault_choices_null(self, value: dict) -> None:
-        self.json(200, value | {"choices": None})
-
-    def fault_choices_empty(self, value: dict) -> None:
-        self.json(200, value | {"choices": []})
-
-    def fault_choice_bare(self, value: dict) -> None:
-        self.json(200, value | {"choices": [{"index": 0}]})
-
-    def changed(self, value: dict, finish: str, **message: object) -> None:
-        for choice in value["choices"]:
-            choice["finish_reason"] = finish
-            choice["message"] |= message
-        self.json(200, value)
-
-    def fault_content_none(self, value: dict) -> None:
-        self.changed(value, "stop", content=None)
-
-    def fault_refusal(self, value: dict) -> None:
-        self.changed(value, "stop", content=None, refusal="I cannot rate this.")
-
-    def fault_content_filter(self, value: dict) -> None:
-        self.changed(value, "content_filter", content=None)
-
-    def fault_length(self, value: dict) -> None:
-        self.changed(value, "length", content="- Human")
 
     def store_file(self, raw: bytes) -> None:
         """Keep the file part of a multipart form."""
@@ -261,22 +225,20 @@ class _Handler(BaseHTTPRequestHandler):
         lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
         for number, line in enumerate(lines):
             fate = owner.batch_fate(number)
+            answer = {"status_code": 200, "request_id": f"r{number}"}
             if fate in ("ok", "length"):
                 asked = line["body"].get("n", 1) if owner.honours_n else 1
-                answer = {"status_code": 200, "request_id": f"r{number}",
-                          "body": owner.completion(line["body"], asked)}  # fmt: skip
+                answer["body"] = owner.completion(line["body"], asked)
                 for choice in answer["body"]["choices"] if fate == "length" else ():
                     choice["finish_reason"] = "length"
-                good.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
-            elif fate != "expired":
-                answer = {"status_code": int(fate), "request_id": f"r{number}",
-                          "body": {"error": {"message": f"planned {fate}"}}}  # fmt: skip
-                # status 0 turns up among the finished lines of a completed batch
-                side = good if fate == "0" else bad
-                side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
+            elif fate == "expired":
+                answer = None
             else:
-                bad.append({"id": "b", "custom_id": line["custom_id"], "response": None,
-                            "error": {"code": "batch_expired", "message": "expired"}})  # fmt: skip
+                answer["status_code"] = int(fate)
+                answer["body"] = {"error": {"message": f"planned {fate}"}}
+            # status 0 turns up among the finished lines of a completed batch
+            side = good if fate in ("ok", "length", "0") else bad
+            side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
         random.Random(0).shuffle(good)
         name = f"batch-{len(owner.batches)}"
         for kind, content in (("out", good), ("err", bad)):
@@ -291,23 +253,20 @@ class _Handler(BaseHTTPRequestHandler):
         }  # fmt: skip
         self.json(200, owner.batches[name])
 
-    def head(self, status: int, length: int, kind: str = "application/json",
-             extra: dict[str, str] | None = None) -> None:  # fmt: skip
+    def head(self, status: int, length: int, extra: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(length))
-        self.send_header("x-request-id", f"req_{self.server.owner.requests}")
-        for name, value in (extra or {}).items():
+        named = {"Content-Type": "application/json", "Content-Length": str(length)}
+        named["x-request-id"] = f"req_{self.server.owner.requests}"
+        for name, value in (named | (extra or {})).items():
             self.send_header(name, value)
         self.end_headers()
 
-    def send(self, status: int, content: bytes, kind: str = "application/json",
-             extra: dict[str, str] | None = None) -> None:  # fmt: skip
-        self.head(status, len(content), kind, extra)
+    def send(self, status: int, content: bytes, extra: dict[str, str] | None = None) -> None:
+        self.head(status, len(content), extra)
         self.wfile.write(content)
 
     def json(self, status: int, value: object, extra: dict[str, str] | None = None) -> None:
-        self.send(status, json.dumps(value).encode(), extra=extra)
+        self.send(status, json.dumps(value).encode(), extra)
 
 
 def random_faults(share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIENT) -> Callable:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import zstandard
 
-from lib.endex import BOTS, stop_words
+from lib.endex.reddit import BOTS, stop_words
 
 PUNCTUATION = {c: " " for c in map(chr, range(128)) if not (c.isalnum() or c == "'")}
 
@@ -101,3 +101,10 @@ def sample(posts: pd.DataFrame, cap: int = 40_162, seed: int = 0) -> pd.DataFram
     labelled["draw"] = [hashlib.md5(f"{seed}-{i}".encode()).hexdigest() for i in labelled["id"]]
     n = min(cap, labelled["label"].value_counts().min())
     return labelled.sort_values("draw").groupby("label").head(n)[["id", "label"]]
+
+
+def fingerprint(sample: pd.DataFrame) -> str:
+    """md5 over ids and labels in the order of the ids: equal for equal samples."""
+    ordered = sample.sort_values("id")
+    lines = "".join(f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True))
+    return hashlib.md5(lines.encode()).hexdigest()

@@ -14,7 +14,8 @@ import nbformat
 import pandas as pd
 from IPython.core.interactiveshell import InteractiveShell
 
-from lib.notebook_runs import outputs, runner
+import lib.notebook_runs as outputs
+from lib.notebook_runs import runner
 
 
 def shown(data: dict) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import metrics
+from lib.metrics import kept_scores
 
 
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
@@ -30,8 +31,8 @@ def big_table(rows: int) -> pd.DataFrame:
 def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
     metrics.metric("hashed", "test", version="1")(hashed)
     options = {"hashed": {"seconds": float(seconds), "log": log}}
-    table = big_table(int(rows))
-    metrics.compute(table, ["hashed"], options=options, folder=folder, rows=int(batch))
+    kept_scores.ROWS = int(batch)
+    metrics.compute(big_table(int(rows)), ["hashed"], options=options, folder=folder)
 
 
 if __name__ == "__main__":

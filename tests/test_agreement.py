@@ -54,11 +54,31 @@ def test_alpha_interval_holds_the_package_value_and_kappa_is_that_of_statsmodels
     assert kappa == pytest.approx(inter_rater.fleiss_kappa(table))
 
 
-def test_human_ceiling_with_two_annotators_is_their_correlation():
+def test_one_more_annotator_of_two_is_their_correlation():
     rng = np.random.default_rng(0)
-    pair = rng.normal(size=(300, 1)) + 0.6 * rng.normal(size=(300, 2))
-    expected = np.corrcoef(pair.T)[0, 1]  # which of the two is held out hardly matters
-    assert agreement.human_ceiling(long_table(pair), "overall") == pytest.approx(expected, abs=0.01)
+    pair = long_table(rng.normal(size=(300, 1)) + 0.6 * rng.normal(size=(300, 2)))
+    found = agreement.one_more_annotator(pair, "overall")
+    assert found == pytest.approx(agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01)
+
+
+def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_annotator():
+    """The limit is not what one more annotator reaches, as the tables once said."""
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=2000)
+    ratings = truth[:, None] + 1.5 * rng.normal(size=(2000, 4))
+    alpha = agreement.krippendorff_alpha(long_table(ratings), "overall", resamples=300)
+    limit, low, high = agreement.metric_limit(alpha)
+    reached = np.corrcoef(truth, ratings.mean(axis=1))[0, 1]
+    assert limit == pytest.approx(reached, abs=0.02) and low < reached < high
+    assert agreement.one_more_annotator(long_table(ratings), "overall") < reached - 0.2
+    half = ratings.copy()
+    half[::2, 1:] = np.nan  # every other mean rests on one rating: raters is the harmonic mean
+    some = agreement.krippendorff_alpha(long_table(half), "overall", resamples=100)
+    reached = np.corrcoef(truth, np.nanmean(half, axis=1))[0, 1]
+    assert some.raters == pytest.approx(1.6)
+    assert agreement.metric_limit(some)[0] == pytest.approx(reached, abs=0.03)
+    against = agreement.metric_limit(some._replace(value=-0.1, low=-0.3, high=np.nan))
+    assert against[:2] == (0, 0) and np.isnan(against[2])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +88,7 @@ def test_human_ceiling_with_two_annotators_is_their_correlation():
 def test_undefined_agreement_has_a_reason(matrix, reason):
     row = agreement.agreement_summary(long_table(matrix)).iloc[0]
     assert row["reason"] == reason
-    assert row[["alpha", "low", "high", "kappa", "ceiling_pearson"]].isna().all()
+    assert row[["alpha", "low", "high", "limit", "kappa", "one_more_pearson"]].isna().all()
     with pytest.raises(ValueError, match="the table has: overall"):
         agreement.rating_matrix(long_table(matrix), "fun")
 

@@ -165,24 +165,3 @@ def test_roberta_is_built_with_its_prefix_space(tmp_path):
     alone = tokenizer("the kettle")["input_ids"][1:-1]
     assert alone[-len(inside) :][0] == inside[0]
     assert tokenizer.convert_ids_to_tokens(alone)[0].startswith("Ġ")
-
-
-def test_int8_quantises_the_stated_layers_only(tmp_path):
-    folder = tiny_models.bert(tmp_path)
-    layer = models.load_encoder(folder, device="cpu", dtype="int8").network.encoder.layer[0]
-    quantised = torch.ao.nn.quantized.dynamic.Linear
-    assert isinstance(layer.attention.self.query, quantised)
-    assert isinstance(layer.intermediate.dense, quantised)
-    assert type(layer.output.dense) is torch.nn.Linear
-    assert models.provenance_of(folder, dtype="int8")["dtype"].startswith("int8 in layers")
-
-
-def test_every_checkpoint_is_named_once_with_its_role_and_whether_it_is_pinned():
-    table = models.table()
-    assert table.hub_id.is_unique
-    assert set(table.architecture) <= {"encoder", "masked", "causal", "seq2seq", "classifier"}
-    assert (table.drop(columns="weights_sha256") != "").all(axis=None)
-    revisions = table.set_index("hub_id")["revision"]
-    assert revisions["microsoft/DialoGPT-large"] == "main (not pinned)"
-    pinned = revisions[revisions != "main (not pinned)"]
-    assert pinned.str.fullmatch("[0-9a-f]{40}").all() and len(pinned) > 3

@@ -24,7 +24,7 @@ TURNS = pd.DataFrame(
     [
         (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
         (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
-        (["my sister plays"], "fun", ["in a band"], []),
+        (["my sister plays "], " fun", ["in a band"], []),
         (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
         ([], "tea", ["a"], ["b"]),
         (["hello there"], "", ["b"], ["c"]),
@@ -55,7 +55,8 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
         if not (turn.context and turn.response):
             assert scores.loc[key].isna().all()
             continue
-        text = "<|endoftext|>".join([*turn.context[-2:], turn.response])
+        # The authors' code strips each turn: defect N12.
+        text = "<|endoftext|>".join(said.strip() for said in [*turn.context[-2:], turn.response])
         one = {}
         for name, folder in heads.items():
             # transformers' own head on one unpadded row: the last token is the last position.
@@ -103,24 +104,19 @@ def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
         asked = f"question: {QUESTIONS['engagingness']} </s> response: "
         each = [yes(t5, asked + text + history + fact) for text in said]
         ours |= {"engagingness": sum(each), "overall": (sum(ours.values()) + sum(each)) / 5}
-        mean = sum(each) / len(each)
-        ours["overall_mean"] = ours["overall"] - (sum(each) - mean) / 5
-        ours["engagingness_mean"] = mean
         for name, value in ours.items():
             assert scores.loc[key, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
 
 
-@pytest.mark.parametrize(("positions", "limit"), [(None, 1024), (4096, 1024), (512, 512)])
-def test_unieval_reads_the_first_1024_tokens_or_what_the_model_takes(t5, positions, limit):
+def test_unieval_reads_the_first_1024_tokens(t5):
+    """Defect N2: it read 512, which the files of every T5 state and no T5 is bound by."""
     model = models.load_seq2seq(t5, device="cpu")
-    if positions:
-        model.tokenizer.model_max_length = positions
     text = " ".join(str(number * 7919 % 1000) for number in range(700))
     ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
     found = yes_probability(model, [text])[0]
-    cut = {off: yes(t5, [*ids[: limit + off - 1], 1]) for off in (-24, 0, 24)}
-    assert found == pytest.approx(cut[0], abs=1e-6)
-    assert all(abs(found - cut[off]) > 2e-6 for off in (-24, 24))
+    cut = {limit: yes(t5, [*ids[: limit - 1], 1]) for limit in (512, 1000, 1024, 1048)}
+    assert found == pytest.approx(cut.pop(1024), abs=1e-6)
+    assert all(abs(found - other) > 2e-6 for other in cut.values())
 
 
 def test_unieval_leaves_out_what_it_cannot_read(t5):
@@ -219,13 +215,6 @@ def test_bleurt_reads_either_form_of_vocabulary(tmp_path, kind):
         expected = float(network(**inputs).logits)
     found = metrics.bleurt(TURNS, checkpoint=folder, device="cpu")
     assert found[9] == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", ["bleurt", "dialogrpt", "unieval", "toxicity"])
-def test_without_its_checkpoint_a_metric_says_how_to_get_it(name, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(models.CheckpointError, match="Three ways to provide it"):
-        getattr(metrics, name)(TURNS)
 
 
 def test_dialogrpt_cuts_the_oldest_tokens_and_keeps_the_response(heads):

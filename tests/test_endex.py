@@ -13,13 +13,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib import ROOT, endex, meta_evaluation, metrics, models
-from lib.analysis.correlation import coefficient
+from lib import ROOT, endex, metrics, models
 from lib.endex import network as networks
-from lib.endex import scoring, tokens
+from lib.endex import reddit, scoring
 from lib.endex import train as training
 from lib.endex.pairs import KINDS, corrupt
 
@@ -62,15 +60,21 @@ def test_split_keeps_threads_together_and_is_repeatable():
     assert set(endex.split(pairs(300), seed=2)[1].index) != set(held_out.index)
 
 
-def test_negatives_replace_a_share_in_equal_kinds():
-    mixed = endex.with_negatives(pairs(400), ratio=0.2, seed=3)
+@pytest.mark.parametrize(("positive", "failed"), [("I love this story", 0), ("one", 10)])
+def test_negatives_replace_a_share_in_equal_kinds(positive, failed):
+    """In a reply of one word is nothing to delete: counted, and the negative of RED stays."""
+    given = pairs(400)
+    given.loc[given["label"] == 1, "response"] = positive
+    mixed = endex.with_negatives(given, ratio=0.2, seed=3)
     assert mixed["label"].value_counts().to_dict() == {0: 200, 1: 200}
-    assert mixed["made"].value_counts().to_dict() == {"": 360} | dict.fromkeys(KINDS, 10)
+    assert mixed.attrs["not_made"] == dict.fromkeys(KINDS, 0) | {"deletion": failed}
     made = mixed[mixed["made"] != ""]
-    assert (made["label"] == 0).all()
+    sizes = dict.fromkeys(KINDS, 10) | {"deletion": 10 - failed}
+    assert made["made"].value_counts().reindex(KINDS, fill_value=0).to_dict() == sizes
+    assert (made["label"] == 0).all() and mixed["response"].notna().all()
     copied = made[made["made"] == "copying"]
     assert (copied["response"] == copied["context"]).all()
-    assert mixed.equals(endex.with_negatives(pairs(400), ratio=0.2, seed=3))
+    assert mixed.equals(endex.with_negatives(given, ratio=0.2, seed=3))
 
 
 def test_each_kind_of_negative():
@@ -108,19 +112,6 @@ def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, re
         assert made is not None
 
 
-def test_negatives_that_cannot_be_made_are_counted_and_replaced_by_red():
-    """Positives of one word: nothing to delete. The classes stay as large as they were."""
-    short = pairs(400)
-    short.loc[short["label"] == 1, "response"] = "one"
-    mixed = endex.with_negatives(short, ratio=0.2, seed=3)
-    assert mixed.attrs["not_made"] == {"insertion": 0, "deletion": 10, "copying": 0, "generic": 0}
-    assert mixed["label"].value_counts().to_dict() == {0: 200, 1: 200}
-    made = {kind: 10 for kind in KINDS if kind != "deletion"}
-    assert mixed["made"].value_counts().to_dict() == {"": 370} | made
-    assert mixed["response"].notna().all()
-    assert sum(endex.with_negatives(pairs(400), 0.2, 3).attrs["not_made"].values()) == 0
-
-
 def test_ablation_takes_positives_of_one_dimension():
     posts = pd.DataFrame({"id": list("abcdef"), "parent": "p", "link": "l", "draw": list("fedcba")})
     posts["z_re"] = [2.0, 1.5, 1.2, 0.5, -3, -3]
@@ -141,7 +132,7 @@ def test_training_learns_and_keeps_the_best_epoch(run):
     assert best == validation["auc"].iloc[1:].max() and not run.record["collapsed"]
     assert not list(run.folder.glob("checkpoint-*"))
     scores = endex.endex_scores(turns([WARM[0], COLD[0]]), run.folder)
-    assert scores[0] > 0.5 > scores[1]
+    assert scores[0] > 0.5 and scores[0] > scores[1]
 
 
 def test_validation_figures_are_those_of_a_plain_forward_pass(run):
@@ -162,27 +153,62 @@ def test_validation_figures_are_those_of_a_plain_forward_pass(run):
     assert best["spread"] == pytest.approx(engaging.std(), rel=1e-4)
 
 
-def test_batches_cover_rows_within_the_budget():
+def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch():
     lengths = np.random.default_rng(0).integers(3, 60, 500)
-    batches = networks.batches(lengths, 256, seed=1)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
-    width = [lengths[rows].max() * len(rows) for rows in batches]
+    first, second = (networks.batches(lengths, 256, seed=1, epoch=epoch) for epoch in (0, 1))
+    assert sorted(np.concatenate(first).tolist()) == list(range(500))
+    width = [lengths[rows].max() * len(rows) for rows in first]
     assert max(width) <= 256
     assert lengths.sum() / sum(width) > 0.8  # random batches of this size fill about half
+    assert not {frozenset(rows.tolist()) for rows in first if len(rows) > 1} & {
+        frozenset(rows.tolist()) for rows in second
+    }
 
 
-def test_same_seed_same_weights_other_seed_others(run, tmp_path):
+def plain_losses(options, seed):
+    """The losses of a training written out: no Trainer, dropout by seed and step."""
+    train, _ = endex.split(pairs())
+    network, tokenizer, _ = networks.build("tiny", seed)
+    rows = networks.encode(tokenizer, train, options.max_length)
+    lengths = [len(row["input_ids"]) for row in rows]
+    drawn = [networks.batches(lengths, options.batch_tokens, seed, e) for e in range(3)]
+    weights = list(network.parameters())
+    groups = [
+        {"params": [w for w in weights if w.ndim > 1], "weight_decay": 0.01},
+        {"params": [w for w in weights if w.ndim == 1], "weight_decay": 0.0},
+    ]
+    adam, total, losses = torch.optim.AdamW(groups), sum(map(len, drawn)), []
+    rising = round(options.warmup * total)
+    for step, batch in enumerate(batch for epoch in drawn for batch in epoch):
+        share = (step + 1) / rising if step < rising else (total - step) / (total - rising)
+        for group in adam.param_groups:
+            group["lr"] = options.rate * share
+        torch.manual_seed((seed * 1_000_003 + step) * 1009)
+        chosen = train.iloc[batch]
+        texts = chosen["context"].tolist(), chosen["response"].tolist()
+        logits = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(chosen["label"].tolist()))
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        adam.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_losses_are_those_of_a_plain_loop(run):
+    """Trainer's own warm-up and batches that stay the same from epoch to epoch gave other ones."""
+    np.testing.assert_allclose(run.history["loss"], plain_losses(OPTIONS, seed=0), atol=1e-4)
+
+
+def test_same_seed_same_weights_other_seed_others(run, tmp_path, monkeypatch):
     again = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS)
     other = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS, seed=1)
     assert again.record["weights_sha256"] == run.record["weights_sha256"]
     assert other.record["weights_sha256"] != run.record["weights_sha256"]
     assert again.record["history"] == run.record["history"]
-
-
-def test_finished_runs_are_returned_at_once(run, monkeypatch):
-    monkeypatch.setattr(training, "_train", None)
-    again = endex.fine_tune(*endex.split(pairs()), run.folder.parent, OPTIONS)
-    assert again.record == run.record
+    monkeypatch.setattr(training, "_train", None)  # a finished run is returned at once
+    assert endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS).record == again.record
 
 
 @pytest.mark.parametrize(("aucs", "best"), [([0.9, 0.6, 0.8, 0.7], 2), ([0.1, 0.7, 0.6, 0.5], 1)])
@@ -247,15 +273,6 @@ def test_killed_process_goes_on_to_the_same_weights(tmp_path):
         assert whole[key] == killed[key], key
 
 
-def test_a_half_written_checkpoint_is_passed_over(tmp_path):
-    for step, files in ((8, ["trainer_state.json"]), (16, ["trainer_state.json"]), (24, [])):
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        for name in files:
-            (tmp_path / f"checkpoint-{step}" / name).touch()
-    assert training._last_checkpoint(tmp_path).endswith("checkpoint-16")
-    assert training._last_checkpoint(tmp_path / "checkpoint-24") is None
-
-
 @pytest.mark.parametrize(("layers", "still"), [(0, 0), (1, 2), (2, 3)])
 def test_dropout_is_off_in_frozen_layers_only(layers, still):
     """`still`: how many of embeddings, first and second layer give the same output twice."""
@@ -267,6 +284,10 @@ def test_dropout_is_off_in_frozen_layers_only(layers, still):
     equal = [torch.equal(a, b) for a, b in zip(one.hidden_states, two.hidden_states, strict=True)]
     assert equal == [True] * still + [False] * (3 - still)
     assert not torch.equal(one.logits, two.logits)  # the head is never frozen
+    learning = [name for name, weights in network.named_parameters() if weights.requires_grad]
+    frozen = ["embeddings.", "layer.0.", "layer.1."][:still]
+    assert not any(part in name for name in learning for part in frozen)
+    assert "classifier.weight" in learning
 
 
 def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
@@ -274,30 +295,17 @@ def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
     with pytest.raises(FloatingPointError, match="lower the rate"):
         endex.fine_tune(train, held_out, tmp_path, replace(OPTIONS, rate=1e30))
     same = {"response": "same", "context": "same"}
-    with pytest.warns(UserWarning, match="collapsed"):
-        flat = endex.fine_tune(
-            train.assign(**same), held_out.assign(**same), tmp_path, replace(OPTIONS, epochs=1)
-        )
+    flat = endex.fine_tune(
+        train.assign(**same), held_out.assign(**same), tmp_path, replace(OPTIONS, epochs=1)
+    )
     assert flat.record["collapsed"]
-
-
-@pytest.mark.filterwarnings("ignore:.*the run collapsed")
-def test_frozen_layers_do_not_move(tmp_path):
-    options = endex.Options(encoder="tiny", epochs=1, batch_tokens=256, frozen_layers=1)
-    frozen = endex.fine_tune(*endex.split(pairs()), tmp_path, options)
-    start, _, _ = networks.build("tiny", seed=0)
-    end = load_file(frozen.folder / "model.safetensors")
-    for name, before in start.state_dict().items():
-        if "embeddings." in name or "layer.0." in name:
-            assert torch.equal(before, end[name]), name
-    assert not torch.equal(start.state_dict()["classifier.weight"], end["classifier.weight"])
 
 
 def test_one_class_and_bad_options_are_refused(tmp_path):
     train, held_out = endex.split(pairs())
     with pytest.raises(ValueError, match="training pairs .* one class only"):
         endex.fine_tune(train[train["label"] == 1], held_out, tmp_path, OPTIONS)
-    for wrong in ({"precision": "fp64"}, {"epochs": 0}, {"warmup": 1.0}):
+    for wrong in ({"precision": "fp64"}, {"warmup": 1.0}):
         with pytest.raises(ValueError):
             endex.Options(**wrong)
 
@@ -327,26 +335,33 @@ def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
     scores = endex.endex_scores(turns([None, "ok"]), run.folder)
     assert np.isnan(scores[0]) and 0 <= scores[1] <= 1
     assert len(endex.endex_scores(turns([]), run.folder)) == 0
-    from lib import models as checkpoints
-
-    with pytest.raises(checkpoints.CheckpointError):
+    with pytest.raises(models.CheckpointError):
         endex.endex_scores(turns(["ok"]), tmp_path / "none")
 
 
-def test_more_context_is_joined(run):
-    table = turns(["ok"], [["one", "two", "three"]])
-    joined = turns(["ok"], [["two three"]])
-    ours = endex.endex_scores(table, run.folder, context_turns=2)[0]
-    assert ours == pytest.approx(endex.endex_scores(joined, run.folder)[0], abs=1e-6)
+@pytest.mark.parametrize(
+    ("context_turns", "context", "read"),
+    [(2, ["one", "two", "three"], ["two three"]), (5, ["one", "two"], ["one two"])]
+    + [(0, ["one", "two"], []), (1, None, []), (0, None, [])],
+)
+def test_the_last_turns_of_the_context_are_read(run, context_turns, context, read):
+    """Defect N11: 0 turns read the whole context, and a missing context was an error."""
+    table = turns(["ok", "no"], [context, context])
+    ours = endex.endex_scores(table, run.folder, context_turns=context_turns)
+    plain = endex.endex_scores(turns(["ok", "no"], [read, read]), run.folder)
+    np.testing.assert_allclose(ours, plain, atol=1e-6)
 
 
-def test_baselines_on_edge_cases():
-    table = turns(["What ?", "what?", "The soup isn't hot", "", None])
-    assert endex.question(table).tolist()[:4] == [1, 0, 0, 0]
-    assert endex.specificity(table).tolist()[:4] == [0, 0, 2, 0]
-    assert endex.length(table).tolist()[:4] == [2, 1, 4, 0]
-    for baseline in (endex.question, endex.specificity, endex.length):
-        assert np.isnan(baseline(table)[4]) and (baseline(table).index == table.index).all()
+def test_baselines_read_tokenised_and_plain_texts_alike():
+    """Defect N1: a mark at a word was missed, and "when" in a statement made it a question."""
+    table = turns(
+        ["have you tried the old pier?", "have you tried the old pier ?", "¿Qué tal ?", "", None]
+        + ["It turned red when the sun set.", "it turned red when the sun set .", "isn’t it 3 ?"]
+    )
+    nothing = [0, np.nan]
+    np.testing.assert_equal(endex.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1])
+    np.testing.assert_equal(endex.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
+    np.testing.assert_equal(endex.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
     assert endex.random(table).equals(endex.random(table))
 
 
@@ -355,34 +370,6 @@ def test_a_pretrained_encoder_gets_a_new_head_and_says_where_it_came_from():
     assert network.classifier.weight.shape[0] == 2 and network.config.num_hidden_layers == 6
     assert tokenizer("tea")["input_ids"]
     assert origin["checkpoint"] == models.DEFAULT_ENCODER and len(origin["weights_sha256"]) == 64
-
-
-def test_system_turns_of_a_dialog():
-    dialogs = pd.DataFrame(
-        {
-            "system": ["A", "B"], "agent": ["A", "B"], "dialog": ["d", "e"],
-            "utterances": [["s0", "u1", "s2"], ["u0", "s1", "s2"]],
-            "speakers": [["system", "user", "system"], ["user", "system", "system"]],
-        }
-    )  # fmt: skip
-    rows = endex.system_turns(dialogs)
-    assert rows["response"].tolist() == ["s2", "s1", "s2"] and rows["item"].tolist() == [0, 1, 1]
-    assert rows["context"].tolist() == [["s0", "u1"], ["u0"], ["u0", "s1"]]
-
-
-@pytest.mark.public
-def test_question_row_of_table_2_is_exact():
-    published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
-    published = published[published["method"] == "Question"].set_index("dataset")
-    sets = meta_evaluation.endex_sets()
-    assert {name: len(human) for name, (_, human) in sets.items()} == {
-        "BETTER": 297, "PREDENG-600": 600, "FED-ENG": 261, "GRADE": 150
-    }  # fmt: skip
-    for name in ("BETTER", "PREDENG-600"):
-        table, human = sets[name]
-        for method in ("pearson", "spearman"):
-            ours = coefficient(endex.question(table), human, method).value
-            assert round(ours, 3) == published.loc[name, method]
 
 
 def test_random_draws_do_not_repeat(tmp_path):
@@ -403,8 +390,8 @@ def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatc
 
     assert kept() == [3]
     (tmp_path / "stop_words.txt").write_text("i rye")
-    monkeypatch.setattr(tokens, "STOP_WORDS", tmp_path / "stop_words.txt")
-    monkeypatch.setattr(scoring, "STOP_WORDS", tmp_path / "stop_words.txt")
-    tokens.stop_words.cache_clear()
+    for module in (reddit, scoring):
+        monkeypatch.setattr(module, "STOP_WORDS", tmp_path / "stop_words.txt")
+    reddit.stop_words.cache_clear()
     assert kept() == [2]
-    tokens.stop_words.cache_clear()
+    reddit.stop_words.cache_clear()

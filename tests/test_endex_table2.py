@@ -1,6 +1,8 @@
 """EnDex beside the rules: the numbers by other formulas, and what the figures show."""
 
 import dataclasses
+import re
+from itertools import product
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -116,7 +118,7 @@ def test_correlations_are_those_of_scipy(values, sets):
     )
     assert len(found) == sum(frame.shape[1] for frame in values.values())
     for name, (table, human) in sets.items():
-        words = [len(text.split()) for text in table["response"]]
+        words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         for (method, seed), score in values[name].items():
             row = found.loc[name, method, seed]
             assert row["pearson"] == pytest.approx(stats.pearsonr(score, human).statistic)
@@ -136,15 +138,24 @@ def residual_correlation(x, y, z):
     return np.corrcoef(*left)[0, 1]
 
 
-def test_a_missing_score_is_left_out_of_its_correlation_only(values, sets):
-    whole = meta_evaluation.endex_correlations(values, sets)
+def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, sets):
+    """Defect N10: Table 2 had the spread of the seeds alone."""
+    table, human = sets["P"]
+    table["dialog"] = [f"d{i // 2}" for i in range(len(table))]  # two replies each
+    found = meta_evaluation.item_intervals(values, sets, resamples=2000)
+    rng, means = np.random.default_rng(1), []
+    for _ in range(1000):
+        drawn = rng.integers(0, 20, 20)
+        items = np.concatenate([[2 * d, 2 * d + 1] for d in drawn])
+        scores = values["P"]["EnDex"].iloc[items]
+        means.append(np.mean([stats.pearsonr(scores[s], human.iloc[items])[0] for s in range(3)]))
+    row = found.loc["EnDex", "P"]
+    expected = np.percentile(means, [2.5, 97.5])
+    np.testing.assert_allclose(row[["pearson low", "pearson high"]], expected, atol=0.04)
+    single = found.loc["EnDex", "Q"]  # every reply of a dialog of its own
+    assert single["spearman low"] < single["spearman high"]
     values["P"].loc[0, ("EnDex", 1)] = np.nan
-    found = meta_evaluation.endex_correlations(values, sets)
-    changed = (found["spearman"] != whole["spearman"]) & found["spearman"].notna()
-    assert found.loc[changed, ["dataset", "method", "seed"]].values.tolist() == [["P", "EnDex", 1]]
-    human = sets["P"][1].iloc[1:]
-    expected = stats.spearmanr(values["P"]["EnDex", 1].iloc[1:], human).statistic
-    assert found.loc[changed, "spearman"].item() == pytest.approx(expected)
+    assert meta_evaluation.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
 def test_reply_scores_are_means_over_seeds(values, sets):
@@ -190,8 +201,8 @@ def dialogs():
 def test_dialogs_are_means_over_their_replies(runs, networks):
     pooled = meta_evaluation.pool_dialogs(dialogs(), runs, 40)
     assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
-    assert pooled["Length"].tolist()[:2] == [(2 + 4) / 2, 1]
-    assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 4) / 10 + (2 + 4) / 11) / 4)
+    assert pooled["Length"].tolist()[:2] == [(2 + 3) / 2, 1]
+    assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 3) / 10 + (2 + 3) / 11) / 4)
     assert pooled.loc[2, ["EnDex", "EnDex+NS", "Length"]].isna().all()  # no reply in it
 
 
@@ -211,43 +222,24 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
             assert row[metric] == pytest.approx(stats.spearmanr(pooled[metric], human).statistic)
         expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
         assert row["EnDex, length fixed"] == pytest.approx(expected)
-    of = {
-        name: [np.mean([row[name] for _, row in pooled.iterrows() if row["agent"] == agent])
-               for agent in "abcde"]
-        for name in ("EnDex", "human_overall")
-    }  # fmt: skip
+    of = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
     agents = found.loc["agent", "overall"]
-    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(*of.values())[0])
+    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(of)[0])
 
 
 def test_training_figure_shows_every_run(runs):
     left, auc = drawn(meta_evaluation.training_plot, runs).axes
-    assert (left.get_xlabel(), left.get_ylabel()) == ("step", "cross entropy (nats, smoothed)")
-    assert (auc.get_xlabel(), auc.get_ylabel()) == ("epoch", "AUC on held-out threads")
     assert len(left.lines) == len(auc.lines) == 4
     for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
-        assert line.get_xdata().tolist() == list(range(1, 9))
-        np.testing.assert_allclose(
-            line.get_ydata(), smoothed([v for _, v in run.record["history"]])
-        )
+        smooth = run.history["loss"].ewm(span=20).mean()
+        np.testing.assert_allclose(line.get_ydata(), smooth)
         np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
-    colors = [line.get_color() for line in auc.lines]
-    assert colors[0] == colors[1] != colors[2] == colors[3]
-    assert auc.get_xticks().tolist() == [0, 1, 2]
-
-
-def smoothed(values):
-    """The weighted mean of all values so far; a step back counts 19/21 of the one after it."""
-    weights = [(19 / 21) ** i for i in range(len(values))]
-    return [np.average(values[: i + 1], weights=weights[i::-1]) for i in range(len(values))]
 
 
 def test_bars_are_means_with_their_spread(values, sets):
     correlations = meta_evaluation.endex_correlations(values, sets)
     ax = drawn(meta_evaluation.method_bars, correlations).axes[0]
-    assert ax.get_ylabel() == "Spearman's rho" and ax.get_title()
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["P", "Q"]
     legend = [text.get_text() for text in ax.figure.legends[0].get_texts()]
     assert legend == ["Random", "Question", "Specificity", "Length", *meta_evaluation.METHODS]
     by_method = dict(zip(legend, ax.containers, strict=True))
@@ -265,18 +257,15 @@ def test_bars_are_means_with_their_spread(values, sets):
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
     figure = drawn(meta_evaluation.score_scatter, values, sets)
-    *panels, bar = figure.axes
+    *panels, _ = figure.axes
     assert [ax.get_title() for ax in panels] == ["P", "Q"]
-    assert bar.get_ylabel() == "words in the reply"
-    assert panels[0].get_ylabel() == "EnDex, mean of seeds"
     for ax, (name, (table, human)) in zip(panels, sets.items(), strict=True):
-        assert ax.get_xlabel() == "human rating"
         points = ax.collections[0]
         x, y = points.get_offsets().T
         by_hand = sum(values[name]["EnDex", seed] for seed in range(3)) / 3
         np.testing.assert_allclose(y, by_hand)
         assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
-        words = [len(text.split()) for text in table["response"]]
+        words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         np.testing.assert_allclose(points.get_array(), words)
     again = drawn(meta_evaluation.score_scatter, values, sets)
     first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
@@ -307,16 +296,26 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     }
     table2 = results("table2").set_index(["method", "dataset"])
     assert set(table2.loc["EnDex", "runs"]) == {5} and set(table2.loc["EnDex+NS", "runs"]) == {5}
-    assert wins["EnDex", "pearson"] == ["GRADE"]
-    assert wins["EnDex", "spearman"] == ["FED-ENG", "GRADE"]
-    assert "on one of four sets by Pearson (GRADE), on two by Spearman (FED-ENG, GRADE)" in seen
+    for method in meta_evaluation.METHODS:
+        assert wins[method, "pearson"] == ["GRADE"] and wins[method, "spearman"] == ["FED-ENG"]
+        lead = found.loc[(method, "GRADE"), ["pearson", "pearson, best rule"]]
+        assert lead.iloc[0] - lead.iloc[1] < table2.loc[(method, "GRADE"), "pearson std"]
+        for how, name in product(("pearson", "spearman"), ("GRADE", "PREDENG-600")):
+            row = table2.loc[(method, name)]
+            assert row[f"{how} low"] < 0 < row[f"{how} high"]
+    assert "on one of four sets by Pearson (GRADE), on one by Spearman (FED-ENG)" in seen
     endex = found.loc["EnDex"]
     for name in ("BETTER", "GRADE", "PREDENG-600"):
         assert written(-endex.loc[name, "pearson minus paper"]) in seen, name
     assert written(endex.loc["FED-ENG", "pearson"]) in seen and ".235" in seen
-    numbers = ["no", "one", "two", "three", "four"]
-    ns = [numbers[len(wins["EnDex+NS", how])] for how in ("pearson", "spearman")]
-    assert f"EnDex+NS, on {ns[0]} and on {ns[1]}" in seen
+    for how in ("pearson", "spearman"):
+        row = found.xs("FED-ENG", level="dataset")[[how, f"{how}, best rule"]]
+        assert (
+            f"({written(row.loc['EnDex', how])}, +NS {written(row.loc['EnDex+NS', how])})" in seen
+        )
+        assert written(row.iloc[0, 1]) == ".30"  # the question mark is the best rule
+        high, low = (table2.loc[("EnDex", "FED-ENG"), f"{how} {end}"] for end in ("high", "low"))
+        assert (row.iloc[:, 0] - row.iloc[:, 1]).abs().max() < high - low
     dialogs = results("dialogs").set_index(["corpus", "level", "rating"])
     for corpus, metric in [("fed_dialog", m) for m in ("EnDex", "EnDex+NS", "Length")] + [
         ("ji2022", m) for m in ("EnDex", "EnDex+NS")
@@ -325,14 +324,33 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     assert dialogs.loc[("ji2022", "dialog", "overall"), "Length"] < 0.02
 
 
+def test_sentences_on_the_question_rule_follow_from_table_2():
+    """Defects N1 and N8: the row of all four sets stands beside the paper's, hit or miss."""
+    table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
+    for place in (prose("c24"), (ROOT / "README.md").read_text()):
+        for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
+            assert written(ours, 3) in place and written(paper, 3) in place
+
+
+@pytest.mark.public
+def test_question_words_give_the_row_of_the_paper_on_two_sets():
+    """What notebook 05 says of the paper's rule, and why ours is another one."""
+    words = {"how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?"}
+    published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
+    published = published[published["method"] == "Question"].set_index("dataset")
+    for name, (table, human) in meta_evaluation.endex_sets().items():
+        asks = [not words.isdisjoint(text.lower().split()) for text in table["response"]]
+        found = stats.pearsonr(np.array(asks, float), human).statistic
+        hit = round(found, 3) == published.loc[name, "pearson"]
+        assert hit == (name in ("BETTER", "PREDENG-600"))
+
+
 def test_sentences_on_the_dimensions_follow_from_the_ablation():
-    rho = results("ablation").pivot_table(index="method", columns="dataset", values="spearman")
-    assert (rho[["FED-ENG", "GRADE"]].idxmax() == "all").all()
-    assert set(rho["BETTER"].nlargest(2).index) == {"AE", "RE"}
-    assert rho["BETTER"].max() - rho.loc["all", "BETTER"] < 0.02
-    assert rho["PREDENG-600"].abs().max() < 0.08
-    assert rho["FED-ENG"].idxmin() == "BE" and abs(rho.loc["EE", "BETTER"]) < 0.02
-    assert "the sum is ahead on FED-ENG and GRADE" in prose("c34")
+    """Defect N10: an order of the dimensions was read from one seed."""
+    ablation = results("ablation")
+    rho = ablation.pivot_table(index="method", columns="dataset", values="spearman")
+    assert ablation["seed"].nunique() == 1 and "no order of the dimensions" in prose("c34")
+    assert rho["PREDENG-600"].abs().max() < 0.06 and "within .06 of zero" in prose("c34")
 
 
 def test_sentences_on_the_cut_of_pairs_follow_from_the_runs():

@@ -3,28 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import scale
 
-from lib import psychology
-from lib.data import DataError
-
-
-@pytest.fixture(scope="module")
-def essays():
-    return psychology.sample_essays()
-
-
-@pytest.fixture(scope="module")
-def model(essays):
-    return psychology.fit_trait_model(essays, "agreeableness", orders=(1, 2), folds=5)
-
+from lib import ROOT, psychology
+from lib.data import DataError, wassa2022
 
 TOPICS = psychology.Lexicon(
     "toy_topics",
     {"thank": {"0": 0.9, "1": 0.1}, "nonsense": {"1": 1.0}, "town": {"2": 1.0}},
 )
+
+
+@pytest.fixture(scope="module")
+def essays():
+    return wassa2022(ROOT / "data" / "sample" / "essays" / "essays.tsv")
+
+
+@pytest.fixture(scope="module")
+def model(essays):
+    return psychology.fit_trait_model(essays, "agreeableness", orders=(1,), topics=TOPICS, folds=5)
 
 
 def replies(*texts):
@@ -33,7 +33,7 @@ def replies(*texts):
 
 
 def test_the_sample_trait_is_found_and_a_shuffled_one_is_not(essays, model):
-    assert model.out_of_sample_r > 0.4 and model.interval[0] > 0
+    assert model.authors == 80 and model.interval[0] > 0
     authors = essays["author"].drop_duplicates().to_list()
     draw = np.random.default_rng(0)
     values = essays.groupby("author")["agreeableness"].first()
@@ -48,44 +48,37 @@ def test_folds_never_see_the_same_author_twice(essays):
     draw = np.random.default_rng(1)
     names = essays["author"].unique()
     noise = dict(zip(names, draw.normal(size=len(names)), strict=True))
-    marked = essays.assign(
-        noise=essays["author"].map(noise),
-        text=essays["text"] + (" sig" + essays["author"].str[2:]) * 3,
-    )
-    found = psychology.fit_trait_model(marked, "noise", orders=(1,), folds=5, min_share=0.0)
+    marked = pd.concat([essays] * 3).assign(noise=lambda rows: rows["author"].map(noise))
+    found = psychology.fit_trait_model(marked, "noise", orders=(1,), folds=5)
     assert abs(found.out_of_sample_r) < 0.3
 
 
-def test_predictions_are_those_of_a_ridge_on_plain_relative_frequencies(essays):
-    model = psychology.fit_trait_model(essays, "agreeableness", orders=(1,), folds=5)
-    joined = essays.groupby("author", sort=False)["text"].agg("\t".join)
-    counter = CountVectorizer(analyzer=lambda text: [t.lower() for t in psychology.tokenize(text)])
-    counts = counter.fit_transform(joined).toarray()
-    frequent = (counts > 0).mean(axis=0) >= 0.05
-    assert model.ngrams[1] == list(counter.get_feature_names_out()[frequent])
-    z = scale((counts / counts.sum(axis=1, keepdims=True))[:, frequent])
-    target = essays.groupby("author", sort=False)["agreeableness"].mean()
-    ridge = Ridge(alpha=model.ridge[-1].alpha_).fit(z, target)
-    np.testing.assert_allclose(model.coefficients, ridge.coef_, atol=1e-9)
-    authors = essays.assign(system="s", agent=essays["author"], dialog="1", response=essays["text"])
-    scores = psychology.score_traits(authors.drop(columns="text"), {"t": model})["t"]
-    np.testing.assert_allclose(scores, ridge.predict(z), atol=1e-9)
-
-
-def test_features_are_used_by_enough_authors(essays, model):
-    used = essays.assign(said=essays["text"].str.contains("bridge")).groupby("author")["said"]
-    assert used.any().mean() >= 0.05 and "bridge" in model.ngrams[1]
-    with_all = psychology.fit_trait_model(
-        essays, "agreeableness", orders=(1,), folds=5, min_share=0.9
+def test_the_lexicon_predicts_as_the_regression_on_words_and_topics_does(essays, model):
+    """Its weights hold selection, scaling and topics; an own pipeline on plain counts has none."""
+    texts = essays.groupby("author", sort=False)["text"]
+    tokens = texts.agg(lambda said: [t.lower() for s in said for t in psychology.tokenize(s)])
+    counter = CountVectorizer(analyzer=lambda words: words)
+    shares = counter.fit_transform(tokens).toarray() / tokens.map(len).to_numpy()[:, None]
+    column = counter.vocabulary_
+    thank, nonsense, town = (
+        shares[:, column[word]] if word in column else np.zeros(80) for word in TOPICS.weights
     )
-    assert len(with_all.ngrams[1]) < len(model.ngrams[1])
+    topics = np.column_stack([0.9 * thank, 0.1 * thank + nonsense, town])
+    features = np.hstack([shares[:, (shares > 0).mean(axis=0) >= 0.05], topics])
+    y = essays.groupby("author", sort=False)["agreeableness"].mean().to_numpy()
+    chosen = [x for x in features.T if x.std() and stats.pearsonr(x, y).pvalue < 0.05]
+    z = scale(np.column_stack(chosen))
+    ridge = Ridge(10_000).fit(z, y)
+    said = essays.assign(system="s", agent=essays["author"], dialog="1", response=essays["text"])
+    scores = psychology.score_traits(said.drop(columns="text"), [model.lexicon])
+    np.testing.assert_allclose(scores["agreeableness"], ridge.predict(z), atol=1e-9)
+    assert model.features == len(chosen)
 
 
-def test_topic_loadings_can_be_the_features(essays):
-    fitted = psychology.fit_trait_model(essays, "agreeableness", orders=(), topics=TOPICS, folds=5)
-    assert len(fitted.coefficients) == 3
-    scores = psychology.score_traits(replies("thank you", "nonsense", ""), {"t": fitted})["t"]
-    assert scores.iloc[0] > scores.iloc[1] and np.isnan(scores.iloc[2])
+def test_no_word_that_ends_in_a_star_becomes_a_wildcard(essays):
+    marked = essays.assign(text=essays["text"] + " darn *")
+    model = psychology.fit_trait_model(marked, "agreeableness", orders=(1, 2), folds=5)
+    assert not [term for term in model.lexicon.weights if term.endswith("*")]
 
 
 def test_too_few_authors_are_an_error(essays):
@@ -97,37 +90,20 @@ def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path = tmp_path / "model.csv"
     path.write_text(
         "id,term,category,weight\n1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n"
+        "4,marr*,age,60\n"
     )
-    lexicon = psychology.read_csv(path)
-    scores = psychology.score_traits(
-        replies("my wife slept", "homework", "x y", "?", ""), {"a": lexicon}
-    )
-    # 20 + 30/2 bigrams; 20 - 10/1 word; no match; punctuation only has a token; nothing said.
-    assert scores["a"].tolist()[:4] == [35.0, 10.0, 20.0, 20.0] and np.isnan(scores["a"].iloc[4])
-    two = psychology.Lexicon("two", {"a": {"x": 1.0, "y": 1.0}})
-    with pytest.raises(DataError, match="choose one with"):
-        psychology.score_traits(replies("a"), {"t": two})
+    said = replies("my wife slept", "homework", "x y", "married you", "?", "")
+    scores = psychology.score_traits(said, [psychology.read_csv(path)])["age"]
+    # 20 + 30/2 bigrams; 20 - 10/1 word; no match; 20 + 60/2 words, and no bigram matches "marr*";
+    # punctuation only has a token; nothing said.
+    assert scores.tolist()[:5] == [35.0, 10.0, 20.0, 50.0, 20.0] and np.isnan(scores.iloc[5])
 
 
-def test_a_one_word_wildcard_does_not_match_bigrams():
-    weights = {"lov*": {"warmth": 1.0}, "thank you": {"warmth": 1.0}}
-    lexicon = psychology.Lexicon("toy", weights)
-    scores = psychology.score_traits(replies("loving you", "thank you"), {"w": lexicon})["w"]
-    # One word of two; and one bigram of one.
-    assert scores.tolist() == [0.5, 1.0]
-
-
-def test_wassa_format_is_read_and_its_faults_named(tmp_path, essays):
-    assert essays.columns.tolist() == ["author", "text", "agreeableness", "empathic_concern"]
-    assert essays.groupby("author")["agreeableness"].nunique().eq(1).all()
-    path = tmp_path / "essays.tsv"
-    path.write_text(
-        "response_id\tessay\tpersonality_agreeableness\tiri_empathatic_concern\tage\n"
-        'R_1\t"nan ""quoted"" text"\t6.5\tunknown\t30\n'
-    )
-    row = psychology.read_wassa(path).iloc[0]
-    assert row["text"] == 'nan "quoted" text' and row["agreeableness"] == 6.5
-    assert np.isnan(row["empathic_concern"])
-    path.write_text("response_id\tessay\nR_1\ttext\n")
-    with pytest.raises(DataError, match="essay-level training file"):
-        psychology.read_wassa(path)
+@pytest.mark.public
+def test_real_people_are_predicted_out_of_sample():
+    """372 authors; a plain ridge on words was measured elsewhere at .187 and .157."""
+    pytest.importorskip("dlatk")
+    models = psychology.trait_models()
+    assert {model.authors for model in models.values()} == {372}
+    assert models["agreeableness"].out_of_sample_r > 0.15
+    assert models["empathy"].out_of_sample_r > 0.15

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from lib.cpdscore import reply_store
 from lib.cpdscore.reply_store import (
     Job,
     MissingReplies,
@@ -34,7 +33,7 @@ def store(tmp_path):
 
 def put(store: ReplyStore, one: Request, sample: int = 0, text: str = "4") -> None:
     store.add_requests([one])
-    (call,) = store.claim([(one.key, sample)]).values()
+    (call,) = store.claim([Job(one, sample)])
     store.complete({call: Reply("ok", text, "stop")})
 
 
@@ -44,14 +43,10 @@ def get(store: ReplyStore, one: Request, sample: int = 0) -> Reply | None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        request(model="m2"),
-        request(parameters={"temperature": 0}),
-        request(parameters={"temperature": 1, "seed": 1}),
-        request("Rate this!"),
-        request(messages=(("system", "Rate this."),)),
-    ],
-)
+    [request(model="m2"), request(parameters={"temperature": 0}), request("Rate this!"),
+     request(parameters={"temperature": 1, "seed": 1}),
+     request(messages=(("system", "Rate this."),))],
+)  # fmt: skip
 def test_any_change_of_what_is_sent_misses_the_store(store, other):
     put(store, request())
     assert get(store, request()).text == "4"
@@ -89,16 +84,6 @@ def test_the_same_prompt_three_times_is_three_replies_and_duplicates_are_one_job
     assert [job.sample for job in store.missing(jobs)] == [3, 4]
 
 
-def test_a_reply_that_is_there_stays_whoever_answers_later(store, monkeypatch):
-    monkeypatch.setattr(reply_store, "LEASE_S", 0.0)
-    place = (request().key, 0)
-    late, quick = (store.claim([place])[place] for _ in range(2))  # the first lease ran out
-    assert store.complete({quick: Reply("ok", "first")}) == 1
-    store.complete({late: Reply("ok", "second")})
-    assert get(store, request()).text == "first" and store.claim([place]) == {}
-    assert len(store.rows("SELECT id FROM call WHERE text NOT NULL")) == 2  # both are on record
-
-
 def test_text_comes_back_to_the_letter(store):
     text = 'né😀 {braces} "quotes"\nline\x00two'
     put(store, request(text), 0, text)
@@ -106,11 +91,10 @@ def test_text_comes_back_to_the_letter(store):
     assert store.body(request(text).key)["messages"][0]["content"] == text
 
 
-def test_replay_with_a_missing_key_lists_it(store):
+def test_replay_with_a_missing_key_says_what_is_missing(store):
     put(store, request())
-    with pytest.raises(MissingReplies, match="mode='live'") as caught:
+    with pytest.raises(MissingReplies, match=f"^1 replies.*{request().key[:12]}#1.*mode='live'"):
         store.require([Job(request(), 0), Job(request(), 1)])
-    assert [job.sample for job in caught.value.jobs] == [1]
 
 
 def test_a_store_with_another_key_version_is_refused(tmp_path):
@@ -148,9 +132,8 @@ def test_jsonl_round_trip(store, tmp_path):
     put(store, request("né\n"), 0, "4")
     put(store, request("né\n"), 1, "5")
     store.add_requests([request("b")])
-    (call,) = store.claim([(request("b").key, 0)]).values()
+    call, under_way = store.claim([Job(request("b"), 0), Job(request("b"), 1)])
     store.complete({call: Reply("failed", reason="no")})
-    assert store.claim([(request("b").key, 1)])  # under way: no reply
     path = tmp_path / "replies.jsonl"
     assert export_jsonl(store, path, "by hand") == 3 and "né" not in path.read_text()
     with ReplyStore(":memory:") as other:
@@ -160,50 +143,50 @@ def test_jsonl_round_trip(store, tmp_path):
         assert other.synthetic == "by hand" and store.synthetic is None
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["{}"], "line 1"),
-        (['{"key_version": 2}'], "line 1: no replies with key version 1"),
-        (['{"key_version": 1}', "not json"], "line 2"),
-        (['{"key_version": 1}', '{"key": "a"}'], "line 2.*replies"),
-    ],
-)
-def test_a_bad_jsonl_file_is_refused_with_its_line(tmp_path, lines, message):
+def test_a_file_with_other_keys_is_refused(tmp_path):
     path = tmp_path / "bad.jsonl"
-    path.write_text("\n".join(lines))
-    with ReplyStore(":memory:") as store, pytest.raises(StoreError, match=message):
+    path.write_text('{"key_version": 2}')
+    with ReplyStore(":memory:") as store, pytest.raises(StoreError, match="bad.jsonl: key version"):
         import_jsonl(store, path)
 
 
-CLAIM = """
+ASK = """
 import sys
 from lib.cpdscore.reply_store import ReplyStore
-with ReplyStore(sys.argv[1]) as store:
-    print(len(store.claim([(sys.argv[2], 0)])), flush=True)
+with ReplyStore(sys.argv[1]) as store, store.asking():
+    print("asking", flush=True)
     sys.stdin.read()
 """
 
 
-def test_a_claim_keeps_others_off_and_ends_with_the_signs_of_life(tmp_path, monkeypatch):
-    path, place = tmp_path / "shared.sqlite", (request().key, 0)
-    command = [sys.executable, "-c", CLAIM, path, place[0]]
-    with ReplyStore(path) as store:
-        other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert other.stdout.readline().strip() == "1"
-        assert store.claim([place]) == {}
-        assert store.claim([(place[0], 1)]) != {}
-        other.kill()  # SIGKILL: nothing is cleaned up by the program itself
-        other.communicate(timeout=10)
-        assert store.claim([place]) == {}
-        store.renew()  # its own calls only
-        monkeypatch.setattr(reply_store, "LEASE_S", 0.0)
-        assert store.claim([place]) != {}
+def test_one_process_at_a_time_may_ask_and_a_killed_one_leaves_no_lock(store):
+    """A second store on the file, when closed, once dropped every lock of its process."""
+    first, second = (
+        subprocess.Popen([sys.executable, "-c", ASK, store.path], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )  # fmt: skip
+    lines = [first.stdout.readline(), second.stdout.readline()]
+    asking, refused = (first, second) if lines[0] else (second, first)
+    assert sorted(lines) == ["", "asking\n"]
+    assert "another run is asking" in refused.communicate()[1]
+    with pytest.raises(StoreError, match="another run is asking"), store.asking():
+        pass
+    asking.kill()  # SIGKILL: nothing is cleaned up by the program itself
+    asking.communicate(timeout=10)
+    with store.asking():
+        ReplyStore(store.path).close()
+        with pytest.raises(StoreError, match="another run"), ReplyStore(store.path).asking():
+            pass
 
 
-def test_a_second_store_on_the_file_leaves_the_claims_of_the_first_alone(store):
-    place = (request().key, 0)
-    assert store.claim([place])
-    ReplyStore(store.path).close()  # once dropped every lock that this process held on the file
-    command = [sys.executable, "-c", CLAIM, store.path, place[0]]
-    assert subprocess.run(command, input="", capture_output=True, text=True).stdout.strip() == "0"
+def test_what_a_killed_run_had_under_way_is_free_again_and_a_batch_is_not(store):
+    jobs = [Job(request(), sample) for sample in range(2)]
+    live, away = store.claim(jobs, '{"prompt_tokens": 7, "completion_tokens": 5}')
+    store.send_in_batch([away], "batch-0")
+    with store.asking():
+        assert store.in_batches() == {jobs[1].place: "batch-0"}
+        assert store.claim(jobs[:1]) != [live]
+        with pytest.raises(StoreError):
+            store.claim(jobs[1:])
+    assert sum(store.spent().values()) == 12  # it may have been answered, and is on the bill

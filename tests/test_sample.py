@@ -38,7 +38,9 @@ def test_bots_hold_the_awkward_cases(bots):
     assert replies.duplicated().any(), "a repeated reply"
 
 
-@pytest.mark.parametrize("folder", [BOTS, PERSONAS], ids=["bots", "personas"])
+@pytest.mark.parametrize(
+    "folder", [BOTS, PERSONAS, SAMPLE / "robustness_data"], ids=lambda p: p.name
+)
 def test_sample_is_marked_synthetic_and_stays_small(folder):
     info = json.loads((folder / "info.json").read_text("utf-8"))
     assert info["synthetic"] is True and info["licence"] == "MIT"

@@ -9,7 +9,7 @@ import torch
 from test_likelihood import TURNS, shuffled
 
 from lib import metrics, models
-from lib.metrics.usl_h import load_judge, masked_surprisal
+from lib.metrics.usl_h import encode, masked_surprisal
 
 
 @pytest.fixture(scope="module")
@@ -18,14 +18,16 @@ def masked(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def judges(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("judges")
-    options = {"encoder": str(tiny_models.bert(folder / "encoder")), "device": "cpu", "rate": 1e-5}
+def trained(tmp_path_factory):
+    """Both classifiers, on a tiny random encoder."""
+    encoder = str(tiny_models.bert(tmp_path_factory.mktemp("encoder")))
+    options = {"encoder": encoder, "device": "cpu", "rate": 1e-5}
     said = [text for text in TURNS["response"] if text] * 3
-    metrics.train_valid_utterance(said, **options)[0].save(folder / "valid")
     before = ["do you like tea ?"] * len(said)
-    metrics.train_next_utterance(before, said, **options)[0].save(folder / "sensible")
-    return {"valid": str(folder / "valid"), "sensible": str(folder / "sensible")}
+    return {
+        "valid": metrics.train_valid_utterance(said, **options)[0],
+        "sensible": metrics.train_next_utterance(before, said, **options)[0],
+    }
 
 
 def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
@@ -45,18 +47,17 @@ def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
     assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
 
 
-def judged(folder, ids, types):
-    """A judge's probability, with max pooling over one unpadded row."""
-    judge = load_judge(folder)
+def probability(classifier, ids, types):
+    """A classifier's probability, with max pooling over one unpadded row."""
     with torch.no_grad():
-        hidden = judge.model.network(
+        hidden = classifier.model.network(
             input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([types])
         ).last_hidden_state[0]
-        return float(judge.head(hidden.max(0).values).softmax(-1)[1])
+        return float(classifier.head(hidden.max(0).values).softmax(-1)[1])
 
 
-def test_usl_h_is_the_shipped_composition_of_its_parts(judges, masked, batches):
-    scores = shuffled(metrics.usl_h, quartiles=(20.0, 60.0), masked=masked, **judges)
+def test_usl_h_is_the_shipped_composition_of_its_parts(trained, masked, batches):
+    scores = shuffled(metrics.usl_h, quartiles=(20.0, 60.0), masked=masked, **trained)
     model = models.load_masked(masked, device="cpu")
     for key in (5, 3, 1):
         turn = TURNS.loc[key]
@@ -64,9 +65,9 @@ def test_usl_h_is_the_shipped_composition_of_its_parts(judges, masked, batches):
             model.tokenizer(text, add_special_tokens=False)["input_ids"]
             for text in (turn.context[-1], turn.response)
         )
-        u = judged(judges["valid"], [101, *b[:23], 102], [0] * (len(b[:23]) + 2))
-        kinds = [0] * (len(a[-25:]) + 2) + [1] * (len(b[:25]) + 1)
-        s = judged(judges["sensible"], [101, *a[-25:], 102, *b[:25], 102], kinds)
+        u = probability(trained["valid"], [101, *b, 102], [0] * (len(b) + 2))
+        kinds = [0] * (len(a) + 2) + [1] * (len(b) + 1)
+        s = probability(trained["sensible"], [101, *a, 102, *b, 102], kinds)
         nll = masked_surprisal(model, [turn.response])[0]
         likely = (min(max(nll, 20), 60) - 20) / 40
         expected = [u, s, likely, 0.33 * u + 0.33 * s + 0.34 * s * likely]
@@ -75,11 +76,12 @@ def test_usl_h_is_the_shipped_composition_of_its_parts(judges, masked, batches):
     assert scores.loc[0].isna().tolist() == [False, True, False, True]  # no context
 
 
-def test_usl_h_without_a_masked_model_has_no_composition(judges):
-    scores = metrics.usl_h(TURNS, masked=None, **judges)
+def test_usl_h_without_a_masked_model_has_no_composition(trained):
+    options = {"usl_h": trained}  # no text or number: computed, but not to be kept
+    scores = metrics.usl_h(TURNS, **trained)
     assert scores["usl_h"].isna().all() and scores["usl_h_valid"].notna().sum() == 6
-    with pytest.raises(ValueError, match="quartiles must be two growing numbers"):
-        metrics.usl_h(TURNS, masked="bert", **judges)
+    with pytest.raises(ValueError, match="call lib.metrics.usl_h"):
+        metrics.compute(TURNS, ["usl_h"], options=options)
 
 
 def test_broken_texts_are_broken_and_seeded():
@@ -93,14 +95,14 @@ def test_broken_texts_are_broken_and_seeded():
     assert (reordered, repeated) == (pytest.approx(0.3, abs=0.08), pytest.approx(0.4, abs=0.08))
 
 
-def test_a_judge_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_was():
+def test_a_classifier_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_was():
     """On texts that are trivially valid or broken, the loss falls and held-out texts are told."""
     said = [f"{a} {b} {c}" for a in ("i", "we") for b in ("like", "want") for c in ("tea", "rain")]
     loaded = models.load_encoder(device="cpu").network
     before = loaded.embeddings.word_embeddings.weight.clone()
-    judge, losses = metrics.train_valid_utterance(said * 8, epochs=4, rate=5e-4, device="cpu")
+    classifier, losses = metrics.train_valid_utterance(said * 8, epochs=4, rate=5e-4, device="cpu")
     assert losses[-1] < 0.7 * losses[0]
-    valid, broken = judge.probability(None, ["they like tea", "tea like tea tea they"])
+    valid, broken = classifier.probability(None, ["they like tea", "tea like tea tea they"])
     assert valid > broken
     assert torch.equal(loaded.embeddings.word_embeddings.weight, before)
 
@@ -112,27 +114,27 @@ def test_training_is_the_same_twice():
     assert torch.equal(first[0].head.weight, again[0].head.weight) and first[1] == again[1]
 
 
-def test_judges_read_the_end_of_the_context_and_the_start_of_the_response(judges):
-    judge = load_judge(judges["sensible"])
-    decode = judge.model.tokenizer.decode
-    context, response = ["one " * 30 + "tea"], ["rain " + "two " * 40]
-    (ids,), (types,) = judge.encode(context, response)
-    first, second = ([i for i, t in zip(ids, types, strict=True) if t == kind] for kind in (0, 1))
-    assert decode(first).split() == ["[CLS]", *["one"] * 24, "tea", "[SEP]"]
-    assert decode(second).split() == ["rain", *["two"] * 24, "[SEP]"]
-    (alone,), _ = judge.encode(None, response)  # 25 with [CLS] and [SEP]
-    assert decode(alone).split() == ["[CLS]", "rain", *["two"] * 22, "[SEP]"]
+def cut_by_the_authors(context, response):
+    """Tokens of `encode_truncate` and of the tokenizer that it calls (longest first, in pairs)."""
+    if len(context) + len(response) > 50:
+        context, response = context[-25:], response[:25]
+    while 3 + len(context) + len(response) > 50:
+        if len(context) > len(response):
+            context = context[:-1]
+        else:
+            response = response[:-1]
+    return context, response
 
 
-def test_kept_scores_know_a_judge_by_its_weights(judges, tmp_path):
-    facts = metrics.METRICS["usl_h"].facts(masked=None, **judges)
-    swapped = metrics.METRICS["usl_h"].facts(
-        masked=None, valid=judges["sensible"], sensible=judges["valid"]
-    )
-    assert facts["valid"] == swapped["sensible"] != facts["sensible"]
-    turns = TURNS.loc[[5, 3]]
-    scores = metrics.compute(
-        turns, ["usl_h"], options={"usl_h": {"masked": None, **judges}}, folder=tmp_path
-    )
-    expected = metrics.usl_h(turns, masked=None, **judges)["usl_h_valid"]
-    assert scores["usl_h_valid"].tolist() == pytest.approx(expected.tolist())
+@pytest.mark.parametrize("sizes", [(30, 8), (8, 30), (25, 25), (40, 8), (26, 25), (60, 60)])
+def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes):
+    """Defect N7: both parts were always cut to 25, and the pair was never cut to 50."""
+    model = trained["sensible"].model
+    words = [w for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200)) if w.isalpha()]
+    context, response = words[: sizes[0]], words[-sizes[1] :]
+    (ids,), (types,) = encode(model, [" ".join(context)], [" ".join(response)])
+    a, b = cut_by_the_authors(context, response)
+    assert model.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
+    assert types == [0] * (len(a) + 2) + [1] * (len(b) + 1)
+    (alone,), _ = encode(model, None, [" ".join(response)])
+    assert model.tokenizer.convert_ids_to_tokens(alone) == ["[CLS]", *response[:23], "[SEP]"]

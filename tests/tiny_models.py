@@ -165,6 +165,7 @@ def t5(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<pad>", "</s>", "<unk>"], "$A </s>")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, **MARKS)
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
+    sizes["n_positions"] = tokenizer.model_max_length = 512  # as T5's files state, no bound of it
     ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
     config = T5Config(vocab_size=len(tokenizer), **sizes, **ends)
     return _save(T5ForConditionalGeneration(config), tokenizer, folder, seed)

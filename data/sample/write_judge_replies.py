@@ -62,7 +62,7 @@ def _answer(jobs: Iterable[Job], store: ReplyStore, marks: dict[tuple, float]) -
         labels = job.request.labels
         place = tuple(labels[name] for name in ("system", "dialog", "turn") if name in labels)
         text = _reply_text(VARIANTS[labels["variant"]], marks[place], (*place, job.sample))
-        call = store.claim([job.place])[job.place]
+        (call,) = store.claim([job])
         store.complete({call: Reply("ok", text, "stop")})
 
 

@@ -1,15 +1,26 @@
 """Correlation, resampling, significance, agreement, regression, variance components."""
 
-from lib.analysis.agreement import agreement_summary, krippendorff_alpha, rating_matrix
-from lib.analysis.correlation import METHODS, coefficient, correlate, partial_correlation, pool
-from lib.analysis.correlation_map import correlation_map, plot_correlation_map
-from lib.analysis.pairwise_accuracy import pairwise_accuracy, soft_pairwise_accuracy
+from lib.analysis.agreement import (
+    krippendorff_alpha,
+    metric_limit,
+    rating_limit,
+    rating_matrix,
+    spearman_brown,
+)
+from lib.analysis.correlation import (
+    METHODS,
+    coefficient,
+    correlate,
+    pairwise_accuracy,
+    partial_correlation,
+)
 from lib.analysis.regression import (
     adjust,
     adjusted_r2,
     cross_validated_gain,
     incremental_validity,
     paper_layout,
+    rejection_rates,
 )
 from lib.analysis.resampling import (
     Interval,
@@ -17,16 +28,12 @@ from lib.analysis.resampling import (
     bootstrap_mean,
     resampled_clusters,
     resampled_correlations,
-    system_interval,
-    system_matrix,
 )
 from lib.analysis.significance import (
     benjamini_hochberg,
-    bootstrap_difference,
     compare_metrics,
-    permutation_test,
+    false_positive_rates,
     rank_metrics,
-    williams_test,
 )
-from lib.analysis.simulation import false_positive_rates, rejection_rates
-from lib.analysis.variance_components import ConvergenceError, variance_split
+from lib.analysis.systems import fisher_interval
+from lib.analysis.variance_components import variance_split

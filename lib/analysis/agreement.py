@@ -1,4 +1,4 @@
-"""Do the annotators agree with each other? The ceiling under every correlation with their mean.
+"""Do the annotators agree, and how far can a metric then agree with their mean?
 
 All functions take the long ratings table of a corpus: one row per given rating, with the columns
 item, annotator, dimension, rating. Items with a single rating say nothing about agreement; they are
@@ -8,27 +8,26 @@ left out and counted.
 from itertools import combinations
 from typing import NamedTuple
 
-import krippendorff
 import numpy as np
 import pandas as pd
 
-from lib.analysis.correlation import coefficient
-from lib.analysis.resampling import (
-    cluster_sums,
-    resampled_clusters,
-    rowwise_correlations,
-    summarise,
-)
+from lib.analysis.correlation import METHODS, cluster_codes, coefficient, rowwise_correlations
+from lib.analysis.resampling import cluster_sums, resampled_clusters, summarise
 
 
 class Agreement(NamedTuple):
-    """A coefficient with its interval, the items with two or more ratings, and those ratings."""
+    """A coefficient with its interval, and what it rests on.
+
+    `items` counts those with two or more ratings, `ratings` their ratings; `raters` is the
+    (harmonic) mean number of ratings behind the human mean of an item, single ratings included.
+    """
 
     value: float
     low: float
     high: float
     items: int
     ratings: int
+    raters: float
     reason: str
 
 
@@ -51,8 +50,7 @@ def rating_matrix(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
     return chosen.pivot(index="item", columns="slot", values="rating")
 
 
-def _rated_twice(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
-    matrix = rating_matrix(ratings, dimension)
+def _rated_twice(matrix: pd.DataFrame) -> pd.DataFrame:
     return matrix[matrix.notna().sum(axis=1) >= 2]
 
 
@@ -64,7 +62,8 @@ def krippendorff_alpha(
     .. math:: \alpha = 1 - \frac{D_o}{D_e}
 
     observed over expected disagreement (squared distance); 1 is perfect, 0 is chance, below 0 is
-    systematic disagreement. The point value is the `krippendorff` package's.
+    systematic disagreement. Equal to the `krippendorff` package's value, which needs too much
+    memory for ratings with thousands of distinct values.
 
     Args:
         clusters: dialog of each item, indexed by item; whole dialogs are drawn. None draws items.
@@ -78,22 +77,23 @@ def krippendorff_alpha(
     >>> round(krippendorff_alpha(ratings, "overall", resamples=50).value, 3)
     0.935
     """
-    matrix = _rated_twice(ratings, dimension)
-    values, total = matrix.to_numpy(), int(matrix.notna().to_numpy().sum())
+    every = rating_matrix(ratings, dimension)
+    matrix, given = _rated_twice(every), every.notna().sum(axis=1)
+    counts = len(matrix), int(given[matrix.index].sum()), float(1 / (1 / given).mean())
     if not len(matrix):
-        return Agreement(np.nan, np.nan, np.nan, 0, 0, "no item with two ratings")
+        return Agreement(np.nan, np.nan, np.nan, *counts, "no item with two ratings")
+    values = matrix.to_numpy()
     if np.nanmin(values) == np.nanmax(values):
-        return Agreement(np.nan, np.nan, np.nan, len(matrix), total, "all ratings equal")
-    value = float(krippendorff.alpha(values.T, level_of_measurement="interval"))
-    labels = matrix.index if clusters is None else clusters.loc[matrix.index]
-    codes = pd.factorize(np.asarray(labels))[0]
-    count = codes.max() + 1
-    if count < 2:
-        return Agreement(value, np.nan, np.nan, len(matrix), total, "fewer than 2 clusters")
-    drawn = resampled_clusters(count, resamples, seed)
-    alphas = np.concatenate([resampled_alphas(values, codes, counts) for counts in drawn])
-    found = summarise(value, alphas, len(matrix), count)
-    return Agreement(value, found.low, found.high, len(matrix), total, found.reason)
+        return Agreement(np.nan, np.nan, np.nan, *counts, "all ratings equal")
+    labels = None if clusters is None else clusters.loc[matrix.index]
+    codes = cluster_codes(labels, len(matrix))
+    value = float(resampled_alphas(values, codes, np.ones((1, codes.max() + 1)))[0])
+    if codes.max() < 1:
+        return Agreement(value, np.nan, np.nan, *counts, "fewer than 2 clusters")
+    drawn = resampled_clusters(codes.max() + 1, resamples, seed)
+    alphas = np.concatenate([resampled_alphas(values, codes, block) for block in drawn])
+    found = summarise(value, alphas, len(matrix), codes.max() + 1)
+    return Agreement(value, found.low, found.high, *counts, found.reason)
 
 
 def resampled_alphas(values: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -117,6 +117,45 @@ def resampled_alphas(values: np.ndarray, codes: np.ndarray, counts: np.ndarray) 
         return np.where(expected > 1e-12 * q, 1 - observed / expected, np.nan)
 
 
+def spearman_brown(reliability, ratings):
+    r"""Reliability of the mean of k ratings, from that of one: :math:`k\rho / (1 + (k-1)\rho)`.
+
+    Of numbers or arrays; 1 is a mean without noise. Reference: Spearman 1910; Brown 1910.
+
+    >>> spearman_brown(0.5, 3)
+    0.75
+    """
+    return ratings * reliability / (1 + (ratings - 1) * reliability)
+
+
+def metric_limit(alpha: Agreement) -> tuple[float, float, float]:
+    r"""What a perfect metric would reach against the mean rating, with its 95 % interval.
+
+    .. math:: \sqrt{\frac{k\alpha}{1 + (k-1)\alpha}}
+
+    The mean over k annotators is partly noise; a metric that knew the true value of every item
+    would correlate with it at the root of its reliability. The formula is Pearson's (for ranks
+    about the same) and speaks of single items. Alpha below 0 gives 0, an undefined alpha NaN.
+    Reference: Lord and Novick 1968, chapter 3.
+
+    >>> metric_limit(Agreement(0.5, 0.0, 1.0, 9, 27, 3.0, ""))[1:]
+    (0.0, 1.0)
+    """
+    reliability = spearman_brown(np.maximum(alpha[:3], 0.0), alpha.raters)
+    return tuple(np.sqrt(reliability).tolist())
+
+
+def rating_limit(ratings: pd.DataFrame | None, dimension: str) -> tuple[float, float, float]:
+    """`metric_limit` for the mean of one rated dimension; NaN where no single ratings are kept.
+
+    >>> rating_limit(None, "overall")
+    (nan, nan, nan)
+    """
+    if ratings is None or dimension not in set(ratings["dimension"]):
+        return np.nan, np.nan, np.nan
+    return metric_limit(krippendorff_alpha(ratings, dimension))
+
+
 def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
     """Fleiss' kappa (nominal agreement beyond chance) by statsmodels; 1 is perfect, 0 chance.
 
@@ -131,7 +170,7 @@ def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
     """
     from statsmodels.stats import inter_rater  # slow to import, needed only here
 
-    matrix = _rated_twice(ratings, dimension)
+    matrix = _rated_twice(rating_matrix(ratings, dimension))
     given = matrix.notna().sum(axis=1)
     values = matrix[given.isin(given.mode()[:1])].to_numpy()
     levels = np.unique(values[~np.isnan(values)])
@@ -155,25 +194,24 @@ def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pea
     return float(pd.Series(values, dtype=float).mean())
 
 
-def human_ceiling(
+def one_more_annotator(
     ratings: pd.DataFrame, dimension: str, method="pearson", resamples=200, seed=0
 ) -> float:
-    """One annotator against the mean of the others: what a metric as good as a person reaches.
+    """One annotator against the mean of the others: what one more person would reach.
 
     In each resample one rating of every item is held out at random and correlated with the mean of
-    that item's other ratings; the result is the mean over resamples. A metric is compared with the
-    mean of all annotators, one more voice, so it may pass this line without being better than a
-    person.
+    that item's other ratings; the result is the mean over resamples. This is no ceiling: a metric
+    has no whims of its own and is held against one voice more, so good ones pass (`metric_limit`).
 
     Range -1 to 1; NaN when no item has two ratings or a side never varies. (The row "Human" of
     Wakaki et al. 2024, Table 5, is something else: turn ratings against dialog ratings.)
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2, 3, 3]})
-    >>> human_ceiling(ratings, "overall")
+    >>> one_more_annotator(ratings, "overall")
     1.0
     """
-    values = _rated_twice(ratings, dimension).to_numpy()
+    values = _rated_twice(rating_matrix(ratings, dimension)).to_numpy()
     if not len(values):
         return float("nan")
     given, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
@@ -184,11 +222,13 @@ def human_ceiling(
 
 
 def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
-    """One row per rated dimension: alpha with interval, kappa, pairwise correlation, ceiling.
+    """One row per rated dimension: how far people agree, and what that allows a metric.
 
-    Columns: dimension, items, ratings, annotators, alpha, low, high, kappa, pairwise_pearson,
-    pairwise_spearman, ceiling_pearson, ceiling_spearman, reason. Kappa is NaN on fine scales (more
-    than 10 distinct ratings), where chance agreement on exact values means nothing.
+    Columns: dimension, annotators, alpha (`krippendorff_alpha`) with low, high, items, ratings,
+    raters and reason, limit, limit_low, limit_high (`metric_limit`), kappa, pairwise_pearson,
+    pairwise_spearman, one_more_pearson, one_more_spearman (`one_more_annotator`). Kappa is NaN on
+    fine scales (more than 10 distinct ratings), where chance agreement on exact values means
+    nothing.
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2, 3, 3]})
@@ -198,11 +238,10 @@ def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) 
     rows = []
     for dimension, one in ratings.groupby("dimension"):
         alpha = krippendorff_alpha(one, dimension, clusters)
-        row = {"dimension": dimension, "items": alpha.items, "ratings": alpha.ratings}
-        row |= {"annotators": one["annotator"].nunique()}
-        row |= {"alpha": alpha.value, "low": alpha.low, "high": alpha.high}
+        row = {"dimension": dimension, "annotators": one["annotator"].nunique()} | alpha._asdict()
+        row |= dict(zip(("limit", "limit_low", "limit_high"), metric_limit(alpha), strict=True))
         row |= {"kappa": fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan}
-        for name, of in (("pairwise", mean_pairwise_correlation), ("ceiling", human_ceiling)):
-            row |= {f"{name}_{how}": of(one, dimension, how) for how in ("pearson", "spearman")}
-        rows.append(row | {"reason": alpha.reason})
-    return pd.DataFrame(rows)
+        for name, of in (("pairwise", mean_pairwise_correlation), ("one_more", one_more_annotator)):
+            row |= {f"{name}_{how}": of(one, dimension, how) for how in METHODS[:2]}
+        rows.append(row)
+    return pd.DataFrame(rows).rename(columns={"value": "alpha"})

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.data import LEVELS
+from lib.data import LEVELS, DataError
 
 METHODS = ("pearson", "spearman", "kendall")
 _SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -53,6 +53,41 @@ def undefined(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
     return "all ratings equal" if np.all(y == y[0]) else ""
 
 
+def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
+    """The rows where no column is NaN, and their cluster codes 0 ... c-1 (one each by default).
+
+    Raises:
+        ValueError: for columns or clusters of different lengths, or a row without a cluster.
+
+    >>> complete_rows([1, np.nan, 3], [1, 2, 3], clusters=["a", "a", "b"])
+    (array([1., 3.]), array([1., 3.]), array([0, 1]))
+    """
+    values = [np.asarray(column, dtype=float) for column in columns]
+    labels = np.arange(len(values[0])) if clusters is None else np.asarray(clusters)
+    if len({len(column) for column in (*values, labels)}) > 1:
+        raise ValueError("scores, ratings and clusters have different lengths: align them first")
+    kept = ~np.any(np.isnan(values), axis=0)
+    return *(column[kept] for column in values), cluster_codes(labels[kept], kept.sum())
+
+
+def cluster_codes(clusters, rows: int) -> np.ndarray:
+    """Number the clusters from 0; without clusters (None) each row is its own.
+
+    Raises:
+        DataError: for a row without a cluster.
+
+    >>> cluster_codes(["b", "a", "b"], 3)
+    array([0, 1, 0])
+    """
+    if clusters is None:
+        return np.arange(rows)
+    codes = pd.factorize(np.asarray(clusters))[0]
+    if len(missing := np.flatnonzero(codes < 0)):
+        problem = f"{len(missing)} of {rows} rows have no cluster, the first is row {missing[0]}"
+        raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
+    return codes
+
+
 def coefficient(scores, human, method: str = "pearson") -> Correlation:
     r"""Pearson's r, Spearman's rho or Kendall's tau-b of the complete pairs.
 
@@ -79,16 +114,30 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     >>> coefficient([1, 1, 1], [1, 2, 3])
     Correlation(value=nan, p=nan, n=3, reason='all scores equal')
     """
-    x, y = (np.asarray(values, dtype=float) for values in (scores, human))
-    if x.shape != y.shape:
-        raise ValueError(f"scores have {x.size} values but human ratings {y.size}: align them")
-    kept = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[kept], y[kept]
+    x, y, _ = complete_rows(scores, human)
     reason = undefined(x, y, check_method(method))
     if reason:
         return Correlation(np.nan, np.nan, len(x), reason)
     result = _SCIPY[method](x, y)
     return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
+
+
+def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.ndarray:
+    """The coefficient of each row of x with the same row of y, all (resamples, n).
+
+    Rows with a NaN or a constant side are NaN.
+
+    >>> rowwise_correlations(np.array([[1.0, 2, 3]]), np.array([[1.0, 3, 2]]), "kendall").round(4)
+    array([0.3333])
+    """
+    if check_method(method) == "kendall":
+        x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
+    elif method == "spearman":
+        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
+    x, y = (v - v.mean(axis=1, keepdims=True) for v in (x, y))
+    sxx, syy = (x**2).sum(axis=1), (y**2).sum(axis=1)
+    flat = ~((sxx > 1e-20) & (syy > 1e-20))
+    return np.where(flat, np.nan, (x * y).sum(axis=1) / np.sqrt(np.where(flat, 1, sxx * syy)))
 
 
 def partial_correlation(x, y, given, method: str = "spearman") -> float:
@@ -108,6 +157,63 @@ def partial_correlation(x, y, given, method: str = "spearman") -> float:
     r_xy, r_xz, r_yz = (coefficient(frame[a], frame[b], method).value for a, b in pairs)
     left = (1 - r_xz**2) * (1 - r_yz**2)
     return float((r_xy - r_xz * r_yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
+
+
+class PairwiseAccuracy(NamedTuple):
+    """Share of pairs ordered (or tied) as humans do, the tie threshold, pairs and groups."""
+
+    value: float
+    threshold: float
+    pairs: int
+    groups: int
+    reason: str
+
+
+def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
+    r"""acc23: share of pairs on which metric and humans agree, ties included.
+
+    .. math:: acc_{23} = \frac{C + T_{both}}{\text{all pairs}}, \qquad
+              \text{metric tie: } |s_i - s_j| \le \epsilon
+
+    averaged over groups. Kendall's tau-b rewards a metric for having few distinct values; acc23
+    does not, and by calibrating :math:`\epsilon` a continuous metric may predict ties as well.
+    The threshold is the one with the highest accuracy on these data, the convention of
+    mt-metrics-eval: the value is a best case.
+
+    Args:
+        scores, human: (n,) values; items with a NaN are left out.
+        groups: (n,) only pairs within a group count (responses to one context).
+
+    Returns:
+        PairwiseAccuracy with the value in [0, 1]; higher is better. No pair at all gives NaN with a
+        reason; infinite scores tie with infinities of the same sign only. All-equal scores agree
+        with the human ties only.
+
+    Reference: Deutsch, Foster and Freitag 2023, "Ties Matter".
+
+    >>> pairwise_accuracy([0.1, 0.2, 0.9], [1, 1, 3], ["a", "a", "a"])  # .1 apart is a tie
+    PairwiseAccuracy(value=1.0, threshold=0.1, pairs=3, groups=1, reason='')
+    """
+    x, y, codes = complete_rows(scores, human, clusters=groups)
+    members = [rows for rows in pd.Series(codes).groupby(codes).indices.values() if len(rows) > 1]
+    if not members:
+        return PairwiseAccuracy(np.nan, np.nan, 0, 0, "no group with two scored and rated items")
+    pairs = [rows[np.stack(np.triu_indices(len(rows), 1))] for rows in members]
+    weight = np.concatenate([np.full(p.shape[1], 1 / p.shape[1]) for p in pairs])
+    first, second = np.concatenate(pairs, axis=1)
+    gap = np.where(x[first] == x[second], 0.0, np.abs(x[first] - x[second]))
+    order = np.argsort(gap, kind="stable")
+    first, second, weight, gap = first[order], second[order], weight[order], gap[order]
+    human_order = np.sign(y[first] - y[second])
+    metric_order = (x[first] > x[second]).astype(int) - (x[first] < x[second])
+    # Accuracy at a threshold: human ties up to it, agreements in order beyond it.
+    within = np.r_[0.0, np.cumsum(weight * (human_order == 0))]
+    beyond = np.r_[0.0, np.cumsum(weight * (human_order == metric_order))]
+    accuracy = (within + beyond[-1] - beyond) / len(pairs)
+    ends = np.searchsorted(gap, np.unique(np.r_[0.0, gap]), side="right")
+    best = ends[np.argmax(accuracy[ends].round(12))]
+    threshold = float(gap[best - 1]) if best else 0.0
+    return PairwiseAccuracy(float(accuracy[best]), threshold, len(first), len(pairs), "")
 
 
 def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
@@ -157,7 +263,7 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
       metric  value  n  missing_score
     0   bleu    1.0  3              1
     """
-    scores, human = _frame(scores, "score"), _frame(human, "human")
+    scores, human = (pd.DataFrame(values).astype(float) for values in (scores, human))
     if not scores.index.equals(human.index):
         raise ValueError("scores and human ratings have different indexes: align the rows first")
     rows = []
@@ -170,9 +276,3 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
             rows.append((*of, *found[:3], *pair.isna().sum(), found.reason))
     columns = ("metric", "rating", "level", "method", "value", "p", "n")
     return pd.DataFrame(rows, columns=[*columns, "missing_score", "missing_human", "reason"])
-
-
-def _frame(values: pd.Series | pd.DataFrame, name: str) -> pd.DataFrame:
-    if isinstance(values, pd.Series):
-        values = values.to_frame(name if values.name is None else values.name)
-    return values.astype(float)

@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import sparse, stats
 
-from lib.analysis.correlation import check_method, coefficient, undefined
-from lib.data import DataError
+from lib.analysis.correlation import check_method, coefficient, complete_rows
 
 CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
 
@@ -51,10 +49,11 @@ def resampled_clusters(count: int, resamples: int, seed=0, method="") -> Iterato
     """
     rng = np.random.default_rng(seed)
     for block in blocks(resamples, count, method):
-        yield _counts(rng, len(block), count)
+        yield counts_of_draws(rng, len(block), count)
 
 
-def _counts(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
+def counts_of_draws(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
+    """How often each of `count` units is drawn in each resample, (resamples, count)."""
     drawn = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count)
 
@@ -185,15 +184,12 @@ def bootstrap_interval(
     """
     x, y, codes = complete_rows(scores, human, clusters=clusters)
     point, count = coefficient(x, y, method), len(np.unique(codes))
-    reason = point.reason or ("fewer than 2 clusters" if count < 2 else "")
-    if reason:
+    if reason := point.reason or ("fewer than 2 clusters" if count < 2 else ""):
         return Interval(point.value, np.nan, np.nan, point.n, count, 0, reason)
     return summarise(point.value, bootstrap(x, y, codes, method, resamples, seed), len(x), count)
 
 
-def bootstrap(
-    x: np.ndarray, y: np.ndarray, codes: np.ndarray, method: str, resamples: int, seed: int
-) -> np.ndarray:
+def bootstrap(x, y, codes: np.ndarray, method: str, resamples: int, seed: int) -> np.ndarray:
     """(resamples,) coefficients of seeded resamples of the clusters `codes` (0 ... c-1).
 
     The same seed and clusters give the same resamples whatever the scores, so that two metrics can
@@ -245,129 +241,3 @@ def summarise(
         tail = stats.norm.cdf(np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(tail, clusters - 1))
     low, high = np.quantile(kept, [tail, 1 - tail])
     return Interval(value, float(low), float(high), n, clusters, len(samples) - len(kept), "")
-
-
-def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
-    """The rows where no column is NaN, and their cluster codes 0 ... c-1 (one each by default).
-
-    Raises:
-        ValueError: for columns of different lengths, or a row without a cluster.
-
-    >>> complete_rows([1, np.nan, 3], [1, 2, 3], clusters=["a", "a", "b"])
-    (array([1., 3.]), array([1., 3.]), array([0, 1]))
-    """
-    values = [np.asarray(column, dtype=float) for column in columns]
-    if len({len(column) for column in values}) > 1:
-        raise ValueError("scores and human ratings have different lengths: align them first")
-    kept = ~np.any(np.isnan(values), axis=0)
-    labels = np.arange(len(kept)) if clusters is None else np.asarray(clusters)
-    if len(labels) != len(kept):
-        raise ValueError(f"{len(labels)} cluster labels for {len(kept)} items: align them")
-    return *(column[kept] for column in values), cluster_codes(labels[kept], kept.sum())
-
-
-def cluster_codes(clusters, rows: int) -> np.ndarray:
-    """Number the clusters from 0; without clusters (None) each row is its own.
-
-    Raises:
-        DataError: for a row without a cluster.
-
-    >>> cluster_codes(["b", "a", "b"], 3)
-    array([0, 1, 0])
-    """
-    if clusters is None:
-        return np.arange(rows)
-    codes = pd.factorize(np.asarray(clusters))[0]
-    missing = np.flatnonzero(codes < 0)
-    if len(missing):
-        problem = f"{len(missing)} of {rows} rows have no cluster, the first is row {missing[0]}"
-        raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
-    return codes
-
-
-#: With fewer systems the same few resamples come up again and again.
-FEWEST_SYSTEMS = 5
-
-
-def system_interval(
-    scores, human, method="pearson", over="both", resamples=10_000, seed=0
-) -> Interval:
-    """95 % bootstrap interval of a system-level coefficient, over contexts, systems, or both.
-
-    Args:
-        scores, human: systems x contexts frames (see `system_matrix`), NaN where a system has no
-            scored or rated response. A system's value is the mean over its cells with both.
-        over: "contexts" asks how the result would change with other inputs and these systems;
-            "systems" with other systems; "both" with both, the question a paper usually claims to
-            answer.
-
-    Returns:
-        Interval; `n` is the number of systems, `clusters` the number of contexts. Resamples without
-        a defined coefficient (fewer than two different systems, say) are counted. Drawing systems
-        needs five of them and at most 5 % such resamples: else the bounds are NaN, with the reason,
-        because what is left says little. Reference: Deutsch, Dror and Roth 2021.
-
-    >>> scores = pd.DataFrame([[1.0, 2, 3], [2, 3, 4], [5, 5, 6]])
-    >>> system_interval(scores, scores * 2, over="contexts").low
-    1.0
-    """
-    if over not in ("contexts", "systems", "both"):
-        raise ValueError(f"over is 'contexts', 'systems' or 'both', not {over!r}")
-    x, y = scores.to_numpy(float), human.to_numpy(float)
-    both = ~(np.isnan(x) | np.isnan(y))
-    x, y, both = (values[both.any(axis=1)] for values in (x, y, both))
-    (systems, contexts), rng, samples = x.shape, np.random.default_rng(seed), []
-    means = _system_means(x, y, both, np.ones((1, contexts)))
-    reason = undefined(means[0][0], means[1][0], method)
-    if reason:
-        return Interval(np.nan, np.nan, np.nan, systems, contexts, 0, reason)
-    point = float(rowwise_correlations(*means, method)[0])
-    for block in blocks(resamples, contexts + systems**2):
-        counts = np.ones((len(block), contexts))
-        if over != "systems":
-            counts = _counts(rng, *counts.shape)
-        drawn = None if over == "contexts" else rng.integers(0, systems, (len(block), systems))
-        means = _system_means(x, y, both, counts, drawn)
-        samples.append(rowwise_correlations(*means, method))
-    found = summarise(point, np.concatenate(samples), systems, contexts, expanded=False)
-    if over != "contexts" and (systems < FEWEST_SYSTEMS or found.undefined > 0.05 * resamples):
-        return found._replace(low=np.nan, high=np.nan, reason="too few systems to resample")
-    return found
-
-
-def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:
-    """(resamples, systems) means of scores and ratings, of the systems `drawn`."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [counts @ np.where(both, v, 0).T / (counts @ both.T) for v in (x, y)]
-    if drawn is None:
-        return means
-    return [np.take_along_axis(np.broadcast_to(m, drawn.shape), drawn, axis=1) for m in means]
-
-
-def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.ndarray:
-    """The coefficient of each row of x with the same row of y, all (resamples, n).
-
-    Rows with a NaN or a constant side are NaN.
-
-    >>> rowwise_correlations(np.array([[1.0, 2, 3]]), np.array([[1.0, 3, 2]]), "kendall").round(4)
-    array([0.3333])
-    """
-    if check_method(method) == "kendall":
-        x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
-    elif method == "spearman":
-        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
-    x, y = (v - v.mean(axis=1, keepdims=True) for v in (x, y))
-    sxx, syy = (x**2).sum(axis=1), (y**2).sum(axis=1)
-    flat = ~((sxx > 1e-20) & (syy > 1e-20))
-    product = (x * y).sum(axis=1)
-    return np.where(flat, np.nan, product / np.sqrt(np.where(flat, 1, sxx * syy)))
-
-
-def system_matrix(values: pd.Series, units: pd.DataFrame) -> pd.DataFrame:
-    """Reshape item values to systems x contexts (dialogs); items of a cell are averaged.
-
-    >>> units = pd.DataFrame({"system": list("AABB"), "dialog": list("1212")})
-    >>> system_matrix(pd.Series([1.0, 2, 3, 4]), units).loc["B"].tolist()
-    [3.0, 4.0]
-    """
-    return values.groupby([units["system"], units["dialog"]]).mean().unstack("dialog")

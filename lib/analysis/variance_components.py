@@ -24,17 +24,8 @@ LARGEST = 1 - 1e-6
 #: How far the profile likelihood may fall within a 95 % interval.
 DROP = stats.chi2.ppf(0.95, 1) / 2
 
-_COLUMNS = ["level", "groups", "variance", "share", "share_low", "share_high"]
-_COLUMNS += ["icc", "icc_low", "icc_high"]
 
-
-class ConvergenceError(RuntimeError):
-    """The likelihood could not be maximised; the message says on what data and what to try."""
-
-
-def variance_split(
-    table: pd.DataFrame, score: str | pd.Series, levels: Sequence[str] | None = None, unit="turn"
-) -> pd.DataFrame:
+def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
     Section 3 made measurable. y = mu + u_system + u_agent + u_dialog + e_turn with independent
@@ -43,10 +34,9 @@ def variance_split(
     of turns.
 
     Args:
-        table: turn table (or dialog table with unit="dialog" and levels above it).
+        table: turn table (or dialog table with unit="dialog" and levels above it); used are those
+            of its columns system, agent, dialog that can be told apart.
         score: column name or Series on the index of `table`; NaN rows are left out and counted.
-        levels: names, coarsest first. By default those of system, agent, dialog that can be told
-            apart in this table.
         unit: what one row is; names the residual level.
 
     Returns:
@@ -57,9 +47,8 @@ def variance_split(
         `.attrs["rows"]`, `.attrs["dropped"]`.
 
     Raises:
-        DataError: if nothing can be split (one system, one agent, one dialog) or the score is
-            constant.
-        ConvergenceError: if the optimiser fails.
+        DataError: if nothing can be split (one system, one agent, one dialog), or the score is
+            constant or somewhere infinite.
 
     Reference: Giorgi et al. 2023, section 3. Shrout and Fleiss 1979, Intraclass correlations.
     Self and Liang 1987 on intervals that touch 0: conservative.
@@ -72,18 +61,16 @@ def variance_split(
     """
     values = table[score] if isinstance(score, str) else score
     used, values = table[values.notna()], values.dropna().astype(float)
-    chosen = asked = list(levels or [level for level in LEVELS if level in table])
-    left_out: dict[str, str] = {}
-    if levels is None:
-        chosen, left_out = separable_levels(used, asked)
+    asked = [level for level in LEVELS if level in table]
+    chosen, left_out = separable_levels(used, asked)
     if not chosen:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
         raise DataError(
             f"the variance of {len(values)} scores cannot be split ({reasons})",
             fix="give scores of several agents or dialogs, with more than one score in each",
         )
-    if values.nunique() < 2:
-        raise DataError("the score is the same in every row: there is no variance to split")
+    if values.nunique() < 2 or np.isinf(values).any():
+        raise DataError("the score is the same in every row, or infinite: there is no variance")
     groups = nest(used, values, chosen)
     # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
     with threadpool_limits(1):
@@ -102,15 +89,14 @@ def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
     shares, best = _maximise(groups, _sticks, starts)
     s, t, q, _ = _fold(shares, groups)
     total = (q - t**2 / s) / (groups.sizes.sum() - 1)
-    rows = []
-    for k, level in enumerate(names):
-        low, high = _interval(groups, [k], shares, best)
-        row = [level, [*groups.groups, units][k], shares[k] * total, shares[k], low, high]
-        if k < levels:
-            above = list(range(k + 1))
-            row += [shares[above].sum(), *_interval(groups, above, shares, best)]
-        rows.append(row)
-    return pd.DataFrame(rows, columns=_COLUMNS).set_index("level")
+    split = pd.DataFrame({"groups": [*groups.groups, units], "variance": shares * total}, names)
+    split = split.rename_axis("level").assign(share=shares)
+    own = [_interval(groups, [k], shares, best) for k in range(levels + 1)]
+    split[["share_low", "share_high"]] = own
+    split["icc"] = [*np.cumsum(shares)[:-1], np.nan]
+    above = [_interval(groups, list(range(k + 1)), shares, best) for k in range(levels)]
+    split[["icc_low", "icc_high"]] = [*above, (np.nan, np.nan)]
+    return split
 
 
 def log_likelihood(shares: np.ndarray, groups: Nest) -> float:
@@ -161,23 +147,14 @@ def _maximise(
     """Maximise the likelihood over fractions in [0, 1] that `shares` turns into shares."""
 
     def cost(fractions: np.ndarray) -> float:
-        guarded = np.maximum(shares(fractions), 0)
-        guarded[-1] = max(guarded[-1], SMALLEST)
-        return -log_likelihood(guarded, groups)
+        least = np.r_[np.zeros(len(groups.levels)), SMALLEST]
+        return -log_likelihood(np.maximum(shares(fractions), least), groups)
 
-    free = len(starts[0])
-    if free == 0:
+    if not len(starts[0]):
         return shares(starts[0]), -cost(starts[0])
-    bounds = [(0, LARGEST)] * free
+    bounds = [(0, LARGEST)] * len(starts[0])
     runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
-    finished = [run for run in runs if np.isfinite(run.fun)]
-    if not finished:
-        raise ConvergenceError(
-            f"the likelihood of {int(groups.sizes.sum())} scores in {groups.groups} groups of "
-            f"{groups.levels} could not be maximised: look for extreme scores, or leave out the "
-            "level with the fewest groups"
-        )
-    best = min(finished, key=lambda run: run.fun)
+    best = min(runs, key=lambda run: run.fun)
     return shares(best.x), -best.fun
 
 

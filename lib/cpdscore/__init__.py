@@ -2,13 +2,11 @@
 
 Seven prompt variants, replies read without guessing, samples averaged, turns averaged to dialogs
 and systems, and every figure traceable to the reply behind it. The path of a request: `prompts`,
-`batch` (asker) or `judge`, `budget`, `server`, `reply_store`, `reading`, `scores`, `probes`.
+`judge` (pace and budget), `server`, `reply_store`, `reading`, `scores`, `probes`.
 """
 
 # ruff: noqa: F401 - the public names of this room
-from lib.cpdscore.batch import asker
-from lib.cpdscore.budget import Budget, Prices, forecast
-from lib.cpdscore.judge import JudgeSettings, ask_all
+from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast
 from lib.cpdscore.probes import (
     audit,
     length_bias,
@@ -35,9 +33,10 @@ from lib.cpdscore.scores import (
     JudgeModel,
     Scores,
     aggregate,
+    dialog_requests,
     intermediate,
     score_dialogs,
     score_turns,
     turn_requests,
 )
-from lib.cpdscore.server import Connection
+from lib.cpdscore.server import Connection, JudgeStopped

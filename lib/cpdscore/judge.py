@@ -1,24 +1,28 @@
-"""Asks for every job that has no reply yet, until none is left or something must be changed."""
+"""Asks for every job that has no reply yet, within pace and budget, until none is left.
+
+The openai client's own retries are switched off: they hide what was billed, ask again without
+quota, and under a cap of 50 requests a second they lost 950 replies of 1,000.
+"""
 
 import json
+import math
 import random
-import sys
+import re
 import threading
 import time
-import warnings
-from collections import deque
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
 
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib.cpdscore.budget import Budget, Pacer, reply_tokens, request_tokens
-from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, StoreError
-from lib.cpdscore.server import Connection, Fault
+from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, tasks_of, to_json
+from lib.cpdscore.server import Connection, Fault, JudgeStopped, ask_by_batch
 
 LONGEST_WAIT_S = 120  # a server that asks for more ends the run cleanly
 PATIENCE_S = 900  # how long one job waits out rate limits before it is left
@@ -27,235 +31,293 @@ _DICE = random.Random()  # spreads the workers' pauses; no result depends on it
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """How to ask. None of these changes a reply, so none is part of a key."""
+    """How to ask, and for how much. None of these changes a reply, so none is part of a key."""
 
     workers: int = 16  # threads, each with one request in flight
-    requests_per_minute: float | None = None  # what your account allows; None: no pacing
+    requests_per_minute: float = math.inf  # what your account allows
     many: bool = False  # ask for all samples of a prompt in one request (n), top up what is short
     attempts: int = 10  # faults of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after a fault; doubles up to 16 times this
+    prompt_price: float = math.nan  # dollars per million tokens, as your provider lists them
+    reply_price: float = math.nan
+    max_dollars: float = math.inf  # what the store may cost in all its runs
+
+    def dollars(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Cost of a number of tokens; NaN without prices.
+
+        >>> JudgeSettings(prompt_price=2.5, reply_price=10).dollars(1_000_000, 100_000)
+        3.5
+        """
+        return (self.prompt_price * prompt_tokens + self.reply_price * completion_tokens) / 1e6
 
 
-@dataclass
-class JudgeReport:
-    """What a run did. Jobs that are left have no reply yet: run again to ask for them."""
-
-    jobs: int
-    stored: int  # had a reply before
-    done: int = 0  # got a reply now, whatever its status
-    failed: int = 0  # of these, refused by the server for good
-    requests: int = 0  # calls made, faults included
-    dollars: float = 0.0
-    stopped: str | None = None
-
-    @property
-    def left(self) -> int:
-        """Jobs without a reply."""
-        return self.jobs - self.stored - self.done
-
-    def __str__(self) -> str:
-        return (
-            f"{self.done} of {self.jobs - self.stored} replies received in {self.requests} requests"
-            f" ({self.stored} were stored before, {self.failed} refused, {self.left} left)"
-            + (f"; stopped: {self.stopped}" if self.stopped else "")
-        )
+DEFAULTS = JudgeSettings()
 
 
-class JudgeStopped(RuntimeError):
-    """The run ended before its jobs did; ``.report`` says how far it came."""
+# -- money: what a request may cost, and what it will --------------------------------------------
 
-    def __init__(self, report: JudgeReport):
-        self.report = report
-        super().__init__(
-            f"{report}. Put the cause right and run again: only what is left will be asked."
-        )
+# Pieces a byte-pair vocabulary of 100,000 entries keeps whole, roughly: the end of a contraction,
+# a word with the space before it, up to three digits, marks with the line breaks that follow.
+_PIECES = re.compile(r"'(?:[sdmt]|ll|ve|re)\b|[^\W\d_]+|\d{1,3}|[^\s\w]+\n*|\n+|_")
+_PER_MESSAGE, _PER_REQUEST = 4, 3  # wrapping of chat messages, as OpenAI documents it
+_LIMITS = ("max_completion_tokens", "max_tokens")
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer: within 15 % on English prompts.
+
+    A word counts one token, and one more per five letters beyond the sixth; a letter outside
+    ASCII counts about one. Held against the cl100k and o200k vocabularies in the tests.
+
+    >>> estimate_tokens("Rate the response on a scale of 1 to 5.")
+    11
+    """
+    total = 0
+    for piece in _PIECES.findall(text):
+        if piece.isascii():
+            total += 1 + max(0, len(piece) - 6) // 5 if piece.isalpha() else 1
+        else:
+            total += max(1, round(0.9 * sum(not letter.isascii() for letter in piece)))
+    return total
+
+
+def request_tokens(request: Request, count: Callable[[str], int] = estimate_tokens) -> int:
+    """Prompt tokens of one request, by the estimate or by another `count`."""
+    return _PER_REQUEST + sum(_PER_MESSAGE + count(text) for _, text in request.messages)
+
+
+def reply_tokens(request: Request) -> int:
+    """Tokens of a usual reply to this request (its variant says so in a label)."""
+    return int(request.labels.get("reply_tokens", 32))
+
+
+def most_tokens(request: Request, samples: int = 1) -> dict[str, int]:
+    """The most a call can use: a token is a byte or more, and replies end at their limit."""
+    limits = [request.parameters[name] for name in _LIMITS if name in request.parameters]
+    prompt = request_tokens(request, lambda text: len(text.encode()))
+    reply = samples * (limits[0] if limits else reply_tokens(request))
+    return {"prompt_tokens": prompt, "completion_tokens": reply}
+
+
+def forecast(
+    jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings = DEFAULTS
+) -> pd.DataFrame:
+    """Say what a run would ask and cost, per model and variant: nothing is sent (dry run).
+
+    What `store` holds already costs nothing.
+
+    Returns:
+        Columns model, variant, requests (exact where no fault occurs), replies, stored,
+        prompt_tokens, reply_tokens, dollars and minutes. Empty without jobs.
+    """
+    wanted = {job.place: job for job in jobs}.values()
+    left = Counter(job.request.key for job in store.missing(wanted))
+    rows = []
+    for (request, _), *others in tasks_of(wanted, many=True):
+        replies = left[request.key]
+        requests = min(1, replies) if settings.many else replies
+        tokens = requests * request_tokens(request), replies * reply_tokens(request)
+        counts = requests, replies, 1 + len(others) - replies, *tokens
+        rows.append((request.model, request.labels.get("variant", ""), *counts))
+    names = ["model", "variant", "requests", "replies", "stored", "prompt_tokens", "reply_tokens"]
+    frame = pd.DataFrame(rows, columns=names)
+    frame = frame.groupby(["model", "variant"], sort=False).sum().reset_index()
+    dollars = settings.dollars(frame["prompt_tokens"], frame["reply_tokens"])
+    return frame.assign(dollars=dollars, minutes=frame["requests"] / settings.requests_per_minute)
+
+
+# -- pace ------------------------------------------------------------------------------------------
+
+
+class Pacer:
+    """Spaces requests evenly; one rate limit pauses all workers.
+
+    Workers take turns. Slots stand at fixed times, so that waking up late costs nothing: what a
+    busy machine missed within the last second is made up, but no second holds more requests than
+    the pace rounded up, or a twentieth more.
+    """
+
+    def __init__(self, requests_per_minute: float = math.inf):
+        self._gap = 60 / requests_per_minute
+        rate = 0 if math.isinf(requests_per_minute) else requests_per_minute / 60
+        most = max(math.ceil(rate), int(1.05 * rate))
+        self._sent: deque[float] = deque([-math.inf] * most, maxlen=most)
+        self._slot = self._paused_until = 0.0
+        self._turn = threading.Lock()
+
+    def wait(self, stop: threading.Event) -> bool:
+        """Sleep until this worker may ask; False if the run was stopped meanwhile."""
+        with self._turn:
+            while not stop.is_set():
+                full = self._sent[0] + 1 if self._sent else 0.0
+                now = time.monotonic()
+                left = max(self._paused_until, self._slot, full) - now
+                if left <= 0:
+                    last = self._sent[-1] if self._sent else now
+                    earliest = now if math.isinf(last) else now - 1
+                    self._slot = max(self._slot, self._paused_until, earliest) + self._gap
+                    self._sent.append(now)
+                    return True
+                stop.wait(left)
+        return False
+
+    def limited(self, seconds: float) -> None:
+        """A rate limit was met: nobody asks for `seconds`."""
+        self._paused_until = max(self._paused_until, time.monotonic() + seconds)
+
+
+# -- the run ---------------------------------------------------------------------------------------
 
 
 def ask_all(
     jobs: Iterable[Job],
     store: ReplyStore,
     connection: Connection,
-    settings: JudgeSettings = JudgeSettings(),  # noqa: B008 - frozen
-    budget: Budget | None = None,
+    settings: JudgeSettings = DEFAULTS,
     progress: bool = True,
-) -> JudgeReport:
+) -> SimpleNamespace:
     """Ask for all jobs that have no stored reply, and store every call and reply.
 
     Works in threads, so also inside Jupyter and papermill. An interrupt (Ctrl-C) stops handing out
     work; replies already on their way are still stored. Killing the process loses nothing stored,
-    and pays twice at most for what was in flight.
+    and pays twice at most for what was in flight. What lies in an open batch is left there.
+
+    The cap on dollars is the store's, over all its runs. The most that a call can cost is held
+    back before it is sent, so the cap holds whatever is in flight; a call whose usage is not
+    known, cut off or killed, stays at that most.
+
+    Returns:
+        How many `jobs` there are, `stored` before, `done` now (whatever their status), of these
+        `failed` (refused by the server for good), `left` without a reply (run again to ask for
+        them), `requests` made, faults included, and the `dollars` the store has cost.
 
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
+        StoreError: while another run is asking with this store.
+        ValueError: for a cap on dollars without a limit on the length of replies.
     """
-    return _Asking(jobs, store, connection, settings, budget or Budget()).go(progress)
+    wanted = {job.place: job for job in jobs}.values()
+    limited = all(set(_LIMITS) & set(job.request.parameters) for job in wanted)
+    if not (limited or math.isinf(settings.max_dollars)):
+        raise ValueError(f"max_dollars needs a limit on replies: {' or '.join(_LIMITS)}")
+    with store.asking():
+        store.add_requests(job.request for job in wanted)
+        missing, away = store.missing(wanted), store.in_batches()
+        tasks = tasks_of((job for job in missing if job.place not in away), settings.many)
+        report = SimpleNamespace(
+            jobs=len(wanted), stored=len(wanted) - len(missing), done=0, failed=0, requests=0
+        )
+        return _Run(store, connection, settings, report).go(tasks, progress)
 
 
-class _Asking:
-    """The state that the workers share."""
+class _Run:
+    """What the workers share."""
 
-    def __init__(
-        self,
-        jobs: Iterable[Job],
-        store: ReplyStore,
-        connection: Connection,
-        settings: JudgeSettings,
-        budget: Budget,
-    ):
+    def __init__(self, store, connection, settings, report):  # as `ask_all` has them
         self.store, self.connection, self.settings = store, connection, settings
-        self.budget, self.pacer = budget, Pacer(settings.requests_per_minute)
-        wanted = {job.place: job for job in jobs}
-        self.missing = store.missing(wanted.values())
-        store.add_requests(job.request for job in wanted.values())
-        self.queue = deque(tasks_of(self.missing, settings.many))
-        self.report = JudgeReport(len(wanted), len(wanted) - len(self.missing))
-        self.passed = False  # whether any request was answered
+        self.report, self.tokens = report, Counter(store.spent())
+        self.pacer = Pacer(settings.requests_per_minute)
+        self.answered, self.refused = False, {}  # whether any request was; calls that never will
         self.left_in_a_row = 0  # jobs without a reply since the last one that got one
-        self.lock, self.stop = threading.Lock(), threading.Event()
-        self.cause: Exception | None = None
+        self.lock, self.stop = threading.Condition(), threading.Event()
+        self.in_flight = 0
 
-    def go(self, progress: bool) -> JudgeReport:
+    def go(self, tasks: list[list[Job]], progress: bool) -> SimpleNamespace:
         """Let the workers finish, whatever happens, and say what came of it."""
-        report, workers = self.report, []
-        size = min(self.settings.workers, len(self.queue))
-        pool = ThreadPoolExecutor(max(1, size))
-        bar = tqdm(
-            total=report.jobs, initial=report.stored, unit="reply", file=sys.stderr, delay=3,
-            mininterval=0.5, disable=not progress or not self.queue,
-        )  # fmt: skip
+        report, cause = self.report, None
+        pool = ThreadPoolExecutor(self.settings.workers)
+        futures = [pool.submit(self._finish, jobs) for jobs in tasks]
+        bar = tqdm(as_completed(futures), "asking", len(tasks), delay=3, disable=not progress)
         try:
-            workers += [pool.submit(self._work) for _ in range(size)]
-            self._watch(workers, bar)
+            for future in bar:
+                cause = cause or future.exception()
         except KeyboardInterrupt:
-            self._halt("interrupted")
-            self._watch(workers, bar)  # a second interrupt ends the wait for replies on their way
-            raise KeyboardInterrupt(str(self._summed())) from None
+            self.stop.set()
+            wait(futures)  # a second interrupt ends the wait for replies on their way
+            raise KeyboardInterrupt(f"interrupted: {report.done} replies received") from None
         finally:
             pool.shutdown(wait=False)
-            bar.close()
-        self._summed()
-        self._warn_of_several_origins()
-        if report.stopped:
-            raise JudgeStopped(report) from self.cause
+        if cause and not self.answered:  # what was refused may be asked again with other settings
+            self.store.complete(self.refused)
+            report.done, report.failed = report.done - report.failed, 0
+        report.left = report.jobs - report.stored - report.done
+        report.dollars = self.settings.dollars(**self.tokens)
+        if cause:
+            reason = str(cause) if isinstance(cause, Fault) else repr(cause)
+            done = f"{report.done} of {report.left + report.done} replies received, then: {reason}"
+            advice = "Put the cause right and run again: only what is left will be asked."
+            raise JudgeStopped(f"{done}. {advice}", report=report) from cause
         return report
-
-    def _watch(self, workers: list[Future], bar: tqdm) -> None:
-        while wait(workers, timeout=0.5).not_done:
-            with suppress(StoreError):  # a worker meets it too, and stops the run
-                self.store.renew()
-            bar.set_postfix(cost=f"${self.budget.dollars:.2f}", refresh=False)
-            bar.update(self.report.stored + self.report.done - bar.n)
-
-    def _summed(self) -> JudgeReport:
-        """The report, from what the store holds."""
-        if self.report.stopped and not self.passed:
-            self.store.forget_refusals()  # their cause may be a setting of the server
-        found = self.store.replies(job.request.key for job in self.missing)
-        ends = [found[job.place].status for job in self.missing if job.place in found]
-        self.report.done, self.report.failed = len(ends), ends.count("failed")
-        self.report.dollars = self.budget.dollars
-        return self.report
-
-    def _warn_of_several_origins(self) -> None:
-        """A model behind another address, or in another version, is another judge."""
-        query = "SELECT DISTINCT model, base_url, fingerprint FROM call JOIN request USING (key)"
-        rows = self.store.rows(f"{query} WHERE holds AND status = 'ok' AND base_url NOT NULL")
-        origins = pd.DataFrame(rows, columns=["model", "base_url", "version"])
-        mixed = origins[origins.duplicated("model", keep=False)]
-        if self.report.requests and len(mixed):
-            warnings.warn(
-                f"replies of one model come from {len(mixed)} servers or versions:\n"
-                f"{mixed.to_string(index=False)}\nUse a store for each, or say so with the scores.",
-                stacklevel=4,
-            )
-
-    def _halt(self, reason: str, cause: Exception | None = None) -> None:
-        with self.lock:
-            if self.report.stopped is None:
-                self.report.stopped, self.cause = reason, cause
-        self.stop.set()
-
-    def _work(self) -> None:
-        """What one thread does."""
-        while not self.stop.is_set():
-            try:
-                self._finish(self.queue.popleft())
-            except IndexError:
-                return
-            except Fault as fault:
-                self._halt(str(fault))
-            except Exception as error:  # a full disk, a bug: end in the open, lose nothing stored
-                self._halt(f"{type(error).__name__}: {error}", error)
 
     def _finish(self, jobs: list[Job]) -> None:
         """Ask until every sample has its reply, or the attempts or the patience run out."""
-        faults, started = 0, time.monotonic()
-        while (jobs := self.store.missing(jobs)) and not self.stop.is_set():
-            try:
-                if not self._call(jobs):
-                    return
-            except Fault as fault:
-                if fault.kind == "stop":
-                    raise
-                faults += fault.end.http != 429
-                spent = faults >= self.settings.attempts
-                if fault.kind == "refused" or spent or not self._pause(fault, faults, started):
-                    return self._leave(fault)
-
-    def _call(self, jobs: list[Job]) -> bool:
-        """Make one call within pace and budget; False if there was none to make."""
-        request = jobs[0].request
-        if not self.pacer.wait(self.stop):
-            return False
-        capped = self.budget.max_dollars is not None
-        reserved = _estimate(request, len(jobs)) if capped else (0, 0)
-        if not self.budget.reserve(*reserved):
-            raise Fault("stop", "the cap on dollars is reached")
-        used = (0, 0)
+        faults, deadline = 0, time.monotonic() + PATIENCE_S
         try:
-            calls = self.store.claim(job.place for job in jobs)
-            if not calls:  # another process is asking: come back later
-                self.queue.append(jobs)
-                return self.stop.wait(0.05)
-            ends = self._ask(request, list(calls.values()))
-            used = _used(ends[0], request, len(calls))
-        except Fault as fault:
-            used = _estimate(request, len(jobs)) if fault.billed else (0, 0)
+            while (jobs := self.store.missing(jobs)) and self.pacer.wait(self.stop):
+                if fault := self._call(jobs):
+                    faults += fault.end.http != 429
+                    pause = self._pause(fault, faults)
+                    spent = faults >= self.settings.attempts or time.monotonic() + pause > deadline
+                    if fault.kind == "refused" or spent:
+                        return self._leave(fault)
+                    if fault.end.http == 429:
+                        self.pacer.limited(pause)
+                    else:
+                        self.stop.wait(pause)
+        except BaseException:  # a full disk, a bug: end in the open, lose nothing stored
+            self.stop.set()
             raise
-        finally:
-            self.budget.settle(reserved, used)
-        return True
 
-    def _ask(self, request: Request, calls: list[int]) -> list[Reply]:
-        """Send one request and record how it ended."""
-        with self.lock:
-            self.report.requests += 1
+    def _call(self, jobs: list[Job]) -> Fault | None:
+        """Make one call within the budget, record how it ended, and return the fault it met."""
+        request, met, ends = jobs[0].request, None, []
+        most = most_tokens(request, len(jobs))
+        self._reserve(most)
+        calls = self.store.claim(jobs, to_json(most))
         try:
             ends = self.connection.ask(request, len(calls))
         except Fault as fault:
-            end = fault.end._replace(base_url=self.connection.base_url)
-            self.store.complete(dict.fromkeys(calls, end))
-            raise
-        short = [Reply("fault", reason="fewer choices than asked for")] * (len(calls) - len(ends))
-        done = self.store.complete(dict(zip(calls, ends + short, strict=False)))
+            met = fault
+        used = used_tokens(ends[0].usage if ends else None, most if ends or met.billed else {})
+        short = met.end if met else Reply("fault", reason="fewer choices than asked for")
+        ends = [*ends, *[short] * len(calls)][: len(calls)]
+        ends[0] = ends[0]._replace(usage=to_json(used), base_url=self.connection.base_url)
+        done = self.store.complete(dict(zip(calls, ends, strict=True)))
         with self.lock:
-            self.passed, self.left_in_a_row = True, 0
+            self.in_flight -= 1
+            self.tokens.subtract(most)
+            self.tokens.update(used)
+            self.lock.notify_all()
+            self.report.requests += 1
             self.report.done += done
-        return ends
+            if met is None:
+                self.answered, self.left_in_a_row = True, 0
+            elif met.kind == "refused":
+                self.report.failed += done
+                self.refused |= dict.fromkeys(calls, met.end._replace(status="fault"))
+        return met
 
-    def _pause(self, fault: Fault, faults: int, started: float) -> bool:
-        """Pause before the next try; False if this job has waited long enough."""
+    def _reserve(self, most: Mapping[str, int]) -> None:
+        """Hold the most that a call can cost back; wait where those in flight may leave room."""
+        with self.lock:
+            while (
+                self.settings.dollars(**(self.tokens + Counter(most))) > self.settings.max_dollars
+            ):
+                if self.stop.is_set() or not self.in_flight:
+                    raise Fault("stop", "the cap on dollars is reached")
+                self.lock.wait(1)
+            self.tokens.update(most)
+            self.in_flight += 1
+
+    def _pause(self, fault: Fault, faults: int) -> float:
+        """Seconds until the next try."""
+        if fault.kind == "stop":
+            raise fault
         pause = self.settings.backoff_s * min(2 ** max(faults - 1, 0), 16)
         pause = pause * _DICE.uniform(0.75, 1.25) if fault.wait is None else fault.wait
         if pause > LONGEST_WAIT_S:
             raise Fault("stop", f"the server asks to wait {pause:.0f} s: too long for one run")
-        if time.monotonic() + pause - started > PATIENCE_S:
-            return False
-        if fault.end.http == 429:
-            self.pacer.limited(pause)
-        else:
-            self.stop.wait(pause)
-        return True
+        return pause
 
     def _leave(self, fault: Fault) -> None:
         """Leave a job to a later run; many in a row mean that the cause is not the job's."""
@@ -263,24 +325,58 @@ class _Asking:
             self.left_in_a_row += 1
             count = self.left_in_a_row
         if count >= (10 if fault.kind == "refused" else 3):
-            self._halt(f"no reply to {count} prompts in a row, the last time: {fault}")
+            raise Fault("stop", f"no reply to {count} prompts in a row, the last time: {fault}")
 
 
-def _estimate(request: Request, samples: int) -> tuple[int, int]:
-    return request_tokens(request), reply_tokens(request) * samples
+def used_tokens(usage: str | None, unknown: Mapping[str, int]) -> Mapping[str, int]:
+    """Tokens that the server reports, or those of a call whose usage is `unknown`."""
+    said = json.loads(usage or "{}")
+    with suppress(KeyError, TypeError):
+        return {name: int(said[name]) for name in ("prompt_tokens", "completion_tokens")}
+    return unknown
 
 
-def _used(end: Reply, request: Request, samples: int) -> tuple[int, int]:
-    """Tokens that the server reports, or their estimate where it is silent."""
-    usage = json.loads(end.usage or "{}")
-    if usage.get("prompt_tokens") is None:
-        return _estimate(request, samples)
-    return int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+# -- the ways to get replies -----------------------------------------------------------------------
+
+MODES = ("replay", "live", "batch", "dry-run")
 
 
-def tasks_of(missing: list[Job], many: bool) -> list[list[Job]]:
-    """One list per job, or one per prompt where all its samples are asked for at once."""
-    tasks: dict[Any, list[Job]] = {}
-    for job in missing:
-        tasks.setdefault(job.request.key if many else job.place, []).append(job)
-    return list(tasks.values())
+def asker(
+    mode: str, store: ReplyStore, base_url: str | None = None, settings: JudgeSettings = DEFAULTS
+) -> Callable[[Iterable[Job]], object] | None:
+    """What `score_turns` calls with the jobs it wants; None in mode ``replay``.
+
+    ``replay`` takes stored replies only (a missing one is an error), ``live`` asks the server at
+    `base_url`, ``batch`` submits what is missing and reads what has come back, and ``dry-run``
+    raises `JudgeStopped` with a forecast. A connection is opened for ``live`` and ``batch`` only.
+
+    Raises:
+        ValueError: for another mode, or if paid replies would be kept in memory only.
+
+    >>> asker("replay", ReplyStore(":memory:")) is None
+    True
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r}: choose one of {', '.join(MODES)}")
+    if mode == "replay":
+        return None
+    if mode == "dry-run":
+        return partial(_dry_run, store=store, settings=settings)
+    if store.in_memory:
+        raise ValueError(
+            f"mode {mode!r} with a store in memory would lose the replies you pay for: name a "
+            "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
+        )
+    connection = Connection(base_url)
+    if mode == "batch":
+        return partial(ask_by_batch, store=store, connection=connection, many=settings.many)
+    return partial(ask_all, store=store, connection=connection, settings=settings)
+
+
+def _dry_run(jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings) -> None:
+    table = forecast(jobs, store, settings)
+    requests, *tokens = table[["requests", "prompt_tokens", "reply_tokens"]].sum()
+    said = f"{requests} requests and about {sum(tokens)} tokens would be asked for"
+    raise JudgeStopped(
+        f"dry run: {said}; nothing was sent. Choose mode='live' or 'batch' to ask", forecast=table
+    )

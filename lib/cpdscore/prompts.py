@@ -81,12 +81,8 @@ class Template:
         >>> "A: Hi {response}" in filled
         True
         """
-        missing, unused = set(self.inputs) - set(values), set(values) - set(self.inputs)
-        if missing or unused:
-            raise ValueError(
-                f"prompt {self.variant.name}: needs {', '.join(self.inputs)}; "
-                f"missing {sorted(missing)}, not used {sorted(unused)}"
-            )
+        if wrong := set(self.inputs) ^ set(values):
+            raise ValueError(f"prompt {self.variant.name}: missing or not used: {sorted(wrong)}")
         return _PLACE.sub(lambda place: values[place[1]], self.text)
 
 
@@ -150,10 +146,8 @@ def prompts_from_paper(path: str | Path) -> dict[str, Template]:
         ValueError: naming the section or placeholder that was not found.
     """
     paper = Path(path).read_text(encoding="utf-8")
-    return {
-        one.name: Template(one, _slice(paper, one, path), source="paper")
-        for one in VARIANTS.values()
-    }
+    wordings = {one: _slice(paper, one, path) for one in VARIANTS.values()}
+    return {one.name: Template(one, text, "paper") for one, text in wordings.items()}
 
 
 def _slice(paper: str, chosen: Variant, path: str | Path) -> str:

@@ -5,13 +5,12 @@ What is asked once is never asked again: a reply is found by the SHA-256 of all 
 """
 
 import hashlib
+import itertools
 import json
 import sqlite3
 import threading
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +19,12 @@ from typing import Any, NamedTuple
 from lib.data.storage import written_whole
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
-LEASE_S = 15.0  # how long a call counts as under way after its run last gave a sign of life
 REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
-# A call is written before it is sent, and completed when it ends. One row per sample: it `holds`
-# the place of that sample while it is under way and once it is the reply; a fault gives it up.
+# A call is written before it is sent, with the most it can cost, and completed when it ends. One
+# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
+# the name of its batch if it went there) and once it is the reply; a fault gives it up.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS request (
     key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
@@ -33,10 +32,9 @@ CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
     status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
     request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
-    owner TEXT, batch TEXT, at REAL, synthetic TEXT);
+    batch TEXT, synthetic TEXT);
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
 CREATE INDEX IF NOT EXISTS history ON call (key, sample);
-CREATE INDEX IF NOT EXISTS under_way ON call (owner) WHERE status = 'asked';
 """
 
 
@@ -45,16 +43,7 @@ class StoreError(RuntimeError):
 
 
 class MissingReplies(LookupError):
-    """Replay was asked for replies that the store does not hold; ``.jobs`` lists them."""
-
-    def __init__(self, jobs: list["Job"], path: Path):
-        self.jobs = jobs
-        first = ", ".join(f"{job.request.key[:12]}#{job.sample}" for job in jobs[:5])
-        super().__init__(
-            f"{len(jobs)} replies are not in {path.name} (first: {first}). Run with mode='live' "
-            "to ask for them, or open the store that was recorded with the same model, "
-            "parameters and prompt wording."
-        )
+    """Replay was asked for replies that the store does not hold."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +96,14 @@ class Job(NamedTuple):
         return self.request.key, self.sample
 
 
+def tasks_of(jobs: Iterable[Job], many: bool) -> list[list[Job]]:
+    """One list per job, or one per prompt where all its samples are asked for at once (``n``)."""
+    tasks: dict[Any, list[Job]] = {}
+    for job in jobs:
+        tasks.setdefault(job.request.key if many else job.place, []).append(job)
+    return list(tasks.values())
+
+
 class Reply(NamedTuple):
     """How a call ended. As the end of a job, status is ok, refusal, filtered, truncated, empty
     or failed; a call that is not the end of its job may also be a fault."""
@@ -127,14 +124,14 @@ class Reply(NamedTuple):
 class ReplyStore:
     """The SQLite file (write-ahead log, one commit per call), safe for threads and processes.
 
-    A killed process loses at most the replies it had not received. ``":memory:"`` gives a store
-    that lasts as long as the object.
+    Any number of processes may read, one at a time may ask. A killed process loses at most the
+    replies it had not received. ``":memory:"`` lasts as long as the object.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self.owner = uuid.uuid4().hex
-        if str(path) != ":memory:":
+        self.in_memory = str(path) == ":memory:"
+        if not self.in_memory:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(
@@ -143,10 +140,7 @@ class ReplyStore:
         with self._writing() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found not in (0, KEY_VERSION):
-                raise StoreError(
-                    f"{self.path}: written with key version {found}, this code uses {KEY_VERSION}."
-                    " Read it with the release that wrote it, or name a new store file."
-                )
+                raise StoreError(f"{path}: key version {found}, not {KEY_VERSION}: name a new file")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
@@ -173,6 +167,28 @@ class ReplyStore:
                 "access to the file, then run again; stored replies are not asked again."
             ) from error
 
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Keep other runs from asking with this file, so that nothing is paid for twice.
+
+        The lock is SQLite's on a file beside the store: it ends with the process, however that
+        ends. What a killed run had under way, batches apart, is free to be asked again.
+
+        Raises:
+            StoreError: while another run is asking.
+        """
+        name = ":memory:" if self.in_memory else f"{self.path}.lock"
+        with closing(sqlite3.connect(name, timeout=0, isolation_level=None)) as lock:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise StoreError(
+                    f"{self.path}: another run is asking with this store ({error})"
+                ) from None
+            with self._writing() as db:
+                db.execute(f"UPDATE call SET status = 'lost', holds = 0 {_ASKED} AND batch IS NULL")
+            yield
+
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[tuple]:
         """What a question in SQL finds in the tables ``request`` and ``call``."""
         with self._lock:
@@ -180,51 +196,46 @@ class ReplyStore:
 
     def add_requests(self, requests: Iterable[Request]) -> None:
         """Keep what is about to be asked, so that every reply can be traced to its prompt."""
-        unique: dict[str, Request] = {}
-        for one in requests:
-            unique.setdefault(one.key, one)
-        rows = [(k, r.model, to_json(r.body), to_json(dict(r.labels))) for k, r in unique.items()]
+        rows = ((r.key, r.model, to_json(r.body), to_json(dict(r.labels))) for r in requests)
         with self._writing() as db:
             db.executemany("INSERT OR IGNORE INTO request VALUES (?, ?, ?, ?)", rows)
 
-    def claim(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Take jobs that nobody has a reply to or is asking for now; returns the ids of the calls.
+    def claim(self, jobs: Iterable[Job], usage: str | None = None) -> list[int]:
+        """Note that jobs without a reply are being asked; returns the ids of their calls.
 
-        What a run that gave no sign of life for `LEASE_S` was asking for is free again.
+        `usage` is the most they can cost together, which stands until it is known better.
         """
-        now, taken = time.time(), {}
+        query = "INSERT INTO call (key, sample, holds, status, usage) VALUES (?, ?, 1, 'asked', ?)"
+        costs = itertools.chain([usage], itertools.repeat(None))
         with self._writing() as db:
-            for place in places:
-                db.execute(_LOST, (*place, now - LEASE_S))
-                if (row := db.execute(_TAKEN, (*place, self.owner, now))).rowcount:
-                    taken[place] = row.lastrowid
-        return taken
-
-    def renew(self) -> None:
-        """Give a sign of life for the calls under way."""
-        with self._writing() as db:
-            db.execute(_RENEWED, (time.time(), self.owner))
+            rows = [(*job.place, cost) for job, cost in zip(jobs, costs, strict=False)]
+            return [db.execute(query, row).lastrowid for row in rows]
 
     def send_in_batch(self, calls: Iterable[int], batch: str) -> None:
         """Note that calls are with the Batch API, where they stay until the batch is read."""
         with self._writing() as db:
             db.executemany("UPDATE call SET batch = ? WHERE id = ?", [(batch, i) for i in calls])
 
+    def in_batches(self) -> dict[tuple[str, int], str]:
+        """The open batch of each place that lies in one, oldest first."""
+        rows = self.rows(f"SELECT key, sample, batch FROM call {_ASKED} AND batch NOT NULL")
+        return {(key, sample): batch for key, sample, batch in rows}
+
     def complete(self, ends: Mapping[int, Reply]) -> int:
         """Commit how calls ended, and return how many of them are the end of their job.
 
         A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
-        reply cut off or without text is after `REASKS` others; a fault never is. A reply that is
-        already there stays.
+        reply cut off or without text is after `REASKS` others; a fault never is.
         """
+        done = 0
         with self._writing() as db:
-            return sum([_complete(db, call, end) for call, end in ends.items()])
-
-    def forget_refusals(self) -> None:
-        """Let what the server refused while this store was open be asked again."""
-        query = "UPDATE call SET holds = 0 WHERE holds AND status = 'failed' AND owner = ?"
-        with self._writing() as db:
-            db.execute(query, (self.owner,))
+            for call, end in ends.items():
+                final = end.status in ("ok", "failed")
+                if end.status in UNREADABLE:
+                    final = db.execute(_EARLIER, (call,)).fetchone()[0] >= REASKS
+                db.execute(_COMPLETED, (*end, final, call))
+                done += final
+        return done
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by (key, sample)."""
@@ -234,16 +245,25 @@ class ReplyStore:
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs without a reply, in order, each once however often it was listed."""
-        wanted: dict[tuple[str, int], Job] = {}
-        for job in jobs:
-            wanted.setdefault(job.place, job)
+        wanted = {job.place: job for job in jobs}
         have = self.replies(key for key, _ in wanted)
         return [job for place, job in wanted.items() if place not in have]
 
     def require(self, jobs: Iterable[Job]) -> None:
         """Raise `MissingReplies` unless every job has its reply (mode ``replay``)."""
         if missing := self.missing(jobs):
-            raise MissingReplies(missing, self.path)
+            key, sample = missing[0].place
+            raise MissingReplies(
+                f"{len(missing)} replies are not in {self.path.name} (first: {key[:12]}#{sample}). "
+                "Run with mode='live', or open the store that was recorded with the same model, "
+                "parameters and prompt wording."
+            )
+
+    def spent(self) -> dict[str, int]:
+        """Tokens of all calls so far; one whose cost is not known counts at the most it can be."""
+        names = ("prompt_tokens", "completion_tokens")
+        sums = ", ".join(f"TOTAL(json_extract(usage, '$.{name}'))" for name in names)
+        return dict(zip(names, map(int, self.rows(f"SELECT {sums} FROM call")[0]), strict=True))
 
     def body(self, key: str) -> dict[str, Any]:
         """The body of a stored request."""
@@ -252,30 +272,16 @@ class ReplyStore:
     @property
     def synthetic(self) -> str | None:
         """The note on replies that no model wrote, if there are any."""
-        rows = self.rows("SELECT synthetic FROM call WHERE synthetic NOT NULL LIMIT 1")
-        return rows[0][0] if rows else None
+        return self.rows("SELECT MAX(synthetic) FROM call")[0][0]
 
 
-_TAKEN = """INSERT OR IGNORE INTO call (key, sample, holds, status, owner, at)
-            VALUES (?, ?, 1, 'asked', ?, ?)"""
-_LOST = """UPDATE call SET status = 'lost', holds = 0 WHERE key = ? AND sample = ? AND holds
-           AND status = 'asked' AND batch IS NULL AND at < ?"""
-_RENEWED = "UPDATE call SET at = ? WHERE owner = ? AND status = 'asked' AND batch IS NULL"
+_ASKED = "WHERE status = 'asked'"
 _ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
-_SAME = "FROM call AS other WHERE (other.key, other.sample) = (call.key, call.sample)"
-_COMPLETED = f"""UPDATE call SET {", ".join(f"{name} = ?" for name in Reply._fields)}, holds = ?
-                 AND NOT EXISTS (SELECT 1 {_SAME} AND other.holds AND other.id != call.id)
-                 WHERE id = ?"""
-_ANSWERED = f"""SELECT (SELECT COUNT(*) {_SAME} AND other.status IN {UNREADABLE})
-                FROM call WHERE id = ?"""
-
-
-def _complete(db: sqlite3.Connection, call: int, end: Reply) -> bool:
-    final = end.status in ("ok", "failed")
-    if end.status in UNREADABLE:
-        final = db.execute(_ANSWERED, (call,)).fetchone()[0] >= REASKS
-    db.execute(_COMPLETED, (*end, final, call))
-    return final
+_COMPLETED = (
+    f"UPDATE call SET {', '.join(f'{n} = ?' for n in Reply._fields)}, holds = ? WHERE id = ?"
+)
+_EARLIER = f"""SELECT COUNT(*) FROM call JOIN call AS other USING (key, sample)
+               WHERE call.id = ? AND other.status IN {UNREADABLE}"""
 
 
 def to_json(value: Any) -> str:
@@ -287,7 +293,6 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_REQUESTS = "SELECT key, model, labels FROM request ORDER BY rowid"
 _EXPORTED = ("sample", "status", "text", "finish_reason", "reason")
 
 
@@ -307,9 +312,10 @@ def export_jsonl(store: ReplyStore, path: str | Path, synthetic: str | None = No
     note, total = synthetic or store.synthetic, 0
     head = {"format": 1, "key_version": KEY_VERSION} | ({"synthetic": note} if note else {})
     query = f"SELECT {', '.join(_EXPORTED)} {_ENDS} ORDER BY sample"
+    requests = store.rows("SELECT key, model, labels FROM request ORDER BY rowid")
     with written_whole(path) as place, open(place, "w", encoding="utf-8") as file:
         file.write(to_json(head) + "\n")
-        for key, model, labels in store.rows(_REQUESTS):
+        for key, model, labels in requests:
             rows = [dict(zip(_EXPORTED, row, strict=True)) for row in store.rows(query, (key,))]
             replies = [{name: x for name, x in row.items() if x is not None} for row in rows]
             line = {"key": key, "model": model, "labels": json.loads(labels), "replies": replies}
@@ -324,23 +330,15 @@ def import_jsonl(store: ReplyStore, path: str | Path) -> int:
     Prompts are completed by the run that asks for them. A reply that is already there stays.
 
     Raises:
-        StoreError: naming the line that is not as expected.
+        StoreError: for a file with keys of another version.
     """
-    rows, note = [], None
     with open(path, encoding="utf-8") as file:
-        for number, text in enumerate(file, 1):
-            try:
-                line = json.loads(text)
-                if number == 1 and line["key_version"] == KEY_VERSION:
-                    note = line.get("synthetic")
-                else:
-                    ends = [map(reply.get, _EXPORTED) for reply in line["replies"]]
-                    rows += [(1, note, line["key"], *end) for end in ends]
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
-                raise StoreError(
-                    f"{path}: line {number}: no replies with key version {KEY_VERSION} ({error!r})"
-                ) from error
+        head, *lines = map(json.loads, file)
+    if head["key_version"] != KEY_VERSION:
+        raise StoreError(f"{path}: key version {head['key_version']}, not {KEY_VERSION}")
+    ends = [(line["key"], *map(one.get, _EXPORTED)) for line in lines for one in line["replies"]]
     columns = ", ".join(("holds", "synthetic", "key", *_EXPORTED))
     with store._writing() as db:
-        db.executemany(f"INSERT OR IGNORE INTO call ({columns}) VALUES (?,?,?,?,?,?,?,?)", rows)
-    return len(rows)
+        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
+        db.executemany(query, [(head.get("synthetic"), *end) for end in ends])
+    return len(ends)

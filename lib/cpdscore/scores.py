@@ -71,35 +71,22 @@ def turn_requests(
         template: the prompt.
         judge: the model and what is sent with each prompt.
     """
-    return [_turn_request(row, template, judge) for row in turns.to_dict("records")]
-
-
-def _turn_request(row: dict[str, Any], template: Template, judge: JudgeModel) -> Request | None:
-    values = {
-        "history": history_text(row["context"]),
-        "reference": "\n".join(row["reference"]),
-        "fact": "\n".join(row["fact"]),
-        "response": row["response"],
-    }
-    if "reference" in template.inputs and not values["reference"].strip():
-        return None
-    return _request(values, template, judge, {name: row[name] for name in _TURN})
-
-
-_TURN = ("system", "dialog", "turn")
+    requests = []
+    for row in turns.to_dict("records"):
+        values = {name: "\n".join(row[name]) for name in ("reference", "fact")}
+        values |= {"history": history_text(row["context"]), "response": row["response"]}
+        known = values["reference"].strip() or "reference" not in template.inputs
+        requests.append(_request(values, template, judge, row) if known else None)
+    return requests
 
 
 def _request(
     values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
 ) -> Request:
     prompt = template.fill(**{name: values[name] for name in template.inputs})
-    labels = {
-        "variant": template.variant.name,
-        "wording": template.wording,
-        "source": template.source,
-        "reply_tokens": template.variant.reply_tokens,
-        **place,
-    }
+    labels = {"variant": template.variant.name, "wording": template.wording}
+    labels |= {"source": template.source, "reply_tokens": template.variant.reply_tokens}
+    labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
     return Request(judge.model, ((judge.role, prompt),), dict(judge.parameters), labels)
 
 
@@ -145,9 +132,9 @@ def score_turns(
     template = variant if isinstance(variant, Template) else load_template(variant)
     if template.variant.level != "turn":
         raise ValueError(f"{template.variant.name} rates dialogs: use score_dialogs")
-    requests = turn_requests(turns, template, judge)
     units = turns[["system", "agent", "dialog", "turn"]]
-    return _score(requests, units, turns["response"], template, judge, store, ask)
+    asked = units.assign(request=turn_requests(turns, template, judge), said=turns["response"])
+    return _score(asked, template, judge, store, ask)
 
 
 def score_dialogs(
@@ -172,98 +159,93 @@ def score_dialogs(
     Reference: Wakaki et al. (2024), section 4 and appendix B.3.
     """
     template = template or load_template("dialogue")
-    dialogs = turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False)
-    groups = [group.sort_values("turn", kind="stable") for _, group in dialogs]
-    units = pd.DataFrame([place for place, _ in dialogs], columns=LEVELS["dialog"])
-    requests = [_dialog_request(group, template, judge) for group in groups]
-    said = pd.Series(["\n".join(group["response"]) for group in groups], dtype="str")
-    return _score(requests, units, said, template, judge, store, ask)
+    asked = dialog_requests(turns, turn_scores, template, judge)
+    return _score(asked, template, judge, store, ask)
 
 
-def _dialog_request(group: pd.DataFrame, template: Template, judge: JudgeModel) -> Request | None:
-    if group["step1"].isna().any():
-        return None
-    values = {
-        "turns": str(len(group)),
-        "turn_scores": "\n".join(
-            f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)
-        ),
-        "responses": "\n".join(f"Turn {i}: {said}" for i, said in enumerate(group["response"], 1)),
-    }
-    place = {name: group.iloc[0][name] for name in ("system", "dialog")}
-    return _request(values, template, judge, place)
+def dialog_requests(
+    turns: pd.DataFrame, turn_scores: pd.Series | float, template: Template, judge: JudgeModel
+) -> pd.DataFrame:
+    """Write one request per dialog, None where a turn has no score.
+
+    Any one number as `turn_scores` gives prompts of the right length for a forecast.
+
+    Returns:
+        system, agent, dialog, ``request`` and ``said``, the responses that it is about.
+    """
+    rows = []
+    for place, group in turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False):
+        group = group.sort_values("turn", kind="stable")
+        marks = [f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)]
+        said = [f"Turn {i}: {text}" for i, text in enumerate(group["response"], 1)]
+        values = {"turn_scores": "\n".join(marks), "responses": "\n".join(said)}
+        row = dict(zip(LEVELS["dialog"], place, strict=True))
+        known = group["step1"].notna().all()
+        values["turns"] = str(len(group))
+        request = _request(values, template, judge, row) if known else None
+        rows.append(row | {"request": request, "said": "\n".join(group["response"])})
+    return pd.DataFrame(rows, columns=[*LEVELS["dialog"], "request", "said"])
 
 
 def _score(
-    requests: list[Request | None],
-    units: pd.DataFrame,
-    responses: pd.Series,
-    template: Template,
-    judge: JudgeModel,
-    store: ReplyStore,
-    ask: Ask | None,
+    asked: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask | None
 ) -> Scores:
     """Ask for what is missing, read the replies, ask again where they could not be read."""
-    asked = [request for request in requests if request is not None]
+    requests: dict[str, Request] = {}
+    for request in asked["request"].dropna():  # the first of those that are the same
+        requests.setdefault(request.key, request)
     get = ask or store.require
-    get([Job(request, sample) for request in asked for sample in range(judge.samples)])
-    store.add_requests(asked)  # so that a replayed score can be traced to its prompt, too
-    keys = pd.Series([request and request.key for request in requests], index=units.index)
+    get([Job(request, i) for request in requests.values() for i in range(judge.samples)])
+    store.add_requests(requests.values())  # so that a replayed score leads to its prompt, too
+    keys = asked["request"].map(lambda request: request.key, na_action="ignore")
     for _ in range(judge.extra if ask else 0):
-        if again := _short(asked, _replies(keys, template, judge, store), judge):
+        if again := _short(requests, _replies(keys, template, judge, store), judge):
             get(again)
     replies = _replies(keys, template, judge, store)
-    facts = pd.DataFrame({"words": responses.str.split().str.len(), "key": keys})
+    facts = pd.DataFrame({"words": asked["said"].str.split().str.len(), "key": keys})
+    units = asked.drop(columns=["request", "said"])
     items = _items(facts, replies, judge.samples)
     return Scores(template, judge, units, items, replies, store.synthetic)
 
 
-def _short(requests: list[Request], replies: pd.DataFrame, judge: JudgeModel) -> list[Job]:
+def _short(requests: dict[str, Request], replies: pd.DataFrame, judge: JudgeModel) -> list[Job]:
     """One more sample for each prompt with too few readable replies, up to `extra` of them.
 
     A prompt with fewer samples than were wanted is one that a fault left for a later run.
     """
     once = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
-    known = once.groupby("key")["score"].agg(["size", "count"])
+    known = once.groupby("key", sort=False)["score"].agg(["size", "count"])
     room = known["size"].between(judge.samples, judge.samples + judge.extra - 1)
     short = known[room & (known["count"] < judge.samples)]["size"]
-    unique = {request.key: request for request in requests}
-    return [Job(request, int(short[key])) for key, request in unique.items() if key in short]
+    return [Job(requests[key], int(size)) for key, size in short.items()]
 
 
 def _replies(
     keys: pd.Series, template: Template, judge: JudgeModel, store: ReplyStore
 ) -> pd.DataFrame:
     """Every stored reply of every item, read."""
-    by_key: dict[str, list[dict[str, Any]]] = {}
+    rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
-        if sample < judge.samples + judge.extra:
-            parsed = parse_reply(reply.text, template.variant, reply.status)
-            row = {"sample": sample, "status": parsed.status, "score": parsed.score}
-            by_key.setdefault(key, []).append(row | parsed.fields)
-    rows = [{"item": i, "key": key} | row for i, key in keys.items() for row in by_key.get(key, [])]
-    columns = ["item", "key", "sample", "status", "score", *template.variant.fields]
+        read = parse_reply(reply.text, template.variant, reply.status)
+        row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
+        rows.append(row | read.fields)
     marks = dict.fromkeys(["score", *template.variant.fields], float)
-    return pd.DataFrame(rows, columns=columns).astype({"status": "str"} | marks)
+    frame = pd.DataFrame(rows, columns=["key", "sample", "status", *marks])
+    frame = frame[frame["sample"] < judge.samples + judge.extra].astype(marks)
+    items = keys.rename("key").rename_axis("item").reset_index().dropna()
+    return items.merge(frame.astype({"status": "str"}), on="key")
 
 
 def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
     """Mean of the first `samples` usable replies of each item, with what stands behind it."""
-    groups, asked = _used(replies, samples), replies.groupby("item").size()
-    index = facts.index
-    frame = pd.DataFrame(
-        {
-            "score": groups["score"].mean().reindex(index).astype(float),
-            "spread": groups["score"].std(ddof=1).reindex(index).astype(float),
-            "usable": groups.size().reindex(index, fill_value=0),
-            "asked": asked.reindex(index, fill_value=0),
-        }
-    ).join(facts)
-    reason = replies[replies["score"].isna()].groupby("item")["status"].first().reindex(index)
-    short = frame["usable"] < samples
+    used = _used(replies, samples)["score"]
+    counts = pd.DataFrame({"usable": used.size(), "asked": replies.groupby("item").size()})
+    frame = facts.assign(score=used.mean(), spread=used.std(ddof=1))
+    frame = frame.join(counts.reindex(facts.index).fillna(0).astype(int))
+    reason = replies[replies["score"].isna()].groupby("item")["status"].first()
     frame["status"] = np.select(
-        [frame["key"].isna(), frame["asked"] == 0, frame["usable"] == 0, short],
-        ["no input", "not asked", reason.fillna("").astype(object), "partial"],
+        [frame["key"].isna(), frame["asked"] == 0, frame["usable"] == 0, frame["usable"] < samples],
+        ["no input", "not asked", reason.reindex(facts.index).fillna(""), "partial"],
         default="ok",
     )
     return frame

@@ -1,23 +1,30 @@
-"""One call to an OpenAI-compatible server, checked before anyone believes it."""
+"""One call to an OpenAI-compatible server, or a batch of them, checked before it is believed."""
 
 import base64
 import email.utils
+import io
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from lib.cpdscore.reply_store import Reply, Request, to_json
+from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, tasks_of, to_json
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-_ADVICE = {
-    401: "the key is not accepted: check the environment variable that holds it",
-    403: "this key may not use this model or address",
-    404: "no such model or address: check the model name and base_url",
-}
+
+
+class JudgeStopped(RuntimeError):
+    """Not every reply is there; the message says why, and what to do.
+
+    With ``.report`` after a live run and ``.forecast`` after a dry one.
+    """
+
+    def __init__(self, message: str, **facts: Any):
+        super().__init__(message)
+        self.__dict__.update(facts)
 
 
 class Fault(Exception):
@@ -53,31 +60,28 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def fault_of_status(status: int, body: str, headers: Mapping[str, str], base_url: str) -> Fault:
     """The fault that an HTTP status means, or an error in the body of a 200 answer."""
-    error = _error(body)
+    value = _parsed(body)
+    error = value.get("error") or value.get("detail") or body or "no message"
+    error = error if isinstance(error, dict) else {"message": error}
     said = " ".join(str(error.get("message")).split())[:300]
     facts = {"http": status, "body": body, "request_id": headers.get("x-request-id")}
     if {str(error.get(name)) for name in ("code", "type")} & _NO_MONEY:
-        advice = "Add credit, then run again"
-        return Fault("stop", f"the account has no quota left: {said}. {advice}", **facts)
+        return Fault("stop", f"the account has no quota left: {said}", **facts)
     if status in (0, 200, 408, 409, 429) or status >= 500:
-        billed = status == 200
-        return Fault(
-            "retry", f"server error {status}: {said}", retry_after(headers), billed, **facts
-        )
+        pause, reason = retry_after(headers), f"server error {status}: {said}"
+        return Fault("retry", reason, pause, billed=status == 200, **facts)
     if status in (400, 413, 422):
         return Fault("refused", f"refused with {status}: {said}", **facts)
-    advice = _ADVICE.get(status, "check base_url")
-    return Fault("stop", f"{base_url} answered {status}: {advice} ({said})", **facts)
+    advice = "check OPENAI_API_KEY, the model's name and base_url"
+    return Fault("stop", f"{base_url} answered {status} ({said}): {advice}", **facts)
 
 
-def _error(body: str) -> dict[str, Any]:
-    """What the server says went wrong."""
-    try:
-        value = json.loads(body)
-    except json.JSONDecodeError:
-        value = None
-    error = value.get("error", value.get("detail")) if isinstance(value, dict) else None
-    return error if isinstance(error, dict) else {"message": error or body or "no message"}
+def _parsed(text: str) -> dict[str, Any]:
+    """The JSON object in a body, or an empty one."""
+    with suppress(ValueError):
+        value = json.loads(text)
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 def read_answer(text: str, base_url: str, **facts: Any) -> list[Reply]:
@@ -87,25 +91,18 @@ def read_answer(text: str, base_url: str, **facts: Any) -> list[Reply]:
     >>> read_answer(to_json({"choices": [choice]}), "")[0].status
     'ok'
     """
-    facts |= {"http": 200, "body": text}
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = None
-    if isinstance(value, dict) and value.get("error"):
+    value = _parsed(text)
+    if value.get("error"):
         raise fault_of_status(200, text, {}, base_url)
-    choices = value.get("choices") if isinstance(value, dict) else None
-    known = isinstance(choices, list) and choices and all(map(_has_message, choices))
-    if not known:
-        raise Fault("retry", "200, but no choices with a message", billed=True, **facts)
-    facts["usage"] = to_json(value["usage"]) if value.get("usage") else None
-    facts |= {"base_url": base_url, "fingerprint": value.get("system_fingerprint")}
-    first, *others = [_reply_of(choice)._replace(**facts) for choice in choices]
-    return [first, *(reply._replace(body=None, usage=None) for reply in others)]
-
-
-def _has_message(choice: Any) -> bool:
-    return isinstance(choice, dict) and isinstance(choice.get("message"), dict)
+    facts |= {"http": 200, "body": text, "base_url": base_url}
+    facts["fingerprint"] = value.get("system_fingerprint")
+    try:
+        first, *others = [_reply_of(choice)._replace(**facts) for choice in value["choices"]]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        reason = "200, but no choices with a message"
+        raise Fault("retry", reason, billed=True, **facts) from None
+    usage = value.get("usage") and to_json(value["usage"])
+    return [first._replace(usage=usage), *(reply._replace(body=None) for reply in others)]
 
 
 def _reply_of(choice: Mapping[str, Any]) -> Reply:
@@ -113,14 +110,11 @@ def _reply_of(choice: Mapping[str, Any]) -> Reply:
     said, why = choice["message"], choice.get("finish_reason")
     text = said.get("content")
     if isinstance(text, list):  # some servers send the text in parts
-        parts = [part.get("text") for part in text if isinstance(part, dict)]
-        text = "".join(part for part in parts if isinstance(part, str))
-    text = text if isinstance(text, str) else None
-    stops = {"content_filter": "filtered", "length": "truncated"}
-    status = stops.get(why, "ok" if text and text.strip() else "empty")
+        text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
     if refusal := said.get("refusal"):
         return Reply("refusal", text, why, str(refusal))
-    return Reply(status, text, why)
+    stops = {"content_filter": "filtered", "length": "truncated"}
+    return Reply(stops.get(why, "ok" if text and text.strip() else "empty"), text, why)
 
 
 class Connection:
@@ -129,42 +123,32 @@ class Connection:
     Args:
         base_url: vLLM, Ollama, llama.cpp, ``transformers serve`` (``http://localhost:8000/v1``);
             none is OpenAI. A name and password in it are used and never written down.
-        key_variable: the environment variable with the key, which is read from nowhere else and
-            kept out of all that is said; a server of your own usually needs none.
-        timeout_s: the longest silence of the server.
-        deadline_s: the longest time for one call.
+        timeout_s: the longest silence of the server; a whole call may take twice that.
+
+    The key is read from the environment variable OPENAI_API_KEY and from nowhere else, and kept
+    out of all that is said; a server of your own usually needs none.
 
     Raises:
         RuntimeError: without a key for OpenAI, or with one that cannot be sent.
     """
 
-    def __init__(
-        self,
-        base_url: str | None = None,
-        key_variable: str = "OPENAI_API_KEY",
-        timeout_s: float = 120,
-        deadline_s: float = 300,
-    ):
+    def __init__(self, base_url: str | None = None, timeout_s: float = 120):
         import openai
 
-        key = os.environ.get(key_variable, "").strip()  # a line break from a file is no part of it
-        if not (key.isascii() and key.isprintable()):
+        key = os.environ.get("OPENAI_API_KEY", "").strip()  # a line break is no part of it
+        if not (key.isascii() and key.isprintable() and (key or base_url)):
             raise RuntimeError(
-                f"the key in {key_variable} holds a character that no key has: copy it again"
-            )
-        if not key and base_url is None:
-            raise RuntimeError(
-                f"no key: set the environment variable {key_variable}, give base_url of a local "
-                "server, or use mode='replay' with stored replies"
+                "no usable key: set the environment variable OPENAI_API_KEY, give base_url of a "
+                "local server, or use mode='replay' with stored replies"
             )
         self.client = openai.OpenAI(
             api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
         )
-        url, self.deadline_s = self.client.base_url, deadline_s
+        url, self.timeout_s = self.client.base_url, timeout_s
         self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path.rstrip('/')}"
         login = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-        self._secrets = [secret for secret in (key, url.password) if secret]
-        self._secrets += [login] if url.password else []
+        secrets = (key, url.password, url.password and login)
+        self._secrets = [secret for secret in secrets if secret]
 
     def redact(self, text: str) -> str:
         """`text` without the key and the password of the address, should a server echo them."""
@@ -183,7 +167,7 @@ class Connection:
         create = self.client.chat.completions.with_streaming_response.create
         try:
             with create(model=model, messages=messages, extra_body=body) as response:
-                text = self.redact(_read(response, started, self.deadline_s))
+                text = self.redact(_read(response, started + 2 * self.timeout_s))
                 request_id = response.headers.get("x-request-id")
         except openai.APIStatusError as error:
             status, said = error.response.status_code, self.redact(error.response.text)
@@ -197,17 +181,118 @@ class Connection:
         return read_answer(text, self.base_url, request_id=request_id, ms=ms)
 
 
-def _read(response: Any, started: float, deadline_s: float) -> str:
-    """The body, against a deadline for the whole call.
-
-    The client's time-out holds per read, so a server that drips bytes never meets it.
-    """
+def _read(response: Any, deadline: float) -> str:
+    """The body, by a deadline: a server that drips bytes never meets the time-out of a read."""
     pieces = []
     try:
         for piece in response.iter_bytes():
             pieces.append(piece)
-            if time.monotonic() > started + deadline_s:
-                raise TimeoutError(f"not complete after {deadline_s:g} s")
+            if time.monotonic() > deadline:
+                raise TimeoutError("not complete in time")
     except Exception as error:  # of the HTTP layer: the client does not wrap these
         raise Fault("retry", f"connection lost ({error!r})", billed=True) from None
     return b"".join(pieces).decode("utf-8", errors="replace")
+
+
+LINES = 20_000  # OpenAI takes 50,000 lines and 200 MB a file: prompts of 10 kB fit
+_OPEN = {"validating", "in_progress", "finalizing", "cancelling"}
+_URL = "/v1/chat/completions"
+
+
+def ask_by_batch(
+    jobs: Iterable[Job], store: ReplyStore, connection: Connection, many: bool = False
+) -> None:
+    """Read the batches that have ended and submit what is missing: half the price, within a day.
+
+    The store remembers which call a batch holds, and a line is called by the ids of its calls; an
+    open batch is not sent again. `many` asks for all samples of a prompt in one line. What expired
+    or failed on the way stays without a reply, and is submitted by the next run.
+
+    Raises:
+        JudgeStopped: while replies are on their way, or where no line of a batch was answered, so
+            that nothing of it is final; it names the server's reason.
+    """
+    jobs = list(jobs)
+    with store.asking():
+        collect(store, connection)
+        away = store.in_batches()
+        free = (job for job in store.missing(jobs) if job.place not in away)
+        tasks = tasks_of(free, many)
+        store.add_requests(task[0].request for task in tasks)
+        for start in range(0, len(tasks), LINES):
+            _submit(tasks[start : start + LINES], store, connection.client)
+    if missing := store.missing(jobs):
+        names = ", ".join(sorted(set(store.in_batches().values())))
+        raise JudgeStopped(
+            f"{len(missing)} replies are with the Batch API ({names}). Run again later: the store "
+            "remembers the batches"
+        )
+
+
+def _submit(tasks: list[list[Job]], store: ReplyStore, client: Any) -> None:
+    """Send one batch."""
+    calls = [store.claim(task) for task in tasks]
+    lines = "".join(map(_line, tasks, calls)).encode()
+    file = client.files.create(file=("judge.jsonl", io.BytesIO(lines)), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint=_URL, completion_window="24h")
+    store.send_in_batch([call for line in calls for call in line], batch.id)
+
+
+def _line(task: list[Job], calls: list[int]) -> str:
+    body = task[0].request.body | ({"n": len(calls)} if len(calls) > 1 else {})
+    line = {"custom_id": ".".join(map(str, calls)), "method": "POST", "url": _URL, "body": body}
+    return json.dumps(line) + "\n"
+
+
+def collect(store: ReplyStore, connection: Connection) -> None:
+    """Read every batch that has ended into the store.
+
+    Raises:
+        JudgeStopped: as in `ask_by_batch`, once all batches are read.
+    """
+    reasons = []
+    for name in dict.fromkeys(store.in_batches().values()):
+        batch = connection.client.batches.retrieve(name)
+        if batch.status not in _OPEN and (reason := _read_batch(batch, store, connection)):
+            reasons.append(f"{name}: {reason.rstrip('.')}")
+    if reasons:
+        raise JudgeStopped(
+            f"no line of a batch was answered ({connection.redact('; '.join(reasons))}). The cause "
+            "may be the settings, so nothing was stored as final: put it right and run again. If "
+            "these prompts themselves are at fault, mode='live' records them as failed"
+        )
+
+
+def _read_batch(batch: Any, store: ReplyStore, connection: Connection) -> str | None:
+    """Store one batch; the reason where none of its lines was answered for a cause to mend.
+
+    Lines come in any order and some fail inside a "completed" batch.
+    """
+    rows = store.rows("SELECT id FROM call WHERE batch = ? AND status = 'asked'", (batch.id,))
+    ends = {call: Reply("fault", reason=batch.status) for (call,) in rows}
+    reasons = [error.message for error in (batch.errors and batch.errors.data) or []]
+    files = filter(None, (batch.output_file_id, batch.error_file_id))
+    contents = [connection.client.files.content(file).text.splitlines() for file in files]
+    for line in map(json.loads, [line for content in contents for line in content]):
+        calls = [int(call) for call in line["custom_id"].split(".")]
+        try:
+            replies = _replies(line, connection)
+        except Fault as fault:
+            replies = [fault.end] * len(calls)
+            reasons += [str(fault)] if fault.kind != "retry" else []
+        ends |= dict(zip(calls, replies, strict=False))
+    answered = any(end.status not in ("fault", "failed") for end in ends.values())
+    if not answered:
+        ends = {call: end._replace(status="fault") for call, end in ends.items()}
+    store.complete(ends)
+    return None if answered else next(iter(reasons), None)
+
+
+def _replies(line: dict[str, Any], connection: Connection) -> list[Reply]:
+    """The replies of one line, or the fault in it."""
+    response = line.get("response") or {}
+    status, name = response.get("status_code") or 0, response.get("request_id")
+    text = connection.redact(json.dumps(response.get("body") or line, ensure_ascii=False))
+    if status != 200:
+        raise fault_of_status(status, text, {"x-request-id": name}, connection.base_url)
+    return read_answer(text, connection.base_url, request_id=name)

@@ -8,6 +8,7 @@ from lib.data.reddit_goemotions_wassa import (
     reddit_college,
     wassa2022,
 )
+from lib.data.robustness import robustness_pairs
 from lib.data.storage import DataError, nearest, path, sha256, written_whole
 from lib.data.turn_table import (
     KEY,

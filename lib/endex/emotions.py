@@ -32,17 +32,17 @@ HASHES = 2**20  # so many that few of the 44,000 kept features share a number
 EMBEDDED = "embedded"
 PART = 50_000  # texts in a file of scores: what an interruption can cost at most
 
-# The 28 labels of GoEmotions (Demszky et al. 2020).
+# The labels of GoEmotions (Demszky et al. 2020); some copies count two of the others as positive.
 POSITIVE = (
     *("admiration", "amusement", "approval", "caring", "desire", "excitement"),
     *("gratitude", "joy", "love", "optimism", "pride", "relief"),
 )
-NEGATIVE = (
-    *("anger", "annoyance", "disappointment", "disapproval", "disgust", "embarrassment"),
-    *("fear", "grief", "nervousness", "remorse", "sadness"),
+OTHERS = (
+    *("anger", "annoyance", "confusion", "curiosity", "disappointment", "disapproval", "disgust"),
+    *("embarrassment", "fear", "grief", "nervousness", "realization", "remorse", "sadness"),
+    "surprise",
 )
-AMBIGUOUS = ("confusion", "curiosity", "realization", "surprise")  # some copies call two positive
-LABELS = (*sorted(POSITIVE + NEGATIVE + AMBIGUOUS), "neutral")
+LABELS = (*sorted(POSITIVE + OTHERS), "neutral")
 
 # Usable answers to a comment that is itself an answer: the others never reach a score.
 REPLIES = """
@@ -60,8 +60,7 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
     Args:
         texts: n texts.
         model: "embedded", or the folder or hub id of a GoEmotions classifier.
-        options: `device`, `dtype`, `revision` of `models.load_classifier`; and `softmax=True` for
-            a checkpoint whose labels are exclusive.
+        options: `device`, `dtype`, `revision` of `models.load_classifier`.
 
     Returns:
         Shape (n,), range 0-1, higher is more positive; NaN for a missing or empty text.
@@ -105,9 +104,8 @@ def score_replies(
         The folder, to be passed to `build(emotions=...)`.
     """
     folder, files, parts = Path(folder), [str(file) for file in parquet_files(comments)], []
-    weights = (
-        sha256(WEIGHTS) if model == EMBEDDED else models.find(model, options.get("revision")).sha256
-    )
+    embedded = model == EMBEDDED
+    weights = sha256(WEIGHTS) if embedded else models.find(model, options.get("revision")).sha256
     with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as bar:
         connection.register("comments", connection.read_parquet(files))
         rows = connection.execute(REPLIES)
@@ -117,10 +115,9 @@ def score_replies(
             if not parts[-1].is_file():
                 ids, texts = zip(*replies, strict=True) if replies else ((), ())
                 ee = positive_emotion(texts, model, **options)
+                frame = pd.DataFrame({"id": pd.Series(ids, dtype="str"), "ee": ee})
                 with written_whole(parts[-1]) as unfinished:
-                    pd.DataFrame({"id": pd.Series(ids, dtype="str"), "ee": ee}).to_parquet(
-                        unfinished
-                    )
+                    frame.to_parquet(unfinished)
             bar.update(len(replies))
     for stale in set(folder.glob("*.parquet")) - set(parts):
         stale.unlink()
@@ -174,14 +171,12 @@ def _load(weights: Path) -> dict[str, np.ndarray]:
     return {k: a.astype(np.float64) if a.dtype == np.float16 else a for k, a in arrays.items()}
 
 
-def _network(
-    texts: list[str], name: str, softmax: bool = False, **options
-) -> tuple[np.ndarray, list[str]]:
+def _network(texts: list[str], name: str, **options) -> tuple[np.ndarray, list[str]]:
+    """Probability of each label by a classifier of the hub, and the names of its labels."""
     model = models.load_classifier(name, **options)
 
     def read(tokens, mask):
-        logits = model.network(input_ids=tokens, attention_mask=mask).logits.float()
-        return logits.softmax(-1) if softmax else logits.sigmoid()
+        return model.network(input_ids=tokens, attention_mask=mask).logits.float().sigmoid()
 
     labels = model.network.config.id2label
     scores = models.infer(model, read, models.token_ids(model, texts))

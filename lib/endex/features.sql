@@ -1,9 +1,14 @@
 -- One row per line of a file of JSON lines, in its order, with the features of a comment.
 -- Every field is read as text: the types of most changed over the years. A line that is no JSON
 -- object, or no comment, gives a row whose id is missing. The size of an object is that of
--- `lib.endex.dumps.LONGEST`: blocks of the default (16 MiB) leave the processor's cache before they
+-- `lib.endex.reddit.LONGEST`: blocks of the default (16 MiB) leave the processor's cache before they
 -- are worked on.
+-- Content words are the tokens that are not on the stop list (EnDex, equation 7); a token is a run
+-- of [a-z0-9'] in the lower-cased text. They are counted for usable answers to a comment only.
 
+with
+
+fields as (
 select case when body is not null and parent_id is not null then id end as id,
        case when starts_with(parent_id, 't1_') then substr(parent_id, 4) end as parent,
        case when starts_with(link_id, 't3_') then substr(link_id, 4) else link_id end as link,
@@ -32,3 +37,16 @@ from read_json(
         retrieved_on: 'varchar'
     }
 )
+)
+
+-- id, parent (missing for an answer to a submission) and link (the thread) without their prefixes;
+-- created and retrieved in seconds since 1970; score: votes up minus votes down, missing while
+-- hidden; controversial, edited; usable: text and author are there, and the author is no known bot;
+-- quote; tokens; body.
+select * exclude body,
+       case when usable and parent is not null
+            then cast(len(list_filter(regexp_extract_all(lower(body), '[a-z0-9'']+'),
+                                      lambda word: not list_contains($stop_words, word)))
+                      as integer) end as tokens,
+       body
+from fields

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 from sklearn.metrics import roc_auc_score
@@ -19,7 +20,10 @@ from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+NAMES = {0: "non-engaging", 1: "engaging"}
 WINDOW = 32  # batches whose rows are sorted by length together
+NEVER = 10**9  # steps
+Rows = list[dict[str, list[int] | int]]  # token ids, segments, and the label, of each pair
 
 
 def build(
@@ -36,21 +40,19 @@ def build(
         CheckpointError: the encoder cannot be found.
     """
     torch.manual_seed(seed)
+    tiny = str(encoder) == TINY
+    classes = {"id2label": NAMES, "label2id": {name: i for i, name in NAMES.items()}}
+    folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
     with quiet():  # it would report the new head as missing weights
-        if str(encoder) == TINY:
-            folder, origin = models.find(models.DEFAULT_ENCODER).folder, {"checkpoint": TINY}
-            config = transformers.AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
+        if tiny:
+            config = transformers.AutoConfig.from_pretrained(folder, **classes, **TINY_SIZE)
             network = transformers.AutoModelForSequenceClassification.from_config(config)
         else:
-            folder, origin = models.find(encoder).folder, models.provenance_of(encoder)
             network = transformers.AutoModelForSequenceClassification.from_pretrained(
-                folder, num_labels=2, local_files_only=True, use_safetensors=True
+                folder, **classes, local_files_only=True, use_safetensors=True
             )
-    network.config.id2label = {0: "non-engaging", 1: "engaging"}
-    network.config.label2id = {"non-engaging": 0, "engaging": 1}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    kept = ("checkpoint", "revision", "weights_sha256")
-    return network, tokenizer, {name: origin[name] for name in kept if name in origin}
+    return network, tokenizer, {"checkpoint": TINY} if tiny else models.provenance_of(encoder)
 
 
 def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
@@ -65,94 +67,120 @@ def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
 
 
 def encode(
-    tokenizer: transformers.PreTrainedTokenizerBase,
-    contexts: Sequence[str],
-    responses: Sequence[str],
-    max_length: int,
-) -> list[dict[str, list[int]]]:
-    """Token ids (and segments, where the model has them) of pairs; the longer text is cut first."""
-    if not len(contexts):
+    tokenizer: transformers.PreTrainedTokenizerBase, pairs: pd.DataFrame, max_length: int
+) -> Rows:
+    """Token ids (and segments, where the model has them) of pairs; the longer text is cut first.
+
+    Args:
+        pairs: with context and response, and label (0 or 1) for training.
+    """
+    if pairs.empty:
         return []
     how = {"truncation": "longest_first", "max_length": max_length, "return_attention_mask": False}
-    encoded = tokenizer(list(contexts), list(responses), **how)
+    encoded = tokenizer(pairs["context"].tolist(), pairs["response"].tolist(), **how)
+    if "label" in pairs:
+        encoded["labels"] = pairs["label"].astype(int).tolist()
     rows = zip(*encoded.values(), strict=True)
     return [dict(zip(encoded, row, strict=True)) for row in rows]
 
 
-def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[np.ndarray]:
-    """Row positions of batches of similar length: within windows of randomly drawn rows.
+def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Row positions of the batches of one epoch, in the order of training.
+
+    Rows are drawn in random order; within a window of some batches they are sorted by length, so
+    that little is padded; then the batches are drawn in random order.
 
     Args:
         lengths: tokens of each row, shape (n,).
         tokens: most tokens in a batch, padding included.
-        seed: of the draw.
+        seed, epoch: of the draws; each epoch has batches of its own.
 
     Returns:
         Arrays that hold 0..n-1 once each.
 
-    >>> sorted(row for rows in batches([3, 9, 4, 3], 9, seed=0) for row in rows.tolist())
+    >>> sorted(row for rows in batches([3, 9, 4, 3], 9, 0, epoch=1) for row in rows.tolist())
     [0, 1, 2, 3]
     """
+    rng = np.random.default_rng([seed, epoch])
     lengths = np.asarray(lengths)
-    order = np.random.default_rng(seed).permutation(len(lengths))
-    windows = np.array_split(order, math.ceil(lengths.sum() / (WINDOW * tokens)))
-    return [rows[batch] for rows in windows for batch in token_batches(lengths[rows], tokens)]
+    order = rng.permutation(len(lengths))
+    window = max(1, int(WINDOW * tokens / lengths.mean()))
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    drawn = [rows[batch] for rows in windows for batch in token_batches(lengths[rows], tokens)]
+    return [drawn[i] for i in rng.permutation(len(drawn))]
 
 
 def trainer(
-    network: transformers.PreTrainedModel,
-    tokenizer: transformers.PreTrainedTokenizerBase,
-    train: list[dict],
-    held_out: list[dict],
-    folder: Path,
-    options: Options,
-    seed: int,
+    network, tokenizer, train: Rows, held_out: Rows, folder: Path, options: Options, seed: int
 ) -> transformers.Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
+    All epochs follow each other as one long pass, since they differ in their batches, and by one
+    or two in the number of them. An item is a batch that is ready.
+
     Args:
-        train, held_out: rows of `encode` with labels.
+        network, tokenizer: what `build` gave.
+        train, held_out: rows of `encode`.
         seed: of batches, order and dropout.
     """
+    arguments = _arguments(folder, options)
     lengths = [len(row["input_ids"]) for row in train]
-    ready = [[train[i] for i in rows] for rows in batches(lengths, options.batch_tokens, seed)]
+    ready, ends = [], []
+    for epoch in range(options.epochs):
+        drawn = batches(lengths, options.batch_tokens, seed, epoch)
+        drawn = drawn[: len(drawn) - len(drawn) % arguments.world_size]  # each GPU has as many
+        ready += [[train[i] for i in rows] for rows in drawn]
+        ends.append(len(ready) // arguments.world_size)
     # Rows of similar length follow each other in validation too: little is padded.
     single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
     widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
     pad = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
-    made = transformers.Trainer(
+    made = _Trainer(
         network,
-        _arguments(folder, options, seed),
-        # An item is a batch that is ready: Trainer draws their order anew in each epoch.
+        arguments,
         data_collator=lambda items: pad([row for rows in items for row in rows]),
         train_dataset=ready,
         eval_dataset=single,
         compute_metrics=_figures,
-        callbacks=[_Watch()],
+        callbacks=[_Watch(ends, seed)],
     )
     made.remove_callback(transformers.PrinterCallback)
     return made
 
 
-def _arguments(folder: Path, options: Options, seed: int) -> transformers.TrainingArguments:
+class _Trainer(transformers.Trainer):
+    """A `Trainer` whose first step has a rate above 0, which Trainer's own warm-up leaves out."""
+
+    def create_scheduler(self, num_training_steps, optimizer=None):
+        rising = max(1, round(self.args.warmup_steps * num_training_steps))
+        falling = max(1, num_training_steps - rising)
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer or self.optimizer,
+            lambda step: min((step + 1) / rising, (num_training_steps - step) / falling),
+        )
+        return self.lr_scheduler
+
+
+def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments:
     return transformers.TrainingArguments(
         output_dir=str(folder),
-        num_train_epochs=options.epochs,
+        num_train_epochs=1,
+        train_sampling_strategy="sequential",
         learning_rate=options.rate,
         warmup_steps=options.warmup,  # below 1: a share of the steps
         weight_decay=0.01,
         bf16=options.precision == "bf16",
         per_device_train_batch_size=1,
         per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),
-        eval_strategy="epoch",
-        save_strategy="epoch",
+        eval_strategy="steps",  # `_Watch` says at which
+        eval_steps=NEVER,
+        save_strategy="steps",
+        save_steps=NEVER,
         save_total_limit=1,
         load_best_model_at_end=True,
         metric_for_best_model="quality",
-        greater_is_better=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        seed=seed,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         report_to="none",
@@ -174,15 +202,22 @@ def _figures(predicted: transformers.EvalPrediction) -> dict[str, float]:
 
 
 class _Watch(transformers.TrainerCallback):
-    """A progress bar, and a stop where the loss is no number any more."""
+    """Ends of epochs, dropout by seed and step alone, a progress bar, and a stop for a runaway."""
+
+    def __init__(self, ends: list[int], seed: int):
+        self.ends, self.seed = ends, seed
 
     def on_train_begin(self, args, state, control, **kwargs):
-        hidden = not state.is_world_process_zero
-        done, total = state.global_step, state.max_steps
-        self.bar = tqdm(initial=done, total=total, desc="EnDex", leave=False, disable=hidden)
+        how = {"desc": "EnDex", "leave": False, "disable": not state.is_world_process_zero}
+        self.bar = tqdm(initial=state.global_step, total=state.max_steps, **how)
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        step = self.seed * 1_000_003 + state.global_step
+        torch.manual_seed(step * 1009 + args.process_index)
 
     def on_step_end(self, args, state, control, **kwargs):
         self.bar.update()
+        control.should_evaluate = control.should_save = state.global_step in self.ends
 
     def on_train_end(self, args, state, control, **kwargs):
         self.bar.close()

@@ -8,7 +8,6 @@ import hashlib
 import numpy as np
 import pandas as pd
 
-COLUMNS = ["context", "response", "label"]
 GENERIC = [
     *("I don't know.", "Okay.", "That is nice.", "I am not sure.", "Yes."),
     *("Me too.", "Thanks.", "I see.", "Good for you.", "Maybe."),

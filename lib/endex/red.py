@@ -3,13 +3,10 @@
 The equations are plain SQL (posts.sql, sample.sql, funnel.sql) that DuckDB and Spark run unchanged.
 """
 
-import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import pandas as pd
@@ -20,6 +17,10 @@ from lib.endex.reddit import parquet_files
 FOOTNOTE_ALPHAS = {"re": 1.0, "be": 2.0, "ae": 18.0}
 FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}
 DIMENSIONS = ("re", "be", "ae", "ee")  # reply, behavioral, attentional, emotional
+POSTS, SAMPLE, FUNNEL = (
+    Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
+    for name in ("posts", "sample", "funnel")
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class RedSettings:
 
     Attributes:
         alpha: "footnote" (1, 2, 18 for RE, BE, AE) or "median" of each adjusted dimension.
-        weights: RE, AE, EE, BE; 3, 3, 2, 1 in the footnote. EE with weight 0 needs no classifier.
+        weights: by dimension; re 3, ae 3, ee 2, be 1 in the footnote. EE with weight 0 needs no
+            classifier.
         kappa: standard deviations from the mean beyond which a post is labelled (paper: 1).
         cap: most posts of one class in the sample (paper: 40,162).
         seed: of the draw; the order of drawing is md5 of seed and comment id, on any engine.
@@ -41,7 +43,7 @@ class RedSettings:
     """
 
     alpha: str = "footnote"
-    weights: tuple[tuple[str, float], ...] = tuple(FOOTNOTE_WEIGHTS.items())
+    weights: Mapping[str, float] = field(default_factory=FOOTNOTE_WEIGHTS.copy)
     kappa: float = 1.0
     cap: int = 40_162
     seed: int = 0
@@ -50,19 +52,10 @@ class RedSettings:
     edge_days: float = 1.0
 
     def __post_init__(self) -> None:
-        weights = dict(self.weights)
         if self.alpha not in ("footnote", "median") or self.ee_aggregate not in ("mean", "max"):
-            raise ValueError(
-                "choose alpha 'footnote' or 'median', and ee_aggregate 'mean' or 'max'"
-            )
-        if (
-            set(weights) != set(DIMENSIONS)
-            or min(weights.values()) < 0
-            or not any(weights.values())
-        ):
-            raise ValueError(f"weights need {', '.join(DIMENSIONS)}, not all 0; got {weights}")
-        if self.kappa <= 0 or self.cap < 1:
-            raise ValueError("kappa must be above 0, and cap at least 1")
+            raise ValueError("alpha is 'footnote' or 'median', and ee_aggregate 'mean' or 'max'")
+        if set(self.weights) != set(DIMENSIONS) or max(self.weights.values()) <= 0:
+            raise ValueError(f"weights need {', '.join(DIMENSIONS)}, not all 0: {self.weights}")
 
     def sql(self) -> str:
         """The one row of the relation `settings`, as a query over `single` for any engine.
@@ -72,7 +65,7 @@ class RedSettings:
         """
         alphas = FOOTNOTE_ALPHAS if self.alpha == "footnote" else dict.fromkeys(FOOTNOTE_ALPHAS)
         numbers = {f"alpha_{name}": value for name, value in alphas.items()}
-        numbers |= {f"w_{name}": value for name, value in self.weights}
+        numbers |= {f"w_{name}": value for name, value in self.weights.items()}
         numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
         columns = [
             f"cast({'null' if value is None else float(value)} as double) as {name}"
@@ -88,18 +81,15 @@ class RedSettings:
 
 
 class DuckDB:
-    """DuckDB inside this process: one machine, no set-up.
+    """DuckDB inside this process: one machine, no set-up."""
 
-    Args:
-        memory: most memory, such as "1GB"; larger intermediate results go to disk.
-    """
-
-    def __init__(self, memory: str | None = None):
-        self.connection = duckdb.connect(config={"memory_limit": memory} if memory else {})
+    def __init__(self):
+        self.connection = duckdb.connect()
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""
-        self.view(name, f"select * from read_parquet([{_quoted(files)}])")
+        quoted = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+        self.view(name, f"select * from read_parquet([{quoted}])")
 
     def view(self, name: str, sql: str, kept: bool = False) -> None:
         """Give a query a name; it runs each time the name is used, or once where it is kept."""
@@ -132,27 +122,14 @@ class Spark:
         return self.session.sql(sql).toPandas()
 
 
-class Step(NamedTuple):
-    """One common table expression: its name, and its SQL with the comment above it."""
+def steps() -> dict[str, str]:
+    """The steps of posts.sql by name, in order, each with the comment above it.
 
-    name: str
-    sql: str
-
-
-@cache
-def text(name: str) -> str:
-    """The SQL text `posts`, `sample` or `funnel`."""
-    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
-
-
-def steps() -> list[Step]:
-    """The steps of posts.sql, in order.
-
-    >>> [step.name for step in steps()][:4]
+    >>> list(steps())[:4]
     ['reactions', 'pairs', 'eligible', 'medians']
     """
-    found = re.finditer(r"(?:^--.*\n)*^(\w+) as \(\n(?:.*\n)*?^\),?\n", text("posts"), re.MULTILINE)
-    return [Step(match[1], match[0]) for match in found]
+    found = re.finditer(r"(?:^--.*\n)*^(\w+) as \(\n(?:.*\n)*?^\),?\n", POSTS, re.MULTILINE)
+    return {match[1]: match[0] for match in found}
 
 
 class NoPostsError(ValueError):
@@ -180,17 +157,17 @@ class Red:
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of posts.sql, such as "medians" or "alphas"."""
-        before, step = text("posts").split(f"\n{name} as (\n")
+        until, step = POSTS.split(f"\n{name} as (\n")
         step = step.split("\n)")[0]
-        return self.engine.frame(f"{before}\n{name} as (\n{step}\n)\nselect * from {name}")
+        return self.engine.frame(f"{until}\n{name} as (\n{step}\n)\nselect * from {name}")
 
     def funnel(self) -> pd.DataFrame:
         """How many comments are left after each condition, and how many each one takes away."""
-        return self.engine.frame(text("funnel")).astype({"comments": "int64", "lost": "Int64"})
+        return self.engine.frame(FUNNEL).astype({"comments": "int64", "lost": "Int64"})
 
 
 def build(
-    comments: str | Path | Iterable[str | Path],
+    comments: str | Path,
     settings: RedSettings | None = None,
     emotions: str | Path | None = None,
     toxicity: str | Path | None = None,
@@ -201,11 +178,11 @@ def build(
     EnDex, section 2 and appendix A: posts.sql holds one step per equation.
 
     Args:
-        comments: folders written by `lib.endex.to_parquet`, or one folder that holds them.
+        comments: folder written by `lib.endex.to_parquet`, or one that holds such folders.
         settings: the paper's values by default.
         emotions: Parquet file or folder with id and ee, the positive emotion of each reply (0-1),
             written by `score_replies`. Needed unless the weight of EE is 0.
-        toxicity: Parquet with id and toxicity (0-1) of posts and parents, such as those that
+        toxicity: Parquet with id and toxicity (0-1) of posts and parents, such as
             `lib.metrics.toxicity` gives; needed where `toxicity_above` is set.
         engine: `DuckDB()` by default; `Spark(session)` runs the same SQL on a cluster.
 
@@ -214,36 +191,23 @@ def build(
 
     Raises:
         NoPostsError: no post is eligible, or all labelled posts are of one class.
-        ValueError: emotions or toxicity are needed and not given, or a median is 0.
+        ValueError: emotions are needed and not given, or a median is 0.
     """
     settings, engine = settings or RedSettings(), engine or DuckDB()
     prepare(engine, settings, comments, emotions, toxicity)
-    engine.view("posts", text("posts"), kept=True)
-    red = Red(engine.frame(text("sample")), settings, engine)
+    engine.view("posts", POSTS, kept=True)
+    red = Red(engine.frame(SAMPLE), settings, engine)
     _refuse_no_sample(red)
     return red
 
 
-def fingerprint(sample: pd.DataFrame) -> str:
-    """md5 over ids and labels in the order of the ids: equal for equal samples.
-
-    >>> fingerprint(pd.DataFrame({"id": ["b", "a"], "label": [0, 1]}))[:8]
-    'a4173f9c'
-    """
-    ordered = sample.sort_values("id")
-    lines = "".join(f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True))
-    return hashlib.md5(lines.encode()).hexdigest()
-
-
 def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=None) -> None:
     """Give the engine the relations that the SQL texts read: comments, emotions and settings."""
-    if emotions is None and dict(settings.weights)["ee"] > 0:
+    if emotions is None and settings.weights["ee"] > 0:
         raise ValueError(
             "EE has a weight and no emotions are given: pass emotions= (see score_replies), or "
             "weights with ee 0."
         )
-    if toxicity is None and settings.toxicity_above is not None:
-        raise ValueError("toxicity_above is set: pass toxicity=, a Parquet of id and toxicity.")
     engine.read("features", parquet_files(comments))
     copies = engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]
     engine.view("single", _LATEST if copies else "select * from features", kept=bool(copies))
@@ -278,17 +242,13 @@ def _refuse_no_sample(red: Red) -> None:
     if not posts:
         lost = red.funnel().to_string(index=False)
         raise NoPostsError(f"no eligible post. Comments left after each condition:\n{lost}")
-    if be < posts:
+    if not be:
         raise ValueError(
             f"half of the {posts} eligible posts have no votes: the median of BE is 0, and "
             "equation 6 divides by it. Use more comments or other forums."
         )
     if not engaging or not other:
         raise NoPostsError(
-            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts} at "
-            f"kappa {red.settings.kappa}. Use more comments, or a smaller kappa."
+            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts}. Use "
+            "more comments, or a smaller kappa."
         )
-
-
-def _quoted(files: Sequence[Path]) -> str:
-    return ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)

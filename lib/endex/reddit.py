@@ -1,5 +1,10 @@
 """Reddit comments: from dumps to Parquet, with the features that EnDex needs.
 
+The public dumps are zstandard frames with a window of 2 GiB: most readers refuse them ("Frame
+requires too much memory"), and those that do not may hold the whole month in memory. Here a dump is
+decompressed as a stream, and cut at line ends into pieces that any reader takes. Memory is bounded,
+whatever the file unpacks to.
+
 The record format changed six times between 2005 and 2024 (numbers as strings, `edited` as flag or
 time, hidden scores), so each field is read as text and cast in features.sql, once for every source.
 """
@@ -8,53 +13,52 @@ import hashlib
 import json
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import zstandard
 from tqdm.auto import tqdm
 
 from lib import ROOT
 from lib.data import reddit_college
 from lib.data.storage import written_whole
-from lib.endex.dumps import DumpError, pieces, reasons
-from lib.endex.tokens import count_content_words
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
-FORMAT = 3  # of the Parquet files: a change of columns, of their meaning or of BOTS counts it up
+STOP_WORDS = Path(__file__).with_name("stop_words.txt")
+READERS = min(8, os.cpu_count() or 1)  # pieces that are read at the same time
 RECORD = "_record.json"  # readers of Parquet folders skip names that start with "_"
-READERS = 8  # most threads for one dump: decompression, which is one, feeds no more
-REPEATED = ["subreddit", "score", "tokens"]  # columns of few values: Parquet writes each once
-BAD_LINES_NAMED = 20  # bad lines of a dump whose number is kept; all are counted
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
+READ = 1 << 13  # bytes read from the dump at once: 256 MiB at the most when decompressed
+PIECE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
+LONGEST = 1 << 22  # bytes of a line; the longest comment that Reddit takes has 40,000 letters
+TOO_LONG = b'"too long"\n'  # stands in for a line of more than LONGEST bytes
 
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ["AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger"]
 
-# Columns of the Parquet files, with their meaning.
-COLUMNS = {
-    "id": "comment id, without the prefix t1_",
-    "parent": "id of the comment that this one answers; missing when it answers a submission",
-    "link": "id of the submission, without the prefix t3_: the thread",
-    "subreddit": "name of the forum",
-    "created": "seconds since 1970",
-    "retrieved": "seconds since 1970 when the record was made; missing in some dumps",
-    "score": "votes up minus votes down; missing when not given or still hidden",
-    "controversial": "flag that Reddit sets when votes up and down balance",
-    "edited": "whether the author changed the text later",
-    "usable": "text and author are there, and the author is no known bot",
-    "quote": "the text quotes another one: `&gt;`, or a line that starts with `>`",
-    "tokens": "content words of a usable reply to a comment; missing for the others",
-    "body": "the text",
-}
+
+class DumpError(ValueError):
+    """A dump that cannot be read; the message names the file and the way out."""
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The 179 English stop words of NLTK.
+
+    >>> "you're" in stop_words(), "dialogue" in stop_words(), len(stop_words())
+    (True, False, 179)
+    """
+    return frozenset(STOP_WORDS.read_text(encoding="utf-8").split())
 
 
 def comments(source: str | Path) -> tuple[Path, pd.DataFrame]:
@@ -89,22 +93,20 @@ def comments(source: str | Path) -> tuple[Path, pd.DataFrame]:
     return folder, account
 
 
-def to_parquet(
-    dumps: Iterable[str | Path], folder: str | Path, subreddits: Sequence[str] | None = None
-) -> pd.DataFrame:
+def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
     """Read comment dumps into `folder/<dump>/part-*.parquet`, with the features of each comment.
 
     Step 0 of the RED recipe (EnDex, appendix A.1). A dump is streamed: memory does not grow with
-    its size. A dump that was read before with the same settings is not read again.
+    its size. A dump that was read before is not read again.
 
     Args:
         dumps: Pushshift comment files, plain ndjson or zstandard with any window and frames.
         folder: where the Parquet goes.
-        subreddits: keep only these forums (the paper took 43, without naming them); all by default.
 
     Returns:
-        One row per dump: file, lines, bad_lines, other_subreddits, comments, and `bad`, a list of
-        the first bad lines as (line, reason). `COLUMNS` says what the Parquet holds.
+        One row per dump: file, lines, bad_lines (no JSON object, no comment, or longer than any
+        comment can be; they are skipped) and comments. features.sql says what the
+        Parquet holds.
 
     Raises:
         DumpError: naming each file that could not be read; the others are finished first.
@@ -112,29 +114,27 @@ def to_parquet(
     dumps, folder = [Path(dump) for dump in dumps], Path(folder)
     if len({dump.name for dump in dumps}) < len(dumps):
         raise DumpError("two dumps have the same name: read each into a folder of its own")
-    forums = None if subreddits is None else sorted(subreddits)
     records, failures = [], []
     total = sum(dump.stat().st_size for dump in dumps)
     with tqdm(total=total, unit="B", unit_scale=True, desc="comment dumps", leave=False) as bar:
         for dump in dumps:
             try:
-                records.append(_one_dump(dump, folder, forums, bar.update))
+                records.append(_one_dump(dump, folder, bar.update))
             except DumpError as error:
                 failures.append(str(error))
     if failures:
         failures.append(f"{len(records)} other dump(s) are finished and kept.")
         raise DumpError("\n".join(failures))
-    return pd.DataFrame(records).drop(columns="identity")
+    return pd.DataFrame(records).drop(columns="made_of")
 
 
-def parquet_files(where: str | Path | Iterable[str | Path]) -> list[Path]:
-    """The Parquet files of a file, a folder, a folder of folders, or several of these."""
-    files = []
-    for place in map(Path, [where] if isinstance(where, str | Path) else where):
-        found = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
-        files += [f for f in found if not any(p.suffix == ".partial" for p in f.parents)]
-        if not found:
-            raise FileNotFoundError(f"no Parquet file in {place}: run lib.endex.to_parquet first")
+def parquet_files(place: str | Path) -> list[Path]:
+    """The Parquet files of a file, a folder, or a folder of folders; no unfinished ones."""
+    place = Path(place)
+    found = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
+    files = [file for file in found if not any(p.suffix == ".partial" for p in file.parents)]
+    if not files:
+        raise FileNotFoundError(f"no Parquet file in {place}: run lib.endex.to_parquet first")
     return files
 
 
@@ -146,86 +146,131 @@ def _write_dump(records: pd.DataFrame, dump: Path) -> None:
             unfinished.write_text(text, encoding="utf-8")
 
 
-def _one_dump(dump: Path, folder: Path, forums: list[str] | None, progress: Callable) -> dict:
+def _one_dump(dump: Path, folder: Path, progress: Callable) -> dict:
     """Read one dump, or find it read: the folder appears under its name only when complete."""
     done, state = folder / dump.name, dump.stat()
-    identity = [state.st_size, state.st_mtime_ns, FORMAT, forums]
+    recipe = hashlib.sha256(json.dumps([FEATURES, _lists()]).encode()).hexdigest()
+    made_of = [state.st_size, state.st_mtime_ns, recipe]
     if (done / RECORD).is_file():
         record = json.loads((done / RECORD).read_text(encoding="utf-8"))
-        if record["identity"] == identity:
+        if record.get("made_of") == made_of:
             progress(state.st_size)
             return record
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, suffix=".partial") as scratch:
         parts = Path(scratch, "parts")
         parts.mkdir()
-        record = {"file": dump.name, "identity": identity}
-        record |= _all_pieces(dump, parts, forums, progress)
+        counts = _all_pieces(dump, parts, progress)
+        record = {"file": dump.name, "made_of": made_of, **counts}
         (parts / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(done, ignore_errors=True)
         parts.rename(done)
     return record
 
 
-def _all_pieces(dump: Path, parts: Path, forums: list[str] | None, progress: Callable) -> dict:
-    """Read the pieces of a dump, each on one thread: that uses cores better than all on one."""
-    counts = {"lines": 0, "bad_lines": 0, "other_subreddits": 0, "comments": 0, "bad": []}
-    threads, waiting = min(READERS, os.cpu_count() or 2), deque()
-    with ThreadPoolExecutor(threads) as pool:
-        # Besides the pieces that wait or are read, one is written.
-        for number, piece in enumerate(pieces(dump, parts.parent, threads + 2, progress)):
-            if len(waiting) > threads:
-                _add(dump, counts, waiting.popleft().result())
-            part = parts / f"part-{number:05d}.parquet"
-            waiting.append(pool.submit(_one_piece, piece, part, forums))
-        for job in waiting:
-            _add(dump, counts, job.result())
+def _lists() -> dict[str, list[str]]:
+    return {"bots": BOTS, "stop_words": sorted(stop_words())}
+
+
+def _all_pieces(dump: Path, parts: Path, progress: Callable) -> Counter:
+    """Read the pieces of a dump, some at a time on a thread each, and count their lines.
+
+    A dump of something else stops at its first pieces, instead of being called bad lines.
+    """
+    counts, found = Counter(), pieces(dump, parts.parent, progress)
+    with ThreadPoolExecutor(READERS) as pool:
+        while some := list(islice(found, READERS)):
+            for counted in pool.map(_one_piece, some, [parts] * len(some)):
+                counts.update(counted)
+            if counts["lines"] and counts["lines"] == counts["bad_lines"]:
+                raise DumpError(
+                    f"{dump.name}: no Reddit comment in the first {counts['lines']:,} lines. A "
+                    "comment dump (RC_*, not RS_*) has one JSON object per line with id, "
+                    "parent_id, link_id and body; unpack other archives than zstandard first."
+                )
     if not counts["lines"]:
         raise DumpError(f"{dump.name}: the file holds no comment. Check the download.")
     return counts
 
 
-def _one_piece(piece: Path, part: Path, forums: list[str] | None) -> dict:
-    """Read one piece, write its comments, count them, name some bad lines."""
+def _one_piece(piece: Path, parts: Path) -> dict[str, int]:
+    """Write the comments of one piece, on one thread, which keeps their order, and count them."""
     with duckdb.connect(config={"threads": 1}) as connection:
-        given = {"file": str(piece), "bots": BOTS}
-        rows = _with_tokens(connection.sql(FEATURES, params=given).to_arrow_table())
-    readable = rows["id"].is_valid()
-    found = rows.filter(readable)
-    kept = found
-    if forums is not None:
-        kept = found.filter(pc.is_in(found["subreddit"], pa.array(forums, pa.string())))
-    pq.write_table(kept, part, use_dictionary=REPEATED)
-    bad = np.flatnonzero(pc.invert(readable))[:BAD_LINES_NAMED]
-    return {
-        "lines": len(rows),
-        "bad_lines": len(rows) - len(found),
-        "other_subreddits": len(found) - len(kept),
-        "comments": len(kept),
-        "bad": reasons(piece, bad.tolist()),
-    }
+        connection.execute(f"create table lines as {FEATURES}", {"file": str(piece), **_lists()})
+        [(lines, comments)] = connection.sql("select count(*), count(id) from lines").fetchall()
+        part = parts / f"part-{piece.stem}.parquet"
+        connection.sql("from lines where id is not null").write_parquet(str(part))
+    piece.unlink()
+    return {"lines": lines, "bad_lines": lines - comments, "comments": comments}
 
 
-def _with_tokens(table: pa.Table) -> pa.Table:
-    """Add the content words of usable replies to comments: the other texts need not be read."""
-    replies = pc.and_(table["usable"], table["parent"].is_valid()).combine_chunks()
-    counts = count_content_words(table["body"].combine_chunks().filter(replies))
-    tokens = pc.replace_with_mask(pa.nulls(len(table), pa.int32()), replies, counts)
-    return table.add_column(list(COLUMNS).index("tokens"), "tokens", tokens)
+def pieces(path: Path, folder: Path, progress: Callable[[int], object]) -> Iterator[Path]:
+    """Write a dump as plain files of whole lines into `folder`; who has read one deletes it."""
+    lines = whole_lines(blocks(path, progress))
+    for number in count():
+        piece = folder / f"{number:05d}.ndjson"
+        with piece.open("wb") as out:
+            for chunk in lines:
+                out.write(chunk)
+                if out.tell() >= PIECE:
+                    break
+            if not out.tell():
+                return
+        yield piece
 
 
-def _add(dump: Path, counts: dict, piece: dict) -> None:
-    """Add the counts of the next piece; its bad lines get their number in the whole dump.
+def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
+    """Cut a stream at line ends; a line of more than `LONGEST` bytes becomes `TOO_LONG`.
 
-    A dump of something else stops here at its first piece, instead of being called bad lines.
+    >>> b"".join(whole_lines([b"one\\ntw", b"o\\nthree"]))
+    b'one\\ntwo\\nthree'
     """
-    bad = [(counts["lines"] + line, reason) for line, reason in piece.pop("bad")]
-    counts["bad"] += bad[: BAD_LINES_NAMED - len(counts["bad"])]
-    for name, n in piece.items():
-        counts[name] += n
-    if counts["lines"] and counts["lines"] == counts["bad_lines"]:
+    rest = b""  # of the line whose end is still to come
+    for block in blocks:
+        for start in range(0, len(block), LONGEST):
+            part = block[start : start + LONGEST]
+            end = part.rfind(b"\n") + 1
+            if not end:
+                rest = rest + part if len(rest) <= LONGEST else rest
+                continue
+            first = part.find(b"\n") + 1
+            yield TOO_LONG if len(rest) + first > LONGEST else rest + part[:first]
+            yield memoryview(part)[first:end]
+            rest = part[end:]
+    if rest:
+        yield TOO_LONG if len(rest) > LONGEST else rest
+
+
+def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a dump in order; `progress` is told the bytes read.
+
+    All frames are read, with windows up to 2 GiB. A file that does not begin like zstandard is
+    read as it is.
+
+    Raises:
+        DumpError: the file is damaged, or ends in the middle of a frame.
+    """
+    frame = None
+    with path.open("rb") as dump:
+        compressed = dump.read(len(ZSTD)) == ZSTD
+        dump.seek(0)
+        while chunk := dump.read(READ):
+            progress(len(chunk))
+            while compressed and chunk:
+                frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
+                try:
+                    yield frame.decompress(chunk)
+                except zstandard.ZstdError as error:
+                    raise DumpError(
+                        f"{path.name}: damaged before byte {dump.tell():,} ({error}). Download it "
+                        "again and compare its checksum."
+                    ) from error
+                chunk = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
+            if not compressed:
+                yield chunk
+    if frame is not None:
         raise DumpError(
-            f"{dump.name}: no Reddit comment in the first {counts['lines']:,} lines (the first is "
-            f"{counts['bad'][0][1]}). A comment dump (RC_*, not RS_*) has one JSON object per line "
-            "with id, parent_id, link_id and body; unpack other archives than zstandard first."
+            f"{path.name}: cut off inside a frame (the file has {path.stat().st_size:,} bytes). "
+            "Download the rest and run again: finished files are not read twice."
         )

@@ -8,9 +8,7 @@
 import hashlib
 import json
 import shutil
-import warnings
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +18,7 @@ from lib.endex.pairs import split
 from lib.models import DEFAULT_ENCODER, quiet
 
 RECORD = "record.json"
-VERSION = 2  # of the training: a change of the weights that come out counts it up
+VERSION = 3  # of the training: a change of the weights that come out counts it up
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,8 @@ class Options:
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
-        if self.precision not in ("fp32", "bf16"):
-            raise ValueError(f"precision {self.precision!r}: choose fp32 or bf16")
-        if self.epochs < 1 or self.max_length < 8 or self.batch_tokens < self.max_length:
-            raise ValueError("epochs >= 1, max_length >= 8, batch_tokens >= max_length are needed")
-        if not 0 <= self.warmup < 1:
-            raise ValueError(f"warmup {self.warmup}: a share of the steps, from 0 to below 1")
+        if self.precision not in ("fp32", "bf16") or not 0 <= self.warmup < 1:
+            raise ValueError("precision is fp32 or bf16, warmup a share from 0 to below 1")
 
 
 @dataclass(frozen=True)
@@ -132,15 +126,9 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
 
     network, tokenizer, origin = networks.build(options.encoder, seed)
     networks.freeze(network, options.frozen_layers)
-    rows = [
-        [{**row, "labels": int(label)} for row, label in zip(encoded, part["label"], strict=True)]
-        for part in (train, validation)
-        for encoded in [
-            networks.encode(tokenizer, part["context"], part["response"], options.max_length)
-        ]
-    ]
+    rows = [networks.encode(tokenizer, part, options.max_length) for part in (train, validation)]
     trainer = networks.trainer(network, tokenizer, *rows, folder, options, seed)
-    untrained = {"epoch": 0, **trainer.evaluate()}
+    untrained = trainer.evaluate()
     with quiet():
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
@@ -155,14 +143,7 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         **_progress(untrained, trainer.state.log_history),
         "weights_sha256": sha256(folder / "model.safetensors"),
         "seconds_of_last_session": round(finished.metrics["train_runtime"], 1),
-        "libraries": {name: version(name) for name in ("torch", "transformers")},
     }
-    if record["collapsed"]:
-        warnings.warn(
-            f"seed {seed}: the run collapsed (all scores alike on the validation pairs): leave it "
-            "out, and lower the rate or lengthen the warm-up",
-            stacklevel=3,
-        )
     with written_whole(folder / RECORD) as unfinished:
         unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for checkpoint in folder.glob("checkpoint-*"):
@@ -180,8 +161,8 @@ def _progress(untrained: dict, log: list[dict]) -> dict:
     measured = [untrained, *(entry for entry in log if "eval_auc" in entry)]
     names = ("loss", "accuracy", "auc", "spread")
     validation = [
-        {"epoch": round(entry["epoch"]), **{name: entry[f"eval_{name}"] for name in names}}
-        for entry in measured
+        {"epoch": epoch, **{name: entry[f"eval_{name}"] for name in names}}
+        for epoch, entry in enumerate(measured)
     ]
     best = max(validation[1:], key=lambda row: row["auc"] - collapsed(row))
     return {
@@ -196,16 +177,14 @@ def _digest(train: pd.DataFrame, validation: pd.DataFrame, options: Options, see
     """What a run depends on, as a folder name."""
     digest = hashlib.sha256()
     for part in (train, validation):
-        for context, response, label in zip(
-            part["context"], part["response"], part["label"], strict=True
-        ):
-            digest.update(json.dumps([context, response, int(label)]).encode())
+        for row in part[["context", "response", "label"]].itertuples(index=False):
+            digest.update(json.dumps([row.context, row.response, int(row.label)]).encode())
         digest.update(b"|")
     digest.update(json.dumps([VERSION, asdict(options), seed]).encode())
     return f"seed{seed}-{digest.hexdigest()[:12]}"
 
 
-def main(arguments: list[str] | None = None) -> TrainedModel:
+def main() -> None:
     """Train from a shell; the options are those of `Options`."""
     from transformers import HfArgumentParser
 
@@ -213,12 +192,11 @@ def main(arguments: list[str] | None = None) -> TrainedModel:
     parser.add_argument("--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)")
     parser.add_argument("--folder", type=Path, required=True, help="where the run goes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--validation", type=float, default=0.2, help="share of threads held out")
-    options, given = parser.parse_args_into_dataclasses(arguments)
-    parts = split(pd.read_parquet(given.pairs), given.validation)
+    options, given = parser.parse_args_into_dataclasses()
+    parts = split(pd.read_parquet(given.pairs))
     model = fine_tune(*parts, given.folder, options, given.seed)
-    print(json.dumps({"folder": model.folder.name, **model.validation.iloc[-1].to_dict()}))
-    return model
+    best = model.record["validation"][model.record["best"]]
+    print(json.dumps({"folder": model.folder.name, "collapsed": collapsed(best), **best}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The correlation tables of the ComperDial paper with a column for any judge."""
 
-import re
 from collections.abc import Mapping
 
 import pandas as pd
@@ -39,19 +38,14 @@ def comperdial_table(table: int) -> pd.DataFrame:
     rows = rows[rows["table"] == (16 if table == 6 else table)]
     if table == 6:
         rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
-    named = rows.apply(_name, axis=1, result_type="expand")
-    frame = rows.assign(method=named[0], column=named[1])
+    labels = rows["method"] + " " + rows["group"].fillna("")
+    judge = labels.str.extract(r"\((GPT-[\d.]+)\)")[0].fillna("published")
+    method = rows["method"].str.replace(r"\s*\(GPT-[\d.]+\)", "", regex=True).replace(_NAMES)
+    frame = rows.assign(method=method, column=judge)
     order = frame[["method", "level", "coefficient"]].drop_duplicates()
     wide = frame.pivot(index=["method", "level", "coefficient"], columns="column", values="value")
     wide = wide.reindex(columns=["published", *JUDGES]).rename_axis(columns=None).reset_index()
     return order.merge(wide, how="left")
-
-
-def _name(row: pd.Series) -> tuple[str, str]:
-    """Method without its judge, and the column its figure belongs in."""
-    judge = re.search(r"\((GPT-[\d.]+)\)", f"{row['method']} {row['group']}")
-    method = re.sub(r"\s*\(GPT-[\d.]+\)", "", row["method"])
-    return _NAMES.get(method, method), judge[1] if judge else "published"
 
 
 def judged(
@@ -63,21 +57,12 @@ def judged(
     says what an item is, "turn" or "dialog"; system level is the mean over its items. Columns:
     method, level, coefficient, ours, n (units), coverage (share of items with a score).
     """
-    if not scores:
-        return pd.DataFrame(columns=_OURS)
-    frame = pd.DataFrame(dict(scores))
+    frame = pd.DataFrame(dict(scores), human.index)
     rows = correlate(frame, human.rename("human"), level=["turn", "system"], units=units)
-    covered = frame.notna().mean()
-    return pd.DataFrame(
-        {
-            "method": rows["metric"],
-            "level": rows["level"].replace({"turn": item}),
-            "coefficient": rows["method"],
-            "ours": rows["value"],
-            "n": rows["n"],
-            "coverage": rows["metric"].map(covered),
-        }
-    )
+    rows["coverage"] = rows["metric"].map(frame.notna().mean())
+    rows["level"] = rows["level"].replace({"turn": item})
+    names = {"metric": "method", "method": "coefficient", "value": "ours"}
+    return rows.rename(columns=names)[_OURS]
 
 
 def fill_table(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:

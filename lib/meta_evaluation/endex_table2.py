@@ -4,11 +4,17 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from safetensors import safe_open
 
 from lib import endex
-from lib.analysis import coefficient, partial_correlation
+from lib.analysis import (
+    coefficient,
+    partial_correlation,
+    resampled_clusters,
+    resampled_correlations,
+)
 from lib.data import load
 from lib.metrics import compute
 
@@ -100,6 +106,35 @@ def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.
             row["with length"] = coefficient(score, words, "spearman").value
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def item_intervals(
+    values: Mapping[str, pd.DataFrame], sets: Mapping, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """95 % percentile intervals over items of each coefficient's mean over the seeds (Table 2).
+
+    Whole dialogs are drawn again; all seeds of a method are read on the same resample.
+
+    Returns:
+        low and high of pearson and spearman (range -1 to 1), by method and dataset; NaN where
+        undefined.
+    """
+    rows = []
+    for name, (turns, human) in sets.items():
+        dialogs = pd.factorize(turns["dialog"])[0]
+        drawn = np.vstack(list(resampled_clusters(dialogs.max() + 1, resamples, seed)))
+        for method, scores in values[name].T.groupby(level="method", sort=False):
+            known = human.notna().to_numpy() & scores.notna().all().to_numpy()
+            row = {"method": method, "dataset": name}
+            for how in ("pearson", "spearman"):
+                found = [
+                    resampled_correlations(score[known], human[known], drawn, how, dialogs[known])
+                    for score in scores.to_numpy()
+                ]
+                low_high = np.nanpercentile(np.mean(found, axis=0), [2.5, 97.5])
+                row |= dict(zip((f"{how} low", f"{how} high"), low_high, strict=True))
+            rows.append(row)
+    return pd.DataFrame(rows).set_index(["method", "dataset"])
 
 
 def verdict(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

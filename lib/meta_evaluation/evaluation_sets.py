@@ -1,57 +1,63 @@
 """An evaluation set: the rated items of a corpus, what metrics say of them, how they nest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from lib.data import load
+from lib import endex, psychology  # noqa: F401  (a room registers its metrics when it is imported)
+from lib.data import KEY, load
+from lib.metrics import METRICS, compute, registered
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
 
 #: Corpora that were rated under one scheme and are reported pooled.
-POOLED = {
-    "grade_convai2": [
-        f"grade_convai2_{model}"
-        for model in ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
-    ],
-    "grade_dailydialog": [
-        f"grade_dailydialog_{model}" for model in ("transformer_generator", "transformer_ranker")
-    ],
-    "grade_empatheticdialogues": [
-        f"grade_empatheticdialogues_{model}"
-        for model in ("transformer_generator", "transformer_ranker")
-    ],
+_TRANSFORMERS = ("transformer_generator", "transformer_ranker")
+_GRADE = {
+    "convai2": ("bert_ranker", "dialogGPT", *_TRANSFORMERS),
+    "dailydialog": _TRANSFORMERS,
+    "empatheticdialogues": _TRANSFORMERS,
 }
+POOLED = {f"grade_{name}": [f"grade_{name}_{m}" for m in _GRADE[name]] for name in _GRADE}
 
 #: Two loaders of one corpus whose replies share their keys (the second rates 261 of the 375).
 SAME_ITEMS = {"fed_turn": "fed_engaging", "fed_engaging": "fed_turn"}
 
 #: The sets of the overview: each rating scheme once, turn level first.
-PUBLIC = (
-    "usr_topical",
-    "usr_persona",
-    "fed_turn",
-    *POOLED,
-    "better",
-    "predeng600",
-    "dstc10_dailydialog_zhao",
-    "dstc10_persona_zhao",
-    "gpt4_fed",
-    "gpt4_reliable",
-)
+PUBLIC = ("usr_topical", "usr_persona", "fed_turn", *POOLED, "better", "predeng600")
+PUBLIC += ("dstc10_dailydialog_zhao", "dstc10_persona_zhao", "gpt4_fed", "gpt4_reliable")
 SAMPLE = ("sample_bots", "sample_personas")
 
 #: Ratings that are on one scale only after standardising each worker, as their authors do.
 STANDARDISED = {"gpt4_reliable": "z_overall", "ji2022": "z_overall"}
 
 #: The aspects of FED that were meant for single turns.
-FED_TURN = [
-    f"fed_{aspect}"
-    for aspect in ("interesting", "engaging", "specific", "relevant", "correct")
-    + ("semantically_appropriate", "understandable", "fluent")
-]
+FED_TURN = ["fed_interesting", "fed_engaging", "fed_specific", "fed_relevant", "fed_correct"]
+FED_TURN += ["fed_semantically_appropriate", "fed_understandable", "fed_fluent"]
+
+
+#: Metrics that take seconds per corpus and no model.
+QUICK = ("length", "specificity", "question", "bleu4_coco", "rouge_l_coco", "word_f1_normalized")
+QUICK += ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
+QUICK += ("language_style_matching",)
+
+#: Metrics by the packaged sentence encoder: minutes for thousands of texts, once.
+ENCODER = ("context_similarity", "reference_similarity", "bertscore")
+
+#: Families in the order of the overview, with the starts of the names of scores that came with a
+#: corpus; a registered metric says its own family.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "baseline": (),
+    "overlap": ("bleu", "rouge", "meteor", "word_f1"),
+    "embedding": ("bertscore",),
+    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve"),
+    "psychological": ("agreeableness", "empathy"),
+    "engagement": ("endex", "pred_en"),
+    "classifier": ("unieval", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref", "toxicity"),
+    "judge": ("gpt4", "cpds", "judge"),
+}
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,6 @@ class EvaluationSet:
         """Name of the rating without its prefix."""
         return str(self.human.name).removeprefix("human_")
 
-    def with_scores(self, scores: pd.DataFrame) -> "EvaluationSet":
-        """The same items with more metric columns."""
-        return replace(self, scores=pd.concat([self.scores, scores], axis=1))
-
 
 def load_set(name: str, rating: str = "") -> EvaluationSet:
     """Read a corpus, or pooled corpora, as an evaluation set with the scores shipped with it.
@@ -116,9 +118,8 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     if parts[0].level == "dialog" and len(shipped.columns):
         kept &= shipped.notna().any(axis=1)
     if ratings is not None:
-        position = pd.Series(np.arange(kept.sum()), index=np.flatnonzero(kept))
-        ratings = ratings[ratings["item"].isin(position.index)]
-        ratings = ratings.assign(item=ratings["item"].map(position)).reset_index(drop=True)
+        ratings = ratings[kept[ratings["item"]].to_numpy()].reset_index(drop=True)
+        ratings["item"] = (kept.cumsum() - 1)[ratings["item"]].to_numpy()
     table, human, shipped = (part[kept].reset_index(drop=True) for part in (table, human, shipped))
     synthetic = bool(parts[0].info.get("synthetic", False))
     return EvaluationSet(name, parts[0].level, table, human, shipped, ratings, synthetic)
@@ -127,12 +128,11 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
 def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Tables and ratings of several corpora, one below the other; items keep their position."""
     tables = [part.turns if part.level == "turn" else part.dialogs for part in parts]
-    starts = np.cumsum([0, *(len(table) for table in tables)])
-    ratings = [
-        part.ratings.assign(item=part.ratings["item"] + start)
-        for part, start in zip(parts, starts, strict=False)
-        if part.ratings is not None and len(part.ratings)
-    ]
+    start, ratings = 0, []
+    for part, table in zip(parts, tables, strict=True):
+        if part.ratings is not None and len(part.ratings):
+            ratings.append(part.ratings.assign(item=part.ratings["item"] + start))
+        start += len(table)
     both = pd.concat(ratings, ignore_index=True) if ratings else None
     return pd.concat(tables, ignore_index=True), both
 
@@ -151,10 +151,8 @@ def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
     known = [column.removeprefix("human_") for column in table if column.startswith("human_")]
     wanted = [rating] if rating else [d for d in PREFERENCE if d in known] or known[:1]
     if not wanted or wanted[0] not in known:
-        raise ValueError(
-            f"corpus {name!r} has no rating {rating!r}; it has: {', '.join(known) or 'none'} "
-            "(see data.available() for other corpora)"
-        )
+        have = ", ".join(known) or "none"
+        raise ValueError(f"corpus {name!r} has no rating {rating!r}; it has: {have}")
     return table[f"human_{wanted[0]}"].astype(float)
 
 
@@ -178,6 +176,127 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
-    aspects = {name for name in scores if name.startswith("fed_")}
-    dropped = aspects - {"fed_engaging", "fed_relevant"}
-    return scores.drop(columns=sorted(dropped)).assign(fed_mean=mean)
+    kept = [n for n in scores if n in ("fed_engaging", "fed_relevant") or n[:4] != "fed_"]
+    return scores[kept].assign(fed_mean=mean)
+
+
+def family(metric: str) -> str:
+    """The family of a metric: as registered, else by the start of its name.
+
+    >>> family("bleu4_coco"), family("gpt4_overall"), family("my_metric")
+    ('overlap', 'judge', 'other')
+    """
+    if metric in METRICS:
+        return METRICS[metric].family
+    starts = (name for name, start in FAMILIES.items() if start and metric.startswith(start))
+    return next(starts, "other")
+
+
+def in_family_order(metrics: Sequence[str]) -> list[str]:
+    """Metric names sorted by family, then by name; families of your own come last.
+
+    >>> in_family_order(["gpt4_overall", "rouge_l", "bleu4"])
+    ['bleu4', 'rouge_l', 'gpt4_overall']
+    """
+    order = [*FAMILIES, *sorted({family(name) for name in metrics} - set(FAMILIES))]
+    return sorted(set(metrics), key=lambda name: (order.index(family(name)), name))
+
+
+def own_metrics() -> tuple[str, ...]:
+    """Names of the metrics that were registered outside this package, in a notebook say."""
+    modules = {name: str(metric.function.__module__) for name, metric in METRICS.items()}
+    return tuple(name for name, module in modules.items() if not module.startswith("lib."))
+
+
+def computed_scores(items: EvaluationSet, names: Sequence[str]) -> pd.DataFrame:
+    """Registered metrics of turns, each computed once and kept.
+
+    Metrics that read references are left out where no item has any, and are NaN for ground-truth
+    responses, which would be compared with themselves. Rated dialogs get no columns: these metrics
+    score turns. Of BERTScore only F1 is kept.
+
+    >>> computed_scores(load_set("sample_bots"), ["question", "length"]).columns.tolist()
+    ['question', 'length']
+    """
+    if items.level != "turn":
+        return pd.DataFrame(index=items.table.index)
+    referenced = items.table["reference"].map(len).any()
+    chosen = [n for n in names if referenced or "reference" not in registered(n).needs]
+    found = compute(items.table, chosen, say=lambda line: None)
+    names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
+    compared = [column for column, name in names.items() if "reference" in registered(name).needs]
+    found.loc[gold_rows(items.table), compared] = np.nan
+    return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
+
+
+def gold_rows(turns: pd.DataFrame) -> np.ndarray:
+    """True for the responses of a system that only repeats the reference: the ground truth itself.
+
+    >>> turns = pd.DataFrame({"system": ["gold", "bot", "bot"], "response": ["a", "a", "b"],
+    ...                       "reference": [["a"], ["a"], ["c"]]})
+    >>> gold_rows(turns).tolist()
+    [True, False, False]
+    """
+    pairs = zip(turns["response"], turns["reference"], strict=True)
+    own = pd.Series([text in references for text, references in pairs], index=turns.index)
+    return own.groupby(turns["system"]).transform("all").to_numpy()
+
+
+def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
+    """Scores that earlier notebooks wrote for these items.
+
+    Read are all results `NN_*_scores.csv` of the run's profile that hold the key columns system,
+    agent, dialog and turn: their other numeric columns become metrics where the keys match. Of a
+    file with a column `corpus` only the rows of these corpora count (for `fed_turn` also those of
+    `fed_engaging`, the same replies, and the other way round). A metric that never matches gives
+    no column, so a file about another corpus is passed over.
+
+    Args:
+        items: the evaluation set.
+        run: the notebook's run (`notebook_runs.start`), which knows the folder of results.
+    """
+    key = [name for name in KEY if name in items.table]
+    found = pd.DataFrame(index=items.table.index)
+    for path in run.results("[0-9][0-9]_*_scores.csv"):
+        recorded = pd.read_csv(path, dtype={name: str for name in KEY if name != "turn"})
+        recorded = _of_corpus(recorded, items.name)
+        if not set(key) <= set(recorded) or recorded.duplicated(key).any():
+            continue
+        metrics = recorded.drop(columns=key).select_dtypes("number")
+        joined = items.table[key].merge(recorded[key].join(metrics), on=key, how="left")
+        new = [name for name in metrics if joined[name].notna().any() and name not in found]
+        found = found.join(joined[new])
+    return found
+
+
+def _of_corpus(recorded: pd.DataFrame, name: str) -> pd.DataFrame:
+    if "corpus" not in recorded:
+        return recorded
+    own = recorded["corpus"].isin([name, *POOLED.get(name, [])])
+    if not own.any():
+        own = recorded["corpus"] == SAME_ITEMS.get(name)
+    return recorded[own].drop(columns="corpus")
+
+
+def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None) -> EvaluationSet:
+    """The set with every metric at hand: recorded by earlier notebooks, or computed now.
+
+    The scores shipped with the corpus come first, then recorded ones (of the many variants of
+    overlap and embedding metrics only those in `names`), then `names`, by default the quick metrics
+    and yours; a metric that is there already is not computed again, one that is NaN for every item
+    is left out.
+
+    >>> {"length", "rouge_l_coco"} <= set(score_set(load_set("sample_bots")).scores)
+    True
+    """
+    names = (*QUICK, *own_metrics()) if names is None else names
+    parts = [items.scores]
+    if run is not None:
+        recorded = recorded_scores(items, run)
+        variants = ("overlap", "embedding")
+        parts.append(recorded[[n for n in recorded if n in names or family(n) not in variants]])
+    present = {name for part in parts for name in part}
+    parts.append(computed_scores(items, [name for name in names if name not in present]))
+    scores = pd.concat(parts, axis=1)
+    scores = scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
+    return replace(items, scores=scores)

@@ -1,6 +1,6 @@
 """The figures of meta-evaluation."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,10 +8,15 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
 
 from lib import endex
+from lib.data import DataError
 from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
-from lib.meta_evaluation.metrics_at_hand import family, in_family_order
+from lib.meta_evaluation.evaluation_sets import family, in_family_order
+
+MARKED = "tab:orange"
 
 
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
@@ -19,7 +24,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
     (it scores too few of the items); an empty cell has no value (the metric needs references, say).
-    `table` is the result of `overview`.
+    `table` is the result of `overview`; rows that are no metric, such as the limit, have rank 0.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
@@ -27,9 +32,9 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     2
     """
     metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
-    values = table.pivot(index="metric", columns="corpus", values="value").loc[metrics, sets]
+    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
     figure, axes = plt.subplots(figsize=(1.9 + 1.02 * len(sets), 1.6 + 0.36 * len(metrics)))
-    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
+    image = axes.imshow(values.loc[metrics, sets], cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
     for row in table.dropna(subset="value").itertuples():
         _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
@@ -86,24 +91,56 @@ def interval_plot(table: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def rate_plot(table: pd.DataFrame, tests: list[str]) -> Figure:
-    """False-positive rate of each test against the intraclass correlation, nominal 5 % dashed.
+def draw_limit(axes, limit: Sequence[float]) -> None:
+    """Mark what a metric can reach: a dotted line at `limit[0]`, its interval (1, 2) shaded.
 
-    >>> frame = pd.DataFrame({"icc": [0.0, 0.5], "williams": [0.05, 0.35], "runs": [100, 100]})
-    >>> len(rate_plot(frame, ["williams"]).axes)
+    `limit` is what `analysis.metric_limit` gives; nothing is drawn where it is NaN.
+
+    >>> axes = plt.figure().add_subplot()
+    >>> draw_limit(axes, (0.8, 0.7, 0.9))
+    >>> len(axes.lines)
     1
     """
-    figure, axes = plt.subplots(figsize=(6, 3.6))
-    for test, marker, line in zip(tests, "osD^", ("-", "--", "-", "--"), strict=False):
-        rate = table[test]
-        spread = 1.96 * np.sqrt(rate * (1 - rate) / table["runs"])
-        look = {"marker": marker, "linestyle": line, "capsize": 3, "label": test}
-        axes.errorbar(table["icc"], rate, spread, **look)
-    axes.axhline(0.05, color="black", linestyle="--", linewidth=0.8)
-    axes.set(xlabel="intraclass correlation within dialogs", ylabel="share of false alarms")
-    axes.set_ylim(0, None)
-    axes.legend()
-    return figure
+    value, low, high = limit
+    if not np.isnan(value):
+        axes.axvspan(low, high, color="C1", alpha=0.15, linewidth=0)
+        axes.axvline(value, color="C1", linestyle=":", label="limit for a metric")
+
+
+def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matrix.ClusterGrid:
+    """Correlate metrics and join them by average linkage on the distance 1 - |r| (Figure 2).
+
+    "Clustered based on absolute correlations": a metric and its negative are neighbours; the cells
+    keep the sign. Metrics in `marked` are bold, and a branch is orange where all metrics under it
+    are marked, as the psychological metrics are in the paper. `metrics` is (rows, metrics); NaN is
+    left out pair by pair.
+
+    Raises:
+        DataError: for a metric without a correlation (constant, or never beside another one).
+
+    >>> frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [-1.0, -2, -3, -5], "c": [1.0, 0, 0, 1]})
+    >>> correlation_map(frame, marked={"c"}).data2d.columns.tolist()
+    ['c', 'a', 'b']
+    """
+    r = metrics.corr()
+    if undefined := r.columns[r.isna().all()].tolist() or r.columns[r.isna().any()].tolist():
+        raise DataError(f"{undefined} have no correlation with the others", fix="leave them out")
+    distance = squareform(np.clip(1 - r.abs().to_numpy(), 0, None), checks=False)
+    tree = hierarchy.average(distance)
+    inside = [name in marked for name in r]
+    for left, right, *_ in tree:
+        inside.append(inside[int(left)] and inside[int(right)])
+    colour = [MARKED if yes else "0.35" for yes in inside]
+    drawn = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colour.__getitem__)
+    look = {"cmap": "RdBu", "vmin": -1, "vmax": 1, "annot": True, "fmt": ".2f"}
+    look |= {"annot_kws": {"size": 8}, "tree_kws": {"colors": drawn["color_list"]}}
+    look |= {"cbar_pos": None}  # the numbers stand in the cells
+    size = 3.0 + 0.62 * len(r)
+    grid = sns.clustermap(r, row_linkage=tree, col_linkage=tree, figsize=(size, size), **look)
+    for label in grid.ax_heatmap.get_yticklabels() + grid.ax_heatmap.get_xticklabels():
+        if label.get_text() in marked:
+            label.set(color=MARKED, fontweight="bold")
+    return grid
 
 
 def training_plot(models: Models) -> Figure:

@@ -7,9 +7,10 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import analysis
+from lib.analysis import significance, systems
+from lib.analysis.agreement import agreement_summary
 from lib.data import DataError
-from lib.meta_evaluation.evaluation_sets import EvaluationSet
-from lib.meta_evaluation.metrics_at_hand import FAMILIES, family
+from lib.meta_evaluation.evaluation_sets import FAMILIES, EvaluationSet, family
 
 #: A metric is ranked on a set if it scores at least this share of its items.
 COVERAGE = 0.8
@@ -22,13 +23,12 @@ def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     >>> describe([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
     [['sample_bots', 3]]
     """
-    rows = [
-        (s.name, s.level, s.dimension, len(s.human), s.clusters.nunique(),
-         s.table["system"].nunique(), s.scores.shape[1])
-        for s in sets
-    ]  # fmt: skip
-    columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
-    return pd.DataFrame(rows, columns=columns)
+    rows = []
+    for s in sets:
+        row = {"corpus": s.name, "level": s.level, "rating": s.dimension, "items": len(s.human)}
+        row |= {"clusters": s.clusters.nunique(), "systems": s.table["system"].nunique()}
+        rows.append(row | {"metrics": s.scores.shape[1]})
+    return pd.DataFrame(rows)
 
 
 def families_at_hand(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
@@ -54,11 +54,8 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
     kept = [items for items in sets if items.scores.shape[1]]
     bare = ", ".join(items.name for items in sets if not items.scores.shape[1])
     if not kept:
-        raise DataError(
-            f"no metric is at hand for {bare}",
-            fix="take a corpus whose single turns were rated, or one that came with scores of its "
-            "dialogs (gpt4_fed, gpt4_reliable): see data.available()",
-        )
+        fix = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        raise DataError(f"no metric is at hand for {bare}", fix=fix)
     if bare:
         print(f"left out, no metric is at hand: {bare}")
     return kept
@@ -76,9 +73,8 @@ def overview(
         corpus, rating, metric, family, value, low, high, n, clusters, rank (1 is the best cluster,
         NaN if not ranked), reason.
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
@@ -96,11 +92,10 @@ def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd
     for name in items.scores:
         found = analysis.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
         few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"
-        row = {"corpus": items.name, "rating": items.dimension, "metric": name}
-        row |= {"family": family(name), "value": found.value, "low": found.low, "high": found.high}
-        row |= {"n": found.n, "clusters": found.clusters, "rank": ranks.get(name, np.nan)}
-        rows.append(row | {"reason": found.reason or few})
-    return pd.DataFrame(rows)
+        of = (items.name, items.dimension, name, family(name))
+        rows.append((*of, *found[:5], ranks.get(name, np.nan), found.reason or few))
+    columns = ["corpus", "rating", "metric", "family", "value", "low", "high", "n", "clusters"]
+    return pd.DataFrame(rows, columns=[*columns, "rank", "reason"])
 
 
 def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0) -> pd.DataFrame:
@@ -116,9 +111,8 @@ def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0)
         error on dialogs not fitted to, in standard deviations of the rating; positive is better),
         q_cv (Benjamini-Hochberg over the rows of the table).
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"length": bots.table["response"].str.len()}))
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
     [['none', 'baseline', 1]]
     """
@@ -131,9 +125,8 @@ def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
     known = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float)
     complete = known.notna().all(axis=1) & items.human.notna()
     data = known[complete].loc[:, known[complete].nunique() > 1]
-    families: dict[str, list[str]] = {}
-    for metric in data:
-        families.setdefault(family(metric), []).append(metric)
+    present = dict.fromkeys(map(family, data))
+    families = {name: [metric for metric in data if family(metric) == name] for name in present}
     data = data.assign(human=items.human[complete], cluster=items.clusters[complete])
     rows = []
     for base, old in {"none": [], **families}.items():
@@ -151,20 +144,6 @@ def _gain(data: pd.DataFrame, old: list[str], new: list[str], folds: int, seed: 
     return row | {"gain": r2_both - r2_base, "cv_gain": unseen.statistic, "p_cv": unseen.p}
 
 
-def nearest_metrics(items: EvaluationSet, method: str = "spearman") -> tuple[str, str]:
-    """The two metrics of a set that correlate most with each other.
-
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> length = bots.table["response"].str.len()
-    >>> bots = bots.with_scores(pd.DataFrame({"a": length, "b": length + 1, "c": length % 5}))
-    >>> nearest_metrics(bots)
-    ('a', 'b')
-    """
-    agree = items.scores.corr(method).abs()
-    return agree.where(np.triu(np.ones(agree.shape, bool), 1)).stack().idxmax()
-
-
 def difference_tests(
     items: EvaluationSet, a: str, b: str, method: str, resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
@@ -176,50 +155,24 @@ def difference_tests(
     Returns:
         test, a, b (their coefficients), difference, p, low, high, n, reason.
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> length = bots.table["response"].str.len()
-    >>> bots = bots.with_scores(pd.DataFrame({"a": length, "c": length % 5}))
-    >>> difference_tests(bots, "a", "c", "spearman", 50)["test"].tolist()
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
+    >>> difference_tests(bots, "length", "question", "spearman", 50)["test"].tolist()
     ['permute items', 'permute dialogs', 'Williams', 'bootstrap dialogs']
     """
     pair, clusters = (items.scores[a], items.scores[b], items.human), items.clusters
-    options = ("two-sided", resamples, seed)
+    drawn = (resamples, seed)
+    interval = significance.bootstrap_difference(*pair, clusters, method, *drawn)
     tests = {
-        "permute items": analysis.permutation_test(*pair, method, None, *options),
-        "permute dialogs": analysis.permutation_test(*pair, method, clusters, *options),
-        "Williams": analysis.williams_test(*pair, method, "two-sided"),
+        "permute items": significance.permutation_test(*pair, method, None, *drawn),
+        "permute dialogs": significance.permutation_test(*pair, method, clusters, *drawn),
+        "Williams": significance.williams_test(*pair, method),
+        "bootstrap dialogs": interval,
     }
     rows = [{"test": name} | result._asdict() for name, result in tests.items()]
-    interval = analysis.bootstrap_difference(*pair, clusters, method, resamples, seed=seed)
-    bounds = {"difference": interval.value, "low": interval.low, "high": interval.high}
-    rows.append({"test": "bootstrap dialogs", "n": interval.n} | bounds)
+    rows[-1]["difference"] = interval.value
     columns = ["test", "a", "b", "difference", "p", "low", "high", "n", "reason"]
-    return pd.DataFrame(rows).reindex(columns=columns).fillna({"reason": interval.reason})
-
-
-def fine_and_coarse(items: EvaluationSet, metric: str, levels: int = 5) -> pd.DataFrame:
-    """A metric, and a copy of it cut into equally filled levels, by every coefficient and acc23.
-
-    Returns:
-        metric, pearson, spearman, kendall, acc23 (pairs within a cluster), threshold.
-
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
-    >>> fine_and_coarse(bots, "a")["metric"].tolist()
-    ['a', 'a in 5 levels']
-    """
-    fine = items.scores[metric].dropna()
-    human, clusters = items.human[fine.index], items.clusters[fine.index]
-    coarse = np.ceil(fine.rank(pct=True) * levels)
-    rows = []
-    for name, values in ((metric, fine), (f"{metric} in {levels} levels", coarse)):
-        row = {m: analysis.coefficient(values, human, m).value for m in analysis.METHODS}
-        accuracy = analysis.pairwise_accuracy(values, human, clusters)
-        row |= {"acc23": accuracy.value, "threshold": accuracy.threshold}
-        rows.append({"metric": name} | row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows)[columns]
 
 
 def system_intervals(
@@ -230,49 +183,48 @@ def system_intervals(
     Returns:
         resampled, then the columns of `analysis.Interval` (n is the number of systems).
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
-    >>> system_intervals(bots, "a", "spearman", 20)["n"].tolist()
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
+    >>> system_intervals(bots, "length", "spearman", 20)["n"].tolist()
     [3, 3, 3]
     """
-    both = [analysis.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
+    both = [systems.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
     rows = []
     for kind in ("contexts", "systems", "both"):
-        found = analysis.system_interval(*both, method, kind, resamples, seed=seed)
+        found = systems.system_interval(*both, method, kind, resamples, seed=seed)
         rows.append({"resampled": kind} | found._asdict())
     return pd.DataFrame(rows)
 
 
 def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Soft pairwise accuracy of every metric that scores all items, best first (metric, spa).
+    """Soft pairwise accuracy of every metric that scores all items, best first.
 
-    >>> from lib.meta_evaluation import load_set
-    >>> bots = load_set("sample_bots")
-    >>> bots = bots.with_scores(pd.DataFrame({"a": bots.table["response"].str.len()}))
+    Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).
+
+    >>> from lib.meta_evaluation import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> soft_accuracies(bots, 50)["metric"].tolist()
-    ['a']
+    ['length']
     """
-    rated = analysis.system_matrix(items.human, items.table)
+    rated = systems.system_matrix(items.human, items.table)
     rows = []
     for name in items.scores.dropna(axis=1):
-        judged = analysis.system_matrix(items.scores[name], items.table)
-        rows.append((name, analysis.soft_pairwise_accuracy(judged, rated, resamples, seed)))
-    table = pd.DataFrame(rows, columns=["metric", "spa"])
+        judged = systems.system_matrix(items.scores[name], items.table)
+        rows.append((name, *systems.soft_pairwise_accuracy(judged, rated, resamples, seed)))
+    table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "reason"])
     return table.sort_values("spa", ascending=False, ignore_index=True)
 
 
 def agreement_table(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
-    """`analysis.agreement_summary` of every set that keeps single ratings, with its corpus.
+    """`agreement_summary` of every set that keeps single ratings, with its corpus.
 
     >>> from lib.meta_evaluation import load_set
     >>> agreement_table([load_set("sample_bots")])["corpus"].unique().tolist()
     ['sample_bots']
     """
-    parts = [pd.DataFrame(columns=["corpus", "dimension", "items", "alpha", "low", "high"])]
-    for items in sets:
-        if items.ratings is not None and len(items.ratings):
-            found = analysis.agreement_summary(items.ratings, items.clusters)
-            parts.append(found.assign(corpus=items.name))
-    table = pd.concat(parts[1:] or parts, ignore_index=True)
-    return table[["corpus", *table.columns.drop("corpus")]]
+    rated = [items for items in sets if items.ratings is not None and len(items.ratings)]
+    if not rated:
+        columns = ["corpus", "dimension", "items", "alpha", "low", "high", "raters"]
+        return pd.DataFrame(columns=[*columns, "limit", "limit_low", "limit_high"])
+    found = {s.name: agreement_summary(s.ratings, s.clusters) for s in rated}
+    return pd.concat(found, names=["corpus"]).reset_index("corpus").reset_index(drop=True)

@@ -1,14 +1,12 @@
 """The papers' printed figures, and ours under the papers' own names."""
 
-from collections.abc import Iterable
 from itertools import combinations
 
 import pandas as pd
 
 from lib import ROOT, endex
-from lib.analysis import METHODS, coefficient
-from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set
-from lib.meta_evaluation.metrics_at_hand import score_set
+from lib.analysis import METHODS, coefficient, correlate
+from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set, score_set
 
 #: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: their name -> ours.
 COMPERDIAL_ROWS = {"METEOR": "meteor_15", "GRADE": "grade"}
@@ -21,30 +19,26 @@ ENDEX_ROWS = {
     "USL-H": "usl_h",
 }
 
-#: Data sets of Giorgi et al. 2023, Tables 15-18 that are public with texts: corpus and rating.
+#: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
     "TP": ("dstc10_topical_usr", "human_overall"),
     "UP": ("dstc10_persona_usr", "human_overall"),
     "ZD": ("dstc10_dailydialog_zhao", "human_appropriateness"),
     "ZP": ("dstc10_persona_zhao", "human_appropriateness"),
+    "GD": ("dstc10_dailydialog_gupta", "human_overall"),
+    "PD10": ("dstc10_persona_clean", "human_appropriateness"),
+    "TD10": ("dstc10_topical_clean", "human_appropriateness"),
+    "D7": ("dstc7", "human_overall"),
 }
 
 
 def published(name: str) -> pd.DataFrame:
     """Read one table of `data/published`, for example "endex_table2".
 
-    Raises:
-        FileNotFoundError: there is no such table; names the ones there are.
-
     >>> published("endex_table2").columns.tolist()
     ['method', 'dataset', 'pearson', 'spearman']
     """
-    folder = ROOT / "data" / "published"
-    path = folder / f"{name}.csv"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.csv")))
-        raise FileNotFoundError(f"no published table {name!r}; there are: {known}")
-    return pd.read_csv(path)
+    return pd.read_csv(ROOT / "data" / "published" / f"{name}.csv")
 
 
 def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
@@ -93,23 +87,19 @@ def endex_rows(dataset: str, name: str, run, seed: int = 0) -> pd.DataFrame:
     """Pearson and Spearman of the rows of EnDex Table 2 that can be computed for one data set.
 
     Random (seeded uniform scores), Question, Specificity (content words by our own stop list), and
-    rows whose scores came with the corpus or were recorded by an earlier notebook. FED is not
-    tokenised: its punctuation is split off first. Columns: method, dataset, coefficient, value.
+    rows whose scores came with the corpus or were recorded by an earlier notebook. Columns:
+    method, dataset, coefficient, value.
 
     >>> endex_rows("SAMPLE", "sample_bots", None)["method"].unique().tolist()
     ['Random', 'Question', 'Specificity']
     """
     rating = "coherence" if name.startswith("grade") else "engaging"
     items = score_set(load_set(name, rating), run, ())
-    spaced = items.table["response"].str.replace(r"([^\w\s])", r" \1 ", regex=True)
-    turns = items.table.assign(response=spaced) if "fed" in name else items.table
-    rows = {
-        "Random": endex.random(turns, seed),
-        "Question": endex.question(turns),
-        "Specificity": endex.specificity(turns),
-    }
+    turns = items.table
+    rows = {"Random": endex.random(turns, seed), "Question": endex.question(turns)}
+    rows |= {"Specificity": endex.specificity(turns)}
     rows |= {row: items.scores[name] for row, name in ENDEX_ROWS.items() if name in items.scores}
-    found = _both(rows, items.human, ("pearson", "spearman"))
+    found = _both(rows, items.human)
     return found.assign(dataset=dataset)[["method", "dataset", "coefficient", "value"]]
 
 
@@ -125,19 +115,15 @@ def comperdial_rows(items: EvaluationSet) -> pd.DataFrame:
     kept = items.table["system"] != "Original Ground Truth"
     scores = items.scores[kept]
     rows = {row: scores[metric] for row, metric in COMPERDIAL_ROWS.items() if metric in scores}
-    found = _both(rows, items.human[kept], ("pearson", "spearman"))
-    found = found.rename(columns={"method": "metric_name"}).assign(corpus=items.name)
-    return found[["metric_name", "corpus", "coefficient", "value"]]
+    found = _both(rows, items.human[kept]).rename(columns={"method": "metric_name"})
+    return found.assign(corpus=items.name)[["metric_name", "corpus", "coefficient", "value"]]
 
 
-def _both(rows: dict[str, pd.Series], human: pd.Series, kinds: Iterable[str]) -> pd.DataFrame:
-    """Each row's coefficient of each kind: method, coefficient, value."""
-    found = [
-        (method, kind, coefficient(values, human, kind).value)
-        for method, values in rows.items()
-        for kind in kinds
-    ]
-    return pd.DataFrame(found, columns=["method", "coefficient", "value"])
+def _both(rows: dict[str, pd.Series], human: pd.Series) -> pd.DataFrame:
+    """Pearson and Spearman of each row: method, coefficient, value."""
+    found = correlate(pd.DataFrame(rows, human.index), human.rename("human"), METHODS[:2])
+    names = {"metric": "method", "method": "coefficient"}
+    return found.rename(columns=names)[["method", "coefficient", "value"]]
 
 
 def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
@@ -157,46 +143,15 @@ def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
     >>> averaged_runs(runs, pd.Series([1.0, 2, 3]))[["runs", "subsets", "spearman"]].values.tolist()
     [[1.0, 2.0, 0.75], [2.0, 1.0, 0.866...]]
     """
-    runs = runs.dropna()
-    rows = []
+    runs, rows = runs.dropna(), []
     for k in range(1, runs.shape[1] + 1):
         subsets = list(combinations(runs, k))
-        means = {str(subset): runs[list(subset)].mean(axis=1) for subset in subsets}
-        found = _both(means, human[runs.index], METHODS).pivot(
-            index="method", columns="coefficient", values="value"
-        )
-        row = {"runs": k, "subsets": len(subsets), **{m: found[m].mean() for m in METHODS}}
-        spearman = found["spearman"]
-        rows.append(row | {"lowest_spearman": spearman.min(), "highest_spearman": spearman.max()})
+        means = pd.DataFrame({str(s): runs[list(s)].mean(axis=1) for s in subsets})
+        found = correlate(means, human[runs.index].rename("human")).groupby("method")["value"]
+        row = {"runs": k, "subsets": len(subsets)} | found.mean()[list(METHODS)].to_dict()
+        lowest, highest = found.min()["spearman"], found.max()["spearman"]
+        rows.append(row | {"lowest_spearman": lowest, "highest_spearman": highest})
     return pd.DataFrame(rows)
-
-
-def system_means(turns: pd.DataFrame) -> pd.DataFrame:
-    """Mean of every rating per system, in long form: system, rating, value.
-
-    >>> turns = pd.DataFrame({"system": ["A", "A"], "human_overall": [1.0, 2.0]})
-    >>> system_means(turns).values.tolist()
-    [['A', 'overall', 1.5]]
-    """
-    means = turns.groupby("system")[[c for c in turns if c.startswith("human_")]].mean()
-    means.columns = means.columns.str.removeprefix("human_")
-    return means.melt(ignore_index=False, var_name="rating").reset_index()
-
-
-def data_sets(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Corpus and rating of each data set that a parameter of notebook 09 names.
-
-    Raises:
-        ValueError: a name is neither "sample" nor a key of `PAPER_SETS`.
-
-    >>> data_sets(["TP", "sample"])
-    {'TP': ('dstc10_topical_usr', 'human_overall'), 'sample': ('sample_bots', 'human_overall')}
-    """
-    known = {"sample": ("sample_bots", "human_overall")} | PAPER_SETS
-    for name in names:
-        if name not in known:
-            raise ValueError(f"there is no data set {name!r}: take one of {', '.join(known)}")
-    return {name: known[name] for name in names}
 
 
 def published_tables() -> pd.DataFrame:

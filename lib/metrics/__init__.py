@@ -1,8 +1,8 @@
 """Every automatic metric by name, and the scores that are kept."""
 
 from lib.metrics.classifiers import bleurt, dialogrpt, dialogrpt_ensemble, toxicity, unieval
-from lib.metrics.embedding import bertscore, bertscore_baseline, bertscore_pairs, sentence_vectors
-from lib.metrics.kept_scores import compute, signature
+from lib.metrics.embedding import bertscore, bertscore_pairs, sentence_vectors
+from lib.metrics.kept_scores import compute
 from lib.metrics.likelihood import bartscore, fed, fed_score, mauve, prism_style
 from lib.metrics.overlap import (
     DIALEVALMETRICS,
@@ -14,5 +14,5 @@ from lib.metrics.overlap import (
     rouge_l_coco,
     word_f1_normalized,
 )
-from lib.metrics.registry import METRICS, available, metric, registered
+from lib.metrics.registry import METRICS, metric, registered
 from lib.metrics.usl_h import make_invalid, train_next_utterance, train_valid_utterance, usl_h

@@ -5,14 +5,14 @@ Each needs its own checkpoint, which is not packaged: `lib.models.find` says how
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
 
 from lib import models
 from lib.data import is_blank
-from lib.metrics.registry import best_of, metric, pretrained, where_words
+from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import infer, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
@@ -33,10 +33,11 @@ QUESTIONS = {
     "groundedness": "Is this response consistent with knowledge in the fact?",
     "understandability": "Is this an understandable response in the dialogue?",
 }
-READS = {"coherence": ("history",), "engagingness": ("history", "fact"), "groundedness": ("fact",)}
+BEFORE = "dialogue history"
+READS = {"coherence": (BEFORE,), "engagingness": (BEFORE, "fact"), "groundedness": ("fact",)}
 
 
-@pretrained("toxicity", "classifier", ("response",), TOXIC_BERT)
+@metric("toxicity", "classifier", ("response",), TOXIC_BERT, version="1")
 def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
     """Probability that each response is toxic; *lower* is better.
 
@@ -60,20 +61,17 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     """
     model = models.load_classifier(checkpoint, **options)
     labels = [name.lower() for _, name in sorted(model.network.config.id2label.items())]
-    if "toxic" not in labels:
-        raise ValueError(f"{checkpoint} has the labels {', '.join(labels)}, and none is 'toxic'")
+    place = labels.index("toxic")
 
-    def probability(tokens, mask):
+    def score(tokens, mask):
         logits = model.network(input_ids=tokens, attention_mask=mask).logits
-        return logits[:, labels.index("toxic")].float().sigmoid()
+        return logits[:, place].float().sigmoid()
 
-    def score(texts: Sequence[str]) -> np.ndarray:
-        return infer(model, probability, token_ids(model, texts))
-
-    return pd.Series(where_words(score, turns["response"]), turns.index, name="toxicity")
+    scores = where_words(lambda t: infer(model, score, token_ids(model, t)), turns["response"])
+    return pd.Series(scores, turns.index, name="toxicity")
 
 
-@pretrained("bleurt", "classifier", ("response", "reference"), BLEURT_20)
+@metric("bleurt", "classifier", ("response", "reference"), BLEURT_20, version="1")
 def bleurt(
     turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
 ) -> pd.Series:
@@ -124,8 +122,8 @@ def _load_bleurt(location, device: str | None) -> models.Model:
         return models.load_classifier(folder, device=device)
     width = stored.get("embedding_size")
     kind = "rembert" if width else "bert"
-    widths = {"input_embedding_size": width, "output_embedding_size": width}
-    config = AutoConfig.for_model(kind, **stored, **widths, num_labels=1)
+    stored |= {"input_embedding_size": width, "output_embedding_size": width, "num_labels": 1}
+    config = AutoConfig.for_model(kind, **stored)
     names = {"^bleurt": kind, "embedding_projection": "embedding_hidden_mapping_in"}
     auto = AutoModelForSequenceClassification
     network = models.load_network(auto, folder, config=config, key_mapping=names).to(device)
@@ -156,7 +154,7 @@ def _heads_facts(*, heads: Mapping[str, str] | None = None, **options) -> dict:
     return {name: models.provenance_of(checkpoint, **options) for name, checkpoint in found}
 
 
-@metric("dialogrpt", "classifier", ("context", "response"), version="1", facts=_heads_facts)
+@metric("dialogrpt", "classifier", ("context", "response"), version="2", facts=_heads_facts)
 def dialogrpt(
     turns: pd.DataFrame, *, heads: Mapping[str, str] | None = None, **options
 ) -> pd.DataFrame:
@@ -164,8 +162,8 @@ def dialogrpt(
 
     Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
     the last hidden state at the last token of the response. The text is the last two turns of the
-    context (as in the authors' script) and the response, parted by "<|endoftext|>". Beyond the
-    model's positions the oldest tokens are cut.
+    context (as in the authors' script) and the response, each without blanks at its ends, parted by
+    "<|endoftext|>". Beyond the model's positions the oldest tokens are cut.
 
     The state is read at the row's own last token. (transformers 4.35 looked for the padding id,
     which is the separator too, and gave every response of a context one and the same score.)
@@ -183,8 +181,10 @@ def dialogrpt(
     """
     heads = heads or HEADS
     texts = [
-        None if is_blank(said) or is_blank(" ".join(context)) else MARK.join([*context[-2:], said])
-        for context, said in zip(turns["context"], turns["response"], strict=True)
+        None
+        if is_blank(said) or is_blank(" ".join(before))
+        else MARK.join(text.strip() for text in [*before, said])
+        for before, said in zip(history(turns, last=2), turns["response"], strict=True)
     ]
     found = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
@@ -207,19 +207,11 @@ def _at_last_token(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     return infer(model, score, token_ids(model, texts, newest=True))
 
 
-def question(dimension: str, response: str, history: str = "", fact: str = "") -> str:
-    """Write UniEval's input of one dimension.
-
-    >>> question("naturalness", "Tea, please.").split(" </s> ")[1]
-    'response: Tea, please.'
-    """
-    parts = [f"question: {QUESTIONS[dimension]}", f"response: {response}"]
-    known = {"history": f"dialogue history: {history}", "fact": f"fact: {fact}"}
-    return " </s> ".join(parts + [known[name] for name in READS.get(dimension, ())])
-
-
 def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
-    """p(Yes) / (p(Yes) + p(No)) of the first word that the model answers, shape (n,)."""
+    """p(Yes) / (p(Yes) + p(No)) of the first word that the model answers, shape (n,).
+
+    A text is cut to its first 1,024 tokens, as in the authors' code: T5 takes any number.
+    """
     answers = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
     start = model.network.config.decoder_start_token_id
 
@@ -231,14 +223,14 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     return infer(model, score, token_ids(model, texts, limit=1024))
 
 
-@pretrained("unieval", "classifier", ("context", "response", "fact"), UNIEVAL)
+@metric("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
 def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 
     Naturalness and understandability read the response, coherence also the history, groundedness
     the fact, engagingness both. Engagingness is asked per sentence and *summed*, as the authors do,
-    so it has no upper bound and outweighs the others in `unieval_overall`; the mean over sentences
-    and an overall with it stand beside. The five questions are the authors' own, word for word
+    so it has no upper bound and outweighs the others in the mean of the five. The five questions
+    are the authors' own, word for word
     (github.com/maszhongming/UniEval, MIT License): the checkpoint was trained on no others.
 
     Args:
@@ -247,43 +239,41 @@ def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.
         options: `device`, `dtype`, `revision`.
 
     Returns:
-        Columns unieval_<dimension>, unieval_overall (plain mean of the five, as published),
-        unieval_engagingness_mean and unieval_overall_mean on `turns.index`; higher is better; all
-        but the summed two in [0, 1]. NaN for a blank response; without context or fact also for
-        the dimensions that read it.
+        Columns unieval_<dimension> and unieval_overall (plain mean of the five, as published) on
+        `turns.index`; higher is better; all but engagingness and overall in [0, 1]. NaN for a blank
+        response; without context or fact also for the dimensions that read it.
 
     Reference: Zhong et al. (2022), EMNLP, section 3.
     """
     model = models.load_seq2seq(checkpoint, **options)
-    sums, means = pd.DataFrame(index=range(len(turns))), pd.DataFrame(index=range(len(turns)))
+    scores = pd.DataFrame(index=range(len(turns)))
     for name in QUESTIONS:
-        asked = _asked(turns, name)
-        yes = pd.Series(yes_probability(model, asked.tolist()), asked.index).groupby(level=0)
-        sums[name], means[name] = yes.sum(), yes.mean()
-    scores = sums.assign(
-        overall=sums.mean(axis=1, skipna=False),
-        engagingness_mean=means["engagingness"],
-        overall_mean=means.mean(axis=1, skipna=False),
-    )
+        asked = unieval_inputs(turns, name)
+        yes = pd.Series(yes_probability(model, asked.tolist()), asked.index)
+        scores[name] = yes.groupby(level=0).sum()
+    scores["overall"] = scores.mean(axis=1, skipna=False)
     return scores.add_prefix("unieval_").set_axis(turns.index)
 
 
-def _asked(turns: pd.DataFrame, dimension: str) -> pd.Series:
-    """Write the questions of one dimension; the index says of which row each is."""
-    asked, whole = [], dimension != "engagingness"
-    columns = zip(turns["response"], turns["context"], turns["fact"], strict=True)
-    for row, (said, context, fact) in enumerate(columns):
-        read = {"history": "".join(f"{turn}\n" for turn in context), "fact": "\n".join(fact)}
-        if not any(map(is_blank, [said, *(read[part] for part in READS.get(dimension, ()))])):
-            read = {part: text + "\n" for part, text in read.items()}
-            texts = [said] if whole else _splitter().tokenize(said)
-            asked += [(row, question(dimension, text, **read)) for text in texts]
-    return pd.Series([text for _, text in asked], [row for row, _ in asked], dtype=object)
+def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
+    r"""Write UniEval's inputs of one dimension; the index says of which row each is.
 
+    >>> turns = pd.DataFrame({"response": ["Tea."], "context": [["Hi"]], "fact": [[]]})
+    >>> unieval_inputs(turns, "coherence")[0].split(" </s> ")[1:]
+    ['response: Tea.', 'dialogue history: Hi\n\n']
+    """
+    from nltk.tokenize.punkt import PunktTokenizer  # its English is a download: its error says how
 
-@cache
-def _splitter():
-    """Return NLTK's English sentence model, which NLTK downloads: its error says how."""
-    from nltk.tokenize.punkt import PunktTokenizer
+    cut = PunktTokenizer("english").tokenize if dimension == "engagingness" else lambda said: [said]
 
-    return PunktTokenizer("english")
+    def inputs(said: str, before: list[str], fact: Sequence[str]) -> list[str]:
+        known = {BEFORE: "".join(f"{turn}\n" for turn in before), "fact": "\n".join(fact)}
+        read = {name: known[name] for name in READS.get(dimension, ())}
+        if any(map(is_blank, [said, *read.values()])):
+            return []
+        ask = f"question: {QUESTIONS[dimension]} </s> response: "
+        rest = "".join(f" </s> {name}: {text}\n" for name, text in read.items())
+        return [ask + text + rest for text in cut(said)]
+
+    rows = map(inputs, turns["response"], history(turns), turns["fact"])
+    return pd.Series(list(rows), dtype=object).explode().dropna()

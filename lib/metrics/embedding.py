@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from lib.data import is_blank
-from lib.metrics.registry import best_of, metric, pretrained, where_words
-from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, provenance_of, token_ids
+from lib.metrics.registry import best_of, history, metric, where_words
+from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 
 # Layers that the authors chose on WMT16; any other encoder uses its last layer.
 LAYERS = {
@@ -22,7 +22,9 @@ LAYERS = {
     "google-bert/bert-base-uncased": 9,
     "google-bert/bert-base-multilingual-cased": 9,
 }
+COMPARED = ("response", "reference")
 BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
+DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
 
 
@@ -32,7 +34,6 @@ def bertscore_pairs(
     *,
     encoder: str = DEFAULT_ENCODER,
     layer: int | None = None,
-    baseline: Sequence[float] | None = None,
     **options,
 ) -> np.ndarray:
     """Score hypotheses against one reference each.
@@ -46,14 +47,13 @@ def bertscore_pairs(
         hypotheses, references: texts, n of each.
         encoder: folder or hub id; the scores of two encoders do not compare.
         layer: hidden layer; the authors' choice where they made one, else the last.
-        baseline: (P, R, F1) of unrelated texts from `bertscore_baseline`; scores become
-            (x - b) / (1 - b), so that 0 is chance.
         options: `device`, `dtype`, `revision` of `lib.models.load_encoder`.
 
     Returns:
-        Shape (n, 3): precision, recall, F1; in [-1, 1], in practice above 0 without a baseline;
-        higher is closer. NaN where a text is blank or has no token of its own. Each different pair
-        is scored once, and the vectors held at a time do not grow with n.
+        Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
+        0; higher is closer, equal texts reach exactly 1. NaN where a text is blank or has no token
+        of its own. Each different pair is scored once, and the vectors held at a time do not grow
+        with n.
 
     Reference: Zhang et al. (2020), BERTScore, ICLR.
 
@@ -61,7 +61,8 @@ def bertscore_pairs(
     >>> print(scores.round(3).tolist())
     [[1.0, 1.0, 1.0], [nan, nan, nan]]
     """
-    model = load_encoder(encoder, layers=_layer(encoder, layer), **options)
+    layer = layer or LAYERS.get(str(encoder))
+    model = load_encoder(encoder, layers=layer, **options)
     asked = list(zip(hypotheses, references, strict=True))
     # Pairs of one reference stand together, so that a block encodes it once.
     pairs = sorted({pair for pair in asked if not any(map(is_blank, pair))}, key=lambda p: p[::-1])
@@ -70,19 +71,13 @@ def bertscore_pairs(
         vectors = _token_vectors(model, sorted({text for pair in block for text in pair}))
         found |= {(y, x): _match(*vectors[y], *vectors[x]) for y, x in block}
     scores = [found.get(pair, (np.nan,) * 3) for pair in asked]
-    scores = np.array(scores, dtype=float).reshape(-1, 3)
-    return scores if baseline is None else (scores - np.array(baseline)) / (1 - np.array(baseline))
-
-
-def _layer(encoder: str, layer: int | None) -> int | None:
-    return LAYERS.get(str(encoder)) if layer is None else layer
+    return np.array(scores, dtype=float).reshape(-1, 3).round(DIGITS)
 
 
 def _token_vectors(model: Model, texts: list[str]) -> dict:
     """Unit vectors of the tokens of each text, and whether a token counts."""
-    ids = token_ids(model, [text.strip() for text in texts])
+    ids, vectors = token_ids(model, [text.strip() for text in texts]), {}
     special = [model.tokenizer.cls_token_id, model.tokenizer.sep_token_id]
-    vectors = {}
 
     def read(tokens, mask, place, _):
         unit = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
@@ -99,22 +94,11 @@ def _match(y: np.ndarray, y_counts: np.ndarray, x: np.ndarray, x_counts: np.ndar
     if not (y_counts.any() and x_counts.any()):
         return (np.nan,) * 3
     similar = y @ x.T
-    precision = similar.max(axis=1)[y_counts].mean()
-    recall = similar.max(axis=0)[x_counts].mean()
-    return precision, recall, 2 * precision * recall / (precision + recall)
+    p, r = similar.max(axis=1)[y_counts].mean(), similar.max(axis=0)[x_counts].mean()
+    return p, r, 2 * p * r / (p + r)
 
 
-def _facts(*, encoder: str = DEFAULT_ENCODER, layer: int | None = None, **options) -> dict:
-    return {
-        **provenance_of(encoder, **options),
-        "formula": "BERTScore: greedy cosine matching, maximum over references",
-        "layer": _layer(encoder, layer) or "last",
-        "idf": "none",
-        "truncation": "the encoder's positions",
-    }
-
-
-@metric("bertscore", "embedding", ("response", "reference"), version="1", facts=_facts)
+@metric("bertscore", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -137,27 +121,6 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     return pd.DataFrame(best, turns.index, ["precision", "recall", "f1"]).add_prefix("bertscore_")
 
 
-def bertscore_baseline(
-    texts: Sequence[str], *, pairs: int = 2000, seed: int = 0, **options
-) -> np.ndarray:
-    """Mean (P, R, F1) over random pairs of different texts, to rescale scores with.
-
-    The authors' own baselines cover their encoders only and come from Common Crawl; this computes
-    one for any encoder from texts of your choice.
-
-    Raises:
-        ValueError: fewer than two different texts.
-    """
-    texts = sorted(set(texts))
-    if len(texts) < 2:
-        raise ValueError("a baseline needs at least two different texts")
-    generator = np.random.default_rng(seed)
-    first = generator.integers(len(texts), size=pairs)
-    second = (first + generator.integers(1, len(texts), size=pairs)) % len(texts)
-    drawn = [[texts[i] for i in places] for places in (first, second)]
-    return np.nanmean(bertscore_pairs(*drawn, **options), axis=0)
-
-
 def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
     """Encode texts as the mean of their token vectors, scaled to length one.
 
@@ -177,7 +140,7 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
     1.0
     """
     model = load_encoder(encoder, **options)
-    texts = ["" if is_blank(text) else text for text in texts]
+    texts = ["" if is_blank(text) else text.strip() for text in texts]
     unique = list(dict.fromkeys(texts))
 
     def read(tokens, mask):
@@ -185,33 +148,20 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         return mean / mean.norm(dim=-1, keepdim=True)
 
-    ids = token_ids(model, [text.strip() for text in unique], MAX_TOKENS)
+    ids = token_ids(model, unique, MAX_TOKENS)
     vectors = infer(model, read, ids, tokens=2048).astype(np.float32)
     special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
     vectors[[special.issuperset(row) for row in ids]] = np.nan
-    place = {text: row for row, text in enumerate(unique)}
-    return vectors[[place[text] for text in texts]]
+    return vectors[pd.Index(unique).get_indexer(texts)]
 
 
-def _similarity(responses: pd.Series, others: Sequence[Sequence[str]], options) -> np.ndarray:
-    """Largest cosine of each response with the texts beside it."""
-
-    def cosine(texts: list[str], said: list[str]) -> np.ndarray:
-        vectors = sentence_vectors([*said, *texts], **options)
-        return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1)
-
-    return best_of(others, responses, partial(where_words, cosine))
+def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray:
+    vectors = sentence_vectors([*said, *others], **options).astype(float)
+    return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1).round(DIGITS)
 
 
-_COSINE = {
-    "option": "encoder",
-    "formula": "cosine of mean token vectors, maximum over references",
-    "truncation": f"first {MAX_TOKENS} tokens",
-}
-
-
-@pretrained(
-    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, **_COSINE
+@metric(
+    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, version="2"
 )
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
@@ -221,31 +171,29 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
         options: as in `sentence_vectors`.
 
     Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or without
+        Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
+        exactly 1; NaN for a blank response or without
         a reference that has a word.
 
     >>> turns = pd.DataFrame({"response": ["tea", "tea"], "reference": [["tea"], []]})
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    scores = _similarity(turns["response"], turns["reference"], options)
+    cosine = partial(where_words, partial(_cosine, **options))
+    scores = best_of(turns["reference"], turns["response"], cosine)
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@pretrained("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, **_COSINE)
+@metric("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, version="2")
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
-    """Cosine of the response with the last turn of its context.
+    """Cosine of the response with the last turn of its context; NaN where one of them is blank.
 
-    Args:
-        turns: turn table; uses `response` and `context`.
-        options: as in `sentence_vectors`.
-
-    Returns:
-        Series on `turns.index` in [-1, 1], higher is closer; NaN for a blank response or context.
+    Range, rounding and options as in `reference_similarity`.
 
     >>> turns = pd.DataFrame({"response": ["i like tea"], "context": [["hi", "tea or coffee?"]]})
     >>> print(bool(context_similarity(turns)[0] > 0.5))
     True
     """
-    scores = _similarity(turns["response"], [said[-1:] for said in turns["context"]], options)
+    last = [" ".join(said) for said in history(turns, last=1)]
+    scores = where_words(partial(_cosine, **options), last, turns["response"])
     return pd.Series(scores, turns.index, name="context_similarity")

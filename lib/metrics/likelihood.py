@@ -5,7 +5,6 @@ tokens. MAUVE compares the texts of two sets by the states of a language model.
 """
 
 import ast
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
@@ -14,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import models
 from lib.data import is_blank
 from lib.metrics.embedding import sentence_vectors
-from lib.metrics.registry import best_of, metric, pretrained, where_words
-from lib.models import DEFAULT_ENCODER, Model, find, infer, load_causal, load_seq2seq, token_ids
+from lib.metrics.registry import best_of, history, metric, where_words
+from lib.models import DEFAULT_ENCODER, Model, infer, load_causal, load_seq2seq, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
@@ -30,50 +30,48 @@ SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
 
 
+def mean_log_probability(logits, target, counted):
+    r"""Mean log-probability of the counted tokens; padding has no share in it.
+
+    .. math:: s(b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i})
+
+    Args:
+        logits: of the model at the place of each token, shape (b, length, words).
+        target: token ids, shape (b, length).
+        counted: 1 for a token that counts, else 0.
+
+    Returns:
+        Shape (b,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
+    """
+    logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
+    return (logs * counted).sum(1) / counted.sum(1)
+
+
 def log_probability(
     model: Model, given: Sequence[Sequence[int]], said: Sequence[Sequence[int]], skip: int = 0
 ) -> np.ndarray:
-    r"""Mean log-probability of tokens given the tokens before them.
-
-    .. math:: s(a, b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i}, a)
+    """Mean log-probability of texts given others, by an encoder-decoder: s(given, said).
 
     Args:
-        model: an encoder-decoder, which encodes `given`, or a left-to-right model, which reads
-            `given` and `said` as one text. Of the latter the oldest tokens beyond the model's
-            positions are cut, and `given` holds at least a start token.
+        model: encodes `given`.
         given, said: n rows of token ids, special tokens included.
         skip: first tokens of `said` that are given, not scored (a language tag).
 
     Returns:
-        Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing is left
-        to score.
+        Shape (n,), as `mean_log_probability` has it.
     """
-    network, config = model.network, model.network.config
 
-    def mean(logits, target, counted):
-        logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
-        return (logs * counted).sum(1) / counted.sum(1)  # padding has no share in the mean
-
-    def encoded(source, source_mask, target, mask):
+    def read(source, source_mask, target, mask):
         before = target.roll(1, 1)
-        before[:, 0] = config.decoder_start_token_id
+        before[:, 0] = model.network.config.decoder_start_token_id
         inputs = {"input_ids": source, "attention_mask": source_mask, "decoder_input_ids": before}
         mask[:, :skip] = 0
-        return mean(network(**inputs).logits, target, mask)
+        return mean_log_probability(model.network(**inputs).logits, target, mask)
 
-    def left_to_right(tokens, mask, counted, _):
-        logits = network(input_ids=tokens, attention_mask=mask).logits
-        return mean(logits[:, :-1], tokens[:, 1:], (counted * mask)[:, 1:])
-
-    if config.is_encoder_decoder:
-        return infer(model, encoded, given, said)
-    pairs, last = list(zip(given, said, strict=True)), slice(-model.positions, None)
-    whole = [[*a, *b][last] for a, b in pairs]
-    counts = [([0] * (len(a) + skip) + [1] * (len(b) - skip))[last] for a, b in pairs]
-    return infer(model, left_to_right, whole, counts)
+    return infer(model, read, given, said)
 
 
-@pretrained("bartscore", "likelihood", ("context", "response", "reference"), BART)
+@metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
 
@@ -99,11 +97,11 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     model = load_seq2seq(checkpoint, **options)
     ids = partial(token_ids, model, limit=MAX_TOKENS)
     s = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b)))
-    said = turns["response"]
+    before, said = list(map(" ".join, history(turns))), turns["response"]
     precision = best_of(turns["reference"], said, s)
     recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
     columns = {
-        "context_to_response": s(turns["context"].map(" ".join), said),
+        "context_to_response": s(before, said),
         "reference_to_response": precision,
         "response_to_reference": recall,
         "f_mean": (precision + recall) / 2,
@@ -112,7 +110,7 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     return pd.DataFrame(columns, turns.index).add_prefix("bartscore_")
 
 
-@pretrained("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR)
+@metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
 def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
@@ -145,7 +143,7 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
         return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
 
     p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
-    before, said = turns["context"].map(" ".join), turns["response"]
+    before, said = list(map(" ".join, history(turns))), turns["response"]
     forward = p(before, said)
     columns = {
         "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
@@ -193,7 +191,7 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
     return {name: mean(u["negative"]) - mean(u["positive"]) for name, u in utterances.items()}
 
 
-@pretrained("fed", "likelihood", ("context", "response"), DIALOGPT, authors_texts=SOURCE_SHA256)
+@metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="1")
 def fed(
     turns: pd.DataFrame,
     *,
@@ -218,27 +216,29 @@ def fed(
         within an attribute only: one without positive follow-ups is all loss and dominates any
         average. NaN for a blank response.
     """
-    model = load_causal(checkpoint, **options)
-    utterances = utterances or follow_ups()
+    model, utterances = load_causal(checkpoint, **options), utterances or follow_ups()
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
 
-    def loss(texts: Sequence[str]) -> np.ndarray:
-        ids = token_ids(model, [START + text.removeprefix(START) for text in texts], newest=True)
-        return -log_probability(model, [row[:1] for row in ids], [row[1:] for row in ids])
+    def loss(tokens, mask):
+        logits = model.network(input_ids=tokens, attention_mask=mask).logits
+        return -mean_log_probability(logits[:, :-1], tokens[:, 1:], mask[:, 1:])
+
+    def losses(talks: Sequence[str]) -> np.ndarray:
+        texts = [START + talk.removeprefix(START) for talk in talks]
+        return infer(model, loss, token_ids(model, texts, newest=True))
 
     talks = [
-        None if is_blank(said) else SEPARATOR.join([*context, said, ""])
-        for context, said in zip(turns["context"], turns["response"], strict=True)
+        None if is_blank(said) else SEPARATOR.join([*before, said, ""])
+        for before, said in zip(history(turns), turns["response"], strict=True)
     ]
-    losses = where_words(loss, [talk and talk + text for talk in talks for text in reactions])
-    table = pd.DataFrame(losses.reshape(len(turns), len(reactions)), turns.index, reactions)
-    scores = fed_score(table, utterances)
-    return pd.DataFrame({f"fed_{name.replace(' ', '_')}": scores[name] for name in scores})
+    found = {t: where_words(losses, [talk and talk + t for talk in talks]) for t in reactions}
+    scores = pd.DataFrame(fed_score(found, utterances), turns.index).add_prefix("fed_")
+    return scores.rename(columns=lambda name: name.replace(" ", "_"))
 
 
-@metric("mauve", "likelihood", ("response", "reference"), level="set")
+@metric("mauve", "likelihood", ("response", "reference"))
 def mauve(
-    responses: Sequence[str], references: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
+    responses: Sequence[str], references: Sequence[str] = (), encoder=DEFAULT_ENCODER, **options
 ) -> pd.Series:
     """MAUVE of a set of responses against a set of human texts, by the package mauve-text.
 
@@ -263,21 +263,22 @@ def mauve(
     sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
     sizes = [len(texts) for texts in sets]
     if isinstance(responses, pd.DataFrame | str) or min(sizes) < 2:
-        raise ValueError("mauve compares two sets of texts, each of two or more; not turn by turn")
+        raise ValueError(
+            "mauve is defined for a set of responses, not per turn: call lib.metrics.mauve on two "
+            "sets of texts, each of two or more, such as the responses of a system and of people."
+        )
     if min(sizes) < 1000:
-        few = f"MAUVE of {sizes[0]} and {sizes[1]} texts"
-        warnings.warn(f"{few}: below a few thousand it is biased and unsteady", stacklevel=2)
+        warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
     from mauve import compute_mauve
 
     p, q = (_features(texts, encoder) for texts in sets)
     found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
-    values = {"mauve": found.mauve, "mauve_star": found.mauve_star, "buckets": found.num_buckets}
-    return pd.Series(values | {"responses": sizes[0], "references": sizes[1]})
+    values = [found.mauve, found.mauve_star, found.num_buckets, *sizes]
+    return pd.Series(values, ["mauve", "mauve_star", "buckets", "responses", "references"])
 
 
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
-    config = json.loads((find(encoder).folder / "config.json").read_text(encoding="utf-8"))
-    if not config["architectures"][0].endswith(("LMHeadModel", "ForCausalLM")):
+    if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
     model = load_causal(encoder)
 

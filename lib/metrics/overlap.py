@@ -25,28 +25,38 @@ ROUGE-L (Lin 2004, https://aclanthology.org/W04-1013) rests on the longest commo
 the most words that appear in both texts in the same order, with gaps allowed::
 
     P = LCS / c        R = LCS / r        F_beta = (1 + beta^2) P R / (R + beta^2 P)
+
+METEOR 1.5 (Denkowski and Lavie 2014, https://aclanthology.org/W14-3348) aligns the words of
+response and reference by exact form, stem, synonym and paraphrase. From weighted precision P and
+recall R, and from the number of contiguous chunks ch among the m matched words (English)::
+
+    F = P R / (.85 P + .15 R)        METEOR = (1 - .6 (ch / m) ** .2) F
+
+with no penalty for equal texts. It is the Java program of its authors, which pycocoevalcap ships,
+because variants differ: NLTK's is an earlier formula, with other matches and weights.
 """
 
+import atexit
 import re
+import shutil
 import string
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import sacrebleu
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
+from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
-from rouge_score.tokenizers import Tokenizer
-from tqdm.auto import tqdm
 
 from lib.data import is_blank
-from lib.metrics.meteor import NO_JAVA, find_java, meteor, one_line
-from lib.metrics.registry import metric
+from lib.metrics.registry import metric, reasons
 
 #: Every variant by name: a function of one response and its references.
 OVERLAP: dict[str, Callable[[str, Sequence[str]], float]] = {}
@@ -54,6 +64,10 @@ OVERLAP: dict[str, Callable[[str, Sequence[str]], float]] = {}
 #: The variants behind the published figures of DialEvalMetrics (Yeh et al. 2021).
 DIALEVALMETRICS = ("bleu4_coco", "meteor_15", "rouge_l_coco")
 
+NO_JAVA = (
+    "METEOR is NaN: its program needs Java 8 or later on the PATH "
+    "('apt install default-jre-headless', 'conda install openjdk' or 'brew install openjdk')"
+)
 _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _COCO_ROUGE = Rouge()
@@ -61,14 +75,8 @@ _EPSILON = SmoothingFunction(epsilon=1e-12).method1
 _SACREBLEU = sacrebleu.BLEU(effective_order=True)
 
 
-class _Words(Tokenizer):
-    """The package's own tokenizer drops every letter beyond a-z; the text is normalised already."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return text.split()
-
-
-_ROUGE_L = RougeScorer(["rougeL"], tokenizer=_Words())
+# The package's own tokenizer drops every letter beyond a-z; the text is normalised already.
+_ROUGE_L = RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split))
 
 
 def overlap_scores(
@@ -87,10 +95,10 @@ def overlap_scores(
     Returns:
         One float column per metric on `turns.index`, missing values as the variants have them.
         METEOR is NaN throughout, with a warning that says what to install, where there is no Java.
-        `attrs["missing"]` counts the NaN rows by reason.
+        `attrs["missing"]` counts the rows with a NaN by reason.
 
     Raises:
-        ValueError: unknown metric or choice of references.
+        ValueError: unknown metric.
         TypeError: a `reference` is not a list of texts.
 
     >>> turns = pd.DataFrame({"response": ["We walk home!", "Yes", None],
@@ -98,36 +106,19 @@ def overlap_scores(
     >>> scores = overlap_scores(turns, ["word_f1_normalized", "rouge_l_recall_normalized"])
     >>> scores["word_f1_normalized"].tolist()
     [0.8, nan, nan]
-    >>> scores.attrs["missing"]
-    {'no response': 1, 'no reference': 1}
+    >>> scores.attrs["missing"] == {"no response": 1, "no reference": 1}
+    True
     """
     metrics = list(OVERLAP) if metrics is None else metrics
     if unknown := [name for name in metrics if name not in OVERLAP]:
         raise ValueError(f"unknown metric {unknown[0]!r}: choose from {', '.join(OVERLAP)}")
-    if references not in ("all", "first"):
-        raise ValueError(f"references is {references!r}: choose 'all' or 'first'")
-    kept = turns["reference"] if references == "all" else turns["reference"].str[:1]
-    columns = {name: _column(name, turns["response"], kept) for name in metrics}
-    scores = pd.DataFrame(columns, index=turns.index, dtype=float)
-    absent = turns["response"].map(is_blank).to_numpy(bool)
-    bare = np.array([all(map(is_blank, texts)) for texts in kept], dtype=bool)
-    counts = {"no response": int(absent.sum()), "no reference": int((bare & ~absent).sum())}
-    counts["no Java (METEOR only)"] = len(turns) * any(map(_lacks_java, metrics))
-    scores.attrs["missing"] = {reason: count for reason, count in counts.items() if count}
+    kept = turns["reference"].str[: {"all": None, "first": 1}[references]]
+    scores = pd.DataFrame(index=turns.index, columns=metrics, dtype=float)
+    for name in metrics:
+        scores[name] = list(map(OVERLAP[name], turns["response"], kept))
+    why = reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
+    scores.attrs["missing"] = why.value_counts().to_dict()
     return scores
-
-
-def _lacks_java(name: str) -> bool:
-    return name.startswith("meteor") and not find_java()
-
-
-def _column(name: str, responses: pd.Series, references: pd.Series) -> list[float]:
-    if _lacks_java(name):
-        warnings.warn(f"{name} is NaN: {NO_JAVA}", stacklevel=4)
-        return [np.nan] * len(responses)
-    rows = zip(responses, references, strict=True)
-    rows = tqdm(rows, desc=name, total=len(responses), unit="turn", delay=1, leave=False)
-    return [OVERLAP[name](response, texts) for response, texts in rows]
 
 
 def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
@@ -151,11 +142,9 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
         def column(turns: pd.DataFrame, references: str = "all") -> pd.Series:
             return overlap_scores(turns, [name], references)[name]
 
-        def facts(**options) -> dict:
-            # METEOR that is NaN for want of Java is not to be read back once there is one.
-            return {"lacks_java": True} if _lacks_java(name) else {}
-
         OVERLAP[name] = variant
+        # METEOR that is NaN for want of Java is not to be read back once there is one.
+        facts = (lambda **_: {"java": shutil.which("java")}) if "meteor" in name else None
         metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
         return variant
 
@@ -210,23 +199,56 @@ def rouge_l_coco(response: str, references: Sequence[str]) -> float:
     return float(_COCO_ROUGE.calc_score([response], references))
 
 
+def one_line(text: str) -> str:
+    r"""Make a text readable to METEOR's program: one line, without its separator of fields.
+
+    >>> one_line("two\nlines ||| and\u2028more ")
+    'two lines and more'
+    """
+    return " ".join(re.sub(r"\|{3,}|\0", " ", text).split())
+
+
+@cache  # it loads its paraphrases for ten seconds, so one program serves until Python ends
+def meteor_program() -> Meteor:
+    """The running METEOR 1.5 program."""
+    return Meteor()
+
+
+atexit.register(meteor_program.cache_clear)
+
+
+def _meteor(response: str, references: Sequence[str]) -> float:
+    """METEOR of one response, the best of its references; NaN and a warning without Java."""
+    if not shutil.which("java"):
+        warnings.warn(NO_JAVA, stacklevel=3)
+        return np.nan
+    program, texts = meteor_program(), [*map(one_line, references)]
+    try:
+        return program.compute_score({0: texts}, {0: [one_line(response)]})[0]
+    except (OSError, ValueError) as error:  # it answers nothing: the next call starts another
+        program.lock.release()
+        meteor_program.cache_clear()
+        raise RuntimeError(
+            "METEOR failed: check that 'java -version' works and that 2 GB of memory are free"
+        ) from error
+
+
 @_variant(one_line)
 def meteor_15(response: str, references: Sequence[str]) -> float:
     """METEOR 1.5 for English, with its own normalisation of punctuation; best of the references.
 
     The first call starts the program (some ten seconds); it ends with Python. Any white space and
-    "|||" inside a text count as one blank.
+    "|||" inside a text count as one blank. NaN, with a warning, where there is no Java.
 
     Raises:
-        JavaNotFound: there is no Java; the message says how to get it.
-        RuntimeError: the program fails.
+        RuntimeError: the program fails or stops; the next call starts another.
 
     >>> meteor_15("", ["we walk home"])
     nan
     >>> meteor_15("we walk home", ["we walk home"])  # doctest: +SKIP
     1.0
     """
-    return meteor(response, references)
+    return _meteor(response, references)
 
 
 @_variant(normalize_answer)
@@ -302,7 +324,7 @@ def meteor_15_normalized(response: str, references: Sequence[str]) -> float:
     >>> meteor_15_normalized("The ...", ["we walk home"])
     0.0
     """
-    return meteor(response, references)
+    return _meteor(response, references)
 
 
 @_variant(str.strip)

@@ -3,8 +3,7 @@
 A metric is a function of the turn table with a decorator above it.
 """
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,6 @@ class Metric:
             it; a metric without one is computed anew each time.
         facts: takes the options; returns what the scores depend on besides texts and code, such as
             the checksums of weights and lexica.
-        level: "turn", or "set" for a metric of a set of responses, which `compute` refuses.
         whole: compute all rows at once, because a row's score depends on its place.
     """
 
@@ -36,35 +34,11 @@ class Metric:
     needs: tuple[str, ...]
     version: str | None = None
     facts: Callable[..., dict] | None = None
-    level: str = "turn"
     whole: bool = False
-
-    def chosen(self, turns: pd.DataFrame, options: Mapping) -> dict:
-        """Return the options of a call, checked against the function and the table.
-
-        Raises:
-            ValueError: an option is missing or unknown, a column is missing, or the metric is not
-                defined per turn.
-        """
-        if self.level != "turn":
-            raise ValueError(
-                f"{self.name} is defined for a {self.level} of responses, not per turn: "
-                f"call lib.metrics.{self.function.__name__} on the responses of a system."
-            )
-        if lacking := [column for column in self.needs if column not in turns.columns]:
-            raise ValueError(f"{self.name} needs the column {lacking[0]}, which the table lacks")
-        try:
-            inspect.signature(self.function).bind(turns, **options)
-        except TypeError as error:
-            raise ValueError(
-                f"{self.name}: {error}. Options are given by metric: "
-                f'compute(turns, [...], options={{"{self.name}": {{...}}}})'
-            ) from None
-        return dict(options)
 
 
 def metric(
-    name: str, family: str, needs: tuple[str, ...] = ("response",), **stated
+    name: str, family: str, needs: tuple[str, ...] = ("response",), model: str = "", **stated
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -73,9 +47,11 @@ def metric(
 
     Args:
         name: its name; a metric of the same name is replaced.
-        family: the family it stands in, such as "overlap"; any name will do.
-        needs: the columns that it reads.
-        stated: any of the last four fields of `Metric`.
+        family: any name; the report and the figures of notebooks 08 and 11 group by it.
+        needs: columns that the function reads; kept scores are known by their texts.
+        model: the default of the metric's option `checkpoint` or `encoder`; its facts are then
+            those of the model that ran.
+        stated: any of the last three fields of `Metric`.
 
     >>> @metric("exclamations", "style")
     ... def exclamations(turns):
@@ -84,25 +60,16 @@ def metric(
     'style'
     """
 
+    def of_model(**options) -> dict:
+        chosen = options.pop("checkpoint", options.pop("encoder", model))
+        return provenance_of(chosen, **options)
+
     def register(function: Callable) -> Callable:
-        METRICS[name] = Metric(name, family, function, needs, **stated)
+        facts = {"facts": of_model} if model else {}
+        METRICS[name] = Metric(name, family, function, needs, **facts, **stated)
         return function
 
     return register
-
-
-def pretrained(
-    name: str, family: str, needs: tuple, checkpoint: str, option: str = "checkpoint", **stated
-) -> Callable[[Callable], Callable]:
-    """Register a metric with one model: its record names the model that ran, and `stated`.
-
-    `option` is the parameter of the metric that names the model, `checkpoint` its default.
-    """
-
-    def facts(**options) -> dict:
-        return {**provenance_of(options.pop(option, checkpoint), **options), **stated}
-
-    return metric(name, family, needs, version="1", facts=facts)
 
 
 def registered(name: str) -> Metric:
@@ -116,20 +83,39 @@ def registered(name: str) -> Metric:
     """
     if name not in METRICS:
         raise ValueError(
-            f"unknown metric {name!r}: {nearest(name, METRICS) or 'see available()'} "
+            f"unknown metric {name!r}: {nearest(name, METRICS) or 'see lib.metrics.METRICS'} "
             "(a room registers its metrics when it is imported: lib.psychology, lib.endex, ...)"
         )
     return METRICS[name]
 
 
-def available() -> pd.DataFrame:
-    """Return name, family, level and needed columns of each metric.
+def history(turns: pd.DataFrame, last: int | None = None) -> list[list[str]]:
+    """Return the turns before each response, oldest first: all, or only the `last` ones.
 
-    >>> sorted(available().query("family == 'embedding'")["name"])
-    ['bertscore', 'context_similarity', 'reference_similarity']
+    A missing context is an empty one; so are the last 0 turns.
+
+    >>> history(pd.DataFrame({"context": [["hi", "tea?", "yes"], None]}), last=2)
+    [['tea?', 'yes'], []]
     """
-    rows = [(m.name, m.family, m.level, ", ".join(m.needs)) for m in METRICS.values()]
-    return pd.DataFrame(rows, columns=["name", "family", "level", "needs"])
+    known = [
+        [text or "" for text in context] if isinstance(context, list | tuple | np.ndarray) else []
+        for context in turns["context"]
+    ]
+    return known if last is None else [said[-last:] if last else [] for said in known]
+
+
+def reasons(turns: pd.DataFrame, needs: Sequence[str]) -> pd.Series:
+    """Say for each row why it can have no score: the first needed column without a visible text.
+
+    >>> turns = pd.DataFrame({"response": ["tea", " "], "reference": [[], ["no"]]})
+    >>> reasons(turns, ["response", "reference"]).tolist()
+    ['no reference', 'no response']
+    """
+    found = pd.Series("undefined by the metric", index=turns.index)
+    for column in reversed(needs):
+        texts = (v if isinstance(v, list | np.ndarray | tuple) else [v] for v in turns[column])
+        found[[all(map(is_blank, each)) for each in texts]] = f"no {column}"
+    return found
 
 
 def where_words(score: Callable, *texts: Sequence[str | None]) -> np.ndarray:

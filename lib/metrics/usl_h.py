@@ -1,7 +1,7 @@
 """USL-H (Phy et al. 2020): understandable, sensible and likeable, composed in this order.
 
-Two judges, trained on dialogue alone, say whether a text is valid and whether it is a reply; a
-masked language model says how predictable it is.
+Two classifiers, trained on dialogue alone, say whether a text is valid (VUP) and whether it replies
+to what was said (NUP); a masked language model says how predictable it is.
 """
 
 import random
@@ -9,34 +9,20 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib import models
-from lib.data import sha256
-from lib.metrics.registry import metric, where_words
+from lib.metrics.registry import history, metric, where_words
 from lib.models import Model, batch_of, infer, token_ids
 
-MASKED_MODEL = "google-bert/bert-base-uncased"
 PART = 25  # tokens of the context and of the response, the authors' defaults
 BATCH = 32
 
 
-def usl_h_composition(valid, sensible, likely):
-    """Compose the parts as the authors' code does: .33 U + .33 S + .34 S·L ("USL-HS").
-
-    Their README prints another formula (U + US + USL), which their code does not have.
-
-    >>> round(usl_h_composition(1.0, 0.5, 0.5), 3)
-    0.58
-    """
-    return 0.33 * valid + 0.33 * sensible + 0.34 * sensible * likely
-
-
 @dataclass(eq=False)
-class Judge:
+class Classifier:
     """An encoder with a head for two classes over its max-pooled token vectors."""
 
     model: Model
@@ -48,45 +34,44 @@ class Judge:
         hidden = self.model.network(**inputs).last_hidden_state
         return self.head(hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values)
 
-    def encode(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> tuple[list, list]:
-        """Return token ids and types of each response, after the end of its context or alone.
-
-        Alone it is cut to 25 tokens with [CLS] and [SEP], in a pair each part to 25 without them.
-        """
-        tokenizer = self.model.tokenizer
-        start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
-        said = tokenizer(list(responses), add_special_tokens=False)["input_ids"]
-        if contexts is None:
-            rows = [([start, *ids[: PART - 2], end], []) for ids in said]
-        else:
-            before = tokenizer(list(contexts), add_special_tokens=False)["input_ids"]
-            first = [[start, *ids[-PART:], end] for ids in before]
-            rows = [(a, [*b[:PART], end]) for a, b in zip(first, said, strict=True)]
-        return [a + b for a, b in rows], [[0] * len(a) + [1] * len(b) for a, b in rows]
-
     def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
         """Probability of class 1 (valid, or a true reply), shape (n,), in [0, 1]."""
-        encoded = self.encode(contexts, responses)
-        return infer(self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *encoded)
-
-    def save(self, folder: str | Path) -> None:
-        """Write encoder, tokenizer and head; `load_judge` reads them."""
-        from safetensors.torch import save_model
-
-        self.model.network.save_pretrained(folder)
-        self.model.tokenizer.save_pretrained(folder)
-        save_model(self.head, Path(folder, "judge.safetensors"))
+        columns = encode(self.model, contexts, responses)
+        return infer(self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *columns)
 
 
-def load_judge(folder: str | Path) -> Judge:
-    """Load a judge that was saved."""
-    import torch
-    from safetensors.torch import load_model
+def encode(
+    model: Model, contexts: Sequence[str] | None, responses: Sequence[str]
+) -> tuple[list, list]:
+    """Return token ids and types of each response, after its context or alone.
 
-    model = models.load_encoder(folder)
-    head = torch.nn.Linear(model.network.config.hidden_size, 2)
-    load_model(head, Path(folder, "judge.safetensors"))
-    return Judge(model, head.to(model.device))
+    Alone it is cut to 25 tokens, [CLS] and [SEP] included; a pair as `cut_pair` says.
+    """
+    if contexts is None:
+        ids = token_ids(model, responses, limit=PART)
+        return ids, [[0] * len(row) for row in ids]
+    start, end = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
+    texts = (contexts, responses)
+    plain = [model.tokenizer(list(t), add_special_tokens=False)["input_ids"] for t in texts]
+    pairs = [([start, *a, end], [*b, end]) for a, b in map(cut_pair, *plain)]
+    return [a + b for a, b in pairs], [[0] * len(a) + [1] * len(b) for a, b in pairs]
+
+
+def cut_pair(context: list[int], response: list[int]) -> tuple[list[int], list[int]]:
+    """Cut the tokens of a pair as the authors do.
+
+    Only where both together exceed 50: the context to its last 25, the response to its first 25.
+    Then, so that the pair has 50 with its three special tokens, the longer part loses its last
+    ones, one at a time (the response where both are equal).
+
+    >>> [len(part) for part in cut_pair([0] * 40, [0] * 8)]
+    [39, 8]
+    """
+    if len(context) + len(response) > 2 * PART:
+        context, response = context[-PART:], response[:PART]
+    while len(context) + len(response) > 2 * PART - 3:
+        (context if len(context) > len(response) else response).pop()
+    return context, response
 
 
 def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
@@ -95,9 +80,9 @@ def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
     >>> make_invalid(["we", "walk", "home", "now"], random.Random(1)) != "we walk home now".split()
     True
     """
-    choice = draw.choices((_reorder, _drop, _repeat), (0.3, 0.3, 0.4))[0]
+    change = draw.choices((_reorder, _drop, _repeat), (0.3, 0.3, 0.4))[0]
     for _ in range(20):
-        broken = choice(list(words), draw)
+        broken = change(list(words), draw)
         if broken and broken != list(words):
             return broken
     return [*words, words[-1]]  # one word over and over cannot be reordered
@@ -123,7 +108,7 @@ def _repeat(words: list[str], draw: random.Random) -> list[str]:
     return out
 
 
-def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Judge, list[float]]:
+def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Classifier, list[float]]:
     """Train VUP: a response as it is (1) against the same kind of response broken (0).
 
     Phy et al. (2020), section 3.1. The authors' three mild changes of *valid* responses (dropped
@@ -134,66 +119,61 @@ def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Judge, l
         options: `encoder` (folder or hub id), `epochs` (1), `rate` (1e-4), `seed`, `device`.
 
     Returns:
-        The judge, and the mean loss of each epoch.
+        The classifier, and the mean loss of each epoch.
     """
 
-    def examples(draw: random.Random) -> tuple:
-        texts, labels = [], []
-        for text in responses:
-            words = text.split()
-            labels.append(int(len(words) < 3 or draw.random() <= 0.5))
-            texts.append(text if labels[-1] else " ".join(make_invalid(words, draw)))
-        return None, texts, labels
+    def example(text: str, draw: random.Random) -> tuple[str, int]:
+        words = text.split()
+        if len(words) < 3 or draw.random() <= 0.5:
+            return text, 1
+        return " ".join(make_invalid(words, draw)), 0
 
-    return _train(examples, **options)
+    return _train(lambda draw: [example(text, draw) for text in responses], None, **options)
 
 
 def train_next_utterance(
     contexts: Sequence[str], responses: Sequence[str], **options
-) -> tuple[Judge, list[float]]:
+) -> tuple[Classifier, list[float]]:
     """Train NUP: a response to its context (1) against a random response (0, half of the time).
 
     Phy et al. (2020), section 3.2. Options as in `train_valid_utterance`.
     """
 
-    def examples(draw: random.Random) -> tuple:
+    def examples(draw: random.Random) -> list[tuple[str, int]]:
         true = [draw.randint(0, 1) for _ in responses]
-        said = [
-            text if own else responses[draw.randrange(len(responses))]
-            for text, own in zip(responses, true, strict=True)
-        ]
+        pairs = zip(responses, true, strict=True)
+        said = [text if own else draw.choice(responses) for text, own in pairs]
         # A random draw can hit the same words: then it is the true reply.
-        return contexts, said, [int(a == b) for a, b in zip(said, responses, strict=True)]
+        return [(text, int(text == own)) for text, own in zip(said, responses, strict=True)]
 
-    return _train(examples, **options)
+    return _train(examples, contexts, **options)
 
 
 def _train(
-    examples: Callable, encoder=models.DEFAULT_ENCODER, epochs=1, rate=1e-4, seed=0, device=None
-) -> tuple[Judge, list[float]]:
+    examples, contexts, encoder=models.DEFAULT_ENCODER, epochs=1, rate=1e-4, seed=0, device=None
+) -> tuple[Classifier, list[float]]:
     import torch
 
     loaded, draw, losses = models.load_encoder(encoder, device=device), random.Random(seed), []
     torch.manual_seed(seed)
     head = torch.nn.Linear(loaded.network.config.hidden_size, 2).to(loaded.device)
-    # A copy: the loaded encoder serves other metrics too.
-    judge = Judge(replace(loaded, network=deepcopy(loaded.network)), head)
-    parameters = [*judge.model.network.parameters(), *head.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=rate)
+    model = replace(loaded, network=deepcopy(loaded.network))  # the loaded one serves others too
+    trained = Classifier(model, head)
+    optimizer = torch.optim.AdamW([*model.network.parameters(), *head.parameters()], lr=rate)
     for _ in range(epochs):
-        contexts, responses, labels = examples(draw)
-        columns, order, total = judge.encode(contexts, responses), list(range(len(labels))), 0.0
+        responses, labels = zip(*examples(draw), strict=True)
+        columns, order, total = encode(model, contexts, responses), list(range(len(labels))), 0.0
         draw.shuffle(order)
         for rows in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
             truth = torch.tensor([labels[row] for row in rows], device=loaded.device)
-            logits = judge.logits(*batch_of(judge.model, rows, *columns))
+            logits = trained.logits(*batch_of(model, rows, *columns))
             loss = torch.nn.functional.cross_entropy(logits, truth)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total += loss.item() * len(rows)
         losses.append(total / len(order))
-    return judge, losses
+    return trained, losses
 
 
 def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
@@ -218,21 +198,13 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
     return sums.reindex(range(len(ids))).to_numpy()
 
 
-def _facts(*, valid: str, sensible: str, masked: str | None = MASKED_MODEL, **options) -> dict:
-    def weights(folder: str) -> list[str]:
-        return [models.find(folder).sha256, sha256(Path(folder, "judge.safetensors"))]
-
-    facts = models.provenance_of(masked, **options) if masked else {}
-    return {**facts, "valid": weights(valid), "sensible": weights(sensible)}
-
-
-@metric("usl_h", "likelihood", ("context", "response"), version="1", facts=_facts)
+@metric("usl_h", "likelihood", ("context", "response"))
 def usl_h(
     turns: pd.DataFrame,
     *,
-    valid: Judge | str,
-    sensible: Judge | str,
-    masked: str | None = MASKED_MODEL,
+    valid: Classifier,
+    sensible: Classifier,
+    masked: str | None = None,
     quartiles: Sequence[float] | None = None,
     **options,
 ) -> pd.DataFrame:
@@ -241,33 +213,28 @@ def usl_h(
     U: probability that the response is a valid text (VUP). S: probability that it replies to the
     last turn of its context (NUP). L: the masked surprisal of the response, cut to the first and
     third quartile of a validation set and scaled to [0, 1], so that a *less* predictable response
-    is better. The composition is `usl_h_composition`.
+    is better. USL-H = .33 U + .33 S + .34 S·L, as the authors' code has it ("USL-HS"); their README
+    prints another formula (U + US + USL), which their code does not have.
 
     Args:
         turns: turn table; uses `context` and `response`.
-        valid, sensible: judges or the folders of judges, see `train_valid_utterance`.
-        masked: folder or hub id of a masked language model; None leaves L and the composition NaN.
+        valid, sensible: from `train_valid_utterance` and `train_next_utterance`.
+        masked: folder or hub id of a masked language model, the authors' being a fine-tuned
+            google-bert/bert-base-uncased; without one L and the composition are NaN.
         quartiles: (25 %, 75 %) of `masked_surprisal` on a validation set; needed with `masked`.
         options: `device`, `dtype` of the masked model.
 
     Returns:
         Columns usl_h_valid, usl_h_sensible, usl_h_likely and usl_h on `turns.index`, all in [0, 1],
         higher is better; NaN for a blank response, or for S and what builds on it without context.
-
-    Raises:
-        ValueError: a masked model without quartiles, or quartiles that do not differ.
     """
-    said = turns["response"]
-    last = [context[-1] if len(context) else None for context in turns["context"]]
-    valid, sensible = (load_judge(j) if isinstance(j, str) else j for j in (valid, sensible))
+    said, last = turns["response"], map(" ".join, history(turns, last=1))
     u = where_words(lambda texts: valid.probability(None, texts), said)
-    s = where_words(sensible.probability, last, said)
+    s = where_words(sensible.probability, list(last), said)
     likely = np.full(len(turns), np.nan)
     if masked is not None:
-        if quartiles is None or not quartiles[1] > quartiles[0]:
-            raise ValueError("quartiles must be two growing numbers, of a validation set")
-        model = models.load_masked(masked, **options)
-        sums = where_words(partial(masked_surprisal, model), said)
+        sums = where_words(partial(masked_surprisal, models.load_masked(masked, **options)), said)
         likely = (np.clip(sums, *quartiles) - quartiles[0]) / (quartiles[1] - quartiles[0])
-    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely}
-    return pd.DataFrame({**parts, "usl_h": usl_h_composition(u, s, likely)}, turns.index)
+    composed = 0.33 * u + 0.33 * s + 0.34 * s * likely
+    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely, "usl_h": composed}
+    return pd.DataFrame(parts, turns.index)

@@ -4,4 +4,138 @@ Inside a notebook: `run = notebook_runs.start("08", PROFILE, SEED)`, then `run.t
 `run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 08`.
 """
 
-from lib.notebook_runs.outputs import Run, start
+import random
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import ROOT
+
+PROFILES = ("sample", "public")
+SAMPLE_STAMP = "synthetic sample data"
+
+
+def folder(profile: str, kind: str) -> Path:
+    """Folder of a profile's `results`, `figures` or `notebooks`.
+
+    The public profile writes what is committed; the sample profile writes to `build/sample`, so
+    that trying things out never changes a committed result.
+
+    >>> folder("sample", "results").relative_to(ROOT).as_posix()
+    'build/sample/results'
+    >>> folder("public", "results").relative_to(ROOT).as_posix()
+    'data/results'
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
+    if profile == "sample":
+        return ROOT / "build" / "sample" / kind
+    return ROOT / "data" / "results" if kind == "results" else ROOT / kind
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one notebook.
+
+    Attributes:
+        number: two digits, as in the notebook's file name; its output files start with it.
+        profile: "sample" or "public"; it names the output folders.
+    """
+
+    number: str
+    profile: str
+
+    def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
+        named = any(level is not None for level in frame.index.names)
+        path = self._path("results", f"{name}.csv")
+        frame.to_csv(path, index=named, float_format="%.6g", lineterminator="\n")
+        return frame
+
+    def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
+        """Write a matplotlib figure to `NN_name.png`; one of the sample is stamped as synthetic.
+
+        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
+        """
+        if self.profile == "sample" if synthetic is None else synthetic:
+            stamp(figure)
+        path = self._path("figures", f"{name}.png")
+        # No software tag in the file: the same figure must give the same bytes.
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
+
+    def has(self, name: str) -> bool:
+        """Whether the result `NN_name` of an earlier notebook exists in this profile."""
+        return (folder(self.profile, "results") / f"{name}.csv").is_file()
+
+    def results(self, pattern: str) -> list[Path]:
+        """Tables of this profile whose file name matches, such as "[0-9][0-9]_*_scores.csv"."""
+        return sorted(folder(self.profile, "results").glob(pattern))
+
+    def read(self, name: str, **options) -> pd.DataFrame:
+        """Read the result `NN_name` of an earlier notebook; `options` go to `pandas.read_csv`.
+
+        Raises:
+            FileNotFoundError: when it is missing; the message names the command that makes it.
+        """
+        if not self.has(name):
+            command = f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
+            raise FileNotFoundError(f"the table {name}.csv is missing. Make it with: {command}")
+        return pd.read_csv(folder(self.profile, "results") / f"{name}.csv", **options)
+
+    def _path(self, kind: str, name: str) -> Path:
+        path = folder(self.profile, kind) / f"{self.number}_{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def stamp(figure) -> None:
+    """Write that the data are synthetic below everything that is drawn, at the right.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure()
+    >>> stamp(figure)
+    >>> figure.texts[0].get_text()
+    'synthetic sample data'
+    """
+    figure.draw_without_rendering()  # labels know their place only once they are laid out
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    right, below = drawn.x1 / width, (drawn.y0 - 0.05) / height
+    figure.text(right, below, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.4")
+
+
+def start(number: str, profile: str, seed: int = 0) -> Run:
+    """Begin a notebook: seed the random generators, set the figure style, say what runs.
+
+    Args:
+        number: the notebook's number, for example "08".
+        profile: "sample" or "public".
+        seed: seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions
+            of `lib` that draw take a seed of their own.
+
+    Raises:
+        ValueError: on another profile.
+    """
+    folder(profile, "results")  # an unknown profile fails here, before any work
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    _set_style()
+    packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
+    data = "synthetic sample" if profile == "sample" else "public corpora"
+    print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
+    return Run(number, profile)
+
+
+def _set_style() -> None:
+    """One look for every figure: readable in print, safe for colour-blind readers."""
+    import seaborn as sns
+
+    titles = {"axes.titlesize": "medium", "axes.titleweight": "bold"}
+    # A name drawn from a hash would change the file from run to run.
+    size = {"figure.dpi": 100, "figure.figsize": (7, 4), "svg.hashsalt": "lib.notebook_runs"}
+    sns.set_theme("notebook", "whitegrid", "colorblind", font_scale=0.9, rc=titles | size)

@@ -6,7 +6,7 @@ import os
 import sys
 
 from lib import ROOT
-from lib.notebook_runs.outputs import PROFILES, folder
+from lib.notebook_runs import PROFILES, folder
 from lib.notebook_runs.runner import run_all
 
 
@@ -29,19 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
     for outcome in outcomes:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
-    say_where(chosen.profile)
-    return int(any(outcome.message for outcome in outcomes))
-
-
-def say_where(profile: str) -> None:
-    """Print how many notebooks, tables and figures lie in which folder."""
-    print()
-    for kind, what in (("notebooks", "notebooks"), ("results", "tables"), ("figures", "figures")):
-        path = folder(profile, kind)
-        count = len(list(path.glob("[0-9][0-9]_*.*")))
-        print(f"{count:4d} {what:9} in {path.relative_to(ROOT).as_posix()}/")
-    if profile == "sample":
+    kinds = {"notebooks": "notebooks", "tables": "results", "figures": "figures"}
+    for what, kind in kinds.items():
+        print(f"{what:9} in {folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
+    if chosen.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
+    return int(any(outcome.message for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,32 @@
 """Execute the notebooks, strictly and two at a time, and skip what is up to date."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json
 import re
 import time
 import tomllib
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 import papermill
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
 from lib.data import sha256, written_whole
-from lib.notebook_runs.outputs import folder
+from lib.notebook_runs import folder
 
 NOTEBOOKS = ROOT / "notebooks"
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 
 
 @dataclass
@@ -44,16 +48,13 @@ def load_profiles(notebooks: Path = NOTEBOOKS) -> dict:
     """Read `profiles.toml`.
 
     Raises:
-        ValueError: when it names a notebook that is not there, or that a later one should feed.
+        ValueError: when it names a notebook that is not there.
     """
     settings = tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
-    needs = settings.setdefault("needs", {})
-    named = {number for section in settings.values() for number in section} - {"all"}
-    named |= {number for group in needs.values() for number in group}
-    if absent := sorted(named - {path.name[:2] for path in find(notebooks)}):
+    named = {number for section in settings.values() for number in section}
+    named |= {number for group in settings.get("needs", {}).values() for number in group}
+    if absent := sorted(named - {"all"} - {path.name[:2] for path in find(notebooks)}):
         raise ValueError(f"profiles.toml: notebooks that do not exist: {', '.join(absent)}")
-    if later := [number for number, group in needs.items() if max(group) >= number]:
-        raise ValueError(f"profiles.toml: {', '.join(later)} needs a notebook that runs later")
     return settings
 
 
@@ -101,7 +102,7 @@ def run_all(
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
-        path, needs = paths[number], settings["needs"].get(number, [])
+        path, needs = paths[number], settings.get("needs", {}).get(number, [])
         # Those before it have started already, so waiting for them here cannot block them.
         before = {n: started[n].result().status for n in needs if n in started}
         if missing := [n for n, status in before.items() if status in ("failed", "not run")]:
@@ -123,28 +124,29 @@ def run_all(
 def run_one(path: Path, profile: str, values: dict, needs: list[str], force: bool) -> Outcome:
     """Run one notebook unless it is up to date; a failure becomes an `Outcome`."""
     stamp = ROOT / "build" / profile / "fingerprints" / f"{path.stem}.json"
-    executed = ROOT / "build" / profile / "executed" / path.name
     now = fingerprint(path, profile, values, needs)
-    if not force and _up_to_date(stamp, now):
+    last = json.loads(stamp.read_text()) if stamp.is_file() else None
+    if not force and last == [now, written(path, profile)]:
         return Outcome(path.stem, "up to date")
-    for file in (stamp, executed):
-        file.parent.mkdir(parents=True, exist_ok=True)
     stamp.unlink(missing_ok=True)
     began = time.perf_counter()
     try:
-        # `resources` is the folder to run in: papermill's `cwd` would move both threads at once.
-        papermill.execute_notebook(
-            path, executed, values, kernel_name="python3", language="python", progress_bar=False,
+        ran = papermill.execute_notebook(
+            path, None, values, kernel_name="python3", language="python", progress_bar=False,
+            # `resources` is the folder to run in: papermill's `cwd` would move both threads.
             resources={"metadata": {"path": str(path.parent)}},
-            # Otherwise every kernel warns that it talks over a local port.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            # What the kernel itself has to say: that it talks over a local port. And at the end it
+            # is interrupted before it is asked to stop (by jupyter_client); while it is still busy
+            # with its last answer it logs that as an error, which it is not.
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )  # fmt: skip
     except PapermillExecutionError as error:
         return Outcome(path.stem, "failed", time.perf_counter() - began, explain(path, error))
-    source, ran = (nbformat.read(file, as_version=4) for file in (path, executed))
-    with written_whole(folder(profile, "notebooks") / path.name) as cleaned:
-        cleaned.write_text(nbformat.writes(with_outputs(source, ran)).rstrip("\n") + "\n", "utf-8")
-    stamp.write_text(json.dumps({"fingerprint": now, "outputs": _outputs(path, profile)}))
+    cleaned = nbformat.writes(with_outputs(nbformat.read(path, as_version=4), ran))
+    with written_whole(folder(profile, "notebooks") / path.name) as file:
+        file.write_text(cleaned.rstrip("\n") + "\n", "utf-8")
+    with written_whole(stamp) as file:
+        file.write_text(json.dumps([now, written(path, profile)]))
     return Outcome(path.stem, "ran", time.perf_counter() - began)
 
 
@@ -176,33 +178,22 @@ def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
     1
     """
     result, ran = copy.deepcopy(source), {cell.id: cell for cell in executed.cells}
-    result.metadata = NotebookNode(
-        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
-        language_info={"name": "python"},
-    )
+    result.metadata = nbformat.from_dict(METADATA)
     for cell in result.cells:
         cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == "tags" and v})
     code = [cell for cell in result.cells if cell.cell_type == "code"]
     for count, cell in enumerate(code, start=1):
         cell.execution_count = count
-        cell.outputs = _cleaned(ran[cell.id].outputs, count)
-    return result
+        cell.outputs = [output for output in ran[cell.id].outputs if _is_kept(output)]
+        for output in cell.outputs:
+            alike = {"execution_count": count, "metadata": NotebookNode()}
+            output.update({name: alike[name] for name in alike if name in output})
+    # How the kernel cuts one stream into messages depends on timing.
+    return CoalesceStreamsPreprocessor().preprocess(result, {})[0]
 
 
-def _cleaned(outputs: list[NotebookNode], count: int) -> list[NotebookNode]:
-    kept: list[NotebookNode] = []
-    for output in outputs:
-        if output.get("name") == "stderr" or any(
-            "widget" in mime for mime in output.get("data", ())
-        ):
-            continue
-        # How the kernel cuts one stream into messages depends on timing.
-        if output.output_type == "stream" and kept and kept[-1].output_type == "stream":
-            kept[-1].text += output.text
-            continue
-        changed = {"execution_count": count, "metadata": NotebookNode()}
-        kept.append(NotebookNode(output | {k: v for k, v in changed.items() if k in output}))
-    return kept
+def _is_kept(output: NotebookNode) -> bool:
+    return output.get("name") != "stderr" and "widget" not in " ".join(output.get("data", ()))
 
 
 def fingerprint(path: Path, profile: str, values: dict, needs: list[str]) -> str:
@@ -221,27 +212,13 @@ def fingerprint(path: Path, profile: str, values: dict, needs: list[str]) -> str
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
-def _outputs(path: Path, profile: str) -> dict[str, str | None]:
-    """The files that a notebook wrote, each with its SHA-256."""
+def written(path: Path, profile: str) -> list:
+    """What a notebook wrote, with its SHA-256: a run by hand writes the same files."""
     files = [folder(profile, "notebooks") / path.name]
     for kind in ("results", "figures"):
         files += folder(profile, kind).glob(f"{path.name[:2]}_*")
-    return _digests(sorted(files))
+    return _digests(file for file in sorted(files) if file.is_file())
 
 
-def _digests(files: list[Path]) -> dict[str, str | None]:
-    """Per file, named from the repository, its SHA-256; None where there is no such file."""
-    named = {file.relative_to(ROOT).as_posix(): file for file in files}
-    return {name: sha256(file) if file.is_file() else None for name, file in named.items()}
-
-
-def _up_to_date(stamp: Path, now: str) -> bool:
-    """Whether nothing changed, on either side.
-
-    A notebook run by hand with other parameters writes the same files, so these are checked too.
-    """
-    if not stamp.is_file():
-        return False
-    last = json.loads(stamp.read_text())
-    written = [ROOT / name for name in last["outputs"]]
-    return last["fingerprint"] == now and _digests(written) == last["outputs"]
+def _digests(files: Iterable[Path]) -> list[list[str]]:
+    return [[file.relative_to(ROOT).as_posix(), sha256(file)] for file in files]

@@ -1,11 +1,12 @@
 """What a psychologist would measure: lexica, emotions, language style, traits."""
 
-from lib.psychology.counts import count_tokens, prompt_counts, response_counts
 from lib.psychology.emotion import (
+    PAPER_ENTROPY,
     PLUTCHIK,
     emotion_lexicon,
     emotion_matching,
     emotional_entropy,
+    emotional_entropy_paper,
     emotions,
     entropy,
     nrc_hashtag,
@@ -13,23 +14,18 @@ from lib.psychology.emotion import (
 )
 from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
 from lib.psychology.style import FUNCTION_WORDS, function_words, language_style_matching, liwc
-from lib.psychology.tokens import tokenize
+from lib.psychology.tokens import count_tokens, prompt_counts, response_counts, tokenize
 from lib.psychology.traits import (
     PUBLISHED_R,
+    agreeableness_and_empathy,
     fit_trait_model,
-    read_wassa,
-    sample_essays,
     score_traits,
+    trait_models,
 )
 
 #: Options of each metric that come closest to Tables 15-18 of Giorgi et al. (2023).
 PAPER_READING = {
-    "emotional_entropy": {"form": "group_norm", "weighting": "lex_norm"},
+    "emotional_entropy": PAPER_ENTROPY,
     "emotion_matching": {"context": "all", "weighting": "relative"},
-    "language_style_matching": {
-        "context": "all",
-        "denominator": "tokens",
-        "newline_tokens": True,
-        "both_zero": "one",
-    },
+    "language_style_matching": {"context": "all", "denominator": "tokens", "newline_tokens": True},
 }

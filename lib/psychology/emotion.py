@@ -1,22 +1,27 @@
 """Emotional entropy and emotion matching, from the weights of an emotion lexicon."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from lib import ROOT
 from lib.data import DataError
 from lib.metrics.registry import metric
 from lib.psychology import lexica
-from lib.psychology.counts import TokenCounts, prompt_counts, reasons, response_counts
 from lib.psychology.lexica import Lexicon
+from lib.psychology.tokens import TokenCounts, explained, prompt_counts, response_counts
 
 #: The eight basic emotions of the human-centered paper, in alphabetical order.
 PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
 
+#: The reading of "the entropy of the normalized emotion vector" that fits the paper's tables.
+PAPER_ENTROPY = {"form": "group_norm", "weighting": "lex_norm"}
+
+NRC_NAME = "nrc_hashtag_emotion"
 NRC_FILE = ROOT / "data" / "raw" / "lexica" / "NRC-Hashtag-Emotion-Lexicon-v0.2.txt"
 
 
@@ -61,18 +66,20 @@ def nrc_hashtag(path: str | Path | None = None) -> Lexicon:
     """Load the NRC Hashtag Emotion Lexicon: 16,862 words with weights in eight emotions.
 
     Looks at `path`, then at data/raw/lexica/NRC-Hashtag-Emotion-Lexicon-v0.2.txt, then in the
-    installed `dlatk` package (which lost the four rows of the word "nan").
+    installed `dlatk` package (which lost the four rows of the word "nan"). Lines of the text file
+    that do not begin with one of the eight emotions and a tab are notes.
 
     Raises:
         FileNotFoundError: with the address, the terms of use and the place to put the file.
+        DataError: a line of the text file cannot be read.
 
     Reference: Mohammad and Kiritchenko (2015), Using hashtags to capture fine emotion categories
     from tweets, Computational Intelligence 31(2). Free for research; do not pass it on.
     """
     if path or NRC_FILE.is_file():
-        return read_nrc(path or NRC_FILE)
+        return _read_nrc(Path(path or NRC_FILE))
     try:
-        return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
+        return replace(lexica.dlatk_lexicon("nrc_emot"), name=NRC_NAME)
     except FileNotFoundError as error:
         error.add_note(
             "Or download it from saifmohammad.com/WebPages/lexicons.html (free for research, not "
@@ -82,28 +89,15 @@ def nrc_hashtag(path: str | Path | None = None) -> Lexicon:
         raise
 
 
-def read_nrc(path: str | Path) -> Lexicon:
-    """Read the text file of the NRC Hashtag Emotion Lexicon: emotion, term and score in tabs.
-
-    Lines that do not begin with one of the eight emotions and a tab are notes.
-
-    Raises:
-        DataError: there is no entry, or one that cannot be read; names the line.
-    """
-    triples = []
-    lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    for number, line in enumerate(lines, start=1):
-        emotion, _, rest = line.partition("\t")
-        if emotion in PLUTCHIK:
-            try:
-                term, score = rest.split("\t")
-                triples.append((term, emotion, float(score)))
-            except ValueError:
-                problem = f"line {number} is not 'emotion TAB term TAB score'"
-                raise DataError(problem, file=path) from None
-    if not triples:
-        raise DataError("no line reads 'emotion TAB term TAB score'", file=path)
-    return lexica.from_triples("nrc_hashtag_emotion", triples, path)
+def _read_nrc(path: Path) -> Lexicon:
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    lines = [line for line in lines if line.partition("\t")[0] in PLUTCHIK]
+    entries = [re.fullmatch(r"(\w+)\t([^\t]+)\t([-+.\de]+)", line) for line in lines]
+    if not all(entries) or not entries:
+        found = repr(lines[entries.index(None)]) if entries else "no line"
+        raise DataError(f"{found} reads 'emotion TAB term TAB score'", file=path)
+    triples = [(entry[2], entry[1], float(entry[3])) for entry in entries]
+    return lexica.from_triples(NRC_NAME, triples, path)
 
 
 def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
@@ -144,27 +138,12 @@ def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
     return np.where(total[:, 0] > 0, special.entr(shares).sum(axis=1), np.nan)
 
 
-def rank_correlation(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Compute Spearman's rank correlation row by row (ties share their mean rank).
-
-    Returns:
-        Shape (rows,), -1 to 1; NaN where either row is constant or holds NaN.
-
-    >>> rank_correlation(np.array([[1, 2, 3], [1, 1, 1]]), np.array([[10, 30, 20], [1, 2, 3]]))
-    array([0.5, nan])
-    """
-    left, right = (stats.rankdata(v, axis=1) - (v.shape[1] + 1) / 2 for v in (left, right))
-    norms = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
-    with np.errstate(invalid="ignore"):
-        return (left * right).sum(axis=1) / norms
-
-
 def emotions(counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative") -> pd.DataFrame:
     """Estimate the eight basic emotions of counted texts (columns in alphabetical order).
 
     An emotion without a matching word is 0; a row is NaN for a text without tokens.
 
-    >>> from lib.psychology.counts import count_tokens
+    >>> from lib.psychology.tokens import count_tokens
     >>> emotions(count_tokens(["what wonderful news !"]), toy_emotions()).loc[0, ["joy", "fear"]]
     joy     0.375
     fear    0.000
@@ -220,9 +199,29 @@ def emotional_entropy(
     scores = emotions(counts, emotion_lexicon(lexicon), weighting)
     values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
     values = values.where(scores.sum(axis=1) > 0)
-    if not details:
-        return values
-    return pd.concat([values, reasons(values.index, _causes(scores, "response")), scores], axis=1)
+    return explained(values, _causes(scores, "response"), scores) if details else values
+
+
+@metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
+def emotional_entropy_paper(
+    table: pd.DataFrame, lexicon: Lexicon | str = "nrc", *, level: str = "turn"
+) -> pd.Series:
+    """Compute emotional entropy in the reading that reprints Tables 15-18 of the paper.
+
+    -sum_e v_e ln v_e, where v_e is the mean weight of the words that the lexicon knows for e and
+    is not made to sum to 1. Strictly no entropy: it passes ln 8 and grows with the length of the
+    reply. `emotional_entropy` is the formula of the text.
+
+    Returns:
+        Series "emotional_entropy_paper"; NaN as in `emotional_entropy`. Below 0 is possible where
+        one mean weight is above 1.
+
+    >>> turns = pd.DataFrame({"response": ["what wonderful news !", "a chair"]})
+    >>> emotional_entropy_paper(turns, "toy").round(3).tolist()
+    [-0.262, nan]
+    """
+    values = emotional_entropy(table, lexicon, level=level, **PAPER_ENTROPY)
+    return values.rename("emotional_entropy_paper")
 
 
 @metric("emotion_matching", "psychological", ("context", "response"), version="1", facts=_facts)
@@ -258,14 +257,13 @@ def emotion_matching(
     lexicon = emotion_lexicon(lexicon)
     own = emotions(response_counts(table, level), lexicon, weighting)
     other = emotions(prompt_counts(table, level, context), lexicon, weighting)
-    values = rank_correlation(own.to_numpy(), other.to_numpy())
-    values = pd.Series(values, own.index, name="emotion_matching")
+    # Spearman's correlation is Pearson's of the ranks; those of ties are averaged.
+    values = own.rank(axis=1).corrwith(other.rank(axis=1), axis=1).rename("emotion_matching")
     if not details:
         return values
     causes = _causes(own, "response") | _causes(other, "prompt")
-    reason = reasons(values.index, causes | {"all emotions are equal": values.isna()})
-    parts = [values, reason, own.add_prefix("response_"), other.add_prefix("prompt_")]
-    return pd.concat(parts, axis=1)
+    causes |= {"all emotions are equal": values.isna()}
+    return explained(values, causes, own.add_prefix("response_"), other.add_prefix("prompt_"))
 
 
 def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:

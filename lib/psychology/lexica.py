@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from lib.data import DataError, sha256
-from lib.psychology.counts import TokenCounts
+from lib.psychology.tokens import TokenCounts
 
 #: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.
 SHORTEST_STEM = 3
@@ -58,18 +58,6 @@ class Lexicon:
         lengths = {len(term) - 1 for term in self.weights if term.endswith("*")}
         return sorted(length for length in lengths if length >= SHORTEST_STEM)
 
-    def restrict(self, categories: Sequence[str]) -> "Lexicon":
-        """Keep some categories only.
-
-        >>> Lexicon("toy", {"a": {"x": 1.0, "y": 2.0}}).restrict(["y"]).weights
-        {'a': {'y': 2.0}}
-        """
-        if missing := set(categories) - set(self.categories):
-            raise KeyError(f"{self.name} has no category {missing}; it has {self.categories[:20]}")
-        weights = {term: _only(entry, categories) for term, entry in self.weights.items()}
-        weights = {term: entry for term, entry in weights.items() if entry}
-        return Lexicon(self.name, weights, _only(self.intercepts, categories), self.sha256)
-
     def lookup(self, token: str) -> dict[str, float]:
         """Categories and weights of one token, wildcards included.
 
@@ -98,7 +86,7 @@ class Lexicon:
     def matches(self, counts: TokenCounts) -> pd.DataFrame:
         """Count the tokens of each row that each category matches.
 
-        >>> from lib.psychology.counts import count_tokens
+        >>> from lib.psychology.tokens import count_tokens
         >>> Lexicon("t", {"no": {"negations": 1}}).matches(count_tokens(["no , no !"]))
            negations
         0        2.0
@@ -129,7 +117,7 @@ class Lexicon:
         Reference: Schwartz et al. (2017), DLATK; Schwartz et al. (2013), Personality, gender and
         age in the language of social media, PLoS ONE (topics).
 
-        >>> from lib.psychology.counts import count_tokens
+        >>> from lib.psychology.tokens import count_tokens
         >>> toy = Lexicon("toy", {"glad": {"joy": 2.0}, "loss": {"sadness": 1.5}})
         >>> toy.score(count_tokens(["glad glad loss today", "today", ""]))
             joy  sadness
@@ -216,7 +204,3 @@ def dlatk_lexicon(table: str) -> Lexicon:
             raise DataError(f"there is no {table!r}", file=path, fix=f"choose one of {tables}")
         rows = database.execute(f'SELECT term, category, weight FROM "{table}" ORDER BY id')
         return from_triples(table, rows, path)
-
-
-def _only(entry: Mapping[str, float], categories: Sequence[str]) -> dict[str, float]:
-    return {category: entry[category] for category in entry if category in categories}

@@ -10,8 +10,8 @@ import pandas as pd
 from lib import ROOT
 from lib.data import DataError
 from lib.metrics.registry import metric
-from lib.psychology.counts import TokenCounts, prompt_counts, reasons, response_counts
 from lib.psychology.lexica import Lexicon, from_triples
+from lib.psychology.tokens import TokenCounts, explained, prompt_counts, response_counts
 
 #: The nine categories in the order of the paper, and their short names in LIWC dictionaries.
 FUNCTION_WORDS = {
@@ -55,26 +55,22 @@ def liwc(path: str | Path) -> Lexicon:
     be passed on; `function_words()` is the open default.
 
     Raises:
-        DataError: not a LIWC dictionary, an entry names a category that the header lacks, or one
-            of the nine categories is missing.
+        DataError: not a LIWC dictionary, or one of the nine categories is missing.
     """
-    lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    marks = [number for number, line in enumerate(lines) if line.strip() == "%"]
-    if len(marks) < 2:
+    text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    parts = re.split(r"^\s*%\s*$", text, maxsplit=2, flags=re.MULTILINE)
+    if len(parts) < 3:
         problem = "there are no two lines of '%' around the list of categories"
         raise DataError(problem, file=path, fix="name a LIWC dictionary in its .dic form")
-    names = _category_names(lines[marks[0] + 1 : marks[1]])
+    names = _category_names(parts[1].splitlines())
     if missing := set(FUNCTION_WORDS) - set(names.values()):
         problem = f"there is no category for {sorted(missing)}, only {list(names.values())}"
         raise DataError(problem, file=path, fix="use LIWC2007 or later, which has all nine")
     triples = []
-    for number, line in enumerate(lines[marks[1] + 1 :], start=marks[1] + 2):
+    for line in parts[2].splitlines():
         term, _, rest = line.strip().partition("\t")
         for category in re.findall(r"(?<!\S)\d+(?!\S)", re.sub(r"\(.*?\)|<.*?>", "x", rest)):
-            if category not in names:
-                problem = f"line {number}: {term!r} names category {category}, not declared"
-                raise DataError(problem, file=path, fix="declare it between the '%' lines")
-            triples.append((term, names[category], 1.0))
+            triples.append((term, names.get(category, category), 1.0))
     return from_triples(Path(path).stem, triples, path)
 
 
@@ -84,26 +80,6 @@ def _category_names(header: list[str]) -> dict[str, str]:
     known |= {f"{short}s": name for short, name in known.items()}
     rows = [line.split("(")[0].split(maxsplit=1) for line in header if line.strip()]
     return {number: known.get(name.strip().lower(), name.strip()) for number, name in rows}
-
-
-def style_similarity(left: np.ndarray, right: np.ndarray, both_zero: str = "one") -> np.ndarray:
-    """Compare two rates of use, 1 - |a - b| / (a + b + 0.0001), elementwise.
-
-    Args:
-        left, right: percent of all words (0 to 100), of one shape.
-        both_zero: a category that neither uses gives 1 by the formula ("one"), or NaN ("skip").
-
-    Returns:
-        0 (only one of the two uses the category) to 1 (same rate).
-
-    >>> style_similarity(np.array([10.0, 0.0, 4.0]), np.array([5.0, 0.0, 0.0])).round(4)
-    array([0.6667, 1.    , 0.    ])
-    """
-    if both_zero not in ("one", "skip"):
-        raise ValueError(f"both_zero is 'one' or 'skip', not {both_zero!r}")
-    similarity = 1 - np.abs(left - right) / (left + right + EPSILON)
-    unused = (left == 0) & (right == 0)
-    return np.where(unused & (both_zero == "skip"), np.nan, similarity)
 
 
 def _loaded(lexicon: Lexicon | str) -> Lexicon:
@@ -132,9 +108,10 @@ def language_style_matching(
 ) -> pd.Series | pd.DataFrame:
     """Compute language style matching (LSM), the mean similarity of nine function-word rates.
 
-    Section 5, "Language Style Matching": 1 minus the normalized absolute difference, averaged over
-    personal and impersonal pronouns, articles, conjunctions, prepositions, auxiliary verbs,
-    adverbs, negations and quantifiers.
+    Section 5, "Language Style Matching": 1 - |a - b| / (a + b + 0.0001) of the percentages of the
+    two sides (0: only one uses the category, 1: same rate), averaged over personal and impersonal
+    pronouns, articles, conjunctions, prepositions, auxiliary verbs, adverbs, negations and
+    quantifiers.
 
     Args:
         table: turn table, or dialog table from level "dialog" upwards.
@@ -160,12 +137,16 @@ def language_style_matching(
     >>> language_style_matching(turns).round(3).tolist()
     [0.636]
     """
+    if both_zero not in ("one", "skip"):
+        raise ValueError(f"both_zero is 'one' or 'skip', not {both_zero!r}")
     lexicon = _loaded(lexicon)
     said = response_counts(table, level)
     heard = prompt_counts(table, level, context, newline_tokens)
     own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
-    similarity = style_similarity(own, other, both_zero)
-    similarity = pd.DataFrame(similarity, said.index, list(FUNCTION_WORDS))
+    alike = 1 - np.abs(own - other) / (own + other + EPSILON)
+    if both_zero == "skip":
+        alike[(own == 0) & (other == 0)] = np.nan
+    similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))
     values = similarity.mean(axis=1).rename("language_style_matching")
     if not details:
         return values
@@ -174,7 +155,7 @@ def language_style_matching(
         "no words in the prompt": np.isnan(other[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return pd.concat([values, reasons(said.index, causes), similarity], axis=1)
+    return explained(values, causes, similarity)
 
 
 def _percent(counts: TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:

@@ -1,100 +1,73 @@
-"""Agreeableness and empathic concern from language: train a model, score dialogues with it.
+"""Agreeableness and empathy from language: train a linear model on essays, score dialogs with it.
 
 The paper's two models were never released and no public model of either trait was found, so the
-stand-ins are trained in the open. A weighted lexicon can be such a model too.
+stand-ins are trained in the open, on people who wrote essays and answered both questionnaires.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from lib import ROOT
-from lib.data import DataError
-from lib.psychology.counts import TokenCounts, count_tokens, response_counts
-from lib.psychology.lexica import Lexicon
+from lib.data import DataError, wassa2022
+from lib.psychology.lexica import Lexicon, dlatk_lexicon
+from lib.psychology.tokens import TokenCounts, count_tokens, response_counts
 
+#: Each trait, and the questionnaire score of the essays' authors that stands for it.
+TRAITS = {"agreeableness": "agreeableness", "empathy": "empathic_concern"}
 #: Out-of-sample Pearson r of the paper's models, which were never released.
-PUBLISHED_R = {"agreeableness": 0.35, "empathic_concern": 0.26}
+PUBLISHED_R = {"agreeableness": 0.35, "empathy": 0.26}
 
-PENALTIES = 10.0 ** np.arange(0, 7.5, 0.5)
-WASSA_COLUMNS = {
-    "response_id": "author",
-    "essay": "text",
-    "personality_agreeableness": "agreeableness",
-    # The published files spell the column this way.
-    "iri_empathatic_concern": "empathic_concern",
-}
-
-
-def read_wassa(path: str | Path) -> pd.DataFrame:
-    """Read an essay file of the WASSA 2022 shared task (tab-separated).
-
-    1,860 essays by 372 authors: reactions to news articles, with the Big Five (1-7) and the
-    Interpersonal Reactivity Index (1-5) of each author. `response_id` is the author, who wrote
-    five essays: folds of a model must keep them together. The essays and the empathy and distress
-    ratings are CC BY 4.0; the personality columns come under the terms of the shared task, so the
-    file is yours to supply.
-
-    Returns:
-        author, text, agreeableness, empathic_concern; one row per essay. Unreadable scores are NaN.
-
-    Raises:
-        DataError: a column is missing; the test part of the shared task has no scores.
-
-    Reference: Barriere et al. (2022), WASSA 2022 shared task. Buechel et al. (2018), Modeling
-    empathy and distress in reaction to news stories, EMNLP.
-
-    >>> read_wassa(ROOT / "data" / "sample" / "essays" / "essays.tsv").shape
-    (240, 4)
-    """
-    rows = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-    if missing := set(WASSA_COLUMNS) - set(rows):
-        fix = "use an essay-level training file of WASSA 2022 (tab-separated, with scores)"
-        raise DataError(f"there is no column {sorted(missing)}", file=path, fix=fix)
-    rows = rows[list(WASSA_COLUMNS)].rename(columns=WASSA_COLUMNS)
-    numbers = rows[list(PUBLISHED_R)].apply(pd.to_numeric, errors="coerce")
-    return rows.assign(**numbers)
-
-
-def sample_essays() -> pd.DataFrame:
-    """Load the 240 invented essays of 80 invented authors that come with the project.
-
-    >>> sample_essays()["author"].nunique()
-    80
-    """
-    return read_wassa(ROOT / "data" / "sample" / "essays" / "essays.tsv")
+#: An n-gram or topic is a feature if this share of the authors use it.
+MIN_SHARE = 0.05
+#: Of the ridge. Leave-one-out error, taken after the selection of features, would choose one that
+#: is far too small, and short texts would be flung out of the scale of the questionnaire.
+PENALTY = 10_000.0
 
 
 @dataclass(frozen=True)
 class TraitModel:
-    """A fitted ridge regression and what it was fitted on.
+    """A linear model of a trait over an author's language, and what it was fitted on.
 
     Attributes:
-        ngrams: the n-grams used, by order (1, 2, 3).
-        topics: lexicon of p(topic | word), if the model uses topic loadings.
-        ridge: scikit-learn pipeline over the n-grams by order, then the topics.
+        lexicon: the model as a weighted lexicon with an intercept, for `score_traits`: scaling and
+            topics are folded into one weight per word or n-gram.
+        features: number of n-grams and topics that it uses.
         authors: size of the training set.
         out_of_sample_r: Pearson r between predicted and measured trait of authors in held-out
             folds.
         interval: 95 % interval of that r (Fisher's z over authors).
     """
 
-    ngrams: Mapping[int, Sequence[str]]
-    topics: Lexicon | None
-    ridge: object
+    lexicon: Lexicon
+    features: int
     authors: int
     out_of_sample_r: float
     interval: tuple[float, float]
 
-    @property
-    def coefficients(self) -> np.ndarray:
-        """One per feature, in units of the trait per standard deviation of the feature."""
-        return self.ridge[-1].coef_
+
+@cache
+def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitModel]:
+    """Train the models of agreeableness and empathy on essays (half a minute; once per process).
+
+    Args:
+        essays: "wassa2022" (1,860 essays on news by 372 people: n-grams, and the 2,000 topics of
+            the `dlatk` package), "sample" (240 essays by 80 authors, invented for this project:
+            n-grams; never use them for a result), or a file of yours in the same layout.
+        seed: of the folds.
+
+    >>> round(trait_models("sample")["agreeableness"].out_of_sample_r, 1)
+    0.7
+    """
+    sample = ROOT / "data" / "sample" / "essays" / "essays.tsv"
+    texts = wassa2022({"wassa2022": None, "sample": sample}.get(essays, essays))
+    topics = None if essays == "sample" else dlatk_lexicon("fb2000_cp")
+    texts = texts.assign(**{trait: texts[score] for trait, score in TRAITS.items()})
+    return {trait: fit_trait_model(texts, trait, topics=topics, seed=seed) for trait in TRAITS}
 
 
 def fit_trait_model(
@@ -103,15 +76,15 @@ def fit_trait_model(
     *,
     orders: Sequence[int] = (1, 2, 3),
     topics: Lexicon | None = None,
-    min_share: float = 0.05,
     folds: int = 10,
     seed: int = 0,
 ) -> TraitModel:
     """Fit trait = b0 + sum_j b_j z(x_j) by ridge regression over an author's pooled language.
 
     Section 5, "Agreeableness" (1-3grams and 2,000 topics) and "Empathy" (topics, ridge, 10-fold
-    cross-validation). An author's texts are pooled first, so that no author is in two folds; the
-    n-grams, their scaling and the penalty (by leave-one-out error) are chosen anew inside each
+    cross-validation). As in the paper's engine, only features that go with the trait by themselves
+    enter (F test, p < .05), and of the n-grams those that 5 % of the authors use. An author's texts
+    are pooled first, so that no author is in two folds; selection and scaling are made anew in each
     training part.
 
     Args:
@@ -119,117 +92,143 @@ def fit_trait_model(
         trait: column with the questionnaire score; NaN rows are left out.
         orders: orders of the n-grams; empty for topics alone.
         topics: p(topic | word), e.g. `dlatk_lexicon("fb2000_cp")`.
-        min_share: least share of training authors that use an n-gram.
         folds, seed: of the cross-validation.
 
     Returns:
-        The model fitted on all authors; `.out_of_sample_r` comes from the folds. No public model
-        of either trait was found, so a model fitted here is a stand-in, to be named as such.
+        The model fitted on all authors; `.out_of_sample_r` comes from the folds. A model fitted
+        here is a stand-in for the paper's, to be named as such.
 
     Raises:
         DataError: fewer authors than 2 per fold (a usable model needs several hundred).
 
     Reference: Park et al. (2015), Automatic personality assessment through social media language,
-    JPSP 108(6).
-
-    >>> model = fit_trait_model(sample_essays(), "agreeableness", orders=(1,), folds=5)
-    >>> model.authors, model.out_of_sample_r > 0.4
-    (80, True)
+    JPSP 108(6). Schwartz et al. (2017), DLATK.
     """
-    from sklearn.linear_model import RidgeCV
-    from sklearn.model_selection import KFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.model_selection import KFold  # a second to import
 
     rows = texts.dropna(subset=["author", "text", trait])
     y = rows.groupby("author", sort=False)[trait].mean().to_numpy(float)
     if len(y) < 2 * folds:
         raise DataError(f"{len(y)} authors are too few for {folds} folds")
-    counts = cache(lambda n: count_tokens(rows["text"], rows["author"], n))
-
-    def fit(authors: np.ndarray) -> tuple[dict, np.ndarray, object]:
-        ngrams = {n: _frequent(counts(n), authors, min_share) for n in sorted(orders)}
-        features = _features(counts, ngrams, topics)
-        ridge = make_pipeline(StandardScaler(), RidgeCV(alphas=PENALTIES))
-        return ngrams, features, ridge.fit(features[authors], y[authors])
-
+    shares, terms = _features(rows, orders, topics)
     predicted = np.empty(len(y))
     for train, test in KFold(folds, shuffle=True, random_state=seed).split(y):
-        _, features, ridge = fit(train)
-        predicted[test] = ridge.predict(features[test])
+        weights, intercept = _ridge(shares[train], y[train])
+        predicted[test] = shares[test] @ weights + intercept
     found = stats.pearsonr(predicted, y)
-    ngrams, _, ridge = fit(np.arange(len(y)))
+    weights, intercept = _ridge(shares, y)
+    lexicon = _as_lexicon(trait, weights, intercept, terms, topics)
     interval = tuple(map(float, found.confidence_interval(0.95)))
-    return TraitModel(ngrams, topics, ridge, len(y), float(found.statistic), interval)
+    used = np.count_nonzero(weights)
+    return TraitModel(lexicon, used, len(y), float(found.statistic), interval)
 
 
 def score_traits(
-    table: pd.DataFrame, models: Mapping[str, TraitModel | Lexicon], *, level: str = "agent"
+    table: pd.DataFrame, models: Sequence[Lexicon], *, level: str = "agent"
 ) -> pd.DataFrame:
     """Estimate traits from the pooled words of each agent (or dialog, system, turn).
 
     Section 5: the paper estimates agreeableness and empathy per dialog for want of agent-level
     data; the measure is meant for agents. Short texts are far from what such models are trained
-    on (a lifetime of posts), so turn-level values are noisy.
+    on, so turn-level values are noisy.
 
     Args:
         table: turn or dialog table.
-        models: by name of the column. A Lexicon is a linear model in DLATK's export format (term,
-            category, weight and an `_intercept` row, see `read_csv`) with one category; terms of
-            several words are matched with n-grams of their order, wildcards too.
+        models: linear models as weighted lexica in DLATK's export form (`read_csv`), with an
+            intercept; terms of several words are matched with n-grams of their order.
         level: "agent", "dialog", "system" or "turn".
 
     Returns:
-        One column per model, in the units of the questionnaire; NaN for a group without words.
-
-    Raises:
-        DataError: a lexicon has several categories.
+        One column per trait, in the units of the questionnaire; NaN for a group without words.
 
     >>> turns = pd.DataFrame({"system": ["s", "s"], "agent": ["kind", "curt"],
     ...                       "dialog": ["1", "2"], "response": ["thank you so much", "no"]})
     >>> weights = {"thank you": {"agreeableness": 4.0}, "no": {"agreeableness": -1.0}}
     >>> lexicon = Lexicon("toy", weights, {"agreeableness": 4.0})
-    >>> score_traits(turns, {"agreeableness": lexicon})["agreeableness"].round(3).tolist()
+    >>> score_traits(turns, [lexicon])["agreeableness"].round(3).tolist()
     [5.333, 3.0]
     """
     counts = cache(lambda n: response_counts(table, level, n))
-    scores = pd.DataFrame(index=counts(1).index)
-    for name, model in models.items():
-        if isinstance(model, Lexicon):
-            scores[name] = _score_lexicon(model, counts)
-        else:
-            scores[name] = model.ridge.predict(_features(counts, model.ngrams, model.topics))
+    scores = pd.concat([_score(lexicon, counts) for lexicon in models], axis=1)
     scores[counts(1).totals == 0] = np.nan
     return scores
 
 
-def _score_lexicon(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> np.ndarray:
-    if len(lexicon.categories) != 1:
-        problem = f"{lexicon.name} has the categories {list(lexicon.categories)}"
-        raise DataError(problem, fix="choose one with lexicon.restrict([...])")
+def agreeableness_and_empathy(
+    table: pd.DataFrame, essays: str = "wassa2022", *, level: str = "agent"
+) -> pd.DataFrame:
+    """Estimate both traits by the models of `trait_models`: columns agreeableness and empathy.
+
+    The model knows how people who wrote short essays on news answered two questionnaires, 1 to 7
+    and 1 to 5. What it says of a bot is whose words the bot's resemble; that the bot has the trait
+    it does not say.
+
+    >>> from lib.data import load
+    >>> bots = load("sample_bots").turns
+    >>> agreeableness_and_empathy(bots, "sample", level="system").columns.tolist()
+    ['agreeableness', 'empathy']
+    """
+    models = trait_models(essays).values()
+    return score_traits(table, [model.lexicon for model in models], level=level)
+
+
+def _score(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> pd.DataFrame:
     # Apart by order: a one-word wildcard such as "lov*" must not match the bigram "loving you".
     orders: dict[int, dict] = {}
     for term, entry in lexicon.weights.items():
         orders.setdefault(term.count(" ") + 1, {})[term] = entry
-    parts = [Lexicon(lexicon.name, terms).score(counts(n)) for n, terms in orders.items()]
-    scores = sum(part.fillna(0.0).to_numpy() for part in parts)
-    return scores[:, 0] + next(iter(lexicon.intercepts.values()), 0.0)
+    constant = [lexicon.intercepts.get(category, 0.0) for category in lexicon.categories]
+    total = pd.DataFrame([constant] * len(counts(1).index), counts(1).index, lexicon.categories)
+    for n, terms in orders.items():
+        part = Lexicon(lexicon.name, terms).score(counts(n)).fillna(0.0)
+        total[part.columns] += part
+    return total
 
 
-def _frequent(counts: TokenCounts, rows: np.ndarray, min_share: float) -> list[str]:
-    users = np.asarray((counts.matrix[rows] > 0).sum(axis=0)).ravel()
-    return [f for f, k in zip(counts.features, users, strict=True) if k >= min_share * len(rows)]
+def _features(
+    rows: pd.DataFrame, orders: Sequence[int], topics: Lexicon | None
+) -> tuple[np.ndarray, list[str]]:
+    """Relative frequencies of n-grams per author, then topic loadings; and the n-grams."""
+    parts, terms = [], []
+    for n in sorted(orders):
+        counts = count_tokens(rows["text"], rows["author"], n)
+        # What ends in "*" would be a wildcard in a lexicon.
+        plain = ~np.char.endswith(counts.features, "*")
+        used = np.flatnonzero(plain & (_share_of_users(counts.matrix) >= MIN_SHARE))
+        parts.append(counts.matrix[:, used].toarray() / np.maximum(counts.totals, 1)[:, None])
+        terms += [counts.features[column] for column in used]
+    if topics:
+        loadings = topics.score(count_tokens(rows["text"], rows["author"])).fillna(0.0).to_numpy()
+        parts.append(loadings * (_share_of_users(loadings) >= MIN_SHARE))
+    return np.hstack(parts), terms
 
 
-def _features(counts: Callable, ngrams: Mapping, topics: Lexicon | None) -> np.ndarray:
-    parts = [_relative(counts(n), terms) for n, terms in ngrams.items()]
-    parts += [topics.score(counts(1)).fillna(0.0).to_numpy()] if topics else []
-    return np.hstack(parts)
+def _share_of_users(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray((matrix > 0).mean(axis=0)).ravel()
 
 
-def _relative(counts: TokenCounts, terms: Sequence[str]) -> np.ndarray:
-    """Relative frequency of each term per row; 0 for a term that no row has."""
-    column = pd.Index(counts.features).get_indexer(terms)
-    shares = np.zeros((len(counts.index), len(terms)))
-    shares[:, column >= 0] = counts.matrix[:, column[column >= 0]].toarray()
-    return shares / np.maximum(counts.totals, 1)[:, None]
+def _ridge(shares: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Fit a ridge regression; return one weight per feature (0: not selected), and the constant."""
+    from sklearn.feature_selection import SelectFpr, f_regression
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(SelectFpr(f_regression), StandardScaler(), Ridge(PENALTY))
+    select, scale, ridge = (step for _, step in model.fit(shares, y).steps)
+    weights = select.inverse_transform(ridge.coef_[None] / scale.scale_)[0]
+    return weights, float(ridge.intercept_ - (ridge.coef_ / scale.scale_) @ scale.mean_)
+
+
+def _as_lexicon(
+    trait: str, weights: np.ndarray, intercept: float, terms: list[str], topics: Lexicon | None
+) -> Lexicon:
+    """Fold topic weights into words: a topic loading is a weighted sum of word frequencies too."""
+    table = dict(zip(terms, weights, strict=False))
+    if topics:
+        words = list(topics.weights)
+        folded = topics.align(words) @ weights[len(terms) :]
+        for word, weight in zip(words, folded, strict=True):
+            table[word] = table.get(word, 0.0) + weight
+    kept = {term: {trait: float(weight)} for term, weight in table.items() if weight}
+    return Lexicon(trait, kept, {trait: intercept})

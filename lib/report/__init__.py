@@ -3,22 +3,19 @@
 `python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
 """
 
-from lib.report.dialogs import describe, english_share, read, suggest_columns, warnings
-from lib.report.figures import (
-    beside_references,
-    profile_plot,
-    quantiles,
-    share_plot,
-    with_references,
-)
-from lib.report.scoring import (
-    PROFILE,
+from lib.report.dialogs import describe, read, warnings
+from lib.report.scores import (
     against_ratings,
     agent_profile,
+    beside_references,
     composite,
     coverage,
     evidence,
+    profile_plot,
+    quantiles,
     reading_list,
     score,
+    share_plot,
     state_or_trait,
+    with_references,
 )

@@ -7,7 +7,6 @@ import argparse
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,30 +19,14 @@ from lib.data import DataError, written_whole
 from lib.report.dialogs import column_names, read, suggest_columns
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
-SORTING = Path(__file__).with_name("sorting.js")
+HERE = Path(__file__).parent
 LEFT_OUT = {"not-in-report", "injected-parameters", "parameters"}  # tags of cells
-
-# Texts read better from the left, and a page for a colleague needs no full window width. The arrow
-# of a sorted column is drawn by its aria-sort, so that what is seen and what is read aloud agree.
-STYLE = """
-body {max-width: 60em; margin: auto;}
-.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th {text-align: left !important;}
-th button {all: unset; cursor: pointer;}
-th button:hover, th button:focus-visible {text-decoration: underline;}
-th button:focus-visible {outline: 2px solid;}
-th button::after {content: "\\a0\\2195"; opacity: 0.4;}
-th[aria-sort] button::after {opacity: 1;}
-th[aria-sort="ascending"] button::after {content: "\\a0\\2191";}
-th[aria-sort="descending"] button::after {content: "\\a0\\2193";}
-@media print {th:not([aria-sort]) button::after {content: none;}}
-"""
 
 
 def write_page(
     dialogs: Path | str,
     columns: Mapping[str, str] | None = None,
     out: Path | str | None = None,
-    code: bool = False,
 ) -> Path:
     """Run notebook 11 on `dialogs` and write the page; returns where it is.
 
@@ -53,7 +36,6 @@ def write_page(
         dialogs: CSV, TSV, JSONL, JSON or Parquet file (see `read`).
         columns: our column name -> the file's.
         out: HTML file; by default `build/report/<name of the file>.html`.
-        code: also show the code cells.
 
     Raises:
         DataError: a fault in the file.
@@ -63,21 +45,17 @@ def write_page(
     read(dialogs, columns)
     out = Path(out or ROOT / "build" / "report" / f"{dialogs.stem}.html")
     parameters = {"DIALOGS": str(dialogs), "COLUMNS": dict(columns or {})}
-    with tempfile.TemporaryDirectory() as folder:
-        ran = papermill.execute_notebook(
-            NOTEBOOK, Path(folder, "ran.ipynb"), parameters, kernel_name="python3", cwd=ROOT
-        )
+    ran = papermill.execute_notebook(NOTEBOOK, None, parameters, kernel_name="python3", cwd=ROOT)
     with written_whole(out) as unfinished:
-        page = to_html(ran, f"Report on {dialogs.name}", code)
-        unfinished.write_text(page, encoding="utf-8")
+        unfinished.write_text(to_html(ran, f"Report on {dialogs.name}"), encoding="utf-8")
     return out
 
 
-def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> str:
+def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
     """A notebook as one self-contained HTML page.
 
     `title` replaces the notebook's own. Cells tagged `not-in-report` (exercises, links between
-    notebooks) and, unless asked for, all code are left out. The page loads nothing from the
+    notebooks) and all code are left out. The page loads nothing from the
     network: the exporter's scripts (formulas, widgets), which would, are replaced by one of ours,
     which sorts a table by a click on a header. Without JavaScript the tables stay as they are.
 
@@ -95,12 +73,12 @@ def to_html(notebook: nbformat.NotebookNode, title: str, code: bool = False) -> 
         question = cells[0].source.split("*You will learn*")[0]
         cells[0].source = re.sub(r"\A# .*", f"# {title}", question)
     kept = nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
-    exporter = HTMLExporter(exclude_input=not code, exclude_output_prompt=True, embed_images=True)
+    exporter = HTMLExporter(exclude_input=True, exclude_output_prompt=True, embed_images=True)
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
     page = re.sub(r"<script\b.*?</script>", "", body, flags=re.DOTALL | re.IGNORECASE)
-    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
-    sorting = SORTING.read_text(encoding="utf-8")
-    return page.replace("</body>", f"<script>\n{sorting}</script></body>", 1)
+    style = f"<style>{(HERE / 'page.css').read_text('utf-8')}</style></head>"
+    script = f"<script>\n{(HERE / 'sorting.js').read_text('utf-8')}</script></body>"
+    return page.replace("</head>", style, 1).replace("</body>", script, 1)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -111,7 +89,6 @@ def main(arguments: list[str] | None = None) -> int:
     add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
     add("--accept", action="store_true", help="take the column names that the error would propose")
     add("--out", help="HTML file (default: build/report/<name>.html)")
-    add("--code", action="store_true", help="show the code on the page")
     chosen = parser.parse_args(arguments)
     if not all("=" in pair for pair in chosen.columns):
         parser.error("--columns takes pairs such as response=Reply")
@@ -119,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.accept and not columns:
         columns = suggest_columns(column_names(Path(chosen.dialogs)))
     try:
-        page = write_page(chosen.dialogs, columns, chosen.out, chosen.code)
+        page = write_page(chosen.dialogs, columns, chosen.out)
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
         if "names in the file suggest" in str(error):

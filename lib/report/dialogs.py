@@ -25,18 +25,6 @@ SYNONYMS = {
     "reference": "gold ground_truth target expected references",
     "fact": "persona knowledge facts",
 }
-#: What each warning means for the scores.
-CONSEQUENCES = {
-    "few dialogs": "intervals are wide and too narrow at once; collect more before ranking agents",
-    "one system": "nothing to compare it with",
-    "empty replies": "they are scored where a metric is defined for them, and NaN elsewhere",
-    "repeated replies": "a bot that repeats itself can still score well turn by turn",
-    "no context": "matching metrics (style, emotion, context similarity) are missing there",
-    "no references": "overlap metrics are missing there; reference-free metrics are not affected",
-    "no ratings": "how far the metrics agree with people is taken from public corpora, "
-    "not from yours",
-    "not English?": "lexica, encoder and classifiers are English: do not trust any score below",
-}
 
 
 def read(path: Path | str, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -70,10 +58,8 @@ def read(path: Path | str, columns: Mapping[str, str] | None = None) -> pd.DataF
             raise
         hint = f"{error}\nThe names in the file suggest: columns={found!r}"
         if lacking := [name for name in ("system", "dialog", "response") if name not in found]:
-            hint += (
-                f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
-                "(system: the chatbot's name; dialog: which conversation; response: its reply)"
-            )
+            hint += f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
+            hint += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
         raise DataError(hint) from error
 
 
@@ -176,17 +162,25 @@ def warnings(turns: pd.DataFrame) -> pd.DataFrame:
     repeat = turns.loc[~empty, "response"].duplicated(keep=False).mean()
     context, reference = (turns[name].map(len).eq(0).mean() for name in ("context", "reference"))
     english = english_share(turns["response"])
-    found = {
-        "few dialogs": len(few)
-        and f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",
-        "one system": turns["system"].nunique() == 1 and f"only {turns['system'].iloc[0]!r}",
-        "empty replies": empty.any() and f"{empty.sum()} of {len(turns)} replies are empty",
-        "repeated replies": repeat > 0.2 and f"{repeat:.0%} of the replies occur more than once",
-        "no context": context > 0.2 and f"{context:.0%} of the turns have no context",
-        "no references": reference > 0 and f"{reference:.0%} of the turns have no reference",
-        "no ratings": not rated(turns) and "no column human_<dimension>",
-        "not English?": english < ENGLISH_SHARE
-        and f"only {english:.0%} of the words are common English function words (talk: about 50%)",
-    }
-    rows = [(topic, text, CONSEQUENCES[topic]) for topic, text in found.items() if text]
+    checks = [
+        (len(few) > 0, "few dialogs",
+         f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",
+         "intervals are wide and too narrow at once; collect more before ranking agents"),
+        (turns["system"].nunique() == 1, "one system", f"only {turns['system'].iloc[0]!r}",
+         "nothing to compare it with"),
+        (empty.any(), "empty replies", f"{empty.sum()} of {len(turns)} replies are empty",
+         "they are scored where a metric is defined for them, and NaN elsewhere"),
+        (repeat > 0.2, "repeated replies", f"{repeat:.0%} of the replies occur more than once",
+         "a bot that repeats itself can still score well turn by turn"),
+        (context > 0.2, "no context", f"{context:.0%} of the turns have no context",
+         "matching metrics (style, emotion, context similarity) are missing there"),
+        (reference > 0, "no references", f"{reference:.0%} of the turns have no reference",
+         "overlap metrics are missing there; reference-free metrics are not affected"),
+        (not rated(turns), "no ratings", "no column human_<dimension>",
+         "how far the metrics agree with people is taken from public corpora, not from yours"),
+        (english < ENGLISH_SHARE, "not English?",
+         f"only {english:.0%} of the words are common English function words (talk: about 50%)",
+         "lexica, encoder and classifiers are English: do not trust any score below"),
+    ]  # fmt: skip
+    rows = [check[1:] for check in checks if check[0]]
     return pd.DataFrame(rows, columns=["topic", "found", "consequence"])

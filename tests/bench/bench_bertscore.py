@@ -36,7 +36,7 @@ from lib import models as checkpoints
 from lib.data import corpora
 from lib.metrics import bertscore
 
-VARIANTS = ("bert-score", "float32", "int8")
+VARIANTS = ("bert-score", "float32")
 LAYER = 6  # the last layer of the packaged encoder
 GROWTH = (2_500, 5_000, 10_000)
 PARTS = ("first reference", "all references", "growth")
@@ -153,12 +153,6 @@ def measure(setting: str, rows: int = 10_000) -> list[dict]:
         }
         if variant == "float32":
             row |= compared(turns, scores[variant], scores["bert-score"])
-        if variant == "int8":
-            difference = np.abs(scores["int8"] - scores["float32"])
-            row |= {
-                "largest_difference": np.nanmax(difference),
-                "mean_difference": np.nanmean(difference),
-            }
         table.append(row)
     return table
 

@@ -21,7 +21,9 @@ import scipy
 from nlpstats.correlations import bootstrap as peer_bootstrap
 from nlpstats.correlations import permutation_test as peer_permutation
 
-from lib import ROOT, analysis
+from lib import ROOT
+from lib.analysis.resampling import bootstrap_interval
+from lib.analysis.significance import permutation_test
 
 DRAWS = 10_000
 PEER_DRAWS = {360: 300, 10_395: 20}
@@ -46,11 +48,11 @@ def measure(n: int, method: str) -> list[dict]:
     draws = PEER_DRAWS[n]
     tasks = {
         "permutation (item by item)": (
-            lambda: analysis.permutation_test(a, b, human, method, resamples=DRAWS),
+            lambda: permutation_test(a, b, human, method, resamples=DRAWS),
             lambda: peer_permutation(*matrix, "global", method, "both", n_resamples=draws),
         ),
         "bootstrap interval": (
-            lambda: analysis.bootstrap_interval(a, human, None, method, resamples=DRAWS),
+            lambda: bootstrap_interval(a, human, None, method, resamples=DRAWS),
             lambda: peer_bootstrap(
                 matrix[0], matrix[2], "global", method, "inputs", n_resamples=draws
             ),

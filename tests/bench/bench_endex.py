@@ -50,8 +50,8 @@ def large(folder: Path) -> Path:
     return folder
 
 
-def random_batches(lengths, tokens, seed):
-    order = np.random.default_rng(seed).permutation(len(lengths))
+def random_batches(lengths, tokens, seed, epoch):
+    order = np.random.default_rng([seed, epoch]).permutation(len(lengths))
     return np.array_split(order, -(-len(order) // 32))
 
 
@@ -67,7 +67,7 @@ def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
         networks.batches = kept
     seconds = run.record["seconds_of_last_session"]
     _, tokenizer, _ = networks.build(options.encoder, 0)
-    rows = networks.encode(tokenizer, data["context"], data["response"], options.max_length)
+    rows = networks.encode(tokenizer, data, options.max_length)
     tokens = sum(len(row["input_ids"]) for row in rows[:-20])
     return {"pairs": len(data) - 20, "seconds": seconds, "cpu_seconds": cpu,
             "pairs_per_second": (len(data) - 20) / seconds,

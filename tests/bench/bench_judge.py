@@ -7,6 +7,7 @@ they come), which stores nothing. Rates need a quiet machine: the load average i
 """
 
 import datetime
+import math
 import os
 import platform
 import subprocess
@@ -71,7 +72,7 @@ def jobs_for(count: int) -> list[Job]:
 def ours(url: str, count: int, **settings) -> tuple[int, int]:
     """Replies stored and requests made by the runner."""
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
-        connection = Connection(url, timeout_s=settings.pop("timeout_s", 60), deadline_s=60)
+        connection = Connection(url, timeout_s=settings.pop("timeout_s", 60))
         options = JudgeSettings(**({"workers": WORKERS} | settings))
         report = cpdscore.ask_all(jobs_for(count), store, connection, options, progress=False)
         return report.done, report.requests
@@ -130,7 +131,7 @@ def capped(count: int = 500) -> Iterator[dict]:
             if who == "peer":
                 got, wall, cpu = timed(lambda url=url: bare(url, count))
             else:
-                pace = 45 * 60 if "told 45" in who else None
+                pace = 45 * 60 if "told 45" in who else math.inf
                 (got, _), wall, cpu = timed(
                     lambda url=url, pace=pace: ours(url, count, requests_per_minute=pace)
                 )
@@ -189,9 +190,9 @@ def replay() -> Iterator[dict]:
     requests = cpdscore.turn_requests(turns, template, model)
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
         for number, request in enumerate(requests):
-            calls = store.claim((request.key, sample) for sample in range(3))
+            calls = store.claim(Job(request, sample) for sample in range(3))
             replies = [Reply("ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
-            store.complete(dict(zip(calls.values(), replies, strict=True)))
+            store.complete(dict(zip(calls, replies, strict=True)))
 
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)

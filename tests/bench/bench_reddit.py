@@ -41,14 +41,18 @@ FIELDS += ["score_hidden", "controversiality", "edited", "created_utc", "retriev
 
 def ours(dump: Path, folder: Path) -> dict:
     """Dump to labelled sample, as a user would run it, with a stand-in for the emotions."""
+    from red_oracle import fingerprint
+
     from lib import endex
+    from lib.endex.reddit import parquet_files
 
     started = time.perf_counter()
     endex.to_parquet([dump], folder / "comments")
     read = time.perf_counter()
     ingest = resource.getrusage(resource.RUSAGE_SELF)
-    engine = endex.DuckDB(memory="1200MB")
-    engine.read("features", endex.parquet_files(folder / "comments"))
+    engine = endex.DuckDB()
+    engine.connection.execute("set memory_limit = '1200MB'")
+    engine.read("features", parquet_files(folder / "comments"))
     kept = engine.frame("select count(*) as n, sum(tokens) as tokens from features").iloc[0]
     target = folder / "ee.parquet"
     engine.connection.execute(
@@ -63,7 +67,7 @@ def ours(dump: Path, folder: Path) -> dict:
         "ingest_wall": read - started,
         "ingest_cpu": ingest.ru_utime + ingest.ru_stime,
         "wall": time.perf_counter() - started,
-        "fingerprint": endex.fingerprint(red.sample),
+        "fingerprint": fingerprint(red.sample),
     }
 
 
@@ -109,8 +113,10 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
 
 
 def features(record: dict) -> dict:
-    """What ours keeps of a comment (see `endex.COLUMNS`), in plain Python."""
-    from lib.endex import BOTS, content_words
+    """What ours keeps of a comment (see features.sql), in plain Python."""
+    from red_oracle import tokens
+
+    from lib.endex.reddit import BOTS
 
     def whole(value: object) -> int | None:
         try:
@@ -135,7 +141,7 @@ def features(record: dict) -> dict:
         "edited": record["edited"] not in (None, False, "false", 0, "0"),
         "usable": usable,
         "quote": "&gt;" in body or body.startswith(">") or "\n>" in body,
-        "tokens": content_words(body) if usable and answers else None,
+        "tokens": tokens(body) if usable and answers else None,
         "body": body,
     }
 

@@ -1,0 +1,234 @@
+"""The replication ledger: every printed number once, its status by the rule, its counts as told."""
+
+import csv
+import json
+import math
+import re
+from collections import Counter
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+from lib import ROOT, meta_evaluation
+from lib.meta_evaluation import replication_status
+from lib.meta_evaluation.ledger import explained, our_numbers
+
+PUBLISHED = ROOT / "data" / "published"
+RESULTS = ROOT / "data" / "results"
+KEYS = ["paper", "table", "row", "column"]
+
+
+def rows(path) -> list[dict]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def ledger() -> pd.DataFrame:
+    return meta_evaluation.replication_ledger()
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "digits", "spread", "expected"),
+    [
+        (0.110, 0.1104, 3, 0, "reproduced"),
+        (0.110, 0.1105, 3, 0, "reproduced"),  # a half, either way
+        (0.111, 0.1105, 3, 0, "reproduced"),
+        (0.110, 0.110502, 3, 0, "close"),
+        (0.0, -0.0004, 3, 0, "reproduced"),  # a printed zero has no sign
+        (0.0, 0.0006, 3, 0, "close"),
+        (0.003, -0.002929, 3, 0, "differs"),  # another number has
+        (-0.137, 0.137, 3, 0, "differs"),
+        (0.110, 0.115, 3, 0, "close"),
+        (0.110, 0.11501, 3, 0, "differs"),
+        (0.414, 0.4639, 3, 0.05, "close"),  # within the printed spread
+        (0.414, 0.4651, 3, 0.05, "differs"),
+        (0.414, 0.418, 3, 0.001, "close"),  # a spread never narrows the tolerance
+        (0.414, 0.418, 3, math.nan, "close"),
+        (12, 11.92, 0, 0, "reproduced"),
+        (372, 375, 0, 0, "differs"),
+        (14.6, 14.66, 1, 0, "differs"),
+        (0.414, math.nan, 3, 0.05, ""),
+    ],
+)
+def test_status_at_the_edges_of_its_rule(published, ours, digits, spread, expected):
+    assert replication_status([published], [ours], [digits], [spread]).tolist() == [expected]
+
+
+def test_every_printed_number_has_one_row(ledger):
+    """Counted from the files with plain Python, as they lie there."""
+    expected = Counter()
+    for row in rows(PUBLISHED / "human_centered_metrics.csv"):
+        expected["Giorgi 2023", row["table"], float(row["adjusted_r2"])] += 1
+    for row in rows(PUBLISHED / "comperdial.csv"):
+        expected["Wakaki 2024", row["table"], float(row["value"])] += 1
+        if row["table"] == "16" and "GPT-3.5" not in row["method"]:
+            expected["Wakaki 2024", "6", float(row["value"])] += 1
+    for name, paper, table, numbers in [
+        ("comperdial_sizes", "Wakaki 2024", "8", ["turns", "dialogues", "systems"]),
+        ("endex_table1", "Xu 2022", "1", ["mean", "std"]),
+        ("endex_table2", "Xu 2022", "2", ["pearson", "spearman"]),
+        ("endex_table3", "Xu 2022", "3", ["samples", "context_length", "response_length"]),
+        ("endex_table3", "Xu 2022", "3", ["agreement"]),
+    ]:
+        for row in rows(PUBLISHED / f"{name}.csv"):
+            expected.update((paper, table, float(row[n])) for n in numbers if row[n])
+    for row in rows(PUBLISHED / "other_figures.csv"):
+        expected[row["paper"], row["table"], float(row["number"])] += 1
+    found = Counter(zip(ledger["paper"], ledger["table"], ledger["published"], strict=True))
+    assert found == expected and not ledger.duplicated(KEYS).any()
+
+
+def test_status_follows_from_the_printed_digits(ledger):
+    """The same rule with exact decimals, on the rows where the figures decide."""
+    digits = meta_evaluation.printed_numbers().set_index(KEYS)[["digits", "spread"]]
+    judged = ledger[ledger["status"].isin(["reproduced", "close", "differs"])]
+    for row in judged.join(digits, on=KEYS).itertuples():
+        gap = abs(Decimal(str(row.ours)) - Decimal(str(row.published)))
+        wide = max(Decimal("0.005"), Decimal(str(0 if math.isnan(row.spread) else row.spread)))
+        near = "close" if gap <= wide else "differs"
+        expected = "reproduced" if gap <= Decimal(5).scaleb(-row.digits - 1) else near
+        assert row.status == expected, row
+
+
+def test_every_row_is_explained(ledger):
+    assert set(ledger["status"]) <= set(meta_evaluation.STATUSES)
+    missing = ledger["ours"].isna()
+    assert ((ledger["status"] == "not public") == missing).all()
+    kinds = ledger.loc[missing, "why"].str.partition(": ")[0]
+    assert set(kinds) == {"corpus", "model", "scores", "definition"}
+    unlike = ledger["status"].isin(["close", "differs", "other data or model", "not public"])
+    assert (ledger.loc[unlike, "why"] != "").all()
+    assert ledger["notebook"].isin([f"{number:02d}" for number in range(1, 12)]).all()
+    difference = (ledger["ours"] - ledger["published"])[~missing]
+    assert (ledger.loc[~missing, "difference"] - difference).abs().max() < 1e-12
+
+
+def test_every_reason_is_a_whole_line():
+    lines = rows(PUBLISHED / "ledger_reasons.csv")
+    assert {line["status"] for line in lines} == {"", "other data or model", "not public"}
+    assert all(None not in line and line["why"] and line["notebook"] for line in lines)
+
+
+def test_the_first_matching_rule_counts():
+    """A rule "not public" is for what we lack, the others for what we have."""
+    columns = ["paper", "table", "row", "column", "status", "why", "notebook"]
+    rules = [
+        ("P", "", "", "A", "not public", "first", "01"),
+        ("P", "", "", "A|B", "not public", "second", "02"),
+        ("P", "", "", "", "other data or model", "third", "03"),
+    ]
+    table = pd.DataFrame({"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]})
+    table = table.assign(paper="P", table="1", row="r", status=["", "", "", "close"])
+    table["notebook"] = [None, None, None, "09"]
+    found = explained(table, pd.DataFrame(rules, columns=columns))
+    assert found["why"].tolist() == ["first", "second", "", "third"]
+    assert found["status"].tolist() == ["not public", "not public", "", "other data or model"]
+    assert found["notebook"].tolist()[:2] + found["notebook"].tolist()[3:] == ["01", "02", "09"]
+
+
+def test_ours_are_the_numbers_of_the_results(ledger):
+    """Cells looked up by hand, one for each table of ours that the ledger joins."""
+    cells = ledger.set_index(KEYS)["ours"]
+    giorgi, xu, wakaki = meta_evaluation.PAPERS
+    alone = pd.read_csv(RESULTS / "09_alone.csv").set_index(["metric", "dataset"])["ours"]
+    bert = pd.read_csv(RESULTS / "03_bertscore_against_published.csv")
+    bert = bert.set_index(["corpus", "method"])
+    r, n = bert.loc[("dstc10_persona_usr", "pearson"), ["ours", "n"]]
+    endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])
+    usr = pd.read_csv(RESULTS / "08_comperdial_table6.csv")
+    usr = usr.set_index(["metric_name", "corpus", "coefficient"])["ours"]
+    sizes = pd.read_csv(RESULTS / "01_overview.csv").set_index("corpus")
+    red = pd.read_csv(RESULTS / "04_table1.csv").set_index(["dimension", "class"])
+    expected = {
+        (giorgi, "16", "UP, BERTScore", "A"): 1 - (1 - r**2) * (n - 1) / (n - 2),
+        (xu, "1", "reply", "engaging std"): red.loc[("reply", "engaging"), "std, footnote"],
+        (xu, "2", "EnDex+NS", "GRADE spearman"): endex.loc[("EnDex+NS", "GRADE"), "spearman"],
+        (xu, "3", "BETTER", "response length"): sizes.loc["better", "response words"],
+        (wakaki, "6", "BERTScore", "usr topical pearson"): bert.loc[
+            ("usr_topical", "pearson"), "ours"
+        ],
+        (wakaki, "8", "FED, Newly Created", "dialogues"): sizes.loc["fed_dialog", "items"],
+    }
+    for table in ("6", "16"):
+        expected[wakaki, table, "METEOR", "usr persona spearman"] = usr[
+            "METEOR", "usr_persona", "spearman"
+        ]
+    for metric in ("BARTScore", "Prism Context"):
+        key = (giorgi, "18", f"ZP, {metric}", "language style matching P")
+        expected[key] = alone["language_style_matching", "ZP"]
+    for key, value in expected.items():
+        assert cells[key] == pytest.approx(value, rel=1e-12), key
+
+
+def test_a_new_data_set_of_notebook_09_enters_by_itself(tmp_path):
+    """As soon as its tables hold PD10, with the five metrics and a stand-in for BERTScore."""
+    for path in RESULTS.glob("0*.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    alone = [("empathy", 0.1), ("emotion_matching", 0.0146), ("all five", 0.2)]
+    alone += [("emotional_entropy", 0.5), ("emotional_entropy_paper", 0.0199)]
+    alone = pd.DataFrame(alone, columns=["metric", "ours"]).assign(dataset="PD10")
+    alone = alone.reindex(columns=pd.read_csv(RESULTS / "09_alone.csv").columns)
+    alone.to_csv(tmp_path / "09_alone.csv", mode="a", header=False, index=False)
+    beside = {"dataset": ["PD10"], "automatic": ["bertscore_f1"], "psychological": ["empathy"]}
+    beside = pd.DataFrame(beside | {"A": [0.3], "P+A": [0.4]})
+    beside = beside.reindex(columns=pd.read_csv(RESULTS / "09_comparisons.csv").columns)
+    beside.to_csv(tmp_path / "09_comparisons.csv", mode="a", header=False, index=False)
+    found = meta_evaluation.replication_ledger(tmp_path).query("table == '13' and ours == ours")
+    assert Counter(found["column"]) == {
+        "empathy P": 6, "emotion matching P": 6, "all P": 6, "A": 1, "empathy P+A": 1,
+        "emotional entropy P": 6,
+    }  # fmt: skip
+    assert found.query("column == 'emotional entropy P'")["ours"].unique().tolist() == [0.0199]
+    status = dict(zip(found["column"], found["status"], strict=True))
+    other = dict.fromkeys(["empathy P", "all P", "A", "empathy P+A"], "other data or model")
+    assert status == other | {"emotion matching P": "close", "emotional entropy P": "close"}
+
+
+def test_each_of_our_numbers_is_named_once():
+    assert not our_numbers(RESULTS).duplicated(["paper", "row", "column"]).any()
+
+
+def test_prose_about_the_print_quotes_it(ledger):
+    """Section 5 of notebook 12 names printed numbers, and gains of P+A over A."""
+    wide = ledger[ledger["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
+    wide = wide["published"].unstack("column")
+    gains = wide.filter(like="P+A").sub(wide["A"], axis=0).stack().dropna()
+    known = {f"{value:.3f}".lstrip("0") for value in [*ledger["published"], *gains]}
+    cells = json.loads((ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text())["cells"]
+    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    section = prose.partition("## 5 ")[2].partition("## What")[0]
+    quoted = re.findall(r"(?<!\d)\.\d{3}(?!\d)", section)
+    assert len(quoted) > 25 and set(quoted) - known == {".821", ".642"}  # in the paper's text only
+    dstc10 = gains["1"].filter(like="DSTC10", axis=0).filter(like="all", axis=0).round(3)
+    assert sorted(dstc10)[-2:] == [0.01, 0.015]
+    assert gains["14"].max() == pytest.approx(0.002)
+    assert (gains["2", "TBD, DialogRPT"] < 0).all()
+
+
+def test_figures_that_readme_tells():
+    alone = pd.read_csv(RESULTS / "09_alone.csv").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
+    errors = alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
+    endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])["pearson"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for error in (errors.min(), errors.max()):
+        assert f"{error:.4f}".removeprefix("0") in readme
+    assert f"{endex['EnDex', 'BETTER']:.3f}".removeprefix("0") in readme
+
+
+def test_committed_ledger_and_readme_tell_these_counts(ledger):
+    """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
+    committed = pd.read_csv(RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str})
+    pd.testing.assert_frame_equal(
+        committed.fillna({"why": ""}), ledger, rtol=1e-5, check_dtype=False
+    )
+    count = Counter((row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for paper in (*meta_evaluation.PAPERS, "all"):
+        of_paper = Counter()
+        for (name, status), number in count.items():
+            of_paper[status] += number * (paper in (name, "all"))
+        figures = [of_paper.total(), *(of_paper[status] for status in meta_evaluation.STATUSES)]
+        line = " | ".join(f"{figure:,}" for figure in figures)
+        assert f"| {paper} | {line} |" in readme

@@ -1,0 +1,188 @@
+"""Pairs of a text and the same made worse: the loader, the shares, and the committed table."""
+
+import json
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from lib import data
+from lib.data import storage
+from lib.meta_evaluation import robustness
+from lib.notebook_runs import Run
+
+PERTURBATIONS = storage.registry()["tables"]["robustness_pairs"]["perturbations"]
+
+
+def pairs_of(originals, perturbed, contexts=None, level="turn"):
+    contexts = contexts or [[f"context {row}"] for row in range(len(originals))]
+    return pd.DataFrame(
+        {"perturbation": "p", "dimension": "d", "level": level, "context": contexts,
+         "original": originals, "perturbed": perturbed}
+    )  # fmt: skip
+
+
+def table_of(pairs, score):
+    """The shares under `score`, a function of one response."""
+    sides = robustness.both_sides(pairs)
+    items = sides.drop_duplicates("item").set_index("item")
+    return robustness.shares(pairs, sides, items[["response"]].map(score).astype(float)).iloc[0]
+
+
+def test_ties_count_half_and_a_missing_side_is_counted():
+    row = table_of(pairs_of(list("9551"), list("1259")), lambda text: float(text))
+    assert row[["share", "tied", "n", "missing"]].tolist() == [2.5 / 4, 1 / 4, 4, 0]
+    row = table_of(pairs_of(list("95x5"), list("1551")), lambda t: np.nan if t == "x" else float(t))
+    assert row[["share", "tied", "n", "missing"]].tolist() == pytest.approx([2.5 / 3, 1 / 3, 3, 1])
+    row = table_of(pairs_of(list("ab"), list("cd")), lambda text: np.nan)
+    assert row[["n", "originals", "missing"]].tolist() == [0, 0, 2]
+    assert row[["share", "low", "high"]].isna().all()
+
+
+def test_rounding_of_the_last_digit_is_a_tie():
+    score = {"a": 0.1 + 0.2, "b": 0.3}.get
+    assert table_of(pairs_of(["a"], ["b"]), score)["share"] == 0.5
+
+
+def test_turning_a_metric_around_mirrors_the_share():
+    pairs = pairs_of(list("97541"), list("12349"))
+    up, down = table_of(pairs, float), table_of(pairs, lambda text: -float(text))
+    assert up["share"] == 0.7
+    mirrored = [1 - down["share"], 1 - down["high"], 1 - down["low"]]
+    assert up[["share", "low", "high"]].tolist() == pytest.approx(mirrored)
+
+
+def test_interval_is_wilsons_over_originals():
+    row = table_of(pairs_of(list("9999911111"), list("5555555555")), float)
+    expected = binomtest(5, 10).proportion_ci(method="wilson")
+    assert row[["low", "high"]].tolist() == pytest.approx([expected.low, expected.high])
+    again = table_of(pairs_of(["9"] * 6, list("111115"), [["a"], ["b"]] * 3), float)
+    n, z = 2, 1.959963984540054
+    assert (again["share"], again["originals"]) == (1, n)
+    assert again["low"] == pytest.approx(1 / (1 + z**2 / n))
+    half = table_of(pairs_of(list("953"), list("153")), float)
+    p, n = 2 / 3, 3
+    middle, width = p + z**2 / (2 * n), z * sqrt(p * (1 - p) / n + z**2 / (4 * n * n))
+    ends = [(middle - width) / (1 + z**2 / n), (middle + width) / (1 + z**2 / n)]
+    assert half[["low", "high"]].tolist() == pytest.approx(ends)
+
+
+def test_a_dialog_scores_the_mean_of_its_turns():
+    pairs = pairs_of([["0", "1", "3"]], [["9", "9", "", "-6"]], [[]], "dialog")
+    row = table_of(pairs, lambda text: float(text) if text else np.nan)
+    assert row["share"] == 0  # 4 / 3 below 12 / 3, the blank turn left out
+    sides = robustness.both_sides(pairs)
+    assert sides["context"].str.len().tolist() == [0, 1, 2, 0, 1, 2, 3]
+    shuffled = pairs_of([["a", "bcd"]], [["bcd", "a"]], [[]], "dialog")
+    assert table_of(shuffled, len)[["share", "tied"]].tolist() == [0.5, 1]
+
+
+def test_equal_turns_are_scored_once_and_another_context_is_another_item():
+    pairs = pairs_of(["x", "x", "x"], ["y", "y", "x"], [["a"], ["a"], ["b"]])
+    assert robustness.both_sides(pairs)["item"].tolist() == [0, 0, 1, 2, 2, 1]
+
+
+def test_scores_name_both_readings_and_say_why_one_is_missing():
+    pairs = data.robustness_pairs(sample=True).query("perturbation == 'dull reply'")
+    pairs = pairs.reset_index(drop=True)
+    sides = robustness.both_sides(pairs)
+    scores = robustness.score(sides, encoder=False)
+    assert {"emotional_entropy_paper", "rouge_l_coco_to_context"} < set(scores)
+    assert not {"endex", "context_similarity"} & set(scores)
+    items = sides.drop_duplicates("item").set_index("item")
+    own = items.loc[items["response"] == "Quiet, of course!", "context"].map(lambda c: c[-1])
+    assert scores.loc[own.index, "rouge_l_coco_to_context"].between(0.3, 0.6).all()
+    scores.loc[0, "emotional_entropy"] = np.nan
+    scores.attrs["missing"]["emotional_entropy"] = {"undefined by the metric": 1}
+    table = robustness.shares(pairs, sides, scores).set_index("metric")
+    assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [
+        1, "undefined by the metric"
+    ]  # fmt: skip
+    assert table.loc["emotional_entropy", "higher"] == "more mixed, no better"
+    assert (table.drop("emotional_entropy")["reason"] == "").all()
+
+
+def test_endex_is_found_by_what_notebook_05_told_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(robustness, "ROOT", tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.ROOT", tmp_path)
+    run = Run("08", "sample")
+    assert robustness.trained_endex(run) is None
+    told = pd.DataFrame({"method": ["EnDex+NS", "EnDex"], "seed": 0, "auc": [0.7, 0.801234]})
+    Run("05", "sample").table(told.set_index(["method", "seed"]), "runs")
+    assert robustness.trained_endex(run) is None
+    for name, auc in [("seed0-other", 0.7), ("seed0-mine", 0.80123412), ("seed1-x", 0.801234)]:
+        file = tmp_path / "data/cache/endex" / name / "record.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"best": 1, "validation": [{"auc": 0.1}, {"auc": auc}]}))
+    assert robustness.trained_endex(run).name == "seed0-mine"
+
+
+# --- the loader ---------------------------------------------------------------------------------
+
+
+def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
+    pairs = data.robustness_pairs(sample=True)
+    report = data.read_report(pairs).set_index("unit")
+    assert report.loc["pairs: contradiction", ["read", "kept", "excluded"]].tolist() == [6, 5, 1]
+    assert pairs.groupby("perturbation").size().sum() == len(pairs) == report["kept"].sum() == 34
+    assert set(pairs["perturbation"]) < set(PERTURBATIONS)
+    assert (pairs["original"].map(str) != pairs["perturbed"].map(str)).all()
+    tabbed = pairs[pairs["perturbation"] == "contradiction"]["perturbed"]
+    assert "I do not own a trumpet, and my neighbours loved to hear me play it." in set(tabbed)
+    shuffled = pairs[pairs["perturbation"] == "shuffled order"]
+    assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
+    own = pairs[pairs["perturbation"] == "repeats itself"]
+    for best, worse in zip(own["original"], own["perturbed"], strict=True):
+        assert all(told.startswith(said) for said, told in zip(best, worse, strict=True))
+
+
+def raw(key):
+    text = storage.path(key).read_bytes().decode()
+    if key.endswith("json"):
+        return [["", *dialog] for dialog in json.loads(text)]
+    return [line.split("\t") for line in text.removesuffix("\n").split("\n")]
+
+
+@pytest.mark.public
+def test_public_pairs_are_those_of_the_files():
+    pairs, files = data.robustness_pairs(), storage.registry()["files"]
+    report = data.read_report(pairs)
+    rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
+    assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
+    assert report["excluded"].sum() == 45 + 45 + 59 + 60 + 2
+    assert all(len(raw(key)) == files[key]["rows"] for about in PERTURBATIONS.values()
+               for key in (about["original"], about["perturbed"]))  # fmt: skip
+    turns = pairs[pairs["level"] == "turn"]
+    assert turns["context"].str.len().min() == 1 - 1
+    shuffled = pairs[pairs["perturbation"] == "shuffled order"]
+    assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
+    for name in ("two replies replaced", "repeats itself"):  # the user's side is left as it was
+        some = pairs[pairs["perturbation"] == name]
+        assert (some["original"].str[::2] == some["perturbed"].str[::2]).all()
+    longer = pairs[pairs["perturbation"] == "contradicting dialog"]
+    for best, worse in zip(longer["original"], longer["perturbed"], strict=True):
+        assert worse[:-2] == best
+
+
+@pytest.mark.public
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_committed_shares_of_length_follow_from_the_raw_files(name):
+    about = PERTURBATIONS[name]
+    left, wins = raw(about["original"]), []
+    for row, (key, *worse) in enumerate(raw(about["perturbed"])):
+        by_id = about.get("matched") == "id"
+        best = left[int(key.split("_")[-1]) if by_id else row % len(left)][1:]
+        if about["level"] == "turn":
+            words = [len(" ".join(text[len(best) - 1 :]).split()) for text in (best, worse)]
+            same = best == worse
+        else:
+            told = [[u.split(":", 1)[-1] if u.split(":")[0] in ("human", "model", "chatbot") else u
+                     for u in text] for text in (best, worse)]  # fmt: skip
+            words = [round(np.mean([len(u.split()) for u in text]), 9) for text in told]
+            same = [u.strip() for u in told[0]] == [u.strip() for u in told[1]]
+        wins += [] if same else [1 if words[0] > words[1] else 0.5 if words[0] == words[1] else 0]
+    table = pd.read_csv(storage.DATA / "results/08_robustness.csv")
+    ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[0]
+    assert ours["share"] == pytest.approx(np.mean(wins), abs=2e-6) and ours["n"] == len(wins)
