@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import tarfile
-import zipfile
 from pathlib import Path
 
 FED_SCORES = ["interesting", "engaging", "understand", "error recovery"]
@@ -203,45 +202,10 @@ def reddit_college(folder: Path, full: bool = False) -> None:
     tar(path, members)
 
 
-def comment(name: str, **fields) -> dict:
-    """A comment record as in the dumps."""
-    record = {"id": name, "parent_id": "t3_p", "link_id": "t3_p", "subreddit": "news",
-              "author": "NamedPerson", "body": "words", "score": 3, "controversiality": 0,
-              "edited": False, "created_utc": 1388534400.0, "replies": ""}  # fmt: skip
-    return record | fields
-
-
-def rumoureval(folder: Path, full: bool = False) -> None:
-    """A thread with an edited comment and a "more" stub; `full` is the upstream zip with tweets."""
-    base = "rumoureval-2019-test-data/reddit-test-data/t1/"
-    edited = comment("a", edited=1388534500.0, controversiality=1)
-    deleted = comment("b", parent_id="t1_a", author="[deleted]")
-    records = {
-        "replies/a.json": {"kind": "t1", "data": edited},
-        "replies/b.json": {"kind": "t1", "data": deleted},
-        "replies/c.json": {"kind": "more", "data": {"id": "c", "count": 0}},
-        "structure.json": {"t1": {"a": {"b": []}}},
-        "source-tweet/t1.json": [{"kind": "Listing"}],
-    }
-    members = {base + name: json.dumps(value).encode() for name, value in records.items()}
-    path = folder / "reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz"
-    if not full:
-        return tar(path, members)
-    members["rumoureval-2019-test-data/twitter-en-test-data/x/replies/1.json"] = b"{}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:  # a zip by content: the name does not matter
-        for name, body in members.items():
-            archive.writestr(name, body)
-    return None
-
-
 def labelled_texts(folder: Path) -> None:
-    """GoEmotions in miniature, labels without a final newline; Pushshift lines; pairs."""
+    """GoEmotions in miniature, labels without a final newline; pairs of DailyDialog."""
     text(folder / "goemotions/labels.txt", "joy\nanger\nneutral")
     text(folder / "goemotions/train.tsv", "I like [NAME].\t0,2\tid1\nHm\t1\tid2\n")
-    lines = [comment("old", created_utc="1388534400"), comment("new", created_utc=1707000000)]
-    body = "".join(json.dumps(line) + "\n" for line in lines)
-    text(folder / "pushshift_sample/test_comments.json", body)
     text(folder / "dailydialog/dailydialog_valid_ctx.txt", "How are you ?\nFine .\n")
     text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\nGood .\n")
 
@@ -249,7 +213,7 @@ def labelled_texts(folder: Path) -> None:
 def write(folder: Path) -> Path:
     """Write every stand-in."""
     for part in (usr, fed, dstc10, dstc7, ji2022, comp_analysis,
-                 reddit_college, rumoureval, labelled_texts):  # fmt: skip
+                 reddit_college, labelled_texts):  # fmt: skip
         part(folder)
     return folder
 

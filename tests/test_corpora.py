@@ -137,9 +137,9 @@ def test_zhao_position_is_the_system_and_the_first_is_the_reference(folder):
 
 def test_both_forms_of_the_derived_files_give_the_same(tmp_path, folder, monkeypatch):
     other = tmp_path / "full"
-    for write in (small.comp_analysis, small.reddit_college, small.rumoureval):
+    for write in (small.comp_analysis, small.reddit_college):
         write(other, full=True)
-    readers = [lambda: corpora.load("zhao_persona").turns, data.rumoureval, data.reddit_college]
+    readers = [lambda: corpora.load("zhao_persona").turns, data.reddit_college]
     subsets = [read() for read in readers]
 
     def upstream(key):
@@ -164,19 +164,6 @@ def test_reddit_college_flattens_threads_without_user_names(folder):
     assert table["author"].iloc[0].startswith("user-")
     assert table["controversiality"].isna().all() and table["edited"].isna().all()
     assert "NamedPerson" not in str(table.to_dict())
-
-
-def test_rumoureval_excludes_stubs_and_reads_the_kinds_of_edited(folder):
-    table = data.rumoureval()
-    assert table["id"].tolist() == ["a", "b"]
-    assert table["edited"].tolist() == [True, False]
-    assert table["controversiality"].tolist() == [1, 0]
-    report = data.read_report(table)
-    assert report.loc[0, ["read", "kept", "excluded"]].tolist() == [3, 2, 1]
-
-
-def test_pushshift_reads_times_of_all_generations(folder):
-    assert data.pushshift_sample()["created_utc"].tolist() == [1388534400, 1707000000]
 
 
 def test_goemotions_reads_several_labels(folder):

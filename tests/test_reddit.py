@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ROOT
-from lib.data import rumoureval
+from lib.data.storage import members
 from lib.endex import reddit
 from lib.endex.reddit import blocks, pieces
 
@@ -242,7 +243,11 @@ def test_all_record_generations_are_read(public_data, tmp_path):
 
 @pytest.mark.public
 def test_real_edits_and_controversy_are_found(public_data, tmp_path):
-    reddit._write_dump(rumoureval(), tmp_path / "rumoureval.ndjson")
+    """In RumourEval 2019, as the Reddit API gave it; a "more" stands for what was not fetched."""
+    archive = public_data / "reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz"
+    replies = [json.loads(raw) for _, raw in members(archive, re.compile("/replies/").search)]
+    lines = [json.dumps(reply["data"]) for reply in replies if reply["kind"] != "more"]
+    (tmp_path / "rumoureval.ndjson").write_text("\n".join(lines))
     reddit.to_parquet([tmp_path / "rumoureval.ndjson"], tmp_path / "out")
     rows = read(tmp_path / "out")
     assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)

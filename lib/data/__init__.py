@@ -5,9 +5,7 @@ from lib.data.corpora import accounts, available, load, overview
 from lib.data.reddit_goemotions_wassa import (
     dailydialog_pairs,
     goemotions,
-    pushshift_sample,
     reddit_college,
-    rumoureval,
     wassa2022,
 )
 from lib.data.robustness import robustness_pairs

@@ -37,7 +37,10 @@ def reddit_college() -> pd.DataFrame:
     known = {name: raw for name, raw in sorted(files.items()) if name.split("/")[-2] in SUBREDDITS}
     threads = [_thread(json.loads(raw), name.split("/")[-2]) for name, raw in known.items()]
     others = {"of other subreddits": len(files) - len(known)}
-    table = _comments([row for rows in threads for row in rows])
+    table = pd.DataFrame([row for rows in threads for row in rows], columns=COLUMNS)
+    table["author"] = [pseudonym(row["author"]) for rows in threads for row in rows]
+    numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
+    table = table.astype({"edited": "boolean", **numbers})
     lines = account("thread files", len(known), others), account("comments", len(table))
     return _with_account(table, *lines)
 
@@ -62,43 +65,6 @@ def _thread(thread: dict, subreddit: str) -> list[dict]:
             if "replies" in comment:  # a few comments lack the field
                 stack.append((comment["replies"], f"t1_{key}"))
     return rows
-
-
-def rumoureval() -> pd.DataFrame:
-    """Read 665 comments of 25 threads (RumourEval 2019), as the Reddit API returned them.
-
-    Stubs of kind "more", which stand for comments that were not fetched, are excluded.
-    """
-    archive = path("reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz")
-    reply = re.compile(r"reddit-test-data/.*/replies/.*\.json$")  # the whole archive has tweets too
-    records = [json.loads(raw) for _, raw in sorted(members(archive, reply.search))]
-    rows = [_dumped(record["data"]) for record in records if record["kind"] != "more"]
-    stubs = {'are stubs of kind "more"': len(records) - len(rows)}
-    return _with_account(_comments(rows), account("comments", len(rows), stubs))
-
-
-def pushshift_sample() -> pd.DataFrame:
-    """Read 27 comments from six generations of Pushshift dumps: one JSON object per line."""
-    lines = read_lines(path("pushshift_sample/test_comments.json"))
-    table = _comments([_dumped(json.loads(line)) for line in lines if line.strip()])
-    return _with_account(table, account("comments", len(table)))
-
-
-def _dumped(record: dict) -> dict:
-    """Take a row from a dump, where `edited` is false or the time of the edit.
-
-    `created_utc` is a number or a string of digits, depending on the year of the dump.
-    """
-    row = {name: record.get(name) for name in COLUMNS}
-    edited = row["edited"] not in (None, False, "false", 0)
-    return row | {"edited": edited, "created_utc": int(float(row["created_utc"]))}
-
-
-def _comments(rows: list[dict]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    table["author"] = [pseudonym(row.get("author")) for row in rows]
-    numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
-    return table.astype({"edited": "boolean", **numbers})
 
 
 def pseudonym(author: str | None) -> str:
@@ -144,7 +110,7 @@ def dailydialog_pairs() -> pd.DataFrame:
         read_lines(path(f"dailydialog/dailydialog_valid_{part}.txt")) for part in ("ctx", "res")
     )
     rows = [
-        {"system": "human", "dialog": f"dailydialog-{number:05d}", "turn": 1,
+        {"system": "human", "dialog": f"dailydialog-{number:05d}",
          "context": [said.strip()], "response": reply.strip()}
         for number, (said, reply) in enumerate(zip(before, after, strict=True))
     ]  # fmt: skip

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -137,16 +136,10 @@ def content_sha256(file: Path, folders: list[str]) -> str:
 
 
 def members(file: Path, wanted: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the regular files of a tar or zip archive that are `wanted`.
+    """Yield name and content of the regular files of a tar archive that are `wanted`.
 
     Everything stays in memory: no name in an archive can point outside a folder.
     """
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            for name in archive.namelist():
-                if not name.endswith("/") and wanted(name):
-                    yield name, archive.read(name)
-        return
     with tarfile.open(file, "r:*") as archive:
         for member in archive:
             if member.isfile() and wanted(member.name):

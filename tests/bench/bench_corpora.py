@@ -24,8 +24,7 @@ from lib import data
 from lib.data.storage import registry
 for name in registry()["corpora"]: data.load(name)
 for split in ("train", "dev", "test"): data.goemotions(split)
-data.reddit_college(); data.rumoureval()
-data.pushshift_sample(); data.dailydialog_pairs(); data.wassa2022()
+data.reddit_college(); data.dailydialog_pairs(); data.wassa2022()
 """
 BOUND = """
 import json
@@ -38,7 +37,7 @@ for entry in [*known["corpora"].values(), *known["tables"].values()]:
         if key.endswith("gz"):
             for name, raw in members(path, lambda name: True):
                 json.loads(raw) if name.endswith(".json") else raw
-        elif key.endswith(".json") and "pushshift" not in key: json.loads(path.read_text("utf-8"))
+        elif key.endswith(".json"): json.loads(path.read_text("utf-8"))
         else: path.read_text("utf-8").split("\\n")
 """
 IMPORTS = "from lib import data"
