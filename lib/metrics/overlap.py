@@ -208,8 +208,9 @@ def one_line(text: str) -> str:
     return " ".join(re.sub(r"\|{3,}|\0", " ", text).split())
 
 
-@cache  # it loads its paraphrases for ten seconds, so one program serves until Python ends
+@cache
 def meteor_program() -> Meteor:
+    """Start METEOR's Java program, which takes ten seconds; it serves until Python ends."""
     return Meteor()
 
 
