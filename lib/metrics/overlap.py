@@ -144,7 +144,7 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
 
         OVERLAP[name] = variant
         # METEOR that is NaN for want of Java is not to be read back once there is one.
-        facts = (lambda **_: {"java": shutil.which("java")}) if "meteor" in name else None
+        facts = (lambda **_: {"java": bool(shutil.which("java"))}) if "meteor" in name else None
         metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
         return variant
 
