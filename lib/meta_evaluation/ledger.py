@@ -164,7 +164,8 @@ def _regressions(read) -> list[pd.DataFrame]:
     alone = pd.concat([read("09_alone"), read("09_unseen"), traits])
     alone = alone.rename(columns={"ours": "number"})
     # The reading of the paper goes before the other, and all five metrics before all three.
-    alone = alone.sort_values("metric", key=lambda names: ~names.str.contains("_paper|all five"))
+    first = alone["metric"].str.contains("_paper|all five")
+    alone = pd.concat([alone[first], alone[~first]])
     metric = alone["metric"].str.removesuffix("_paper").str.replace("^all .*", "all", regex=True)
     alone["column"] = metric.str.replace("_", " ") + " P"
     beside = read("09_comparisons").rename(columns={"P+A": "number"})
