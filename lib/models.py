@@ -231,14 +231,9 @@ def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=No
     Raises:
         CheckpointError: as `find` does.
     """
-    location = find(name, revision)
-    return {
-        "checkpoint": location.name,
-        "revision": location.revision,
-        "weights_sha256": location.sha256,
-        "dtype": dtype,
-        "device": str(device or default_device()),
-    }
+    location, used = find(name, revision), device or default_device()
+    model = {"checkpoint": location.name, "revision": location.revision, "dtype": dtype}
+    return {**model, "weights_sha256": location.sha256, "device": str(used)}
 
 
 def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarray]:

@@ -54,13 +54,11 @@ class FaultServer:
         plan: Callable[[int, dict], str | None] = lambda number, body: None,
         latency: float = 0.0,
         cap: float | None = None,  # requests per second, sliding window
-        honours_n: bool = True,
         reply: Callable[[dict, int], str] = default_reply,
         reply_tokens: int = 6,
-        port: int = 0,
     ):
         self.plan, self.latency, self.cap = plan, latency, cap
-        self.honours_n, self.reply, self.reply_tokens = honours_n, reply, reply_tokens
+        self.reply, self.reply_tokens = reply, reply_tokens
         self.lock = threading.Lock()
         self.requests = self.answered = self.refused_by_cap = 0
         self.prompts: Counter[str] = Counter()  # good replies by prompt
@@ -73,7 +71,7 @@ class FaultServer:
         self.batch_fate: Callable[[int], str] = lambda line: "ok"
         self.batch_status = "completed"
         self.batch_error: str | None = None  # what a batch that fails as a whole says
-        self.http = _Server(("127.0.0.1", port), _Handler)
+        self.http = _Server(("127.0.0.1", 0), _Handler)
         self.http.owner = self
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
 
@@ -109,10 +107,7 @@ class FaultServer:
         usage = {"prompt_tokens": prompt, "completion_tokens": self.reply_tokens * count}
         with self.lock:
             self.sent_tokens += sum(usage.values())
-        return {
-            "id": "x", "object": "chat.completion", "created": 0, "model": body["model"],
-            "choices": choices, "usage": usage, "system_fingerprint": "fp_test",
-        }  # fmt: skip
+        return {"choices": choices, "usage": usage, "system_fingerprint": "fp_test"}
 
 
 class _Server(ThreadingHTTPServer):
@@ -159,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fault:
                 owner.faults[fault] += 1
         time.sleep(owner.latency)
-        asked = body.get("n", 1) if owner.honours_n else 1
+        asked = body.get("n", 1)
         count = {"fewer": max(1, asked - 1), "more": asked + 2}.get(fault, asked)
         value = owner.completion(body, count)
         if fault in (None, "fewer", "more", "usage_missing"):
@@ -214,9 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         part = next(p for p in raw.split(mark) if b'filename="' in p)
         name = f"file-{len(self.server.owner.files)}"
         self.server.owner.files[name] = part.split(b"\r\n\r\n", 1)[1].rstrip(b"\r\n").decode()
-        self.json(200, {"id": name, "object": "file", "bytes": len(part), "created_at": 0,
-                        "filename": "judge.jsonl", "purpose": "batch",
-                        "status": "processed"})  # fmt: skip
+        self.json(200, {"id": name})
 
     def make_batch(self, body: dict) -> None:
         """Answer every line by its planned fate, in shuffled order."""
@@ -227,8 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             fate = owner.batch_fate(number)
             answer = {"status_code": 200, "request_id": f"r{number}"}
             if fate in ("ok", "length"):
-                asked = line["body"].get("n", 1) if owner.honours_n else 1
-                answer["body"] = owner.completion(line["body"], asked)
+                answer["body"] = owner.completion(line["body"], line["body"].get("n", 1))
                 for choice in answer["body"]["choices"] if fate == "length" else ():
                     choice["finish_reason"] = "length"
             elif fate == "expired":
@@ -243,13 +235,11 @@ class _Handler(BaseHTTPRequestHandler):
         name = f"batch-{len(owner.batches)}"
         for kind, content in (("out", good), ("err", bad)):
             owner.files[f"{name}-{kind}"] = "\n".join(map(json.dumps, content))
+        errors = {"data": [{"message": owner.batch_error}]} if owner.batch_error else None
         owner.batches[name] = {
-            "id": name, "object": "batch", "endpoint": body["endpoint"], "created_at": 0,
-            "completion_window": "24h", "status": owner.batch_status,
-            "input_file_id": body["input_file_id"], "output_file_id": f"{name}-out",
-            "error_file_id": f"{name}-err" if bad else None,
-            "errors": owner.batch_error and {"object": "list", "data": [
-                {"code": "invalid_request", "message": owner.batch_error}]},
+            "id": name, "status": owner.batch_status, "input_file_id": body["input_file_id"],
+            "output_file_id": f"{name}-out", "error_file_id": f"{name}-err" if bad else None,
+            "errors": errors,
         }  # fmt: skip
         self.json(200, owner.batches[name])
 

@@ -321,7 +321,7 @@ def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
 
 
 def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
-    """Six points bootstrapped gave -1 to 1 for a rho of .486; the formula gives -.56 to .94."""
+    """Six points bootstrapped gave -1 to 1 for a rho of .486; the formula gives -.56 to .93."""
     low, high = systems.fisher_interval(0.486, 6, "spearman")
     half = 1.96 * np.sqrt(1.06 / 3)
     expected = np.tanh([np.arctanh(0.486) - half, np.arctanh(0.486) + half])

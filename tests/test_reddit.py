@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from lib import ROOT
 from lib.data.storage import members
 from lib.endex import reddit
-from lib.endex.reddit import blocks, pieces
+from lib.endex.reddit import blocks
 
 RECORD = {
     "id": "c1",
@@ -123,17 +123,6 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
-def test_pieces_are_whole_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.READ", 700)
-    monkeypatch.setattr("lib.endex.reddit.PIECE", 4000)
-    plain = comment_dump.write(tmp_path / "plain.ndjson", 50)
-    folder = tmp_path / "pieces"
-    folder.mkdir()
-    read = [piece.read_bytes() for piece in pieces(plain, folder, lambda n: None)]
-    assert b"".join(read) == plain.read_bytes() and len(read) > 10
-    assert all(piece.endswith(b"\n") and len(piece) < 4000 + 2 * 1500 for piece in read)
-
-
 def test_features_equal_the_oracle(tmp_path):
     dump = comment_dump.write(tmp_path / "RC.ndjson", 4000, seed=3)
     reddit.to_parquet([dump], tmp_path / "out")
@@ -189,34 +178,24 @@ def test_a_dump_of_something_else_is_refused_at_its_first_piece(tmp_path, monkey
 
 def test_finished_files_are_kept_and_failures_named(tmp_path):
     good = comment_dump.write(tmp_path / "RC_2019-01.zst", 300)
-    cut = tmp_path / "RC_2019-02.zst"
-    cut.write_bytes(comment_dump.write(tmp_path / "x.zst", 3000).read_bytes()[:-500])
-    (tmp_path / "RC_2019-03.zst").write_bytes(b"<html>not found</html>")
-    (tmp_path / "RC_2019-04.zst").write_bytes(zstandard.compress(b""))
-    (tmp_path / "RC_2019-05.gz").write_bytes(gzip.compress(b"{}"))
-    (tmp_path / "RC_2019-06.ndjson").write_text("\n \n\n")
-    tweet = {"id": 1, "id_str": "1", "text": "hello", "user": {"name": "x"}}
-    (tmp_path / "tweets.ndjson").write_text(json.dumps(tweet) + "\n")
+    whole = comment_dump.write(tmp_path / "x.zst", 3000).read_bytes()
     submission = {"id": "a", "title": "hello", "selftext": "", "score": 1}
-    (tmp_path / "RS_2019-01.ndjson").write_text(json.dumps(submission) + "\n")
-    (tmp_path / "words.ndjson").write_text("hello\nworld\n")
-    names = ("RC_2019-0[1-6].*", "tweets.*", "RS_*", "words*")
-    dumps = sorted(path for name in names for path in tmp_path.glob(name))
+    files = {
+        "RC_2.zst": (whole[:-500], "cut off inside a frame"),
+        "RC_3.zst": (b"<html>not found</html>", "no Reddit comment in the first 1 lines"),
+        "RC_4.zst": (zstandard.compress(b""), "the file holds no comment"),
+        "RC_5.gz": (gzip.compress(b"{}"), "no Reddit comment in the first 1 lines"),
+        "RC_6.ndjson": (b"\n \n\n", "the file holds no comment"),
+        "RC_7.zst": (whole[:4] + b"\xff" * 64, "damaged before byte"),
+        "RS_1.ndjson": (json.dumps(submission).encode(), "no Reddit comment in the first 1 lines"),
+    }
+    for name, (content, _) in files.items():
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(reddit.DumpError) as error:
-        reddit.to_parquet(dumps, tmp_path / "out")
-    message = str(error.value)
-    for said in (
-        "RC_2019-02.zst: cut off inside a frame",
-        "RC_2019-03.zst: no Reddit comment in the first 1 lines",
-        "RC_2019-04.zst: the file holds no comment",
-        "RC_2019-05.gz: no Reddit comment in the first 1 lines",
-        "RC_2019-06.ndjson: the file holds no comment",
-        "tweets.ndjson: no Reddit comment in the first 1 lines",
-        "RS_2019-01.ndjson: no Reddit comment in the first 1 lines",
-        "words.ndjson: no Reddit comment in the first 2 lines",
-        "1 other dump(s) are finished and kept",
-    ):
-        assert said in message
+        reddit.to_parquet([good, *(tmp_path / name for name in files)], tmp_path / "out")
+    for name, (_, said) in files.items():
+        assert f"{name}: {said}" in str(error.value)
+    assert "1 other dump(s) are finished and kept" in str(error.value)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01.zst"]
     assert reddit.to_parquet([good], tmp_path / "out").loc[0, "comments"] == 300
 

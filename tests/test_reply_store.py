@@ -105,22 +105,6 @@ def test_a_store_with_another_key_version_is_refused(tmp_path):
         ReplyStore(path)
 
 
-def test_a_full_disk_is_a_clear_stop_and_the_store_stays_intact(tmp_path):
-    path = tmp_path / "small.sqlite"
-    with ReplyStore(path) as store:
-        pages = store.rows("PRAGMA page_count")[0][0]
-        store.rows(f"PRAGMA max_page_count = {pages + 8}")
-        kept = 0
-        with pytest.raises(StoreError, match="full.*free some space"):
-            for number in range(1000):
-                put(store, request(str(number)), 0, "x" * 500)
-                kept += 1
-        assert 0 < kept < 1000
-    with ReplyStore(path) as store:
-        assert store.rows("PRAGMA integrity_check") == [("ok",)]
-        assert len(store.rows("SELECT id FROM call WHERE status = 'ok'")) == kept
-
-
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "bad.sqlite"
     path.write_bytes(b"this is no database, but it is long enough to be read as one" * 40)

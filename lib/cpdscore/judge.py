@@ -194,12 +194,13 @@ def ask_all(
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
         StoreError: while another run is asking with this store.
-        ValueError: for a cap on dollars without a limit on the length of replies.
+        ValueError: for a cap on dollars without prices or a limit on the length of replies.
     """
     wanted = {job.place: job for job in jobs}.values()
+    priced = not math.isnan(settings.dollars(1, 1))
     limited = all(set(_LIMITS) & set(job.request.parameters) for job in wanted)
-    if not (limited or math.isinf(settings.max_dollars)):
-        raise ValueError(f"max_dollars needs a limit on replies: {' or '.join(_LIMITS)}")
+    if settings.max_dollars < math.inf and not (priced and limited):
+        raise ValueError(f"max_dollars needs both prices, and {' or '.join(_LIMITS)} in parameters")
     with store.asking():
         store.add_requests(job.request for job in wanted)
         missing, away = store.missing(wanted), store.in_batches()

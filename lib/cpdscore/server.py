@@ -172,11 +172,11 @@ class Connection:
         except openai.APIStatusError as error:
             status, said = error.response.status_code, self.redact(error.response.text)
             raise fault_of_status(status, said, error.response.headers, self.base_url) from None
-        except openai.APITimeoutError:
-            raise Fault("retry", "time-out", billed=True) from None
         except openai.APIConnectionError as error:
-            sent = "Connect" not in type(error.__cause__).__name__  # lost later than connecting
-            raise Fault("retry", f"no connection to {self.base_url}", billed=sent) from None
+            cause = type(error.__cause__).__name__
+            reason = "time-out" if "Timeout" in cause else f"no connection to {self.base_url}"
+            billed = "Connect" not in cause  # lost later than connecting: it may be answered
+            raise Fault("retry", reason, billed=billed) from None
         ms = 1000 * (time.monotonic() - started)
         return read_answer(text, self.base_url, request_id=request_id, ms=ms)
 

@@ -160,8 +160,12 @@ def _regressions(read) -> list[pd.DataFrame]:
     """P once for each automatic metric that it is printed beside, A and P+A for the stand-ins."""
     name, paper, _, _, *names = PRINTED[0]
     cells = _named(published(name), *names)[["dataset", "row", "column"]].drop_duplicates()
-    alone = read("09_alone").rename(columns={"ours": "number"})
-    alone = alone.sort_values("metric", ascending=False)  # a reading "..._paper" goes first
+    traits = read("09_traits").rename(columns={"model": "metric"})
+    alone = pd.concat([read("09_alone"), read("09_unseen"), traits])
+    alone = alone.rename(columns={"ours": "number"})
+    # The reading of the paper goes before the other, and all five metrics before all three.
+    first = alone["metric"].str.contains("_paper|all five")
+    alone = pd.concat([alone[first], alone[~first]])
     metric = alone["metric"].str.removesuffix("_paper").str.replace("^all .*", "all", regex=True)
     alone["column"] = metric.str.replace("_", " ") + " P"
     beside = read("09_comparisons").rename(columns={"P+A": "number"})

@@ -193,11 +193,7 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
 
 @metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="1")
 def fed(
-    turns: pd.DataFrame,
-    *,
-    checkpoint: str = DIALOGPT,
-    utterances: FollowUps | None = None,
-    **options,
+    turns: pd.DataFrame, *, checkpoint=DIALOGPT, utterances: FollowUps | None = None, **options
 ) -> pd.DataFrame:
     """FED's attributes of each response in its context (Mehri and Eskenazi 2020, section 4).
 

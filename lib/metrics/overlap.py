@@ -144,7 +144,7 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
 
         OVERLAP[name] = variant
         # METEOR that is NaN for want of Java is not to be read back once there is one.
-        facts = (lambda **_: {"java": shutil.which("java")}) if "meteor" in name else None
+        facts = (lambda **_: {"java": bool(shutil.which("java"))}) if "meteor" in name else None
         metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
         return variant
 
@@ -208,9 +208,9 @@ def one_line(text: str) -> str:
     return " ".join(re.sub(r"\|{3,}|\0", " ", text).split())
 
 
-@cache  # it loads its paraphrases for ten seconds, so one program serves until Python ends
+@cache
 def meteor_program() -> Meteor:
-    """The running METEOR 1.5 program."""
+    """Start METEOR's Java program, which takes ten seconds; it serves until Python ends."""
     return Meteor()
 
 
