@@ -252,7 +252,7 @@ LIMITS = {
 def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
     """Mean absolute error over four data sets within the limits set for each metric."""
     pytest.importorskip("dlatk")
-    printed = meta_evaluation.published_alone()
+    printed = meta_evaluation.giorgi_alone()
     printed["emotional_entropy_paper"] = printed["emotional_entropy"]
     errors = {}
     for name in ("TP", "UP", "ZD", "ZP"):

@@ -1,4 +1,4 @@
--- Comments left after each condition of posts.sql, tried in this order, and lost at each.
+-- Comments left after each condition of engagement.sql, tried in this order, and lost at each.
 -- Reads `comments`, `emotions` and `settings`.
 
 with

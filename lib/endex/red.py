@@ -1,6 +1,6 @@
 """RED, the Reddit Engagement Dataset: posts scored by the reactions they received, and labelled.
 
-The equations are plain SQL (posts.sql, sample.sql, funnel.sql) that DuckDB and Spark run unchanged.
+The equations are plain SQL (engagement.sql, sample.sql, funnel.sql) that DuckDB and Spark run unchanged.
 """
 
 import re
@@ -19,7 +19,7 @@ FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}
 DIMENSIONS = ("re", "be", "ae", "ee")  # reply, behavioral, attentional, emotional
 POSTS, SAMPLE, FUNNEL = (
     Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
-    for name in ("posts", "sample", "funnel")
+    for name in ("engagement", "sample", "funnel")
 )
 
 
@@ -123,7 +123,7 @@ class Spark:
 
 
 def steps() -> dict[str, str]:
-    """The steps of posts.sql by name, in order, each with the comment above it.
+    """The steps of engagement.sql by name, in order, each with the comment above it.
 
     >>> list(steps())[:4]
     ['reactions', 'pairs', 'eligible', 'medians']
@@ -156,7 +156,7 @@ class Red:
         return self.engine.frame("select * from posts order by draw, id").astype({"label": "Int8"})
 
     def step(self, name: str) -> pd.DataFrame:
-        """The rows of one step of posts.sql, such as "medians" or "alphas"."""
+        """The rows of one step of engagement.sql, such as "medians" or "alphas"."""
         until, step = POSTS.split(f"\n{name} as (\n")
         step = step.split("\n)")[0]
         return self.engine.frame(f"{until}\n{name} as (\n{step}\n)\nselect * from {name}")
@@ -175,7 +175,7 @@ def build(
 ) -> Red:
     """Score the engagement of posts and draw a balanced sample of engaging and other posts.
 
-    EnDex, section 2 and appendix A: posts.sql holds one step per equation.
+    EnDex, section 2 and appendix A: engagement.sql holds one step per equation.
 
     Args:
         comments: folder written by `lib.endex.to_parquet`, or one that holds such folders.

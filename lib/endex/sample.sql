@@ -1,5 +1,5 @@
 -- RED: as many engaging as non-engaging posts, drawn by md5 of seed and id, with their texts.
--- Reads `posts` (made by posts.sql), `comments` and `settings`.
+-- Reads `posts` (made by engagement.sql), `comments` and `settings`.
 
 with
 

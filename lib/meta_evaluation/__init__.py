@@ -71,9 +71,9 @@ from lib.meta_evaluation.papers import (
     beside,
     comperdial_rows,
     endex_rows,
+    giorgi_alone,
+    giorgi_gains,
     published,
-    published_alone,
-    published_gains,
     published_pairs,
     published_tables,
 )

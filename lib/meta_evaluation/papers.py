@@ -182,10 +182,10 @@ def published_tables() -> pd.DataFrame:
     return printed.assign(signed=printed["adjusted_r2"].where(~lost, -printed["adjusted_r2"]))
 
 
-def published_alone() -> pd.DataFrame:
+def giorgi_alone() -> pd.DataFrame:
     """Arrange the P values of Tables 7-18: one row per data set, one column per metric.
 
-    >>> published_alone().loc["UP"].tolist()
+    >>> giorgi_alone().loc["UP"].tolist()
     [-0.003, -0.003, 0.13, -0.003, 0.019, 0.009]
     """
     printed = published_tables()
@@ -194,13 +194,13 @@ def published_alone() -> pd.DataFrame:
     return chosen.pivot_table("signed", "dataset", "psychological_metric")[order]
 
 
-def published_gains() -> pd.DataFrame:
+def giorgi_gains() -> pd.DataFrame:
     """Printed gains P+A minus A, by data set and automatic metric (Tables 7-18).
 
     Agreeableness and empathy included; differences of figures printed to three decimals, so each
     is uncertain by .001.
 
-    >>> float(published_gains().loc[("TP", "BARTScore"), "emotional_entropy"])
+    >>> float(giorgi_gains().loc[("TP", "BARTScore"), "emotional_entropy"])
     0.075
     """
     printed = published_tables().query("table >= 7")
