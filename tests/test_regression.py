@@ -193,7 +193,7 @@ def test_correlation_map_is_scipys_tree_on_one_minus_r_and_marks_whole_branches(
 
 
 def test_published_signs_are_restored_only_where_every_row_falls():
-    printed = meta_evaluation.published_tables()
+    printed = meta_evaluation.giorgi_tables()
     assert (printed["signed"].abs() == printed["adjusted_r2"].abs()).all()
     changed = printed[printed["signed"] != printed["adjusted_r2"]]
     assert set(changed["model"]) == {"P"} and changed["table"].min() >= 7

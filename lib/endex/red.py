@@ -1,6 +1,7 @@
 """RED, the Reddit Engagement Dataset: posts scored by the reactions they received, and labelled.
 
-The equations are plain SQL (engagement.sql, sample.sql, funnel.sql) that DuckDB and Spark run unchanged.
+The equations are plain SQL (engagement.sql, sample.sql, funnel.sql), which DuckDB and Spark run
+unchanged.
 """
 
 import re

@@ -73,7 +73,7 @@ from lib.meta_evaluation.papers import (
     endex_rows,
     giorgi_alone,
     giorgi_gains,
+    giorgi_tables,
     published,
     published_pairs,
-    published_tables,
 )

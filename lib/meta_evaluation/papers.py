@@ -154,7 +154,7 @@ def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def published_tables() -> pd.DataFrame:
+def giorgi_tables() -> pd.DataFrame:
     """Read the printed adjusted R2 of Giorgi et al. 2023, Tables 1-5 and 7-18, with signs inferred.
 
     Tables 1-5 print negative values, Tables 7-18 none, though adjusted R2 of a useless predictor
@@ -166,7 +166,7 @@ def published_tables() -> pd.DataFrame:
         table, level, dataset, rating, automatic_metric, psychological_metric, model (A, P, P+A),
         adjusted_r2 as printed, stars (printed at P+A, "" elsewhere), signed (with signs inferred).
 
-    >>> row = published_tables().query("dataset == 'TP' and model == 'P'")
+    >>> row = giorgi_tables().query("dataset == 'TP' and model == 'P'")
     >>> row.set_index("psychological_metric").loc["emotion_matching", "signed"].unique().tolist()
     [-0.003]
     """
@@ -188,7 +188,7 @@ def giorgi_alone() -> pd.DataFrame:
     >>> giorgi_alone().loc["UP"].tolist()
     [-0.003, -0.003, 0.13, -0.003, 0.019, 0.009]
     """
-    printed = published_tables()
+    printed = giorgi_tables()
     chosen = printed[(printed["model"] == "P") & (printed["table"] >= 7)]
     order = list(dict.fromkeys(chosen["psychological_metric"]))
     return chosen.pivot_table("signed", "dataset", "psychological_metric")[order]
@@ -203,7 +203,7 @@ def giorgi_gains() -> pd.DataFrame:
     >>> float(giorgi_gains().loc[("TP", "BARTScore"), "emotional_entropy"])
     0.075
     """
-    printed = published_tables().query("table >= 7")
+    printed = giorgi_tables().query("table >= 7")
     key = ["dataset", "automatic_metric"]
     alone = printed[printed["model"] == "A"].set_index(key)["adjusted_r2"]
     both = printed[printed["model"] == "P+A"]
