@@ -3,12 +3,10 @@
 -- object, or no comment, gives a row whose id is missing. The size of an object is that of
 -- `lib.endex.reddit.LONGEST`: blocks of the default (16 MiB) leave the processor's cache before they
 -- are worked on.
--- Content words are the tokens that are not on the stop list (EnDex, equation 7); a token is a run
--- of [a-z0-9'] in the lower-cased text. They are counted for usable answers to a comment only.
+-- parent (missing for an answer to a submission) and link (the thread) lose their prefixes; created
+-- and retrieved are seconds since 1970; score is votes up minus votes down, missing while hidden;
+-- usable: text and author are there, and the author is no known bot.
 
-with
-
-fields as (
 select case when body is not null and parent_id is not null then id end as id,
        case when starts_with(parent_id, 't1_') then substr(parent_id, 4) end as parent,
        case when starts_with(link_id, 't3_') then substr(link_id, 4) else link_id end as link,
@@ -37,16 +35,3 @@ from read_json(
         retrieved_on: 'varchar'
     }
 )
-)
-
--- id, parent (missing for an answer to a submission) and link (the thread) without their prefixes;
--- created and retrieved in seconds since 1970; score: votes up minus votes down, missing while
--- hidden; controversial, edited; usable: text and author are there, and the author is no known bot;
--- quote; tokens; body.
-select * exclude body,
-       case when usable and parent is not null
-            then cast(len(list_filter(regexp_extract_all(lower(body), '[a-z0-9'']+'),
-                                      lambda word: not list_contains($stop_words, word)))
-                      as integer) end as tokens,
-       body
-from fields
