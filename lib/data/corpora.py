@@ -252,6 +252,12 @@ def account(
             "reasons": reasons, "notes": note}  # fmt: skip
 
 
+def with_account(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
+    """Return a table that has no ratings with its account; see `read_report`."""
+    table.attrs["report"] = list(lines)
+    return table
+
+
 def snake(name: str) -> str:
     """Write a dimension's name in lower case with underscores.
 

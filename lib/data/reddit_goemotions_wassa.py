@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.corpora import account
+from lib.data.corpora import account, with_account
 from lib.data.storage import DataError, members, path, read_lines
 from lib.data.turn_table import turn_table
 
@@ -42,13 +42,7 @@ def reddit_college() -> pd.DataFrame:
     numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
     table = table.astype({"edited": "boolean", **numbers})
     lines = account("thread files", len(known), others), account("comments", len(table))
-    return _with_account(table, *lines)
-
-
-def _with_account(table: pd.DataFrame, *lines: dict) -> pd.DataFrame:
-    """Return a table that has no ratings with its account; see `read_report`."""
-    table.attrs["report"] = list(lines)
-    return table
+    return with_account(table, *lines)
 
 
 def _thread(thread: dict, subreddit: str) -> list[dict]:
@@ -98,7 +92,7 @@ def goemotions(split: str = "train") -> pd.DataFrame:
     cells = [line.split("\t") for line in read_lines(path(f"goemotions/{split}.tsv"))]
     table = pd.DataFrame(cells, columns=["text", "labels", "id"])[["id", "text", "labels"]]
     table["labels"] = [[names[int(n)] for n in some.split(",")] for some in table["labels"]]
-    return _with_account(table, account("comments", len(table)))
+    return with_account(table, account("comments", len(table)))
 
 
 def dailydialog_pairs() -> pd.DataFrame:
@@ -114,7 +108,7 @@ def dailydialog_pairs() -> pd.DataFrame:
          "context": [said.strip()], "response": reply.strip()}
         for number, (said, reply) in enumerate(zip(before, after, strict=True))
     ]  # fmt: skip
-    return _with_account(turn_table(rows), account("pairs", len(rows)))
+    return with_account(turn_table(rows), account("pairs", len(rows)))
 
 
 def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
@@ -143,4 +137,4 @@ def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
         raise DataError(f"there is no column {sorted(missing)}", file=file)
     table = given.rename(columns=lambda name: re.sub("^(personality|iri)_", "", name))
     table = table.rename(columns=ESSAYS)
-    return _with_account(table, account("essays", len(table)))
+    return with_account(table, account("essays", len(table)))

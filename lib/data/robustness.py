@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.corpora import account
+from lib.data.corpora import account, with_account
 from lib.data.storage import DATA, path, read_json, read_lines, registry
 
 COLUMNS = ["perturbation", "dimension", "level", "context", "original", "perturbed"]
@@ -45,9 +45,7 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
         rows += [(name, about["dimension"], about["level"], *pair) for pair in kept]
         same = {"left unchanged by the perturbation": len(found) - len(kept)}
         lines.append(account(f"pairs: {name}", len(kept), same))
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    table.attrs["report"] = lines
-    return table
+    return with_account(pd.DataFrame(rows, columns=COLUMNS), *lines)
 
 
 def _file(key: str, sample: bool) -> Path:

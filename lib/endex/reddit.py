@@ -119,8 +119,8 @@ def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
 
     Returns:
         One row per dump: file, lines, bad_lines (no JSON object, no comment, or longer than any
-        comment can be; they are skipped) and comments. features.sql says what the
-        Parquet holds.
+        comment can be; they are skipped) and comments. The Parquet holds the columns
+        of features.sql, and `tokens`: the content words of a usable answer to a comment.
 
     Raises:
         DumpError: naming each file that could not be read; the others are finished first.
