@@ -9,8 +9,8 @@ import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
 from lib.analysis import variance_split
-from lib.analysis.variance_components import log_likelihood
-from lib.data import DataError, corpora, nest
+from lib.analysis.variance_components import log_likelihood, nest
+from lib.data import DataError, corpora
 
 LEVELS = ["system", "agent", "dialog"]
 

@@ -213,7 +213,10 @@ def test_the_sealed_tables_gave_what_notebook_09_says():
     assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
     corpus, rating = meta_evaluation.PAPER_SETS["PD10"]
     turns = load(corpus).turns
-    lexicon, options = psychology.nrc_hashtag(), psychology.PAPER_READING["emotional_entropy"]
+    lexicon, options = (
+        psychology.emotion_lexicon("nrc"),
+        psychology.PAPER_READING["emotional_entropy"],
+    )
     turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
     found = analysis.adjusted_r2(turns, rating, ["entropy"])
     recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]

@@ -84,7 +84,7 @@ def test_topic_weights_are_probabilities_for_every_word():
 
 def test_nrc_of_dlatk_has_its_published_size():
     pytest.importorskip("dlatk")
-    nrc = psychology.nrc_hashtag()
+    nrc = psychology.emotion_lexicon("nrc")
     assert len(nrc.weights) == 16_861 and nrc.categories == psychology.PLUTCHIK
     assert sum(len(entry) for entry in nrc.weights.values()) == 32_385
 
@@ -184,24 +184,10 @@ def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_nrc_text_is_read_whatever_stands_before_it(tmp_path):
-    entries = "joy\tsunny\t1.5\nfear\tnan\t0.25\njoy\t*grin*\t5e-1\n"
-    expected = {"sunny": {"joy": 1.5}, "nan": {"fear": 0.25}, "*grin*": {"joy": 0.5}}
-    notes = "Notes on the lexicon\n\nSee: joy\tis\ta word\n"
-    for text in (entries, notes + entries, "\ufeff" + entries.replace("\n", "\r\n")):
-        assert psychology.nrc_hashtag(write(tmp_path, text)).weights == expected
-    for broken in ("joy\tsunny", "joy\tsunny\tmuch"):
-        with pytest.raises(DataError, match=r"lexicon\.txt: .* reads 'emotion TAB term TAB score'"):
-            psychology.nrc_hashtag(write(tmp_path, f"joy\tsunny\t1.5\n{broken}\n"))
-    with pytest.raises(DataError, match="no line reads"):
-        psychology.nrc_hashtag(write(tmp_path, "PK\x03\x04\n"))
-
-
 def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15") as fault:
-        psychology.nrc_hashtag()
-    assert "saifmohammad.com" in fault.value.__notes__[0]
+    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15"):
+        psychology.emotion_lexicon("nrc")
 
 
 def test_a_database_without_the_table_lists_what_it_has():

@@ -115,19 +115,17 @@ def convai50(file: Path) -> dict:
 
 
 @loader("ji2022")
-def ji2022(*files: Path, quality_control: bool = False) -> dict:
+def ji2022(*files: Path) -> dict:
     """Read the chats of crowd workers with 10 agents of 5 systems, rated by the chatter.
 
     Agents are `A`-`E` (the systems) and `A_p`-`E_p` (the same with a persona), in two free-topic
     runs and one ice-breaker run. Raw ratings (0-100) are `human_<dimension>`, z scores
     `human_z_<dimension>`, and `human_overall` and `human_z_overall` the means of the seven;
     `robotic` and `repetitive` are already reversed. `turns` has every bot turn with its context,
-    and no ratings. Worker and assignment numbers are replaced by a hash.
-
-    Args:
-        quality_control: keep the degraded control agent, which published statistics leave out.
+    and no ratings. Worker and assignment numbers are replaced by a hash. The degraded control agent
+    is excluded, as in the published statistics.
     """
-    parts = _ji_dialogs(files, quality_control)
+    parts = _ji_dialogs(files)
     turns = [
         {"system": chat.system, "agent": chat.agent, "dialog": chat.dialog, "turn": turn,
          "context": chat.utterances[:turn], "response": chat.utterances[turn]}
@@ -137,7 +135,7 @@ def ji2022(*files: Path, quality_control: bool = False) -> dict:
     return parts | {"turns": turn_table(turns)}
 
 
-def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
+def _ji_dialogs(files: Sequence[Path]) -> dict:
     rows, read = [], 0
     for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
         for assignment in read_json(file):
@@ -147,7 +145,7 @@ def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
             rows += [
                 _ji_dialog(chat, f"worker-{worker}", f"{run}-{chore}-{position}") | {"run": run}
                 for position, chat in enumerate(assignment["data"])
-                if quality_control or chat["model"] != "QualityControl"
+                if chat["model"] != "QualityControl"
             ]
     parts = rated(rows, excluded={"with the degraded quality-control agent": read - len(rows)})
     dialogs = parts["dialogs"]
