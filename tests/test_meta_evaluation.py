@@ -150,7 +150,7 @@ def test_beside_keeps_every_published_row():
     paper = pd.DataFrame({"m": ["a", "b"], "value": [0.1, 0.2]})
     table = meta_evaluation.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
     assert table["difference"].tolist() == pytest.approx([0.05, np.nan], nan_ok=True)
-    with pytest.raises(ValueError, match="repeat a key"):
+    with pytest.raises(ValueError, match="not a many-to-one"):
         meta_evaluation.beside(paper, pd.concat([paper, paper]), ["m"])
 
 

@@ -1,13 +1,12 @@
 """GRADE, Predictive Engagement, Ji et al. 2022 and Zhang et al. 2024: one loader each.
 
-GRADE (Huang et al. 2020); BETTER, PredEng-600 and ConvAI (Ghazarian et al. 2019, 2020); the chats
+GRADE (Huang et al. 2020); BETTER and PredEng-600 (Ghazarian et al. 2019, 2020); the chats
 of Ji et al. (2022); the mean ratings of Zhao et al. (2020) and Zhang et al. (2024), "A
 Comprehensive Analysis ...", and their GPT-4 ratings of whole dialogs.
 """
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,24 +92,6 @@ def predeng600(file: Path) -> dict:
     for number, (row, other) in enumerate(zip(generated, human, strict=True)):
         row["dialog"] = other["dialog"] = f"predeng-{number:03d}"
         row["reference"] = [other["response"]]
-    return rated(rows)
-
-
-@loader("convai50")
-def convai50(file: Path) -> dict:
-    """Read 50 whole conversations of ConvAI with three engagement ratings (0-5) each.
-
-    One speaker is the bot and the other a person; the file does not say which, so `speakers` are
-    "sp1" and "sp2" as tagged.
-    """
-    rows = []
-    for line in read_lines(file):
-        name, _, *values, talk = line.split("\t")
-        spoken = re.findall(r"<(sp[12])>(.*?)</\1>", talk)
-        rows.append({"system": "convai", "dialog": f"convai-{name}",
-                     "utterances": [said for _, said in spoken],
-                     "speakers": [who for who, _ in spoken],
-                     "ratings": {"engaging": values}})  # fmt: skip
     return rated(rows)
 
 
@@ -213,20 +194,6 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     scores, note = _runs(gpt4, len(order))
     report = pd.DataFrame([account("dialogs", len(order), note=note)])
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": report}
-
-
-@loader("gpt4_see")
-def gpt4_see(texts: Path, gpt4: Path) -> dict:
-    """Read the chats of See et al. (2019), with GPT-4's ratings of 500 of them.
-
-    Neither system nor human ratings are published with them.
-    """
-    rows = [
-        {"system": "unknown", "dialog": f"see-{n:04d}", "utterances": said, "speakers": speakers}
-        for n, (said, speakers) in enumerate(_spoken(texts))
-    ]
-    scores, note = _runs(gpt4, len(rows))
-    return rated(rows, scores=scores, note=note)
 
 
 def _plain(utterances: list[str]) -> str:

@@ -37,7 +37,7 @@ TURN_SETS = (
     "dstc10_dailydialog_zhao",
     "dstc10_persona_zhao",
 )
-DIALOG_SETS = ("fed_dialog", "gpt4_see", "gpt4_reliable", "ji2022")
+DIALOG_SETS = ("fed_dialog", "gpt4_reliable", "ji2022")
 PEERS = ("dlatk", "nrclex", "liwc", "scikit-learn", "scipy", "numpy")
 
 
