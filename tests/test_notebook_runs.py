@@ -193,9 +193,6 @@ def test_run_writes_and_reads_tables_and_figures(project):
     import matplotlib.pyplot as plt
 
     run = outputs.start("05", "sample", seed=3)
-    first = np.random.random()  # noqa: NPY002 - the global state is what start() seeds
-    outputs.start("05", "sample", seed=3)
-    assert np.random.random() == first  # noqa: NPY002
     frame = pd.DataFrame({"x": [1 / 3, np.nan]}, index=pd.Index(["a", "b"], name="key"))
     assert run.table(frame, "thirds") is frame
     assert (project / "build/sample/results/05_thirds.csv").read_text() == "key,x\na,0.333333\nb,\n"
@@ -206,9 +203,7 @@ def test_run_writes_and_reads_tables_and_figures(project):
     figure, axes = plt.subplots()
     run.figure(figure, "empty")
     assert outputs.SAMPLE_STAMP in [text.get_text() for text in figure.texts]
-    once = (project / "build/sample/figures/05_empty.png").read_bytes()
-    run.figure(figure, "empty")
-    assert once[:4] == b"\x89PNG"
+    assert (project / "build/sample/figures/05_empty.png").is_file()
     figure, axes = plt.subplots()
     outputs.Run("05", "public").figure(figure, "empty")
     assert figure.texts == []
