@@ -1,7 +1,6 @@
 """Resampling, tests of differences and rankings against independent definitions.
 
-Perm-both, acc23 and soft pairwise accuracy are also compared on real scores: the 360 responses of
-UniEval's Topical-Chat, with figures measured by other code on the same file.
+Perm-both is also compared on real scores: the 360 responses of UniEval's Topical-Chat.
 """
 
 # ruff: noqa: NPY002 - nlpstats draws from numpy's global state: the same draws need the same calls
@@ -89,21 +88,6 @@ def test_perm_both_equals_its_definition_row_by_row(triple, method):
         first, second = np.where(row, z_b, z_a), np.where(row, z_a, z_b)
         expected = SCIPY[method](first, human).statistic - SCIPY[method](second, human).statistic
         assert value == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.public
-def test_perm_both_gives_the_measured_p_values():
-    """10,000 resamples: .0001 for overall over coherence, .0016 for two near copies."""
-    turns = corpora.load("unieval_topical").turns
-
-    def p(better, worse, rating):
-        scores = [turns[f"score_unieval_{name}"] for name in (better, worse)]
-        return significance.permutation_test(*scores, turns[rating], seed=2)
-
-    assert p("overall", "coherence", "human_overall").p < 0.0005
-    near = p("understandability", "naturalness", "human_overall")
-    assert 0 < near.difference < 0.01
-    assert near.p < 0.01, "a difference of .004 is significant, and still only .004"
 
 
 @pytest.mark.parametrize("clustered", [False, True])
@@ -230,15 +214,6 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     assert found.value == pytest.approx(max(values))
     assert acc23(x, human, groups, found.threshold) == pytest.approx(max(values))
     assert (found.pairs, found.groups) == (15 + 45 + 171, 3)
-
-
-def test_a_coarse_copy_of_a_metric_gains_tau_and_loses_acc23():
-    human = pd.Series(np.round(np.random.default_rng(0).normal(3, 1, 300)))
-    fine = human + np.random.default_rng(1).normal(size=300)
-    coarse, groups = np.ceil(fine.rank(pct=True) * 5), np.arange(300) // 6
-    tau = [analysis.coefficient(x, human, "kendall").value for x in (fine, coarse)]
-    accuracy = [correlation.pairwise_accuracy(x, human, groups).value for x in (fine, coarse)]
-    assert tau[1] > tau[0] and accuracy[1] < accuracy[0]
 
 
 def test_acc23_of_equal_missing_and_infinite_scores():

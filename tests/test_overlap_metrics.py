@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sacrebleu
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from lib import ROOT, data, metrics
@@ -165,20 +163,6 @@ def test_missing_and_empty(name):
 def test_normalised_away_is_empty(name):
     assert OVERLAP[name]("The ...", ["yes"]) == 0.0
     assert math.isnan(OVERLAP[name]("yes", ["A!", "..."]))
-
-
-texts = st.text(alphabet=st.sampled_from("ab the.|\n\t\u2028é🍅"), max_size=25)
-
-
-@settings(max_examples=150, deadline=None)
-@given(response=texts, references=st.lists(texts, max_size=3))
-def test_every_score_is_in_range_or_nan(response, references):
-    for name in LEXICAL:
-        score = OVERLAP[name](response, references)
-        assert math.isnan(score) or -1e-12 <= score <= 1 + 1e-9, (name, score)
-        if name.endswith("coco"):
-            undefined = not response.strip() or not any(text.strip() for text in references)
-            assert math.isnan(score) == undefined
 
 
 # --- the turn table ------------------------------------------------------------------------

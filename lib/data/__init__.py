@@ -13,12 +13,9 @@ from lib.data.storage import DataError, nearest, path, sha256, written_whole
 from lib.data.turn_table import (
     KEY,
     LEVELS,
-    Nest,
     human_columns,
     is_blank,
-    nest,
     read_report,
-    separable_levels,
     turn_table,
     validate,
 )
