@@ -47,11 +47,13 @@ _VERDICT = (
     r"(?:(?=\()|-))?"
 )
 _MARK = re.compile(
-    rf"(?<!\w)(?<!\w-)(?<!'s )(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
+    rf"(?<![\w/])(?<!\w-)(?<!'s )(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
     rf"(?P<link>(?: ?(?:{_BETWEEN})){{0,10}}+{_VERDICT})(?P<gap>[ \n]?(?:[-•] )?)[\"'(\[{{]{{0,2}}"
     rf"{_NUMBER}"
 )
-_BARE = re.compile(rf"[ \-•:(\[\"'{{]*{_NUMBER}")
+_BARE = re.compile(
+    rf"[ \-•:(\[\"'{{]*(?:i(?:'d| would)? (?:say|give it|rate it)(?: an?)? )?{_NUMBER}"
+)
 _TOP = re.compile(
     r" ?\(? ?(?:/|\b(?:out )?of(?: a possible)?\b) ?(?P<top>\d+(?:\.\d+)?|five|ten)\b\)?"
 )
@@ -76,7 +78,7 @@ _REFUSAL = re.compile(
     r"decline to)(?: really)? (?:judge|rate|evaluate|assess|score|grade|help|assist|comply|"
     r"(?:give|provide|assign) (?:a|any) )(?![^.\n]{0,40}\b(?:high|low|full))|\bi'm sorry\b"
 )
-_OTHER_SCALE = re.compile(r"\bscale\b[^\n\d]{0,15}\d|\d[ -]?(?:point )?scale\b")
+_OTHER_SCALE = re.compile(r"\bscale\b[^\n\d]{0,15}\d|(?:\d|seven|ten|hundred)[ -]?(?:point )?scale\b")
 _OTHER = re.compile(r"(?<![\w$€£#.,:/])(?P<value>\d+(?:\.\d+)?|two|three|four|five)(?![\w%:]| =)")
 # A number is no second mark where it counts something, names a turn, or is ruled out.
 _COUNTED = re.compile(
@@ -173,7 +175,7 @@ def _mark(said: str, match: re.Match, variant: Variant) -> _Mark | None:
     misfit = None
     if not set(re.findall(r"[\d.]+|%", match["hint"] or "")) <= {"1", str(variant.high)}:
         misfit = "unparsable"  # another scale between label and number
-    elif re.search(r"[:=] ?-\Z", match["link"] + match["gap"]):
+    elif re.search(r"(?:[:=] ?| )-\Z", match["link"] + match["gap"]):
         misfit = "out_of_range"  # a minus that belongs to the number
     return _number_at(said, match, label, variant, misfit)
 
@@ -267,7 +269,7 @@ def clean(text: str, top: int) -> str:
     text = re.sub(r"[^\S\n]+", " ", text)
     text = re.sub(r" ?\n[ \n]*", "\n", text)
     own = re.sub(r"(?m)^ ?>[^\n]*", "", text)
-    text = own if own.strip() else re.sub(r"(?m)^ ?>+", "", text)
+    text = own if own.strip() else re.sub(r"(?m)^ ?>+(?! ?\d)", "", text)
     text = re.sub(r'"[^"\n]*"|(?<!\w)\'[^\'\n]*\'(?!\w)', _unless_said, text)
     return _scale(top).sub("", text).strip()
 

@@ -225,7 +225,8 @@ class ReplyStore:
         """Commit how calls ended, and return how many of them are the end of their job.
 
         A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
-        reply cut off or without text is after `REASKS` others; a fault never is.
+        reply cut off or without text is after `REASKS` others, or at once where the temperature
+        is 0, which would bring the same again; a fault never is.
         """
         done = 0
         with self._writing() as db:
@@ -280,7 +281,10 @@ _ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
 _COMPLETED = (
     f"UPDATE call SET {', '.join(f'{n} = ?' for n in Reply._fields)}, holds = ? WHERE id = ?"
 )
-_EARLIER = f"""SELECT COUNT(*) FROM call JOIN call AS other USING (key, sample)
+_EARLIER = f"""SELECT COUNT(*) + {REASKS} * COALESCE((
+                   SELECT json_extract(body, '$.temperature') = 0 FROM request
+                   WHERE request.key = call.key), 0)
+               FROM call JOIN call AS other USING (key, sample)
                WHERE call.id = ? AND other.status IN {UNREADABLE}"""
 
 

@@ -25,6 +25,7 @@ class JudgeModel:
     samples: int = 3  # "the average of the results from three API calls" (section 4)
     extra: int = 2  # further samples for an item whose replies could not all be read
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 256})
+    forced: bool = False  # hold the server to the answer form by a grammar (llama.cpp)
     role: str = "user"  # of the message that holds the prompt; G-Eval's code uses "system"
 
 
@@ -87,7 +88,8 @@ def _request(
     labels = {"variant": template.variant.name, "wording": template.wording}
     labels |= {"source": template.source, "reply_tokens": template.variant.reply_tokens}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
-    return Request(judge.model, ((judge.role, prompt),), dict(judge.parameters), labels)
+    form = {"grammar": template.grammar} if judge.forced else {}
+    return Request(judge.model, ((judge.role, prompt),), {**judge.parameters, **form}, labels)
 
 
 def history_text(context: list[str]) -> str:
