@@ -31,10 +31,10 @@ def served(gguf: str | Path | None = None) -> Iterator[str]:
     True
     """
     command = [sys.executable, "-I", __file__, str(gguf or packaged_gguf())]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as p:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, text=True, **pipes) as server:
         said = []
-        for line in p.stdout:
+        for line in server.stdout:
             said.append(line)
             if line.startswith("http"):
                 break
@@ -43,7 +43,7 @@ def served(gguf: str | Path | None = None) -> Iterator[str]:
         try:
             yield line.strip()
         finally:
-            p.stdin.close()
+            server.stdin.close()
 
 
 def main(gguf: str | Path) -> None:
