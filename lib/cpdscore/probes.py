@@ -68,7 +68,6 @@ def summary(scores: Scores) -> pd.Series:
             "coverage": scores.coverage,
             "replies": len(replies),
             "replies not read": int((~replies.isin(USABLE)).sum()),
-            "synthetic": bool(scores.synthetic),
         }
     )
 
