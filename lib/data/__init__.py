@@ -5,6 +5,8 @@ from lib.data.corpora import accounts, available, load, overview
 from lib.data.reddit_goemotions_wassa import (
     dailydialog_pairs,
     goemotions,
+    reddit_52_forums,
+    reddit_cmv,
     reddit_college,
     wassa2022,
 )
