@@ -81,6 +81,7 @@ def test_one_notebook_alone_from_any_folder(tmp_path):
     subprocess.run([*command, "sample_personas"], cwd=tmp_path, check=True, capture_output=True)
     cells = code_cells(nbformat.read(tmp_path / "out.ipynb", as_version=4))
     assert 'CORPUS = "sample_personas"' in "\n".join(cell.source for cell in cells)
+    assert "set by hand: CORPUS" in cells[3].outputs[0].text
 
 
 def test_executed_in_order_without_errors(notebook):
