@@ -20,6 +20,7 @@ from lib import ROOT
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
+SOLUTIONS = runner.NOTEBOOKS / "solutions"
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 
 
@@ -33,7 +34,7 @@ def sample_run():
     return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=ids)
+@pytest.fixture(params=[*NOTEBOOKS, *runner.find(SOLUTIONS)], ids=ids)
 def notebook(request):
     return nbformat.read(request.param, as_version=4)
 
@@ -72,6 +73,19 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
         cells = code_cells(nbformat.read(first / "notebooks" / path.name, as_version=4))
         results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
         assert [shown(result.data) for result in results] == again[path.stem], path.stem
+
+
+def test_solutions_run_and_show_what_is_committed(tmp_path):
+    """Each on the sample, whatever the profile of the notebook that it belongs to."""
+    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, SOLUTIONS]
+    subprocess.run(command, check=True, capture_output=True)
+    again = json.loads((tmp_path / "values.json").read_text())
+    for path in runner.find(SOLUTIONS):
+        assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
+        cells = code_cells(nbformat.read(path, as_version=4))
+        results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
+        assert [shown(result.data) for result in results] == again[path.stem], path.stem
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "values.json"]
 
 
 def test_one_notebook_alone_from_any_folder(tmp_path):
@@ -113,8 +127,10 @@ def test_defines_only_what_it_teaches_and_installs_nothing(notebook):
             assert re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after), name
 
 
-def test_is_readable(notebook):
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_is_readable(path):
     """More words than code, and cells that fit a screen (see the house rules in the README)."""
+    notebook = nbformat.read(path, as_version=4)
     lines = [len(cell.source.splitlines()) for cell in code_cells(notebook)]
     words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
     assert words / sum(lines) >= 8
