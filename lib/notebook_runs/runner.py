@@ -20,8 +20,8 @@ from papermill.exceptions import PapermillExecutionError
 from lib import ROOT
 from lib.data import sha256, written_whole
 from lib.notebook_runs import folder
+from lib.notebook_runs.parameters import NOTEBOOKS, declared
 
-NOTEBOOKS = ROOT / "notebooks"
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -57,7 +57,7 @@ def parameters(profile: str, notebook: Path, settings: dict) -> dict:
     """
     chosen = settings.get(profile, {})
     values = {**chosen.get("all", {}), **chosen.get(notebook.name[:2], {})}
-    known = papermill.inspect_notebook(str(notebook))
+    known = declared(notebook)
     if unknown := sorted(set(values) - set(known)):
         raise ValueError(
             f"{notebook.name}: unknown parameter {', '.join(unknown)} in profile {profile!r} "
