@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-PACKAGED = "packaged"  # as a base_url: the language model that ships with the dependencies
+PACKAGED = "packaged"  # the language model that comes with the dependencies
 
 
 def packaged_gguf() -> Path:
@@ -17,11 +17,12 @@ def packaged_gguf() -> Path:
 
 
 @contextmanager
-def served(gguf: str | Path | None = None) -> Iterator[str]:
+def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
     """Serve a model from a process of its own while the block runs; yields its address.
 
     Args:
-        gguf: the file of weights; none is the packaged model. Its chat template is used.
+        judge: a GGUF file, whose chat template is used; "packaged"; or the address of a server
+            that runs already, which is passed on ("" as None: OpenAI).
 
     Raises:
         RuntimeError: when the server does not start, with its last words.
@@ -30,9 +31,12 @@ def served(gguf: str | Path | None = None) -> Iterator[str]:
     ...     base_url.startswith("http://127.0.0.1:")
     True
     """
-    command = [sys.executable, "-I", __file__, str(gguf or packaged_gguf())]
+    if not judge or str(judge).startswith("http"):
+        yield judge or None
+        return
+    gguf = packaged_gguf() if judge == PACKAGED else judge
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, text=True, **pipes) as server:
+    with subprocess.Popen([sys.executable, "-I", __file__, gguf], text=True, **pipes) as server:
         said = []
         for line in server.stdout:
             said.append(line)

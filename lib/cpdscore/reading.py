@@ -152,37 +152,38 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     return ParsedReply(status, score, fields)
 
 
-def weighted_mark(text: str | None, marks: str | None, variant: Variant) -> tuple[float, str]:
-    """Expected mark, sum of mark x odds over the scale (G-Eval, Liu et al. 2023, section 2.3).
+def mark_odds(
+    text: str | None, marks: str | None, variant: Variant
+) -> tuple[dict[int, float] | None, str]:
+    """How likely each mark of the scale was where the written one stands; they add up to 1.
 
-    The odds are those of the digits where the reader found the written mark: the place at which
-    another digit would have been read instead. They are renormalised over the scale.
+    The place is where the reader found the mark: where another digit would have been read
+    instead. The mean of these odds is the weighted mark of G-Eval (Liu et al. 2023, section 2.3).
 
     Args:
         text: the reply.
-        marks: the odds where digits stand in it, as `Reply.marks` has them.
+        marks: the odds wherever digits stand in it, as `Reply.marks` has them.
         variant: the prompt's variant; its last field is the score.
 
     Returns:
-        The mark between 1 and the top of the scale, and "", or NaN and the reason.
+        Mark -> probability and "", or None and the reason.
 
     >>> from lib.cpdscore import variant
-    >>> marks = '[[12, {"4": 0.6, "2": 0.2, "9": 0.1}]]'
-    >>> weighted_mark("- Humanness: 4", marks, variant("detail_without_reference"))
-    (nan, 'no probabilities')
-    >>> marks = '[[13, {"4": 0.6, "2": 0.2, "9": 0.1}]]'
-    >>> weighted_mark("- Humanness: 4", marks, variant("detail_without_reference"))
-    (3.5, '')
+    >>> marks = '[[13, {"4": 0.75, "2": 0.25, "9": 0.1}]]'
+    >>> mark_odds("- Humanness: 4", marks, variant("detail_without_reference"))
+    ({4: 0.75, 2: 0.25}, '')
+    >>> mark_odds("- Humanness: 4", None, variant("detail_without_reference"))
+    (None, 'no probabilities')
     """
     written = parse_reply(text, variant).score
     if math.isnan(written):
-        return NAN, "no mark"
+        return None, "no mark"
     for place, odds in json.loads(marks or "[]"):
         other = "1" if text[place] != "1" else "2"
         if parse_reply(text[:place] + other + text[place + 1 :], variant).score == float(other):
-            odds = {int(mark): p for mark, p in odds.items() if int(mark) <= variant.high}
-            return sum(mark * p for mark, p in odds.items()) / sum(odds.values()), ""
-    return NAN, "no probabilities" if written.is_integer() else "not one digit"
+            kept = {int(mark): p for mark, p in odds.items() if int(mark) <= variant.high}
+            return {mark: p / sum(kept.values()) for mark, p in kept.items()}, ""
+    return None, "no probabilities" if written.is_integer() else "not one digit"
 
 
 class _Mark(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.prompts import Template, load_template
-from lib.cpdscore.reading import NAN, parse_reply, weighted_mark
+from lib.cpdscore.reading import NAN, mark_odds, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
 
 LEVELS = {"dialog": ["system", "agent", "dialog"], "agent": ["system", "agent"],
@@ -37,8 +37,8 @@ class Scores:
     ``score`` (mean of the usable samples, NaN where there is none), ``weighted`` (the same of their
     expected marks), ``status``, ``usable`` and ``asked`` samples, ``spread`` (standard deviation
     over samples), ``words`` and ``key``.
-    `replies`: one row per reply, with the item, sample, status, score, weighted mark (or why there
-    is none, in ``unweighted``) and every mark read.
+    `replies`: one row per reply, with the item, sample, status, score, every mark read, the
+    ``odds`` of the marks and their mean ``weighted`` (or, in ``unweighted``, why there are none).
     """
 
     template: Template
@@ -230,11 +230,12 @@ def _replies(
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
         read = parse_reply(reply.text, template.variant, reply.status)
-        weighted, why = weighted_mark(reply.text, reply.marks, template.variant)
+        odds, why = mark_odds(reply.text, reply.marks, template.variant)
+        weighted = sum(mark * p for mark, p in odds.items()) if odds else NAN
         row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
-        rows.append(row | {"weighted": weighted, "unweighted": why} | read.fields)
+        rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)
     marks = dict.fromkeys(["score", "weighted", *template.variant.fields], float)
-    frame = pd.DataFrame(rows, columns=["key", "sample", "status", "unweighted", *marks])
+    frame = pd.DataFrame(rows, columns=["key", "sample", "status", "odds", "unweighted", *marks])
     frame = frame[frame["sample"] < judge.samples + judge.extra].astype(marks)
     items = keys.rename("key").rename_axis("item").reset_index().dropna()
     return items.merge(frame.astype({"status": "str"}), on="key")
