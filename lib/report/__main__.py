@@ -1,9 +1,10 @@
 """Score your own chatbot: run notebook 11 on a file of dialogs and export it as one HTML page.
 
-python -m lib.report dialogs.csv [--columns response=Reply ...]
+python -m lib.report dialogs.csv [--dry] [--turns turns.parquet] [--given bot=Ada ...]
 """
 
 import argparse
+import html
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ from nbconvert import HTMLExporter
 
 from lib import ROOT
 from lib.data import DataError, written_whole
-from lib.report.dialogs import column_names, read, suggest_columns
+from lib.report.dialogs import read, reading
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
 HERE = Path(__file__).parent
@@ -27,24 +28,24 @@ def write_page(
     dialogs: Path | str,
     columns: Mapping[str, str] | None = None,
     out: Path | str | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> Path:
     """Run notebook 11 on `dialogs` and write the page; returns where it is.
 
-    The file is read once before anything else, so that a fault in it is reported at once.
-
     Args:
-        dialogs: CSV, TSV, JSONL, JSON or Parquet file (see `read`).
+        dialogs: a file or folder (see `read`).
         columns: our column name -> the file's.
         out: HTML file; by default `build/report/<name of the file>.html`.
+        given: what `read` should not guess.
 
     Raises:
         DataError: a fault in the file.
         papermill.PapermillExecutionError: a fault in the notebook.
     """
     dialogs = Path(dialogs).resolve()
-    read(dialogs, columns)
     out = Path(out or ROOT / "build" / "report" / f"{dialogs.stem}.html")
-    parameters = {"DIALOGS": str(dialogs), "COLUMNS": dict(columns or {})}
+    parameters = {"DIALOGS": str(dialogs), "COLUMNS": dict(columns or {}),
+                  "GIVEN": dict(given or {})}  # fmt: skip
     ran = papermill.execute_notebook(NOTEBOOK, None, parameters, kernel_name="python3", cwd=ROOT)
     with written_whole(out) as unfinished:
         unfinished.write_text(to_html(ran, f"Report on {dialogs.name}"), encoding="utf-8")
@@ -71,7 +72,7 @@ def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
             cell.source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
     if cells and cells[0].cell_type == "markdown":  # its question, not its bookkeeping
         question = cells[0].source.split("*You will learn*")[0]
-        cells[0].source = re.sub(r"\A# .*", f"# {title}", question)
+        cells[0].source = re.sub(r"\A# .*", lambda _: f"# {html.escape(title)}", question)
     kept = nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
     exporter = HTMLExporter(exclude_input=True, exclude_output_prompt=True, embed_images=True)
     body, _ = exporter.from_notebook_node(kept, resources={"metadata": {"name": title}})
@@ -85,23 +86,41 @@ def main(arguments: list[str] | None = None) -> int:
     """Write the report page and say where it is; returns 0, or 2 for a fault in the file."""
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
     add = parser.add_argument
-    add("dialogs", help="CSV, TSV, JSONL, JSON or Parquet file, one row per reply")
+    add("dialogs", help="file or folder: a log of dialogs, or a table with one row per reply")
     add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
+    add("--given", action="append", default=[], metavar="GUESS=VALUE", help="such as bot=Ada")
     add("--accept", action="store_true", help="take the column names that the error would propose")
+    add("--dry", action="store_true", help="say what was read, and stop")
+    add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
     add("--out", help="HTML file (default: build/report/<name>.html)")
     chosen = parser.parse_args(arguments)
-    if not all("=" in pair for pair in chosen.columns):
-        parser.error("--columns takes pairs such as response=Reply")
-    columns = dict(pair.split("=", 1) for pair in chosen.columns)
-    if chosen.accept and not columns:
-        columns = suggest_columns(column_names(Path(chosen.dialogs)))
+    if not all("=" in pair for pair in chosen.columns + chosen.given):
+        parser.error("--columns and --given take pairs such as response=Reply")
+    columns, given = (dict(p.split("=", 1) for p in ps) for ps in (chosen.columns, chosen.given))
     try:
-        page = write_page(chosen.dialogs, columns, chosen.out)
+        try:
+            turns = read(chosen.dialogs, columns, given)
+        except DataError as error:
+            columns = getattr(error, "suggested", {}) if chosen.accept else {}
+            if not columns:
+                raise
+            turns = read(chosen.dialogs, columns, given)
+        print(reading(turns))
+        if chosen.turns:
+            with written_whole(chosen.turns) as unfinished:
+                turns.to_parquet(unfinished, index=False)
+        if chosen.dry:
+            return 0
+        page = write_page(chosen.dialogs, columns, chosen.out, given)
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
         if "names in the file suggest" in str(error):
             print("To take them: --accept (make report: ACCEPT=1)", file=sys.stderr)
         return 2
+    except OSError as error:
+        way_out = "free space there, or name another place: --out (make report: PAGE=...)"
+        print(f"error: cannot write: {error}.\nWhat to do: {way_out}", file=sys.stderr)
+        return 1
     except papermill.PapermillExecutionError as error:
         print(f"error: {error.ename}: {error.evalue}", file=sys.stderr)
         return 1
