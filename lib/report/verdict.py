@@ -6,10 +6,12 @@ from scipy import stats
 
 from lib.analysis import benjamini_hochberg, bootstrap_mean
 from lib.analysis.resampling import blocks, cluster_sums, counts_of_draws
+from lib.data import DataError
 from lib.report.dialogs import rated
 
 GREETING = 10  # dialogs of one version with the same opening: beyond, it is a greeting and no test
 LEVEL, POWER = 0.05, 0.8
+VERDICT = "Each version against the first"  # the caption of the table of verdicts
 KEY = ["system", "agent", "dialog"]
 
 
@@ -28,7 +30,10 @@ def units(turns: pd.DataFrame) -> pd.Series:
     first = turns.loc[turns.groupby(dialog)["turn"].idxmin()]
     opening = first["context"].map(lambda said: "\n".join(said).strip().casefold())
     repeats = first.groupby([opening, "system"])["turn"].transform("size")
-    shared = opening.ne("") & repeats.groupby(opening).transform("max").le(GREETING)
+    versions = first.groupby(opening)["system"].transform("nunique")
+    shared = (
+        opening.ne("") & versions.gt(1) & repeats.groupby(opening).transform("max").le(GREETING)
+    )
     names = opening.where(shared, dialog[first.index].astype(str) + "\n")
     return dialog.map(pd.Series(pd.factorize(names)[0], dialog[first.index]))
 
@@ -182,6 +187,38 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
         }[sure["difference"].gt(0).any(), sure["difference"].lt(0).any()]
         rows.append((version, against, call, _said(version, against, tested, deciding)))
     return pd.DataFrame(rows, columns=["version", "against", "verdict", "said"])
+
+
+def fails(verdicts: pd.DataFrame, condition: str) -> bool:
+    """Whether a release should stop: "b worse", "new not better", "all mixed" and the like.
+
+    Args:
+        verdicts: what `verdict` returns.
+        condition: a version (its name; "b" also for the first one compared, "all" for any of them),
+            "not" where meant, and "better", "worse" or "mixed". A file without a verdict is neither
+            better nor worse.
+
+    Raises:
+        DataError: the condition is none, or its version is not there.
+
+    >>> fails(pd.DataFrame({"version": ["new"], "verdict": ["worse"]}), "b worse")
+    True
+    """
+    *name, word = condition.split()
+    negated = name[-1:] == ["not"]
+    name = " ".join(name[:-1] if negated else name)
+    way_out = f'say "b worse" or "b not better"; versions: {", ".join(verdicts["version"])}'
+    if word not in ("better", "worse", "mixed"):
+        raise DataError(f"{condition!r} is no condition", fix=way_out)
+    of = (
+        verdicts
+        if name == "all"
+        else verdicts[verdicts["version"].str.casefold() == name.casefold()]
+    )
+    of = verdicts.head(1) if of.empty and name in ("b", "B") else of
+    if of.empty:
+        raise DataError(f"there is no version {name!r} beside the first", fix=way_out)
+    return bool((of["verdict"].eq(word) ^ negated).any())
 
 
 def _said(version: str, against: str, tested: pd.DataFrame, deciding: pd.DataFrame) -> str:
