@@ -61,7 +61,7 @@ def test_one_more_annotator_of_two_is_their_correlation():
 
 
 def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_annotator():
-    """The limit is not what one more annotator reaches, as the tables once said."""
+    """Defect N4: the tables called what one more annotator reaches a ceiling."""
     rng = np.random.default_rng(3)
     truth = rng.normal(size=2000)
     ratings = truth[:, None] + 1.5 * rng.normal(size=(2000, 4))

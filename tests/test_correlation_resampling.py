@@ -244,8 +244,10 @@ def test_soft_pairwise_accuracy_equals_its_definition():
 
 
 def test_soft_pairwise_accuracy_needs_systems_that_share_a_context():
-    """Without one it was 1 for noise and for minus the ratings (no difference, so p = 1 twice)."""
+    """Defect N6: without one it was 1 for noise and for minus the ratings."""
     human = pd.DataFrame([[1, 2, np.nan, np.nan], [np.nan, np.nan, 5, 6]])
+    gaps = (human.iloc[0] - human.iloc[1]).fillna(0)  # the old formula: no gap reaches no gap
+    assert np.mean([(signs * gaps).sum() >= gaps.sum() for signs in np.eye(4)]) == 1
     found = systems.soft_pairwise_accuracy(-human, human)
     assert np.isnan(found.value) and found.reason == "no two systems share a context"
     third = pd.concat([human, pd.DataFrame([[4.0, 4, 4, 4]])], ignore_index=True)
@@ -296,8 +298,11 @@ def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
 
 
 def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
-    """Six points bootstrapped gave -1 to 1 for a rho of .486; the formula gives -.56 to .93."""
+    """Defect N9: six points were bootstrapped; the formula gives -.56 to .93 for a rho of .486."""
     low, high = systems.fisher_interval(0.486, 6, "spearman")
+    points, draws = np.array([2, 1, 5, 6, 3, 4]), np.random.default_rng(0).integers(0, 6, (500, 6))
+    old = [np.corrcoef(stats.rankdata(d), stats.rankdata(points[d]))[0, 1] for d in draws]
+    assert np.nanquantile(old, 0.975) > 0.999 > 0.95 > high
     half = 1.96 * np.sqrt(1.06 / 3)
     expected = np.tanh([np.arctanh(0.486) - half, np.arctanh(0.486) + half])
     assert (low, high) == pytest.approx(expected, abs=1e-4)

@@ -150,30 +150,6 @@ def test_ours_are_the_numbers_of_the_results(ledger):
         assert cells[key] == pytest.approx(value, rel=1e-12), key
 
 
-def test_a_new_data_set_of_notebook_09_enters_by_itself(tmp_path):
-    """As soon as its tables hold ESL, with the five metrics and a stand-in for BERTScore."""
-    for path in RESULTS.glob("0*.csv"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    alone = [("empathy", 0.1), ("emotion_matching", 0.0046), ("all five", 0.2)]
-    alone += [("emotional_entropy", 0.5), ("emotional_entropy_paper", 0.0079)]
-    alone = pd.DataFrame(alone, columns=["metric", "ours"]).assign(dataset="ESL")
-    alone = alone.reindex(columns=pd.read_csv(RESULTS / "09_alone.csv").columns)
-    alone.to_csv(tmp_path / "09_alone.csv", mode="a", header=False, index=False)
-    beside = {"dataset": ["ESL"], "automatic": ["bertscore_f1"], "psychological": ["empathy"]}
-    beside = pd.DataFrame(beside | {"A": [0.3], "P+A": [0.4]})
-    beside = beside.reindex(columns=pd.read_csv(RESULTS / "09_comparisons.csv").columns)
-    beside.to_csv(tmp_path / "09_comparisons.csv", mode="a", header=False, index=False)
-    found = meta_evaluation.replication_ledger(tmp_path).query("table == '9' and ours == ours")
-    assert Counter(found["column"]) == {
-        "empathy P": 6, "emotion matching P": 6, "all P": 6, "A": 1, "empathy P+A": 1,
-        "emotional entropy P": 6,
-    }  # fmt: skip
-    assert found.query("column == 'emotional entropy P'")["ours"].unique().tolist() == [0.0079]
-    status = dict(zip(found["column"], found["status"], strict=True))
-    other = dict.fromkeys(["empathy P", "all P", "A", "empathy P+A"], "other data or model")
-    assert status == other | {"emotion matching P": "close", "emotional entropy P": "close"}
-
-
 def test_prose_about_the_print_quotes_it(ledger):
     """Section 5 of notebook 12 names printed numbers, and gains of P+A over A."""
     wide = ledger[ledger["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
