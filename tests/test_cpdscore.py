@@ -310,26 +310,6 @@ def test_from_a_cell_to_prompt_reply_and_request_id(turns):
     assert view["score"].mean() == scores.items.loc[item[0], "score"]
 
 
-def test_the_rules_of_the_dialogue_prompt_are_checked_not_repaired(turns):
-    forms = iter(
-        ["Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 4.5",
-         "Overall Dialogue Turn Score - 4.5\nDialogue Interaction Score - 2\nFinal Score - 3",
-         "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 5",
-         "Overall Dialogue Turn Score - 4\nDialogue Interaction Score - 2\nFinal Score - 3"] * 3
-    )  # fmt: skip
-    step1 = pd.Series(4.25, index=turns.index)
-    one = cpdscore.JudgeModel("m", samples=1, extra=0)
-    scores = dialogs_scored(turns, step1, lambda request, sample: next(forms), one)
-    table = cpdscore.rule_checks(scores, turns, step1).head(4)
-    assert table["kept_above_4"].tolist() == [True, False, None, None]  # at 4, no rule
-    assert table["between"].tolist() == [True, True, False, True]
-    assert table["off_turn_mean"].tolist() == [0.25, 0.25, -1.25, -0.25]
-    assert table["score"].tolist() == [4.5, 3, 5, 3]
-    place = table.iloc[0]
-    rows = turns[(turns["system"] == place["system"]) & (turns["dialog"] == place["dialog"])]
-    assert place["long_responses"] == sum(len(text.split()) > 20 for text in rows["response"])
-
-
 # -- judge checks ---------------------------------------------------------------------------
 
 

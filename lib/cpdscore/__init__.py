@@ -14,10 +14,7 @@ from lib.cpdscore.probes import (
     probe_effects,
     probe_turns,
     prompt_of,
-    rule_checks,
     sample_spread,
-    sample_table,
-    summary,
 )
 from lib.cpdscore.prompts import (
     TURN_VARIANTS,
