@@ -96,19 +96,6 @@ def test_reddit_college_flattens_threads_without_user_names(folder):
     assert "NamedPerson" not in str(table.to_dict())
 
 
-def test_goemotions_reads_several_labels(folder):
-    table = data.goemotions("train")
-    assert table["labels"].tolist() == [["joy", "neutral"], ["anger"]]
-    with pytest.raises(DataError, match="no split 'valid'"):
-        data.goemotions("valid")
-
-
-def test_dailydialog_pairs_are_turns(folder):
-    turns = data.dailydialog_pairs()
-    data.validate(turns)
-    assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
-
-
 # --- samples and corpora on request ---------------------------------------------------------------
 
 

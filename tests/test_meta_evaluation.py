@@ -190,20 +190,6 @@ def test_question_baseline_is_the_one_of_notebook_05():
 
 
 @pytest.mark.public
-def test_systems_interval_on_usr_topical_is_the_measured_one():
-    """Six systems, UniEval overall: other contexts .43 to .66, other systems -.56 to .93."""
-    items = meta_evaluation.load_set("usr_topical")
-    table = meta_evaluation.system_intervals(items, "unieval_overall", "spearman", 2000)
-    table = table.set_index("resampled")
-    assert table["value"]["contexts"] == pytest.approx(0.486, abs=5e-4)
-    assert table.loc["contexts", ["low", "high"]].tolist() == pytest.approx(
-        [0.429, 0.657], abs=0.06
-    )
-    assert table.loc["systems", ["low", "high"]].tolist() == pytest.approx([-0.56, 0.94], abs=6e-3)
-    assert np.isnan(table["low"]["both"]) and "fewer than 10" in table["reason"]["both"]
-
-
-@pytest.mark.public
 def test_the_sealed_tables_gave_what_notebook_09_says():
     """The reading of Tables 15-18 hits PD10, says little on TD10 and does worse than 0 on GD."""
     table = pd.read_csv(ROOT / "data/results/09_unseen.csv")

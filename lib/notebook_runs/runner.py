@@ -39,14 +39,14 @@ class Outcome:
     message: str = ""
 
 
-def find(notebooks: Path = NOTEBOOKS) -> list[Path]:
+def find() -> list[Path]:
     """All numbered notebooks, in order: by glob, so that none can be forgotten."""
-    return sorted(notebooks.glob("[0-9][0-9]_*.ipynb"))
+    return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
-def load_profiles(notebooks: Path = NOTEBOOKS) -> dict:
+def load_profiles() -> dict:
     """Read `profiles.toml`."""
-    return tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
 
 
 def parameters(profile: str, notebook: Path, settings: dict) -> dict:
@@ -66,16 +66,13 @@ def parameters(profile: str, notebook: Path, settings: dict) -> dict:
     return values
 
 
-def run_all(
-    profile: str, only: list[str] | None = None, force: bool = False, notebooks: Path = NOTEBOOKS
-) -> list[Outcome]:
+def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
     """Run the notebooks of a profile, two at a time, each after those that it needs.
 
     Args:
         profile: "sample" or "public".
         only: numbers to run, for example ["03", "08"]; all when left out.
         force: also run what is up to date.
-        notebooks: their folder.
 
     Returns:
         One outcome for each notebook asked for. A notebook whose needs failed is `not run`; the
@@ -85,8 +82,8 @@ def run_all(
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
     folder(profile, "results")
-    settings = load_profiles(notebooks)
-    paths = {path.name[:2]: path for path in find(notebooks)}
+    settings = load_profiles()
+    paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
     values = {n: parameters(profile, paths[n], settings) for n in paths if not only or n in only}
