@@ -257,5 +257,5 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str], reading: Reading) -
         lost = {reason: n for (one, reason), n in reading.excluded.items() if one == unit}
         if kept := reading.kept[unit]:
             lines.append(account(unit, kept, lost))
-    ratings = account("ratings", int(given.notna().sum().sum()), why)
+    ratings = account("ratings", int(given.notna().sum().sum()), why, ", ".join(given))
     return [*lines, account("responses", len(turns), note=note), ratings]
