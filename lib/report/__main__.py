@@ -33,8 +33,6 @@ def write_page(
 ) -> tuple[Path, pd.DataFrame]:
     """Run notebook 11 on `dialogs` and write the page; returns where it is, and the verdicts.
 
-    The file is read once before anything else, so that a fault in it is reported at once.
-
     Args:
         dialogs: a file or folder, or two to compare (see `read`).
         columns: our column name -> the file's.
