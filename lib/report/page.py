@@ -27,14 +27,21 @@ def show(table: pd.DataFrame, caption: str) -> None:
     """
     table = table.reset_index() if any(table.index.names) else table
     rows = json.loads(table.to_json(orient="records"))
-    text = table.map(lambda cell: float(f"{cell:.3g}") if isinstance(cell, float) else cell)
-    text = text.astype(object).where(table.notna(), "")
+    text = table.map(_short).astype(object).where(table.notna(), "")
     page = text.to_html(index=False, border=0).replace("<th>", '<th scope="col">')
+    page = re.sub("<td>(?=[^<]{60})", '<td class="long">', page)
     page = page.replace("<thead>", f"<caption>{html.escape(caption)}</caption><thead>", 1)
     marked = text.map(_escaped).to_markdown(index=False, disable_numparse=True)
     bundle = {"text/html": page, "text/markdown": f"*{caption}*\n\n{marked}\n"}
     bundle |= {ROWS: {"caption": caption, "rows": rows}, "text/plain": str(table)}
     display(bundle, raw=True)
+
+
+def _short(cell: object) -> object:
+    """A number with three digits, a text in one line."""
+    if isinstance(cell, str):
+        return " ".join(cell.split())
+    return float(f"{cell:.3g}") if isinstance(cell, float) else cell
 
 
 def _escaped(cell: object) -> str:
@@ -72,7 +79,8 @@ def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
     True
     """
     body = "\n".join(_html(*piece) for piece in _pieces(notebook, title))
-    sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body)
+    body = re.sub(r"<h2>(\d+)", r'<h2 id="s\1">\1', body)
+    sections = re.findall(r'<h2 id="(s\d+)">(.*?)</h2>', body)
     links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in sections)
     contents = f'<nav aria-label="Contents"><ul>{links}</ul></nav>' if links else ""
     style, script = (f"\n{(HERE / n).read_text('utf-8')}" for n in ("page.css", "sorting.js"))
