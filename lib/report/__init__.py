@@ -3,7 +3,7 @@
 `python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
 """
 
-from lib.report.dialogs import describe, read, warnings
+from lib.report.dialogs import describe, read, reading, warnings
 from lib.report.faults import fault_table, faults, reading_list, signals, trust
 from lib.report.page import show
 from lib.report.scores import (
