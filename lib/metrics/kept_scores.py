@@ -5,8 +5,6 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -68,73 +66,20 @@ def compute(
     [1.0, nan] {'word_f1_normalized': {'no reference': 1}}
     """
     folder = Path(folder or ROOT / "data" / "cache" / "scores")
-    jobs = [
-        _job(turns, registered(name), dict((options or {}).get(name, {})), folder) for name in names
-    ]
-    # Batch by batch and not metric by metric: what reads the same texts finds them read.
-    for start in tqdm(range(0, max(len(turns), 1), ROWS), desc="scores", delay=1, leave=False):
-        for job in jobs:
-            job.run(turns, start)
     tables, records, missing = [pd.DataFrame(index=range(len(turns)))], {}, {}
-    for job in jobs:
-        counts = {"computed": job.computed, "reused": len(turns) - job.computed}
-        done = [f"{word} {count:,} rows" for word, count in counts.items() if count]
-        say(f"{job.metric.name}: {', '.join(done) or 'no rows'}")
-        table = pd.concat(job.parts, ignore_index=True)
-        why = reasons(turns, job.metric.needs).to_numpy()
+    for name in names:
+        chosen, given = registered(name), dict((options or {}).get(name, {}))
+        _check(turns, chosen, given)
+        record = _provenance(chosen, given)
+        table = _scores(turns, chosen, given, record, folder, say)
+        why = reasons(turns, chosen.needs).to_numpy()
         for column, values in table.items():
-            records[column] = job.record
+            records[column] = record
             missing[column] = pd.Series(why[values.isna()]).value_counts().to_dict()
         tables.append(table)
     scores = pd.concat(tables, axis=1).set_axis(turns.index)
     scores.attrs = {"provenance": records, "missing": missing}
     return scores
-
-
-@dataclass
-class Job:
-    """One metric of a table: where its batches are kept, and those that are done."""
-
-    metric: Metric
-    options: dict
-    record: dict
-    size: int
-    place: Path
-    parts: list = field(default_factory=list)
-    computed: int = 0
-
-    def run(self, turns: pd.DataFrame, start: int) -> None:
-        """Read or compute the batch that begins at `start`, where one of this metric does."""
-        if start % self.size:
-            return
-        piece, file = (
-            turns.iloc[start : start + self.size],
-            self.place / f"{start // self.size:06d}.parquet",
-        )
-        part = _kept(file) if self.metric.version else None
-        if part is None:
-            part = _columns(self.metric.function(piece, **self.options), self.metric, len(piece))
-            self.computed += len(piece)
-            if self.metric.version:
-                part.attrs = self.record  # pandas writes it into the file
-                with written_whole(file) as unfinished:
-                    part.to_parquet(unfinished, index=False)
-        self.parts.append(part)
-
-
-def _job(turns: pd.DataFrame, chosen: Metric, options: dict, folder: Path) -> Job:
-    _check(turns, chosen, options)
-    record = _provenance(chosen, options)
-    # A row's score may depend on its place: then no batch will do.
-    size = max(len(turns), 1) if chosen.whole else ROWS
-    dumps = partial(json.dumps, sort_keys=True, default=list)
-    key = hashlib.sha256(f"[{dumps(record)}, {size}, [".encode())
-    for start in range(0, len(turns), ROWS):  # so that a long table is never one text
-        texts = turns.iloc[start : start + ROWS][list(chosen.needs)].to_numpy(dtype=object).tolist()
-        key.update((", " * bool(start) + dumps(texts)[1:-1]).encode())
-    key.update(b"]]")
-    place = folder / f"{chosen.name}-{key.hexdigest()[:16]}"
-    return Job(chosen, options, record, size, place)
 
 
 def _check(turns: pd.DataFrame, chosen: Metric, options: dict) -> None:
@@ -158,6 +103,30 @@ def _provenance(chosen: Metric, options: dict) -> dict:
     except TypeError as error:
         only = f"the options of {chosen.name} must be numbers, texts or lists ({error})"
         raise ValueError(f"{only}; for anything else call lib.metrics.{chosen.name}") from None
+
+
+def _scores(turns, chosen, options, record, folder, say) -> pd.DataFrame:
+    # A row's score may depend on its place: then no batch will do.
+    size = max(len(turns), 1) if chosen.whole else ROWS
+    texts = turns[list(chosen.needs)].to_numpy(dtype=object).tolist()
+    key = hashlib.sha256(json.dumps([record, size, texts], sort_keys=True, default=list).encode())
+    place = folder / f"{chosen.name}-{key.hexdigest()[:16]}"
+    parts, computed = [], 0
+    for start in tqdm(range(0, max(len(turns), 1), size), desc=chosen.name, delay=5, leave=False):
+        piece, file = turns.iloc[start : start + size], place / f"{start // size:06d}.parquet"
+        part = _kept(file) if chosen.version else None
+        if part is None:
+            part = _columns(chosen.function(piece, **options), chosen, len(piece))
+            computed += len(piece)
+            if chosen.version:
+                part.attrs = record  # pandas writes it into the file
+                with written_whole(file) as unfinished:
+                    part.to_parquet(unfinished, index=False)
+        parts.append(part)
+    counts = {"computed": computed, "reused": len(turns) - computed}
+    done = [f"{word} {count:,} rows" for word, count in counts.items() if count]
+    say(f"{chosen.name}: {', '.join(done) or 'no rows'}")
+    return pd.concat(parts, ignore_index=True)
 
 
 def _kept(file: Path) -> pd.DataFrame | None:
