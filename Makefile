@@ -1,6 +1,7 @@
 # make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
 # make test        run the test suite
 # make lab         open JupyterLab
+# make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
 #                  compare two versions                      (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
@@ -12,7 +13,7 @@ FORCE   ?=
 BIN     := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test test-slow lab report bench lint lock clean
+.PHONY: help notebooks test test-slow lab judge report bench lint lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -52,6 +53,9 @@ test-slow: .venv/developers
 
 lab: .venv/users
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
+
+judge: .venv/users
+	$(BIN)/python -m lib.cpdscore.local $(GGUF)
 
 # What the reader says that it guessed is told to it in the same words.
 GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--given "$(guess)=$($(guess))"))

@@ -16,6 +16,7 @@ import pandas as pd
 from IPython.display import display
 
 from lib import ROOT
+from lib.notebook_runs.parameters import changed
 
 PROFILES = ("sample", "public")
 SAMPLE_STAMP = "synthetic sample data"
@@ -46,10 +47,12 @@ class Run:
     Attributes:
         number: two digits, as in the notebook's file name; its output files start with it.
         profile: "sample" or "public"; it names the output folders.
+        own: with parameters that are not the profile's; it writes to `build/own`.
     """
 
     number: str
     profile: str
+    own: bool = False
 
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
@@ -96,7 +99,8 @@ class Run:
         return pd.read_csv(folder(self.profile, "results") / f"{name}.csv", **options)
 
     def _path(self, kind: str, name: str) -> Path:
-        path = folder(self.profile, kind) / f"{self.number}_{name}"
+        place = ROOT / "build" / "own" / kind if self.own else folder(self.profile, kind)
+        path = place / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -135,10 +139,15 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
         seed: seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions
             of `lib` that draw take a seed of their own.
 
+    A run with parameters that are not the profile's (`profiles.toml`) never writes over the
+    profile's tables and figures: its own go to `build/own`.
+
     Raises:
-        ValueError: on another profile.
+        ValueError: on another profile, on a parameter that the notebook does not have, and on one
+            of a wrong type or below its range.
     """
     folder(profile, "results")  # an unknown profile fails here, before any work
+    other = changed(number, profile, vars(sys.modules["__main__"]))
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
@@ -147,7 +156,9 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
     data = "synthetic sample" if profile == "sample" else "public corpora"
     print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
-    return Run(number, profile)
+    if other:
+        print(f"set by hand: {', '.join(other)}; tables and figures go to build/own")
+    return Run(number, profile, own=bool(other))
 
 
 def _set_style() -> None:

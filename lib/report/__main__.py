@@ -1,7 +1,7 @@
-"""Score your own chatbot: run notebook 11 on a file of dialogs, or two, and export it as one page.
+"""Score your own chatbot: run notebook 11 on a file of dialogs and export it as one page.
 
-python -m lib.report dialogs.csv [--dry] [--turns turns.parquet] [--given bot=Ada ...]
-python -m lib.report old.csv new.csv [--format json] [--fail-if "b worse"]
+python -m lib.report dialogs.csv [--dry] [--turns turns.parquet] [--given bot=Ada]
+python -m lib.report old.jsonl new.jsonl [--format json] [--fail-if "b worse"]
 """
 
 import argparse
@@ -25,16 +25,16 @@ FORMATS = {"html": to_html, "md": to_markdown, "json": to_json}
 
 
 def write_page(
-    dialogs: Sequence[Path | str],
-    columns: Mapping[str, str],
-    given: Mapping[str, str],
+    dialogs: Sequence[str],
+    columns: Mapping[str, str] | None = None,
     out: Path | str | None = None,
+    given: Mapping[str, str] | None = None,
     form: str = "html",
 ) -> tuple[Path, pd.DataFrame]:
     """Run notebook 11 on `dialogs` and write the page; returns where it is, and the verdicts.
 
     Args:
-        dialogs: a file or folder, or several to compare (see `read`).
+        dialogs: a file or folder, or two to compare (see `read`).
         columns: our column name -> the file's.
         given: what `read` should not guess.
         out: the page; by default `build/report/<name of the file>.html`.
@@ -45,26 +45,27 @@ def write_page(
         papermill.PapermillExecutionError: a fault in the notebook.
     """
     paths = [Path(path).resolve() for path in dialogs]
-    out = Path(out or ROOT / "build/report" / f"{'-'.join(path.stem for path in paths)}.{form}")
-    several = [str(path) for path in paths] if len(paths) > 1 else str(paths[0])
-    parameters = {"DIALOGS": several, "COLUMNS": dict(columns), "GIVEN": dict(given)}
+    name = "_".join(path.stem for path in paths)
+    out = Path(out or ROOT / "build" / "report" / f"{name}.{form}")
+    parameters = {"DIALOGS": list(map(str, paths)), "COLUMNS": dict(columns or {}),
+                  "GIVEN": dict(given or {})}  # fmt: skip
     how = {"kernel_name": "python3", "cwd": ROOT, "stderr_file": sys.stderr}  # shows what it scores
     ran = papermill.execute_notebook(NOTEBOOK, None, parameters, **how)
-    title = f"Report on {' and '.join(path.name for path in paths)}"
     with written_whole(out) as unfinished:
-        unfinished.write_text(FORMATS[form](ran, title), encoding="utf-8")
-    verdicts = json.loads(to_json(ran, title))["tables"].get(VERDICT, [])
-    return out, pd.DataFrame(verdicts, columns=["version", "against", "verdict", "said"])
+        page = FORMATS[form](ran, f"Report on {' and '.join(path.name for path in paths)}")
+        unfinished.write_text(page, encoding="utf-8")
+    calls = json.loads(to_json(ran, ""))["tables"].get(VERDICT, [])
+    return out, pd.DataFrame(calls, columns=["version", "against", "verdict", "said"])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the page and say where it is; 1 or 2 for a fault, 3 where `--fail-if` holds, else 0."""
+    """Write the page and say where it is; 0, 1 or 2 for a fault, 3 where `--fail-if` holds."""
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
     add = parser.add_argument
-    add("dialogs", nargs="+", help="file or folder: a log of dialogs, or a table of replies")
+    add("dialogs", nargs="+", help="files or folders: logs of dialogs, or one row per reply")
     add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
-    add("--given", action="append", default=[], metavar="GUESS=VALUE", help="such as bot=Ada")
     add("--accept", action="store_true", help="take the column names that the error would propose")
+    add("--given", action="append", default=[], metavar="GUESS=VALUE", help="such as bot=Ada")
     add("--dry", action="store_true", help="say what was read, and stop")
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
     add("--out", help="file to write (default: build/report/<name>.html)")
@@ -74,25 +75,22 @@ def main(arguments: list[str] | None = None) -> int:
     if not all("=" in pair for pair in chosen.columns + chosen.given):
         parser.error("--columns and --given take pairs such as response=Reply")
     columns, given = (dict(p.split("=", 1) for p in ps) for ps in (chosen.columns, chosen.given))
-    dialogs = chosen.dialogs if len(chosen.dialogs) > 1 else chosen.dialogs[0]
+    given = {guess.lower(): value for guess, value in given.items()}
     try:
         try:
-            turns = read(dialogs, columns, given)
+            turns = read(chosen.dialogs, columns, given)
         except DataError as error:
-            columns = getattr(error, "suggested", {}) if chosen.accept else {}
-            if not columns:
+            if not (chosen.accept and getattr(error, "suggested", None)):
                 raise
-            turns = read(dialogs, columns, given)
+            columns = error.suggested
+            turns = read(chosen.dialogs, columns, given)
         print(reading(turns), flush=True)
         if chosen.turns:
             with written_whole(chosen.turns) as unfinished:
                 turns.to_parquet(unfinished, index=False)
         if chosen.dry:
             return 0
-        if chosen.fail_if:  # a condition that is none is told before the work
-            others = pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""})
-            fails(others, chosen.fail_if)
-        page, verdicts = write_page(chosen.dialogs, columns, given, chosen.out, chosen.format)
+        page, verdicts = write_page(chosen.dialogs, columns, chosen.out, given, chosen.format)
         print(f"report: {os.path.relpath(page)}")
         for row in verdicts.head(10).itertuples():
             print(f"{row.version} against {row.against}: {row.verdict}. {row.said}")
@@ -103,8 +101,9 @@ def main(arguments: list[str] | None = None) -> int:
             print("To take them: --accept (make report: ACCEPT=1)", file=sys.stderr)
         return 2
     except OSError as error:
-        way_out = "free space there, or name another place: --out (make report: PAGE=...)"
-        print(f"error: cannot write: {error}.\nWhat to do: {way_out}", file=sys.stderr)
+        print(
+            f"error: {error}\nWhat to do: make room, or name another place: --out", file=sys.stderr
+        )
         return 1
     except papermill.PapermillExecutionError as error:
         print(f"error: {error.ename}: {error.evalue}", file=sys.stderr)
