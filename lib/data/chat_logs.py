@@ -40,10 +40,7 @@ FORMS = {"role, content": "OpenAI chat messages", "from, value": "ShareGPT",
          "speaker, utterance": "MultiWOZ 2.2"}  # fmt: skip
 EXAMPLES = {
     str: ["User: Hi\nBot: Hello", "1 your persona: i drink tea.\n2 Hi\tHello"],
-    pd.DataFrame: [
-        "system,dialog,context,response\nA,d1,Hi,Hello",
-        "dialog,speaker,text\nd1,user,Hi\nd1,bot,Hello",
-    ],
+    pd.DataFrame: ["system,dialog,context,response\nA,1,Hi,Ho", "dialog,speaker,text\n1,user,Hi"],
     object: [
         '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}',
         '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}',
