@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from second_run import shown
 
@@ -39,12 +40,41 @@ def notebook(request):
     return nbformat.read(request.param, as_version=4)
 
 
+# Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
+TOLD = [
+    ("00", "ten-score-read", "00_ten", 5, "word F1", "(.13)"),
+    ("00", "ten-score-read", "00_ten", 4, "word F1", "(.33)"),
+    ("00", "ten-read", "00_ten", 3, "people", "gets 4.00"),
+    ("00", "ten-read", "00_ten", 8, "people", "gets 1.67"),
+    ("02", "x2", "02_ten", 5, "emotional entropy", "1.79"),
+    ("02", "x2", "02_ten", 6, "emotional entropy", ".50"),
+    ("02", "ten-read", "02_ten", 10, "emotion matching", "best (.71)"),
+    ("02", "ten-read", "02_ten", 3, "style matching", "highest mark (.85)"),
+    ("02", "ten-read", "02_ten", 5, "style matching", ".27 to reply 5"),
+    ("10", "ten-read", "10_ten", 5, "agreeableness", "7.63"),
+    ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
+    ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
+    ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
+    ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
+    ("13", "v04", "13_variances", "usr_topical", "system", "(1.17"),
+    ("13", "r03", "13_limits", "fed_turn", "1 raters", ".61"),
+    ("13", "r03", "13_limits", "fed_turn", "5 raters", ".86"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "power", ".845"),
+    ("13", "s05", "13_power", "dialogs == 20 and raters == 1", "power", "(.245)"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "detectable", "find .354"),
+    ("13", "m05", "13_metric_power", "UniEval", "20", "(.90)"),
+    ("13", "j04", "13_worth", "judge, 5 runs", "worth in raters", "five runs 5.0"),
+    ("13", "j04", "13_worth", "length", "worth in raters", "(.11)"),
+    ("13", "a02", "13_papers", "TBD (Giorgi et al.): 21 dialogs per system", "detectable", ".59"),
+]
+
+
 def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_thirteen_are_found():
-    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(13)]
+def test_all_fourteen_are_found():
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(14)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
@@ -175,3 +205,14 @@ def test_committed_outputs_come_from_the_public_corpora(path):
     cells = code_cells(nbformat.read(path, as_version=4))
     texts = [output.get("text", "") for cell in cells for output in cell.outputs]
     assert any("profile public" in text for text in texts)
+
+
+@pytest.mark.parametrize("number, cell, table, row, column, told", TOLD)
+def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, column, told):
+    path = next(path for path in NOTEBOOKS if path.name.startswith(number))
+    (text,) = [c.source for c in nbformat.read(path, as_version=4).cells if c.id == cell]
+    found = pd.read_csv(ROOT / "data" / "results" / f"{table}.csv")
+    chosen = found.query(row) if "==" in str(row) else found[found[found.columns[0]] == row]
+    (value,) = re.findall(r"\d*\.\d+", told)
+    assert told in text
+    assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
