@@ -21,7 +21,7 @@ from lib import ROOT
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
-SOLUTIONS = runner.NOTEBOOKS / "solutions"
+SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 
 
@@ -35,7 +35,7 @@ def sample_run():
     return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
 
 
-@pytest.fixture(params=[*NOTEBOOKS, *runner.find(SOLUTIONS)], ids=ids)
+@pytest.fixture(params=[*NOTEBOOKS, *SOLUTIONS], ids=ids)
 def notebook(request):
     return nbformat.read(request.param, as_version=4)
 
@@ -51,6 +51,9 @@ TOLD = [
     ("02", "ten-read", "02_ten", 10, "emotion matching", "best (.71)"),
     ("02", "ten-read", "02_ten", 3, "style matching", "highest mark (.85)"),
     ("02", "ten-read", "02_ten", 5, "style matching", ".27 to reply 5"),
+    ("09", "ten-read", "09_ten", 4, "by length and psychology", "much (2.2)"),
+    ("09", "ten-read", "09_ten", 7, "by length and psychology", "little (3.2)"),
+    ("09", "ten-read", "09_ten", 10, "by length and psychology", "at 3.1"),
     ("10", "ten-read", "10_ten", 5, "agreeableness", "7.63"),
     ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
     ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
@@ -107,10 +110,10 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
 
 def test_solutions_run_and_show_what_is_committed(tmp_path):
     """Each on the sample, whatever the profile of the notebook that it belongs to."""
-    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, SOLUTIONS]
+    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, *SOLUTIONS]
     subprocess.run(command, check=True, capture_output=True)
     again = json.loads((tmp_path / "values.json").read_text())
-    for path in runner.find(SOLUTIONS):
+    for path in SOLUTIONS:
         assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
         cells = code_cells(nbformat.read(path, as_version=4))
         results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
