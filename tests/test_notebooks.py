@@ -76,8 +76,12 @@ def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_fourteen_are_found():
-    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(14)]
+def test_all_fourteen_are_found_and_profiles_name_no_other():
+    numbers = [path.name[:2] for path in NOTEBOOKS]
+    assert numbers == [f"{n:02d}" for n in range(14)]
+    settings = runner.load_profiles()
+    named = {number for section in settings.values() for number in section}
+    assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)

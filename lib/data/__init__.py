@@ -5,6 +5,8 @@ from lib.data.corpora import accounts, available, load, overview, ten_replies
 from lib.data.reddit_goemotions_wassa import (
     dailydialog_pairs,
     goemotions,
+    reddit_52_forums,
+    reddit_cmv,
     reddit_college,
     wassa2022,
 )
@@ -13,12 +15,9 @@ from lib.data.storage import DataError, nearest, path, sha256, written_whole
 from lib.data.turn_table import (
     KEY,
     LEVELS,
-    Nest,
     human_columns,
     is_blank,
-    nest,
     read_report,
-    separable_levels,
     turn_table,
     validate,
 )

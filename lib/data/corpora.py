@@ -110,8 +110,7 @@ def load(name: str, **options: Any) -> Corpus:
 
     Args:
         name: one of `available()`.
-        options: `quality_control=True` for `ji2022`; `folder` and `columns={file: {ours: theirs}}`
-            for `tbd_q1` and `comperdial`.
+        options: `folder` and `columns={file: {ours: theirs}}` for `tbd_q1` and `comperdial`.
 
     Raises:
         DataError: for an unknown name, and for a file that is missing, damaged or, where it is the

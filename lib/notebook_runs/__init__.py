@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 from lib import ROOT
 from lib.notebook_runs.parameters import changed
@@ -55,20 +57,27 @@ class Run:
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         named = any(level is not None for level in frame.index.names)
+        written = frame.reset_index() if named else frame
+        if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
+            written = written.map(no_formula).rename(columns=no_formula)
         path = self._path("results", f"{name}.csv")
-        frame.to_csv(path, index=named, float_format="%.6g", lineterminator="\n")
+        written.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
 
     def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
         """Write a matplotlib figure to `NN_name.png`; one of the sample is stamped as synthetic.
 
-        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
+        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice. A
+        figure with a label is displayed with it, as the words for those who cannot see it.
         """
         if self.profile == "sample" if synthetic is None else synthetic:
             stamp(figure)
         path = self._path("figures", f"{name}.png")
         # No software tag in the file: the same figure must give the same bytes.
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
+        if words := figure.get_label():
+            display(figure, metadata={"image/png": {"alt": words}})
+            plt.close(figure)  # or the cell would show it once more
 
     def has(self, name: str) -> bool:
         """Whether the result `NN_name` of an earlier notebook exists in this profile."""
@@ -94,6 +103,16 @@ class Run:
         path = place / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def no_formula(cell):
+    """A text that a spreadsheet would take for a formula, behind an apostrophe; all else as it is.
+
+    >>> [no_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
+    ["'=1+1", '1+1', -1.0]
+    """
+    risky = isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{cell}" if risky else cell
 
 
 def stamp(figure) -> None:
