@@ -10,22 +10,27 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import models
+from lib import ROOT, models
 from lib.data.storage import sha256
 from lib.endex.reddit import STOP_WORDS, stop_words
 from lib.metrics.registry import metric
 
 WORD = re.compile(r"\w+(?:'\w+)*")
+PACKAGED = "packaged"
+WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
 
 
-def _facts(model: str | Path, **options) -> dict:
-    return models.provenance_of(model)
+def _facts(model: str | Path = PACKAGED, **options) -> dict:
+    if model != PACKAGED:
+        return models.provenance_of(model)
+    encoder = models.provenance_of(models.DEFAULT_ENCODER)
+    return encoder | {"endex_small_sha256": sha256(WEIGHTS)}
 
 
 @metric("endex", "engagement", ("context", "response"), version="2", facts=_facts)
 def endex_scores(
     turns: pd.DataFrame,
-    model: str | Path,
+    model: str | Path = PACKAGED,
     context_turns: int = 1,
     max_length: int | None = None,
     batch_tokens: int = models.TOKENS,
@@ -37,7 +42,8 @@ def endex_scores(
 
     Args:
         turns: turn table with context and response.
-        model: folder of a run, or the hub id of a classifier of two classes (label 1 engaging).
+        model: "packaged", which data/models/train_endex.py trained; the folder of a run; or the
+            hub id of a classifier of two classes (label 1 engaging).
         context_turns: last utterances of the context that are read; 1 as in training. More are
             joined by a space, and 0 reads none.
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
@@ -57,7 +63,7 @@ def endex_scores(
 
     from lib.endex.network import encode, load
 
-    loaded, below, own_length = load(model, **options)
+    loaded, below, own_length = load(WEIGHTS if model == PACKAGED else model, **options)
     if loaded.network.config.num_labels != 2:
         raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
     there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)

@@ -75,6 +75,11 @@ class TrainedModel:
         """Loss, accuracy and AUC on the validation pairs by epoch; epoch 0 is before training."""
         return pd.DataFrame(self.record["validation"])
 
+    @property
+    def best(self) -> dict:
+        """The validation of the epoch that was kept."""
+        return self.record["validation"][self.record["best"]]
+
 
 def fine_tune(
     train: pd.DataFrame,
@@ -200,8 +205,8 @@ def main() -> None:
     options, given = parser.parse_args_into_dataclasses()
     parts = split(pd.read_parquet(given.pairs))
     model = fine_tune(*parts, given.folder, options, given.seed)
-    best = model.record["validation"][model.record["best"]]
-    print(json.dumps({"folder": model.folder.name, "collapsed": collapsed(best), **best}))
+    shown = {"folder": model.folder.name, "collapsed": collapsed(model.best), **model.best}
+    print(json.dumps(shown))
 
 
 if __name__ == "__main__":
