@@ -77,8 +77,8 @@ def test_parent_quote_and_columns(tmp_path):
     assert one(tmp_path, body="> so\n\nno")["quote"]
     assert not one(tmp_path, body="5 > 4")["quote"]
     assert " ".join(row.index) == (
-        "id parent link source subreddit created retrieved score controversial edited usable quote tokens "
-        "body"
+        "id parent link source subreddit created retrieved score controversial edited usable "
+        "quote tokens body"
     )
 
 

@@ -140,7 +140,10 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         if not trainer.is_world_process_zero():
             return
         network = trainer.accelerator.unwrap_model(trainer.model)
-    made = {"seed": seed, **{k: getattr(options, k) for k in ("encoder", "frozen_layers", "max_length")}}
+    made = {
+        "seed": seed,
+        **{k: getattr(options, k) for k in ("encoder", "frozen_layers", "max_length")},
+    }
     networks.save(network, folder / "model.safetensors", made)
     network.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
