@@ -146,3 +146,21 @@ def _thinned(words: list[str], rng: np.random.Generator) -> list[str]:
     """About half of two or more words; the first where none was drawn, all but the last for all."""
     kept = [word for word in words if rng.random() < 0.5]
     return (kept or words[:1]) if len(kept) < len(words) else words[:-1]
+
+
+def matched_in_length(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs whose classes have the same lengths: within each bin, as many of both.
+
+    A bin holds replies, and comments before them, of about the same number of words (from a power
+    of two to the next). What a network learns of these pairs it cannot have read off length.
+
+    >>> few = pd.DataFrame({"context": "a", "response": ["b", "c d e f", "g"], "label": [1, 1, 0]})
+    >>> matched_in_length(few)["response"].tolist()
+    ['b', 'g']
+    """
+    words = (pairs[name].str.split().str.len() for name in ("context", "response"))
+    bins = [np.log2(counted + 1).astype(int) for counted in words]
+    place = pairs.groupby([*bins, pairs["label"]]).cumcount()
+    engaging = pairs["label"].groupby(bins).transform("sum")
+    others = pairs["label"].groupby(bins).transform("size") - engaging
+    return pairs[place < np.minimum(engaging, others)]
