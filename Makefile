@@ -1,7 +1,9 @@
 # make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
 # make test        run the test suite
 # make lab         open JupyterLab
-# make report      score your own dialogs                     (DIALOGS=path/to/file.csv)
+# make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
+# make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
+#                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
@@ -11,7 +13,7 @@ FORCE   ?=
 BIN     := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test test-slow lab report bench lint lock clean
+.PHONY: help notebooks test test-slow lab judge report bench lint lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -50,11 +52,18 @@ test-slow: .venv/developers
 	$(BIN)/python -m pytest -m slow
 
 lab: .venv/users
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
+judge: .venv/users
+	$(BIN)/python -m lib.cpdscore.local $(GGUF)
+
+# What the reader says that it guessed is told to it in the same words.
+GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--given "$(guess)=$($(guess))"))
 report: .venv/users
-	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file.csv"; exit 1; }
-	$(BIN)/python -m lib.report "$(DIALOGS)" $(if $(ACCEPT),--accept)
+	@test -n "$(DIALOGS)$(and $(A),$(B))" || { echo "say which dialogs: make report DIALOGS=path, or A=old B=new"; exit 1; }
+	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(COLUMNS),--columns $(COLUMNS)) \
+	  $(if $(ACCEPT),--accept) $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(PAGE),--out "$(PAGE)") \
+	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

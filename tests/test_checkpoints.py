@@ -3,6 +3,7 @@
 import pickle
 import shutil
 
+import gguf
 import numpy as np
 import pytest
 import tiny_models
@@ -38,9 +39,26 @@ def test_a_network_gives_the_same_in_any_batch(tmp_path, tokens):
     assert np.abs(found - np.stack(alone)).max() < 1e-5
 
 
-def test_the_packaged_encoder_is_the_hubs_file():
-    found = models.find(models.DEFAULT_ENCODER)
-    assert found.sha256 == models.CHECKPOINTS[models.DEFAULT_ENCODER].weights_sha256
+@pytest.mark.parametrize("name", models.PACKAGED)
+def test_a_packaged_model_is_known_by_its_file(name):
+    found = models.find(name)
+    assert found.sha256 == models.CHECKPOINTS[name].weights_sha256
+    assert models.find(found.folder).sha256 == found.sha256
+
+
+def test_a_gguf_file_is_dequantised_as_its_own_reader_does():
+    """Once, into the cache; the values are those of ggml's reference code."""
+    file = models.find(models.SMOLLM2).weights[0]
+    stored = {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
+    network = models.load_causal(file, device="cpu").network
+    for name, ours in (
+        ("blk.7.ffn_down", network.model.layers[7].mlp.down_proj),
+        ("token_embd", network.model.embed_tokens),
+        ("token_embd", network.lm_head),
+    ):
+        tensor = stored[f"{name}.weight"]
+        theirs = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        assert np.array_equal(ours.weight.detach().numpy(), theirs)
 
 
 def test_an_altered_packaged_copy_is_refused(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 import lib.notebook_runs as outputs
 from lib.notebook_runs import __main__ as command
 from lib.notebook_runs import runner
+from lib.notebook_runs.parameters import changed
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
 
@@ -93,6 +94,40 @@ def test_unknown_names_are_errors_before_anything_runs(project):
     with pytest.raises(ValueError, match="PROFILE is 'full'; it must be one of sample, public"):
         runner.run_all("full")
     assert not (project / "build").exists()
+
+
+HERE = {"PROFILE": "sample", "CORPUS": "sample_bots", "RATING": "overall", "SEED": 0}
+
+
+@pytest.mark.parametrize(
+    "kernel, message",
+    [
+        (
+            {"In": ["", "# Parameters\nCORPSU = 'x'\n"], "CORPSU": "x"},
+            "no parameter CORPSU: .*RATING",
+        ),
+        ({"In": ["# Parameters\ncorpus = 'x'\n"]}, "no parameter corpus"),
+        ({"SEED": "1"}, "parameter SEED is '1'; it must be of type int"),
+        ({"SEED": True}, "SEED is True; it must be of type int"),
+        ({"SEED": -1}, "SEED is -1; it must be 0 or more"),
+        ({"CORPUS": ["usr_topical"]}, r"CORPUS is \['usr_topical'\]; it must be of type str"),
+    ],
+)
+def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
+    """Whatever started the notebook; papermill itself would go on with the default."""
+    with pytest.raises(ValueError, match=message):
+        changed("00", "sample", HERE | kernel)
+
+
+def test_other_parameters_write_beside_the_profile(project, monkeypatch):
+    mine = HERE | {"In": ["limit = 3"], "limit": 3}
+    assert changed("00", "sample", mine) == []
+    assert changed("00", "public", mine) == ["PROFILE", "CORPUS"]
+    assert changed("00", "public", HERE | {"PROFILE": "public", "CORPUS": "usr_topical"}) == []
+    monkeypatch.setattr(outputs, "changed", lambda *_: ["CORPUS"])
+    outputs.start("05", "public").table(pd.DataFrame({"x": [1]}), "beside")
+    assert [p.name for p in project.rglob("*.csv")] == ["05_beside.csv"]
+    assert (project / "build/own/results/05_beside.csv").is_file()
 
 
 def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, capsys):

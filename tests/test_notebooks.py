@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from second_run import shown
 
@@ -20,6 +21,7 @@ from lib import ROOT
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
+SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 
 
@@ -33,18 +35,50 @@ def sample_run():
     return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=ids)
+@pytest.fixture(params=[*NOTEBOOKS, *SOLUTIONS], ids=ids)
 def notebook(request):
     return nbformat.read(request.param, as_version=4)
+
+
+# Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
+TOLD = [
+    ("00", "ten-score-read", "00_ten", 5, "word F1", "(.13)"),
+    ("00", "ten-score-read", "00_ten", 4, "word F1", "(.33)"),
+    ("00", "ten-read", "00_ten", 3, "people", "gets 4.00"),
+    ("00", "ten-read", "00_ten", 8, "people", "gets 1.67"),
+    ("02", "x2", "02_ten", 5, "emotional entropy", "1.79"),
+    ("02", "x2", "02_ten", 6, "emotional entropy", ".50"),
+    ("02", "ten-read", "02_ten", 10, "emotion matching", "best (.71)"),
+    ("02", "ten-read", "02_ten", 3, "style matching", "highest mark (.85)"),
+    ("02", "ten-read", "02_ten", 5, "style matching", ".27 to reply 5"),
+    ("09", "ten-read", "09_ten", 4, "by length and psychology", "much (2.2)"),
+    ("09", "ten-read", "09_ten", 7, "by length and psychology", "little (3.2)"),
+    ("09", "ten-read", "09_ten", 10, "by length and psychology", "at 3.1"),
+    ("10", "ten-read", "10_ten", 5, "agreeableness", "7.63"),
+    ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
+    ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
+    ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
+    ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
+    ("13", "v04", "13_variances", "usr_topical", "system", "(1.17"),
+    ("13", "r03", "13_limits", "fed_turn", "1 raters", ".61"),
+    ("13", "r03", "13_limits", "fed_turn", "5 raters", ".86"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "power", ".845"),
+    ("13", "s05", "13_power", "dialogs == 20 and raters == 1", "power", "(.245)"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "detectable", "find .354"),
+    ("13", "m05", "13_metric_power", "UniEval", "20", "(.90)"),
+    ("13", "j04", "13_worth", "judge, 5 runs", "worth in raters", "five runs 5.0"),
+    ("13", "j04", "13_worth", "length", "worth in raters", "(.11)"),
+    ("13", "a02", "13_papers", "TBD (Giorgi et al.): 21 dialogs per system", "detectable", ".59"),
+]
 
 
 def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_thirteen_are_found_and_profiles_name_no_other():
+def test_all_fourteen_are_found_and_profiles_name_no_other():
     numbers = [path.name[:2] for path in NOTEBOOKS]
-    assert numbers == [f"{n:02d}" for n in range(13)]
+    assert numbers == [f"{n:02d}" for n in range(14)]
     settings = runner.load_profiles()
     named = {number for section in settings.values() for number in section}
     assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
@@ -78,13 +112,28 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
         assert [shown(result.data) for result in results] == again[path.stem], path.stem
 
 
+def test_solutions_run_and_show_what_is_committed(tmp_path):
+    """Each on the sample, whatever the profile of the notebook that it belongs to."""
+    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, *SOLUTIONS]
+    subprocess.run(command, check=True, capture_output=True)
+    again = json.loads((tmp_path / "values.json").read_text())
+    for path in SOLUTIONS:
+        assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
+        cells = code_cells(nbformat.read(path, as_version=4))
+        results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
+        assert [shown(result.data) for result in results] == again[path.stem], path.stem
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "values.json"]
+
+
 def test_one_notebook_alone_from_any_folder(tmp_path):
     """As the README says: papermill, one parameter, whatever the working directory."""
     (path,) = [path for path in NOTEBOOKS if path.name.startswith("00")]
     command = [sys.executable, "-m", "papermill", path, "out.ipynb", "-p", "CORPUS"]
-    subprocess.run([*command, "sample_personas"], cwd=tmp_path, check=True, capture_output=True)
+    options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
+    subprocess.run([*command, "sample_personas"], **options, check=True, capture_output=True)
     cells = code_cells(nbformat.read(tmp_path / "out.ipynb", as_version=4))
     assert 'CORPUS = "sample_personas"' in "\n".join(cell.source for cell in cells)
+    assert "set by hand: CORPUS" in "".join(o.get("text", "") for o in cells[3].outputs)
 
 
 def test_executed_in_order_without_errors(notebook):
@@ -104,14 +153,21 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
     assert notebook.metadata.kernelspec.name == "python3"
 
 
-def test_defines_no_functions_and_installs_nothing(notebook):
-    source = "\n".join(cell.source for cell in code_cells(notebook))
-    assert not re.search(r"^\s*(def|class) ", source, flags=re.MULTILINE)
-    assert "pip install" not in source
+def test_defines_only_what_it_teaches_and_installs_nothing(notebook):
+    """A method from scratch may be a short function, if the library is held against it."""
+    sources = [cell.source for cell in code_cells(notebook)]
+    for number, source in enumerate(sources):
+        assert "pip install" not in source and not re.search(r"^\s*class ", source, flags=re.M)
+        for name in re.findall(r"^\s*def (\w+)", source, flags=re.M):
+            after = "\n".join(sources[number : number + 4])
+            assert len(source.splitlines()) <= 16, f"{name}: a method from scratch is short"
+            assert re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after), name
 
 
-def test_is_readable(notebook):
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_is_readable(path):
     """More words than code, and cells that fit a screen (see the house rules in the README)."""
+    notebook = nbformat.read(path, as_version=4)
     lines = [len(cell.source.splitlines()) for cell in code_cells(notebook)]
     words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
     assert words / sum(lines) >= 8
@@ -156,3 +212,14 @@ def test_committed_outputs_come_from_the_public_corpora(path):
     cells = code_cells(nbformat.read(path, as_version=4))
     texts = [output.get("text", "") for cell in cells for output in cell.outputs]
     assert any("profile public" in text for text in texts)
+
+
+@pytest.mark.parametrize("number, cell, table, row, column, told", TOLD)
+def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, column, told):
+    path = next(path for path in NOTEBOOKS if path.name.startswith(number))
+    (text,) = [c.source for c in nbformat.read(path, as_version=4).cells if c.id == cell]
+    found = pd.read_csv(ROOT / "data" / "results" / f"{table}.csv")
+    chosen = found.query(row) if "==" in str(row) else found[found[found.columns[0]] == row]
+    (value,) = re.findall(r"\d*\.\d+", told)
+    assert told in text
+    assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)

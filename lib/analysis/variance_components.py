@@ -92,7 +92,9 @@ def _paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return table.groupby(list(columns), sort=False, dropna=False).ngroup()
 
 
-def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> pd.DataFrame:
+def variance_split(
+    table: pd.DataFrame, score: str | pd.Series, unit="turn", levels=LEVELS
+) -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
     Section 3 made measurable. y = mu + u_system + u_agent + u_dialog + e_turn with independent
@@ -105,6 +107,7 @@ def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> 
             of its columns system, agent, dialog that can be told apart.
         score: column name or Series on the index of `table`; NaN rows are left out and counted.
         unit: what one row is; names the residual level.
+        levels: columns of the nested levels, coarsest first.
 
     Returns:
         DataFrame indexed by level, `unit` last: groups, variance, share, share_low, share_high
@@ -128,7 +131,7 @@ def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> 
     """
     values = table[score] if isinstance(score, str) else score
     used, values = table[values.notna()], values.dropna().astype(float)
-    asked = [level for level in LEVELS if level in table]
+    asked = [level for level in levels if level in table]
     chosen, left_out = separable_levels(used, asked)
     if not chosen:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())

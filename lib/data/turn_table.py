@@ -77,6 +77,15 @@ def human_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if str(name).startswith("human_")]
 
 
+def number_columns(table: pd.DataFrame) -> list[str]:
+    """Names of the ratings and of the scores that came with a table.
+
+    >>> number_columns(pd.DataFrame(columns=["response", "human_overall", "score_mine"]))
+    ['human_overall', 'score_mine']
+    """
+    return [name for name in table.columns if str(name).startswith(("human_", "score_"))]
+
+
 def validate(
     turns: pd.DataFrame, *, file=None, scale: Scale = None, theirs: Mapping[str, str] | None = None
 ) -> None:
@@ -128,10 +137,12 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
     bad = [not isinstance(count, int) or count < 0 for count in turns["turn"]]
     way_out = "put the number there, or leave the column out"
     yield "turn", bad, "is {!r:.60}, not a count of earlier utterances", way_out
-    for name in human_columns(turns):
+    for name in number_columns(turns):
         bad = [not _is_number(cell) for cell in turns[name]]
         way_out = "put a number there, with a point for decimals"
-        yield name, bad, "rating is {!r:.60}, not a number", way_out
+        kind = "rating" if name.startswith("human_") else "score"
+        yield name, bad, f"{kind} is {{!r:.60}}, not a number", way_out
+    for name in human_columns(turns):
         low, high = (scale.get(name) if isinstance(scale, Mapping) else scale) or UNLIMITED
         outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
         way_out = "correct the rating, or load the file with its own scale"

@@ -20,6 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from lib import ROOT
 from lib.data import sha256, written_whole
 from lib.notebook_runs import folder
+from lib.notebook_runs.parameters import NOTEBOOKS, declared
 
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 METADATA = {
@@ -56,7 +57,7 @@ def parameters(profile: str, notebook: Path, settings: dict) -> dict:
     """
     chosen = settings.get(profile, {})
     values = {**chosen.get("all", {}), **chosen.get(notebook.name[:2], {})}
-    known = papermill.inspect_notebook(str(notebook))
+    known = declared(notebook)
     if unknown := sorted(set(values) - set(known)):
         raise ValueError(
             f"{notebook.name}: unknown parameter {', '.join(unknown)} in profile {profile!r} "
