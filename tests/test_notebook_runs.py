@@ -7,8 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import lib.notebook_runs as outputs
+from lib import ROOT
 from lib.notebook_runs import __main__ as command
-from lib.notebook_runs import runner
+from lib.notebook_runs import parameters, runner
 from lib.notebook_runs.parameters import changed
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
@@ -28,7 +29,7 @@ def notebook_with(*sources: str):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """An empty project: a notebooks folder, an empty profile file, outputs under tmp_path."""
-    for module in (outputs, runner, command):
+    for module in (outputs, runner, command, parameters):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "requirements.lock").write_text("")
@@ -120,6 +121,7 @@ def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
 
 
 def test_other_parameters_write_beside_the_profile(project, monkeypatch):
+    monkeypatch.setattr(parameters, "ROOT", ROOT)  # the notebooks are the real ones
     mine = HERE | {"In": ["limit = 3"], "limit": 3}
     assert changed("00", "sample", mine) == []
     assert changed("00", "public", mine) == ["PROFILE", "CORPUS"]
