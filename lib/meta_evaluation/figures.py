@@ -75,16 +75,14 @@ def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
     names = [textwrap.fill(label(name), 11, break_long_words=False) for name in sets]
     axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(metrics)), map(label, metrics), fontsize=8)
-    if len(limit):
-        axes.set_yticks([*axes.get_yticks(), len(metrics)], [*map(label, metrics), LIMIT])
+    lines = [*map(label, metrics), LIMIT][: len(values)]
+    axes.set_yticks(range(len(lines)), lines, fontsize=8)
     axes.grid(False)
-    families, ratings = [*map(family, metrics), LIMIT][: len(values)], heads["rating"].tolist()
-    for place in _borders(families):
+    families, ratings = [*map(family, metrics), LIMIT][: len(lines)], heads["rating"].tolist()
+    for place in _starts(families):
         axes.axhline(place - 0.5, color="black", linewidth=1)
-    for place in _borders(ratings):
+    for place in _starts(ratings):
         axes.axvline(place - 0.5, color="black", linewidth=1)
-    for place in (0, *_borders(ratings)):
         said = f"rated: {label(ratings[place])}"
         axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
     axes.figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
@@ -92,8 +90,8 @@ def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
         axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
 
 
-def _borders(names: Sequence[str]) -> list[int]:
-    return [place for place in range(1, len(names)) if names[place] != names[place - 1]]
+def _starts(names: list[str]) -> list[int]:
+    return [n for n, name in enumerate(names) if names[n - 1 : n] != [name]]
 
 
 def _points(axes, table: pd.DataFrame, limit: pd.Series) -> None:
