@@ -1,7 +1,8 @@
 # make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
 # make test        run the test suite
 # make lab         open JupyterLab
-# make report      score your own dialogs                     (DIALOGS=path/to/file.csv)
+# make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
+# make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
@@ -11,7 +12,7 @@ FORCE   ?=
 BIN     := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test test-slow lab report bench lint lock clean
+.PHONY: help notebooks test test-slow lab judge report bench lint lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -50,11 +51,16 @@ test-slow: .venv/developers
 	$(BIN)/python -m pytest -m slow
 
 lab: .venv/users
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
+judge: .venv/users
+	$(BIN)/python -m lib.cpdscore.local $(GGUF)
+
+# What the reader says that it guessed is told to it in the same words.
+GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--given "$(guess)=$($(guess))"))
 report: .venv/users
-	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file.csv"; exit 1; }
-	$(BIN)/python -m lib.report "$(DIALOGS)" $(if $(ACCEPT),--accept)
+	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file"; exit 1; }
+	@$(BIN)/python -m lib.report "$(DIALOGS)" $(if $(ACCEPT),--accept) $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(COLUMNS),--columns $(COLUMNS)) $(GIVEN)
 
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

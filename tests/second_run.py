@@ -1,7 +1,8 @@
 """Run every notebook's cells in this one process, and keep tables, figures and shown values.
 
 A second run that starts no kernels: `python tests/second_run.py FOLDER`. What it writes must equal
-what the kernels wrote, although process, seed of the hashes and neighbours are others.
+what the kernels wrote, although process, seed of the hashes and neighbours are others. With a
+second folder, the notebooks in that one.
 """
 
 import json
@@ -44,5 +45,6 @@ if __name__ == "__main__":
     os.chdir(runner.NOTEBOOKS)
     shell = InteractiveShell.instance()
     shell.display_formatter.active_types = ["text/plain", "text/html"]  # as in a kernel
-    values = {path.stem: run(path, shell) for path in runner.find()}
+    found = runner.find(*map(Path, sys.argv[2:]))
+    values = {path.stem: run(path, shell) for path in found}
     Path(sys.argv[1], "values.json").write_text(json.dumps(values))

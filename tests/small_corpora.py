@@ -9,8 +9,6 @@ import json
 import tarfile
 from pathlib import Path
 
-FED_SCORES = ["interesting", "engaging", "understand", "error recovery"]
-
 
 def dump(path: Path, value) -> None:
     """Write a JSON file."""
@@ -29,57 +27,6 @@ def usr_response(model: str, reply: str, overall: list[int]) -> dict:
     return {"response": reply + " \n", "model": model, "Understandable": [1, 1, 0],
             "Natural": [3, 2, 1], "Maintains Context": [1, 2, 3], "Engaging": [2, 2, 2],
             "Uses Knowledge": [0, 0, 1], "Overall": overall}  # fmt: skip
-
-
-USR_REPLIES = [
-    ("Original Ground Truth", "true reply", [5, 5, 5]),
-    ("System A", "a reply", [1, 2, 3]),
-]
-
-
-def usr(folder: Path) -> None:
-    """USR-Topical with GRADE's scores, and USR-Persona."""
-    items = [
-        {"context": f"first line {number} \n second line , with comma \n\n", "fact": fact,
-         "annotators": list("xyz"), "responses": [usr_response(*reply) for reply in USR_REPLIES]}
-        for number, fact in enumerate(["a passage .\n", "_nofact\n"])
-    ]  # fmt: skip
-    dump(folder / "usr/tc_usr_data.json", items)
-    scores = folder / "usr/metric_outputs/grade_usr_topicalchat/results.json"
-    dump(scores, {"grade": [0.25, 0.75]})
-    fact = "your persona: i like tea.\nyour persona: i run.\n"
-    dump(folder / "usr/pc_usr_data.json", [item | {"fact": fact} for item in items])
-
-
-def fed(folder: Path) -> None:
-    """Two blocks of three turns and their dialog; N/A ratings; scores as concatenated JSON."""
-    turn_names = ["Interesting", "Engaging", "Specific", "Relevant", "Correct",
-                  "Semantically appropriate", "Understandable", "Fluent", "Overall"]  # fmt: skip
-    dialog_names = ["Coherent", "Error recovery", "Consistent", "Diverse", "Depth", "Likeable",
-                    "Understanding", "Flexible", "Informative", "Inquisitive",
-                    "Overall"]  # fmt: skip
-    items = []
-    engaging = iter(
-        [[2, 2, 2, 1, 1], [0, 0, 1, 1, 2], [1, 1, 1, 1, 1], [2] * 5, [0] * 5, [1, 1, 1, 2, 2]]
-    )
-    for block, system in enumerate(["Meena", "Human"]):
-        said = "User: Hi!"
-        for step in range(3):
-            ratings = {name: [1, 0, 1, 1, 1] for name in turn_names}
-            ratings["Engaging"] = next(engaging)
-            ratings["Relevant"] = [1, 1, "N/A (nothing to be relevant to)", 1, 1]
-            reply = f"System: reply {step}: well?"
-            turn = {"context": said, "response": reply, "system": system}
-            items.append(turn | {"annotations": ratings})
-            said += f"\n{reply}\nUser: line {step}"
-        ratings = {name: [1, 0, 1, 1, 0] for name in dialog_names}
-        ratings["Error recovery"] = ["N/A (no errors)"] * 5 if block else [2, 1, "N/A (none)", 0, 1]
-        items.append({"context": said, "system": system, "annotations": ratings})
-    dump(folder / "fed/fed_data.json", items)
-    for level, count in [("turn", 6), ("dialog", 2)]:
-        scores = [{"idx": n, "score": dict.fromkeys(FED_SCORES, -0.5 * n)} for n in range(count)]
-        stream = "\n".join(json.dumps(score, indent=4) for score in scores) + "\n"
-        text(folder / f"fed/{level}_level_FU_scores.jsonl", stream)
 
 
 def table(path: Path, rows: list[list], delimiter: str = ",") -> None:
@@ -107,24 +54,6 @@ def dstc10(folder: Path) -> None:
     dump(folder / "dstc10/persona-usr_eval.json", [row])
 
 
-DSTC7 = {
-    "context.tsv": 'InstanceID\tDepth\tContext\ni1\t2\ta "quoted passage\ni2\t3\tanother passage\n',
-    "gold_responses.tsv": "InstanceID\tReference1\t...\ni1\tone\ttwo\ni2\tonly\n",
-    "system_responses.tsv": 'SystemID\tInstanceID\tResponse\nTeamCE\ti1\tsay "what\n'
-    "TeamCE\ti2\tno\nHuman\ti1\tyes\n",
-    "human-eval-per-judge.tsv": "\ufeffJudgeID\tInstanceID\tSystemID\tRelevance\tInformativeness\n"
-    'j1\ti1\tTeamCE\t1\t2\n"j2\ti1\tTeamEC\t5\t4\nj1\ti2\tTeamCE\t2\t2\nj1\ti1\tHuman\t5\t5\n',
-}
-
-
-def dstc7(folder: Path, tables: dict[str, str] = DSTC7) -> None:
-    """The archive of tab-separated tables, with unbalanced quotes and a byte-order mark."""
-    members = {
-        f"dstc7-task2-human_eval/dstc7-task2-{name}": body.encode() for name, body in tables.items()
-    }
-    tar(folder / "dstc7/dstc7-task2-human_eval.tgz", members)
-
-
 def tar(path: Path, members: dict[str, bytes]) -> None:
     """Write a gzipped tar archive."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,27 +62,6 @@ def tar(path: Path, members: dict[str, bytes]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(body)
             archive.addfile(info, io.BytesIO(body))
-
-
-def ji_chat(model: str, raw: int, rounds: int = 2) -> dict:
-    """One rated chat of an assignment."""
-    names = ["robotic", "interesting", "fun", "consistent", "fluent", "repetitive", "topic"]
-    said = [
-        {"round": n + 1, "user": f"User {model} {n}", "bot": f"bot {model} {raw} {n}"}
-        for n in range(rounds)
-    ]
-    return {"model": model, "dialogue": said, "raw scores": dict.fromkeys(names, raw),
-            "z scores": dict.fromkeys(names, raw / 100 - 0.5), "topic": [], "change of topic": [],
-            "feedback": "None"}  # fmt: skip
-
-
-def ji2022(folder: Path) -> None:
-    """Three runs of one assignment each, with the quality-control agent."""
-    for number, run in enumerate(["free(run1)", "free(run2)", "icebreaker"]):
-        raw = {"A": 10 + number, "A_p": 60 + number, "QualityControl": 5}
-        chats = [ji_chat(model, score) for model, score in raw.items()]
-        chore = {"AssignmentId": f"AS{number}", "WorkerId": "SECRETWORKER", "data": chats}
-        dump(folder / f"dialogue_eval_ji2022/pass_{run}.json", [chore])
 
 
 RATINGS = ["overall", "interesting", "relevance", "specificity", "understandability"]
@@ -212,8 +120,7 @@ def labelled_texts(folder: Path) -> None:
 
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (usr, fed, dstc10, dstc7, ji2022, comp_analysis,
-                 reddit_college, labelled_texts):  # fmt: skip
+    for part in (dstc10, comp_analysis, reddit_college, labelled_texts):
         part(folder)
     return folder
 

@@ -7,15 +7,10 @@ import pandas as pd
 import pytest
 import tiny_models
 import torch
+import transformers as hf
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from safetensors.torch import load_file, save_file
 from test_likelihood import BLANKS, shuffled
-from transformers import (
-    BertForSequenceClassification,
-    GPT2ForSequenceClassification,
-    RemBertConfig,
-    RemBertForSequenceClassification,
-)
 
 from lib import metrics, models
 from lib.metrics.classifiers import HEADS, QUESTIONS, yes_probability
@@ -61,7 +56,7 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
         for name, folder in heads.items():
             # transformers' own head on one unpadded row: the last token is the last position.
             tokenizer = models.load_classifier(folder, device="cpu").tokenizer
-            network = GPT2ForSequenceClassification.from_pretrained(folder).eval()
+            network = hf.GPT2ForSequenceClassification.from_pretrained(folder).eval()
             with torch.no_grad():
                 logit = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits
             one[name] = float(logit.sigmoid())
@@ -164,12 +159,12 @@ def bleurt(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "bert":
         tiny_models.bert_classifier(folder, ["score"])
-        network = BertForSequenceClassification.from_pretrained(folder).eval()
+        network = hf.BertForSequenceClassification.from_pretrained(folder).eval()
         return as_bleurt(folder, network, "bert.")
-    config = RemBertConfig(
+    config = hf.RemBertConfig(
         **tiny_models.BERT, input_embedding_size=8, output_embedding_size=8, num_labels=1
     )
-    network = RemBertForSequenceClassification(config)
+    network = hf.RemBertForSequenceClassification(config)
     tiny_models._save(network, tiny_models.wordpiece(), folder, seed=4)
     return as_bleurt(folder, network, "rembert.", embedding_size=8, layer_norm_eps=1e-12)
 
@@ -208,7 +203,7 @@ def test_bleurt_reads_either_form_of_vocabulary(tmp_path, kind):
             file.unlink()
         lines = sorted(words, key=words.get)
         (tmp_path / "vocab.txt").write_text("\n".join(lines), encoding="utf-8")
-    network = BertForSequenceClassification.from_pretrained(tmp_path).eval()
+    network = hf.BertForSequenceClassification.from_pretrained(tmp_path).eval()
     folder, _ = as_bleurt(tmp_path, network, "bert.")
     inputs = tiny_models.wordpiece()("in a band", "fun", return_tensors="pt")
     with torch.no_grad():

@@ -14,9 +14,7 @@ from lib.data import DataError, corpora, reddit_goemotions_wassa, storage
 from lib.data.corpora import LOADERS
 from lib.data.tbd_comperdial import comperdial, three_bots
 
-SMALL = ["usr_topical", "usr_persona", "fed_turn", "fed_dialog", "fed_engaging", "ji2022",
-         "dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "dstc7",
-         "zhao_persona"]  # fmt: skip
+SMALL = ["dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "zhao_persona"]
 
 
 @pytest.fixture
@@ -35,8 +33,7 @@ def load(name, folder, **options):
 @pytest.mark.parametrize("name", SMALL)
 def test_tables_are_valid_and_the_account_balances(name, folder):
     corpus = corpora.load(name)
-    if corpus.turns is not None:
-        data.validate(corpus.turns)
+    data.validate(corpus.turns)
     report = corpus.report
     assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert report["read"].sum() > 0
@@ -44,44 +41,6 @@ def test_tables_are_valid_and_the_account_balances(name, folder):
 
 
 # --- one test per quirk -------------------------------------------------------------------------
-
-
-def test_usr_keeps_each_annotator_and_takes_the_truth_as_reference(folder):
-    parts = load("usr_topical", folder)
-    turns, ratings = parts["turns"], parts["ratings"]
-    assert turns["context"].iloc[0] == ["first line 0", "second line , with comma"]
-    assert turns["fact"].tolist() == [["a passage ."]] * 2 + [[]] * 2
-    assert turns["reference"].tolist() == [[], ["true reply"], [], ["true reply"]]
-    assert turns["response"].iloc[0] == "true reply"
-    mine = ratings[(ratings["item"] == 1) & (ratings["dimension"] == "overall")]
-    expected = [["person1", 1], ["person2", 2], ["person3", 3]]
-    assert mine[["annotator", "rating"]].values.tolist() == expected
-    assert turns["human_maintains_context"].iloc[1] == 2.0
-    assert turns["score_grade"].isna().tolist() == [True, False, True, False]
-    assert turns["score_grade"].iloc[3] == 0.75
-    assert load("usr_persona", folder)["turns"]["fact"].iloc[0] == ["i like tea.", "i run."]
-
-
-def test_fed_splits_levels_strips_speakers_and_excludes_na(folder):
-    turn, dialog = load("fed_turn", folder), load("fed_dialog", folder)
-    assert turn["turns"]["dialog"].tolist() == ["fed-000"] * 3 + ["fed-001"] * 3
-    assert turn["turns"]["turn"].tolist() == [1, 3, 5] * 2
-    assert turn["turns"]["response"].iloc[1] == "reply 1: well?"
-    assert dialog["dialogs"]["speakers"].iloc[0] == ["user", "system"] * 3 + ["user"]
-    report = turn["report"].set_index("unit").loc["ratings"]
-    assert report[["read", "kept", "excluded"]].tolist() == [270, 264, 6]
-    assert turn["turns"]["human_relevant"].iloc[0] == 1.0  # mean of the four that are left
-    assert math.isnan(dialog["dialogs"]["human_error_recovery"].iloc[1])
-    assert dialog["dialogs"]["human_error_recovery"].iloc[0] == 1.0
-    assert turn["turns"]["score_fed_understanding"].tolist() == [-0.5 * n for n in range(6)]
-
-
-def test_fed_engaging_keeps_the_extremes(folder):
-    parts = load("fed_engaging", folder)
-    assert parts["turns"]["human_engaging"].tolist() == [1, 0, 1, 0]
-    assert parts["turns"]["human_engaging_mean"].tolist() == [1.6, 0.8, 2.0, 0.0]
-    mine = parts["ratings"].query("dimension == 'engaging'").groupby("item")["rating"].mean()
-    assert mine.tolist() == parts["turns"]["human_engaging_mean"].tolist()
 
 
 def test_dstc10_counts_a_returning_context_as_a_new_dialog(folder):
@@ -97,35 +56,6 @@ def test_a_context_that_comes_back_begins_the_next_system_of_pd10(folder):
     assert turns["dialog"].str[-3:].tolist() == ["000", "001", "000", "000", "001"]
     assert turns["context"].iloc[1] == ["b", "so ."] and turns["turn"].eq(2).all()
     assert turns["human_appropriateness"].tolist() == [1, 2, 3, 4, 5]
-
-
-def test_dstc7_reads_unquoted_tables_and_merges_the_double_team(folder):
-    parts = load("dstc7", folder)
-    turns = parts["turns"]
-    assert turns["fact"].iloc[0] == ['a "quoted passage']
-    assert turns["response"].iloc[0] == 'say "what'
-    assert turns["reference"].tolist() == [["one", "two"], ["only"], ["one", "two"]]
-    assert turns["turn"].tolist() == [2, 3, 2]
-    assert turns["human_relevance"].tolist() == [3, 2, 5]  # TeamCE: (1 + 5) / 2
-    assert turns["human_overall"].iloc[0] == 3
-    assert set(parts["ratings"]["annotator"]) == {"j1", '"j2'}
-
-
-def test_ji2022_leaves_quality_control_out_and_hides_workers(folder):
-    parts = load("ji2022", folder)
-    dialogs = parts["dialogs"]
-    assert dialogs["agent"].tolist() == ["A", "A_p"] * 3
-    assert set(dialogs["system"]) == {"A"}
-    assert dialogs["human_overall"].tolist() == pytest.approx([10, 60, 11, 61, 12, 62])
-    assert dialogs["human_z_overall"].iloc[1] == pytest.approx(0.1)
-    assert parts["report"].set_index("unit").loc["dialogs", "excluded"] == 3
-    turns = parts["turns"]
-    assert turns["turn"].tolist() == [1, 3] * 6
-    assert turns["context"].iloc[1] == ["User A 0", "bot A 10 0", "User A 1"]
-    shown = " ".join(str(table.to_dict()) for table in (dialogs, turns, parts["ratings"]))
-    assert "SECRETWORKER" not in shown
-    kept = load("ji2022", folder, quality_control=True)["dialogs"]
-    assert (kept["agent"] == "QualityControl").sum() == 3
 
 
 def test_zhao_position_is_the_system_and_the_first_is_the_reference(folder):
@@ -303,10 +233,9 @@ def test_bad_input_of_three_bots(name, body, expected, tmp_path):
 @pytest.mark.parametrize(
     "name, asked, options, message",
     [
-        ("fed_dialog", ["turn"], {}, "no table of single turns"),
-        ("usr_topical", ["dialog"], {}, "no table of single dialogs"),
+        ("zhao_persona", ["dialog"], {}, "no table of single dialogs"),
         ("dstc10_persona_zhao", ["turn", "human_fun"], {}, "or one of human_appropriateness"),
-        ("fed_turn", ["turn", "reference"], {}, "column 'reference'.*\n.*take another corpus"),
+        ("zhao_persona", ["turn", "fact"], {}, "column 'fact'.*\n.*take another corpus"),
         ("zhao_persona", ["turn"], {"single_ratings": True}, "only mean ratings are published"),
     ],
 )

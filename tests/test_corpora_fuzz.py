@@ -1,20 +1,17 @@
 """Fuzz what reads a user's files: whatever the bytes, the result is a valid table or a
 `DataError`, and every row that was read is kept or accounted for."""
 
-import functools
 import json
 import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import small_corpora as small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import data as dialogues
-from lib.data import DataError, storage
-from lib.data.tbd_comperdial import comperdial
+from lib.data import DataError
 
 # FUZZ_EXAMPLES=2000 looks further, with other seeds on each run.
 MORE = int(os.environ.get("FUZZ_EXAMPLES", "0"))
@@ -85,45 +82,3 @@ def test_any_bytes_of_a_users_file(raw, kind):
         path = Path(scratch) / f"mine.{kind}"
         path.write_bytes(raw)
         same_or_error(path)
-
-
-def outcome(read):
-    """Anything but a table or a `DataError` fails."""
-    try:
-        parts = read()
-    except DataError as error:
-        assert str(error)
-        return
-    report = parts["report"]
-    assert (report["read"] == report["kept"] + report["excluded"]).all()
-    assert not np.isinf(parts["turns"].filter(like="human_").to_numpy(float)).any()
-
-
-JUNK = [None, True, -1, 10**400, 1e308, float("nan"), "", "\ud800", "3", [], {}, [[]], [None],
-        {"a": 1}, "\x00"]  # fmt: skip
-
-
-def places(value, path=()):
-    """Every place in a JSON value below its top."""
-    for key in value if isinstance(value, dict) else range(len(value)):
-        yield (*path, key)
-        if isinstance(value[key], dict | list):
-            yield from places(value[key], (*path, key))
-
-
-@SETTINGS
-@given(st.data())
-def test_any_shape_of_comperdial(data):
-    folder = storage.DATA / "sample/personas/comperdial"
-    talk = json.loads((folder / "ComperDial_data.json").read_text())[:1]
-    *path, last = data.draw(st.sampled_from(list(places(talk))))
-    inner = functools.reduce(lambda value, key: value[key], path, talk)
-    inner[last] = data.draw(st.sampled_from(JUNK))
-    with tempfile.TemporaryDirectory() as scratch:
-        for file in ("turn_annotations.csv", "dialogue_annotations.csv"):
-            lines = (folder / file).read_text().splitlines()
-            name = lines[1].split(",")[0]
-            kept = [lines[0], *(line for line in lines[1:] if line.startswith(f"{name},"))]
-            small.text(Path(scratch) / file, "\n".join(kept))
-        (Path(scratch) / "ComperDial_data.json").write_text(json.dumps(talk))
-        outcome(lambda: comperdial(Path(scratch)))

@@ -1,7 +1,6 @@
 """Resampling, tests of differences and rankings against independent definitions.
 
-Perm-both, acc23 and soft pairwise accuracy are also compared on real scores: the 360 responses of
-UniEval's Topical-Chat, with figures measured by other code on the same file.
+Perm-both is also compared on real scores: the 360 responses of UniEval's Topical-Chat.
 """
 
 # ruff: noqa: NPY002 - nlpstats draws from numpy's global state: the same draws need the same calls
@@ -89,21 +88,6 @@ def test_perm_both_equals_its_definition_row_by_row(triple, method):
         first, second = np.where(row, z_b, z_a), np.where(row, z_a, z_b)
         expected = SCIPY[method](first, human).statistic - SCIPY[method](second, human).statistic
         assert value == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.public
-def test_perm_both_gives_the_measured_p_values():
-    """10,000 resamples: .0001 for overall over coherence, .0016 for two near copies."""
-    turns = corpora.load("unieval_topical").turns
-
-    def p(better, worse, rating):
-        scores = [turns[f"score_unieval_{name}"] for name in (better, worse)]
-        return significance.permutation_test(*scores, turns[rating], seed=2)
-
-    assert p("overall", "coherence", "human_overall").p < 0.0005
-    near = p("understandability", "naturalness", "human_overall")
-    assert 0 < near.difference < 0.01
-    assert near.p < 0.01, "a difference of .004 is significant, and still only .004"
 
 
 @pytest.mark.parametrize("clustered", [False, True])
@@ -232,15 +216,6 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     assert (found.pairs, found.groups) == (15 + 45 + 171, 3)
 
 
-def test_a_coarse_copy_of_a_metric_gains_tau_and_loses_acc23():
-    human = pd.Series(np.round(np.random.default_rng(0).normal(3, 1, 300)))
-    fine = human + np.random.default_rng(1).normal(size=300)
-    coarse, groups = np.ceil(fine.rank(pct=True) * 5), np.arange(300) // 6
-    tau = [analysis.coefficient(x, human, "kendall").value for x in (fine, coarse)]
-    accuracy = [correlation.pairwise_accuracy(x, human, groups).value for x in (fine, coarse)]
-    assert tau[1] > tau[0] and accuracy[1] < accuracy[0]
-
-
 def test_acc23_of_equal_missing_and_infinite_scores():
     equal = correlation.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3], [0, 0, 0, 0])
     assert (equal.value, equal.threshold) == (0.5, 0), "the share of human ties"
@@ -269,8 +244,10 @@ def test_soft_pairwise_accuracy_equals_its_definition():
 
 
 def test_soft_pairwise_accuracy_needs_systems_that_share_a_context():
-    """Without one it was 1 for noise and for minus the ratings (no difference, so p = 1 twice)."""
+    """Defect N6: without one it was 1 for noise and for minus the ratings."""
     human = pd.DataFrame([[1, 2, np.nan, np.nan], [np.nan, np.nan, 5, 6]])
+    gaps = (human.iloc[0] - human.iloc[1]).fillna(0)  # the old formula: no gap reaches no gap
+    assert np.mean([(signs * gaps).sum() >= gaps.sum() for signs in np.eye(4)]) == 1
     found = systems.soft_pairwise_accuracy(-human, human)
     assert np.isnan(found.value) and found.reason == "no two systems share a context"
     third = pd.concat([human, pd.DataFrame([[4.0, 4, 4, 4]])], ignore_index=True)
@@ -321,8 +298,11 @@ def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
 
 
 def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
-    """Six points bootstrapped gave -1 to 1 for a rho of .486; the formula gives -.56 to .93."""
+    """Defect N9: six points were bootstrapped; the formula gives -.56 to .93 for a rho of .486."""
     low, high = systems.fisher_interval(0.486, 6, "spearman")
+    points, draws = np.array([2, 1, 5, 6, 3, 4]), np.random.default_rng(0).integers(0, 6, (500, 6))
+    old = [np.corrcoef(stats.rankdata(d), stats.rankdata(points[d]))[0, 1] for d in draws]
+    assert np.nanquantile(old, 0.975) > 0.999 > 0.95 > high
     half = 1.96 * np.sqrt(1.06 / 3)
     expected = np.tanh([np.arctanh(0.486) - half, np.arctanh(0.486) + half])
     assert (low, high) == pytest.approx(expected, abs=1e-4)

@@ -10,9 +10,11 @@ and 18 of 118 refused at first; since then a second number near a mark counts as
 written without having read the parser: 0 wrong of 128 and 7 of 98 refused. "next" tries the rules
 that were added for it: 1 wrong of 75 and 6 of 42. Then a small grammar took the place of many
 special cases: 8 wrong and 52 refused of all 946 at its first run, none wrong and 40 refused since.
-So expect no wrong number from the usual shapes, and some refused. Three marks were changed on
-second reading: "<4>" and "low (2)" say one number without doubt, and "As an AI I cannot judge.
-Humanness: 1" says two things.
+"odd", 145 shapes written before the grammar was opened, found 13 wrong and 5 of 60 refused at its
+first run: four rules were mended, and nine marks that its author had called doubtful were granted
+on second reading, as three had been before ("<4>" and "low (2)" say one number without doubt, "As
+an AI I cannot judge. Humanness: 1" says two things). So expect no wrong number from the usual
+shapes, and some refused.
 """
 
 import json

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import random
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -614,6 +616,7 @@ def test_the_forecast_of_real_prompts_is_within_15_percent(store):
     for name, count in golden.items():
         corpus, variant = name.split("/")
         template, turns = cpdscore.load_template(variant), corpora.load(corpus).turns
+        template = replace(template, fenced=False)  # as it was when the tokens were counted
         requests = cpdscore.turn_requests(turns, template, cpdscore.JudgeModel("m"))
         jobs = [Job(request) for request in requests if request]
         table = cpdscore.forecast(jobs, store)
@@ -641,24 +644,81 @@ def test_what_each_status_means(status, body, kind):
     assert server.fault_of_status(status, body, {}, "http://x").kind == kind
 
 
-@pytest.mark.slow
-def test_a_real_transformers_server_with_a_tiny_random_model(tmp_path):
-    """A real OpenAI-compatible server: nothing lost, every reply read or set aside."""
-    from tiny_judge import serve, write_model
+def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
+    """A real server and a real model: request, form, odds, store, reading, audit."""
+    turns = corpora.load("sample_personas").turns.head(1)
+    parameters = {"temperature": 0, "max_tokens": 48, "logprobs": True, "top_logprobs": 20}
+    model = cpdscore.JudgeModel("smollm2", 1, 0, parameters, forced=True)
+    with cpdscore.local.served() as url:
+        assert url.startswith("http://127.0.0.1:")
+        ask = cpdscore.asker("live", store, url, JudgeSettings(workers=1))
+        scores = cpdscore.score_turns(turns, "simple_without_reference", model, store, ask)
+    assert scores.items["status"].tolist() == ["ok"]
+    assert scores.items["weighted"].between(1, 5, inclusive="neither").all()
+    for reply, odds in zip(
+        store.replies(scores.items["key"]).values(), scores.replies["odds"], strict=True
+    ):
+        told = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
+        (*_, last) = [token for token in told if token["token"].strip().isdigit()]
+        p = {one["token"].strip(): math.exp(one["logprob"]) for one in last["top_logprobs"]}
+        whole = sum(p.get(mark, 0) for mark in "12345")
+        assert odds == pytest.approx({m: p[str(m)] / whole for m in odds}, rel=1e-3)
+    with pytest.raises(server.Fault, match="no connection"):
+        server.Connection(url).ask(jobs_for(1)[0].request)
 
-    bias = write_model(tmp_path / "model")
-    turns = corpora.load("sample_personas").turns.head(12)
-    with serve(tmp_path / "model", tmp_path) as url, ReplyStore(tmp_path / "r.sqlite") as store:
-        connection = server.Connection(url, timeout_s=60)
-        parameters = {"max_tokens": 3, "logit_bias": bias, "temperature": 1.0}
-        model = cpdscore.JudgeModel(str(tmp_path / "model"), samples=3, parameters=parameters)
-        settings = JudgeSettings(workers=2)
-        ask = lambda jobs: judge.ask_all(jobs, store, connection, settings, progress=False)  # noqa: E731
-        scores = cpdscore.score_turns(turns, "detail_without_reference", model, store, ask)
-        again = cpdscore.score_turns(turns, "detail_without_reference", model, store)
-        assert store.rows("PRAGMA integrity_check") == [("ok",)]
-    assert len(scores.replies) >= 36 and (scores.items["asked"] >= 3).all()
-    assert set(scores.replies["status"]) <= set(reading.STATUSES)
-    marks = scores.replies["score"].dropna()
-    assert len(marks) > 5 and marks.between(1, 5).all() and marks.nunique() > 1
-    assert again.items.equals(scores.items)
+
+def test_a_file_that_is_no_model_is_named(tmp_path):
+    (tmp_path / "no.gguf").write_text("no weights")
+    with pytest.raises(RuntimeError, match="no judge could be started"):
+        cpdscore.local.served(tmp_path / "no.gguf").__enter__()
+    with cpdscore.local.served("http://127.0.0.1:9/v1") as url:
+        assert url == "http://127.0.0.1:9/v1"
+
+
+def told(text: str | None, *tokens: tuple[str, dict[str, float]]) -> Reply:
+    """The reply of a server that gives `tokens`, each with the probabilities of its like."""
+    content = [
+        {"token": token, "top_logprobs": [
+            {"token": other, "logprob": math.log(p)} for other, p in odds.items()]}
+        for token, odds in tokens
+    ]  # fmt: skip
+    choice = {
+        "message": {"content": text},
+        "finish_reason": "stop",
+        "logprobs": {"content": content},
+    }
+    return server.read_answer(json.dumps({"choices": [choice]}), "")[0]
+
+
+FOUR = (" 4", {" 4": 0.5, "4": 0.1, " 3": 0.2, "x": 0.15, "10": 0.05})
+FIVE = ("5", {"5": 0.9, "1": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "weighted", "why"),
+    [
+        ("detail", told("- Humanness: 4", ("- Human", {}), ("ness:", {}), FOUR), 3.75, ""),
+        ("detail", told("4", ("\n", {}), FOUR), 3.75, ""),
+        ("detail", told("5 x.\n- Humanness: 4", FIVE, (" x.\n- Humanness:", {}), FOUR), 3.75, ""),
+        ("simple", told("fluency - 5\noverall - 4", ("fluency - ", {}), FIVE, ("\noverall -", {}),
+                        FOUR), 3.75, ""),
+        ("simple", told("overall - 4\nfluency - 5", ("overall -", {}), FOUR, ("\nfluency - ", {}),
+                        FIVE), 3.75, ""),
+        ("detail", told("- Humanness: 3.5", ("- Humanness:", {}), (" 3", {" 3": 1}), (".", {}),
+                        FIVE), None, "not one digit"),
+        ("detail", told("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no mark"),
+        ("detail", told("- Humanness: 4"), None, "no probabilities"),
+        ("detail", told("- Humanness: 4", ("thought: 1", {}), FOUR), None, "no probabilities"),
+    ],
+)  # fmt: skip
+def test_the_weighted_mark_is_the_expected_one_at_the_place_of_the_written_one(
+    name, reply, weighted, why
+):
+    """(4 x .6 + 3 x .2) / .8: the odds of "4" and " 4" together, of the marks of the scale only."""
+    odds, reason = reading.mark_odds(
+        reply.text, reply.marks, cpdscore.variant(f"{name}_without_reference")
+    )
+    assert reason == why
+    assert (odds and sum(mark * p for mark, p in odds.items())) == (
+        weighted and pytest.approx(weighted)
+    )

@@ -171,7 +171,7 @@ def test_beside_keeps_every_published_row():
     paper = pd.DataFrame({"m": ["a", "b"], "value": [0.1, 0.2]})
     table = meta_evaluation.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
     assert table["difference"].tolist() == pytest.approx([0.05, np.nan], nan_ok=True)
-    with pytest.raises(ValueError, match="repeat a key"):
+    with pytest.raises(ValueError, match="not a many-to-one"):
         meta_evaluation.beside(paper, pd.concat([paper, paper]), ["m"])
 
 
@@ -234,7 +234,10 @@ def test_the_sealed_tables_gave_what_notebook_09_says():
     assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
     corpus, rating = meta_evaluation.PAPER_SETS["PD10"]
     turns = load(corpus).turns
-    lexicon, options = psychology.nrc_hashtag(), psychology.PAPER_READING["emotional_entropy"]
+    lexicon, options = (
+        psychology.emotion_lexicon("nrc"),
+        psychology.PAPER_READING["emotional_entropy"],
+    )
     turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
     found = analysis.adjusted_r2(turns, rating, ["entropy"])
     recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]

@@ -20,6 +20,7 @@ from lib import ROOT
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
+SOLUTIONS = runner.NOTEBOOKS / "solutions"
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 
 
@@ -33,7 +34,7 @@ def sample_run():
     return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=ids)
+@pytest.fixture(params=[*NOTEBOOKS, *runner.find(SOLUTIONS)], ids=ids)
 def notebook(request):
     return nbformat.read(request.param, as_version=4)
 
@@ -42,8 +43,12 @@ def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_thirteen_are_found():
-    assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02d}" for n in range(13)]
+def test_all_thirteen_are_found_and_profiles_name_no_other():
+    numbers = [path.name[:2] for path in NOTEBOOKS]
+    assert numbers == [f"{n:02d}" for n in range(13)]
+    settings = runner.load_profiles()
+    named = {number for section in settings.values() for number in section}
+    assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
@@ -74,13 +79,28 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
         assert [shown(result.data) for result in results] == again[path.stem], path.stem
 
 
+def test_solutions_run_and_show_what_is_committed(tmp_path):
+    """Each on the sample, whatever the profile of the notebook that it belongs to."""
+    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, SOLUTIONS]
+    subprocess.run(command, check=True, capture_output=True)
+    again = json.loads((tmp_path / "values.json").read_text())
+    for path in runner.find(SOLUTIONS):
+        assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
+        cells = code_cells(nbformat.read(path, as_version=4))
+        results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
+        assert [shown(result.data) for result in results] == again[path.stem], path.stem
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "values.json"]
+
+
 def test_one_notebook_alone_from_any_folder(tmp_path):
     """As the README says: papermill, one parameter, whatever the working directory."""
     (path,) = [path for path in NOTEBOOKS if path.name.startswith("00")]
     command = [sys.executable, "-m", "papermill", path, "out.ipynb", "-p", "CORPUS"]
-    subprocess.run([*command, "sample_personas"], cwd=tmp_path, check=True, capture_output=True)
+    options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
+    subprocess.run([*command, "sample_personas"], **options, check=True, capture_output=True)
     cells = code_cells(nbformat.read(tmp_path / "out.ipynb", as_version=4))
     assert 'CORPUS = "sample_personas"' in "\n".join(cell.source for cell in cells)
+    assert "set by hand: CORPUS" in "".join(o.get("text", "") for o in cells[3].outputs)
 
 
 def test_executed_in_order_without_errors(notebook):
@@ -100,14 +120,21 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
     assert notebook.metadata.kernelspec.name == "python3"
 
 
-def test_defines_no_functions_and_installs_nothing(notebook):
-    source = "\n".join(cell.source for cell in code_cells(notebook))
-    assert not re.search(r"^\s*(def|class) ", source, flags=re.MULTILINE)
-    assert "pip install" not in source
+def test_defines_only_what_it_teaches_and_installs_nothing(notebook):
+    """A method from scratch may be a short function, if the library is held against it."""
+    sources = [cell.source for cell in code_cells(notebook)]
+    for number, source in enumerate(sources):
+        assert "pip install" not in source and not re.search(r"^\s*class ", source, flags=re.M)
+        for name in re.findall(r"^\s*def (\w+)", source, flags=re.M):
+            after = "\n".join(sources[number : number + 4])
+            assert len(source.splitlines()) <= 16, f"{name}: a method from scratch is short"
+            assert re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after), name
 
 
-def test_is_readable(notebook):
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_is_readable(path):
     """More words than code, and cells that fit a screen (see the house rules in the README)."""
+    notebook = nbformat.read(path, as_version=4)
     lines = [len(cell.source.splitlines()) for cell in code_cells(notebook)]
     words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
     assert words / sum(lines) >= 8

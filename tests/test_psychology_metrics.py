@@ -1,6 +1,5 @@
 """Entropy, matching and style against scipy and the formulas; the paper's P columns."""
 
-import json
 import math
 
 import numpy as np
@@ -73,23 +72,32 @@ def test_style_matching_equals_irelands_formula_word_by_word():
         assert found[i] == pytest.approx(sum(each) / 9, abs=1e-12)
 
 
-def test_categories_that_nobody_uses_count_one_or_are_left_out():
-    same = turns([(["I like it and you don't"], "I like it and you don't")])
-    assert psychology.language_style_matching(same)[0] == 1.0
-    pair = turns([(["stone wall"], "green apple")])
-    assert psychology.language_style_matching(pair)[0] == 1.0
-    skipped = psychology.language_style_matching(pair, both_zero="skip", details=True)
-    assert np.isnan(skipped["language_style_matching"][0])
-    assert skipped["reason"][0] == "no function word on either side"
+def alike(a, b):
+    """Ireland's formula, averaged with the eight categories that nobody uses."""
+    return (8 + 1 - abs(a - b) / (a + b + 1e-4)) / 9
 
 
-def test_denominators_differ_by_punctuation_only():
-    pair = turns([(["do you like the park ?"], "i do !")])
-    words = psychology.language_style_matching(pair, details=True)["personal_pronouns"][0]
-    tokens = psychology.language_style_matching(pair, denominator="tokens", details=True)
-    a, b = 100 / 3, 100 / 6
-    assert tokens["personal_pronouns"][0] == pytest.approx(1 - (a - b) / (a + b + 1e-4))
-    assert words == pytest.approx(1 - (50 - 20) / (70 + 1e-4))
+STYLE = [  # context, response, options, the score or why there is none
+    ("i like it and you don't", "I like it and you don't", {}, 1.0),
+    ("stone wall", "green apple", {}, 1.0),
+    ("stone wall", "green apple", {"both_zero": "skip"}, "no function word on either side"),
+    ("you win !", "you lost today", {}, alike(50, 100 / 3)),
+    ("you win !", "you lost today", {"denominator": "tokens"}, 1.0),
+    ("you are sad", "...", {}, "no words in the response"),
+    ("?!", "you are sad", {}, "no words in the prompt"),
+    ("", "you are sad", {}, "no words in the prompt"),
+    (None, "you are sad", {}, "no words in the prompt"),
+]
+
+
+@pytest.mark.parametrize(("context", "response", "options", "expected"), STYLE)
+def test_style_matching_of_short_texts(context, response, options, expected):
+    table = turns([([context], response)])
+    found = psychology.language_style_matching(table, **options, details=True).loc[0]
+    if isinstance(expected, str):
+        assert found["reason"] == expected and np.isnan(found["language_style_matching"])
+    else:
+        assert found["language_style_matching"] == pytest.approx(expected) and not found["reason"]
 
 
 EDGES = {
@@ -115,23 +123,6 @@ def test_edge_replies_are_nan_with_a_reason_or_a_number(name):
         assert (found["reason"][0] != "") == expected, metric
         assert not np.isnan(found[metric][1]) and found["reason"][1] == ""
         assert found.index.equals(table.index)
-
-
-@pytest.mark.parametrize(("denominator", "side"), [("words", "no words in the"), ("tokens", "")])
-def test_punctuation_alone_has_tokens_but_no_words(denominator, side):
-    table = turns([(["you are sad"], "..."), (["?!"], "you are sad")])
-    found = psychology.language_style_matching(table, denominator=denominator, details=True)
-    expected = [f"{side} response", f"{side} prompt"] if side else ["", ""]
-    assert found["reason"].tolist() == expected
-    assert (found["language_style_matching"].isna() == bool(side)).all()
-
-
-@pytest.mark.parametrize("history", [[], [""], [None]], ids=["no turn", "empty", "missing"])
-def test_an_empty_prompt_leaves_matching_undefined(history):
-    table = turns([(history, "i am happy")])
-    for compute in (METRICS["emotion_matching"], METRICS["language_style_matching"]):
-        assert compute(table, details=True)["reason"][0] == "no words in the prompt"
-    assert not np.isnan(METRICS["emotional_entropy"](table)[0])
 
 
 def test_equal_emotions_are_named_as_the_reason():
@@ -195,37 +186,29 @@ def test_pooled_prompts_count_each_partner_utterance_once():
     assert psychology.prompt_counts(table, "dialog", context="all").totals.tolist() == [6.0]
 
 
-def kept(table, folder, name, **options) -> tuple[float, str]:
-    said = []
-    scores = metrics.compute(table, [name], options={name: options}, folder=folder, say=said.append)
-    return scores[name].iloc[0], said[0]
-
-
-def test_editing_the_function_words_makes_kept_style_scores_stale(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", [*METRICS, "emotional_entropy_paper"])
+def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, monkeypatch, name):
     """Defect S3: scores were kept under the name of the list, whatever stood in it."""
-    table, name = turns([(["do you like the park ?"], "we saw a park")]), "language_style_matching"
-    before, said = kept(table, tmp_path, name)
-    assert "computed" in said and "reused" in kept(table, tmp_path, name)[1]
-    edited = json.loads((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
-    edited["categories"]["articles"].remove("the")
-    (tmp_path / "words.json").write_text(json.dumps(edited), encoding="utf-8")
-    monkeypatch.setattr("lib.psychology.style.WORDS_FILE", tmp_path / "words.json")
-    after, said = kept(table, tmp_path, name)
-    assert "computed" in said and after != before
+    table, options = turns([(["do you like the happy park ?"], "we saw a wonderful park")]), {}
+    if name == "language_style_matching":
+        path, old, new = tmp_path / "words.json", '"the"', '"thee"'
+        path.write_text((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
+        monkeypatch.setattr("lib.psychology.style.WORDS_FILE", path)
+    else:
+        path, old, new = tmp_path / "emotions.csv", "trust,1", "trust,5"
+        path.write_text("term,category,weight\nhappy,joy,2\nwonderful,joy,2\nwonderful,trust,1\n")
+        options[name] = {"lexicon": str(path)}
 
+    def kept() -> tuple[float, str]:
+        said = []
+        scores = metrics.compute(table, [name], options=options, folder=tmp_path, say=said.append)
+        return scores[name].iloc[0], said[0].split()[1]
 
-@pytest.mark.parametrize(
-    "name", ["emotional_entropy", "emotional_entropy_paper", "emotion_matching"]
-)
-def test_editing_the_emotion_lexicon_makes_kept_scores_stale(tmp_path, name):
-    table, path = turns([(["i am so happy"], "wonderful")]), tmp_path / "emotions.csv"
-    path.write_text("term,category,weight\nhappy,joy,1\nwonderful,joy,1\nwonderful,trust,1\n")
-    before, said = kept(table, tmp_path, name, lexicon=str(path))
-    assert "computed" in said
-    assert "reused" in kept(table, tmp_path, name, lexicon=str(path))[1]
-    path.write_text(path.read_text() + "wonderful,surprise,4\n")
-    after, said = kept(table, tmp_path, name, lexicon=str(path))
-    assert "computed" in said and after != before
+    before, reused = kept(), kept()
+    path.write_text(path.read_text().replace(old, new))
+    after = kept()
+    assert (before[1], reused[1], after[1]) == ("computed", "reused", "computed")
+    assert before[0] == reused[0] and (after[0] != before[0] or name == "emotion_matching")
 
 
 def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():

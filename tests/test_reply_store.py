@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from lib.cpdscore.reply_store import (
@@ -15,8 +16,8 @@ from lib.cpdscore.reply_store import (
     ReplyStore,
     Request,
     StoreError,
-    export_jsonl,
-    import_jsonl,
+    export_replies,
+    import_replies,
 )
 
 
@@ -112,26 +113,43 @@ def test_a_damaged_file_is_named(tmp_path):
         ReplyStore(path)
 
 
-def test_jsonl_round_trip(store, tmp_path):
+def test_what_is_published_comes_back(store, tmp_path):
     put(store, request("né\n"), 0, "4")
     put(store, request("né\n"), 1, "5")
     store.add_requests([request("b")])
     call, under_way = store.claim([Job(request("b"), 0), Job(request("b"), 1)])
-    store.complete({call: Reply("failed", reason="no")})
-    path = tmp_path / "replies.jsonl"
-    assert export_jsonl(store, path, "by hand") == 3 and "né" not in path.read_text()
+    store.complete({call: Reply("failed", reason="no", marks="[]", ms=2.5)})
+    path = tmp_path / "replies.parquet"
+    assert export_replies(store, path, {"licence": "MIT"}) == 3
     with ReplyStore(":memory:") as other:
-        assert import_jsonl(other, path) == 3
-        assert get(other, request("né\n"), 1).text == "5"
-        assert get(other, request("b")).reason == "no"
-        assert other.synthetic == "by hand" and store.synthetic is None
+        assert import_replies(other, path)["licence"] == "MIT"
+        assert get(other, request("né\n"), 1) == Reply("ok", "5", "stop")
+        assert get(other, request("b")) == Reply("failed", reason="no", marks="[]", ms=2.5)
+    assert "né" not in pd.read_parquet(path).drop(columns="key").to_string()
 
 
-def test_a_file_with_other_keys_is_refused(tmp_path):
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"key_version": 2}')
-    with ReplyStore(":memory:") as store, pytest.raises(StoreError, match="bad.jsonl: key version"):
-        import_jsonl(store, path)
+def test_a_file_with_other_keys_is_refused(store, tmp_path):
+    export_replies(store, tmp_path / "bad.parquet", {"key_version": 7})
+    with pytest.raises(StoreError, match="bad.parquet: key version 7"):
+        import_replies(store, tmp_path / "bad.parquet")
+
+
+def test_a_store_from_before_the_odds_were_kept_still_opens(tmp_path):
+    with ReplyStore(tmp_path / "old.sqlite") as old:
+        put(old, request())
+        old._db.execute("ALTER TABLE call DROP COLUMN marks")
+    with ReplyStore(tmp_path / "old.sqlite") as new:
+        assert get(new, request()).text == "4"
+
+
+@pytest.mark.parametrize(("temperature", "asked"), [(1, 3), (0, 1)])
+def test_what_would_come_out_the_same_is_not_asked_again(store, temperature, asked):
+    one = request(parameters={"temperature": temperature})
+    store.add_requests([one])
+    for _ in range(asked):
+        (call,) = store.claim([Job(one)])
+        done = store.complete({call: Reply("truncated", "- Hum")})
+    assert done == 1 and store.missing([Job(one)]) == []
 
 
 ASK = """

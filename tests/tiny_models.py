@@ -7,26 +7,8 @@ torch on the same model. The sentences that the tokenizers are trained on are ou
 from pathlib import Path
 
 import torch
+import transformers as hf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    BertModel,
-    GPT2Config,
-    GPT2ForSequenceClassification,
-    GPT2LMHeadModel,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
-    RobertaTokenizer,
-    T5Config,
-    T5ForConditionalGeneration,
-)
 
 TEXTS = [
     "the kettle sings when the water is hot",
@@ -57,7 +39,7 @@ def byte_level(specials: list[str], template: str | None = None) -> Tokenizer:
     return tokenizer
 
 
-def wordpiece() -> PreTrainedTokenizerFast:
+def wordpiece() -> hf.PreTrainedTokenizerFast:
     from lib.models import find, load_tokenizer
 
     return load_tokenizer(find("sentence-transformers/all-MiniLM-L6-v2").folder)
@@ -85,46 +67,46 @@ BERT = {
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
-    return _save(BertModel(BertConfig(**BERT)), wordpiece(), folder, seed)
+    return _save(hf.BertModel(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
 
 
 def masked_bert(folder: Path, seed: int = 0) -> Path:
-    return _save(BertForMaskedLM(BertConfig(**BERT)), wordpiece(), folder, seed)
+    return _save(hf.BertForMaskedLM(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
 
 
 def bert_classifier(folder: Path, labels: list[str], seed: int = 0) -> Path:
     names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
-    config = BertConfig(**BERT, num_labels=len(labels), **names)
-    return _save(BertForSequenceClassification(config), wordpiece(), folder, seed)
+    config = hf.BertConfig(**BERT, num_labels=len(labels), **names)
+    return _save(hf.BertForSequenceClassification(config), wordpiece(), folder, seed)
 
 
 def roberta(folder: Path, seed: int = 0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
     vocabulary, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
-    tokenizer = RobertaTokenizer(vocabulary, merges, model_max_length=128)
+    tokenizer = hf.RobertaTokenizer(vocabulary, merges, model_max_length=128)
     sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 3, "max_position_embeddings": 130}
-    config = RobertaConfig(**{**BERT, **sizes}, pad_token_id=1)
-    return _save(RobertaModel(config), tokenizer, folder, seed)
+    config = hf.RobertaConfig(**{**BERT, **sizes}, pad_token_id=1)
+    return _save(hf.RobertaModel(config), tokenizer, folder, seed)
 
 
 def _gpt2(kind: type, folder: Path, seed: int, **options) -> Path:
     end = "<|endoftext|>"
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = hf.PreTrainedTokenizerFast(
         tokenizer_object=byte_level([end]), eos_token=end, bos_token=end, unk_token=end
     )
     sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128}
     ends = {"bos_token_id": 0, "eos_token_id": 0}
-    config = GPT2Config(vocab_size=len(tokenizer), **sizes, **ends, **options)
+    config = hf.GPT2Config(vocab_size=len(tokenizer), **sizes, **ends, **options)
     return _save(kind(config), tokenizer, folder, seed)
 
 
 def gpt2(folder: Path, seed: int = 0) -> Path:
-    return _gpt2(GPT2LMHeadModel, folder, seed)
+    return _gpt2(hf.GPT2LMHeadModel, folder, seed)
 
 
 def gpt2_classifier(folder: Path, seed: int = 0) -> Path:
-    return _gpt2(GPT2ForSequenceClassification, folder, seed, num_labels=1, pad_token_id=0)
+    return _gpt2(hf.GPT2ForSequenceClassification, folder, seed, num_labels=1, pad_token_id=0)
 
 
 MARKS = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
@@ -146,26 +128,26 @@ SEQ2SEQ = {
 
 def bart(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>")
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<s>", **MARKS)
-    config = BartConfig(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return _save(BartForConditionalGeneration(config), tokenizer, folder, seed)
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<s>", **MARKS)
+    config = hf.BartConfig(vocab_size=len(tokenizer), **SEQ2SEQ)
+    return _save(hf.BartForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def m2m100(folder: Path, seed: int = 0) -> Path:
     languages = ["__en__", "__de__"]
     tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>", *languages], "__en__ $A </s>")
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = hf.PreTrainedTokenizerFast(
         tokenizer_object=tokens, bos_token="<s>", extra_special_tokens=languages, **MARKS
     )
-    config = M2M100Config(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return _save(M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
+    config = hf.M2M100Config(vocab_size=len(tokenizer), **SEQ2SEQ)
+    return _save(hf.M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def t5(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<pad>", "</s>", "<unk>"], "$A </s>")
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, **MARKS)
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokens, **MARKS)
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
     sizes["n_positions"] = tokenizer.model_max_length = 512  # as T5's files state, no bound of it
     ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
-    config = T5Config(vocab_size=len(tokenizer), **sizes, **ends)
-    return _save(T5ForConditionalGeneration(config), tokenizer, folder, seed)
+    config = hf.T5Config(vocab_size=len(tokenizer), **sizes, **ends)
+    return _save(hf.T5ForConditionalGeneration(config), tokenizer, folder, seed)

@@ -1,4 +1,4 @@
-"""Correlation, resampling, significance, agreement, regression, variance components."""
+"""Correlation, resampling, significance, agreement, regression, variances, study plans."""
 
 from lib.analysis.agreement import (
     krippendorff_alpha,
@@ -34,6 +34,13 @@ from lib.analysis.significance import (
     compare_metrics,
     false_positive_rates,
     rank_metrics,
+)
+from lib.analysis.study_plan import (
+    compare_systems,
+    redraw,
+    simulated_power,
+    study_plan,
+    worth_in_raters,
 )
 from lib.analysis.systems import fisher_interval
 from lib.analysis.variance_components import variance_split

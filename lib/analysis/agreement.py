@@ -5,13 +5,12 @@ item, annotator, dimension, rating. Items with a single rating say nothing about
 left out and counted.
 """
 
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.analysis.correlation import METHODS, cluster_codes, coefficient, rowwise_correlations
+from lib.analysis.correlation import METHODS, cluster_codes, rowwise_correlations
 from lib.analysis.resampling import cluster_sums, resampled_clusters, summarise
 
 
@@ -189,19 +188,17 @@ def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pea
     >>> mean_pairwise_correlation(ratings, "overall")
     1.0
     """
-    slots = rating_matrix(ratings, dimension).to_numpy().T
-    values = [coefficient(first, second, method).value for first, second in combinations(slots, 2)]
-    return float(pd.Series(values, dtype=float).mean())
+    pairs = rating_matrix(ratings, dimension).corr(method).to_numpy()
+    return float(pd.Series(pairs[np.triu_indices(len(pairs), 1)]).mean())
 
 
-def one_more_annotator(
-    ratings: pd.DataFrame, dimension: str, method="pearson", resamples=200, seed=0
-) -> float:
+def one_more_annotator(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
     """One annotator against the mean of the others: what one more person would reach.
 
-    In each resample one rating of every item is held out at random and correlated with the mean of
-    that item's other ratings; the result is the mean over resamples. This is no ceiling: a metric
-    has no whims of its own and is held against one voice more, so good ones pass (`metric_limit`).
+    In each of 200 resamples one rating of every item is held out at random and correlated with the
+    mean of that item's other ratings; the result is the mean over resamples. This is no ceiling: a
+    metric has no whims of its own and is held against one voice more, so good ones pass
+    (`metric_limit`).
 
     Range -1 to 1; NaN when no item has two ratings or a side never varies. (The row "Human" of
     Wakaki et al. 2024, Table 5, is something else: turn ratings against dialog ratings.)
@@ -215,7 +212,7 @@ def one_more_annotator(
     if not len(values):
         return float("nan")
     given, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
-    pick = np.random.default_rng(seed).integers(0, given, (resamples, len(given)))
+    pick = np.random.default_rng(0).integers(0, given, (200, len(given)))
     one = values[np.arange(len(values)), pick]
     rest = (total - one) / (given - 1)
     return float(pd.Series(rowwise_correlations(one, rest, method)).mean())

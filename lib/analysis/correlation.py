@@ -27,17 +27,6 @@ class Correlation(NamedTuple):
     reason: str
 
 
-def check_method(method: str) -> str:
-    """Return `method` if it is one of `METHODS`, or raise a ValueError.
-
-    >>> check_method("kendall")
-    'kendall'
-    """
-    if method not in METHODS:
-        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
-    return method
-
-
 def undefined(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
     """Why the coefficient of `x` and `y` has no value, or `""` when it has one.
 
@@ -115,8 +104,9 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     Correlation(value=nan, p=nan, n=3, reason='all scores equal')
     """
     x, y, _ = complete_rows(scores, human)
-    reason = undefined(x, y, check_method(method))
-    if reason:
+    if method not in METHODS:
+        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
+    if reason := undefined(x, y, method):
         return Correlation(np.nan, np.nan, len(x), reason)
     result = _SCIPY[method](x, y)
     return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
@@ -130,7 +120,7 @@ def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.n
     >>> rowwise_correlations(np.array([[1.0, 2, 3]]), np.array([[1.0, 3, 2]]), "kendall").round(4)
     array([0.3333])
     """
-    if check_method(method) == "kendall":
+    if method == "kendall":
         x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
     elif method == "spearman":
         x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, stats
 
-from lib.analysis.correlation import check_method, coefficient, complete_rows
+from lib.analysis.correlation import coefficient, complete_rows
 
 CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
 
@@ -88,7 +88,7 @@ def resampled_correlations(
     array([0.8, 1. ])
     """
     clusters = np.arange(len(x)) if clusters is None else np.asarray(clusters)
-    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[check_method(method)]
+    engine = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[method]
     return engine(np.asarray(x, float), np.asarray(y, float), np.asarray(counts), clusters)
 
 

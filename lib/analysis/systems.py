@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.correlation import check_method, rowwise_correlations, undefined
+from lib.analysis.correlation import rowwise_correlations, undefined
 from lib.analysis.resampling import Interval, blocks, counts_of_draws, summarise
 
 #: With fewer systems a bootstrap draws the same few again and again: -1 to 1 from six points.
@@ -47,7 +47,7 @@ def fisher_interval(value: float, systems: int, method: str = "pearson") -> tupl
     >>> [round(bound, 2) for bound in fisher_interval(0.486, 6, "spearman")]
     [-0.56, 0.94]
     """
-    variance, lost = FISHER[check_method(method)]
+    variance, lost = FISHER[method]
     if systems <= lost or abs(value) >= 1:
         return np.nan, np.nan
     half = stats.norm.ppf(0.975) * np.sqrt(variance / (systems - lost))
@@ -77,8 +77,6 @@ def system_interval(
     >>> system_interval(scores, scores * 2, over="contexts").low
     1.0
     """
-    if over not in ("contexts", "systems", "both"):
-        raise ValueError(f"over is 'contexts', 'systems' or 'both', not {over!r}")
     x, y = scores.to_numpy(float), human.to_numpy(float)
     both = ~(np.isnan(x) | np.isnan(y))
     x, y, both = (values[both.any(axis=1)] for values in (x, y, both))
@@ -88,7 +86,11 @@ def system_interval(
         return Interval(np.nan, np.nan, np.nan, systems, contexts, 0, reason)
     point = float(rowwise_correlations(*means, method)[0])
     if over != "contexts" and systems < FEWEST_TO_DRAW:
-        return _few_systems(point, systems, contexts, method, over)
+        low, high, reason = np.nan, np.nan, f"fewer than {FEWEST_TO_DRAW} systems to draw from"
+        if over == "systems":
+            low, high = fisher_interval(point, systems, method)
+            reason = "too few systems, or a perfect order" if np.isnan(low) else ""
+        return Interval(point, low, high, systems, contexts, 0, reason)
     rng, samples = np.random.default_rng(seed), []
     for block in blocks(resamples, contexts + systems**2):
         counts = np.ones((len(block), contexts))
@@ -97,14 +99,6 @@ def system_interval(
         drawn = None if over == "contexts" else rng.integers(0, systems, (len(block), systems))
         samples.append(rowwise_correlations(*_system_means(x, y, both, counts, drawn), method))
     return summarise(point, np.concatenate(samples), systems, contexts, expanded=False)
-
-
-def _few_systems(point: float, systems: int, contexts: int, method: str, over: str) -> Interval:
-    low, high, reason = np.nan, np.nan, f"fewer than {FEWEST_TO_DRAW} systems to draw from"
-    if over == "systems":
-        low, high = fisher_interval(point, systems, method)
-        reason = "too few systems, or a perfect order" if np.isnan(low) else ""
-    return Interval(point, low, high, systems, contexts, 0, reason)
 
 
 def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:
@@ -143,8 +137,6 @@ def soft_pairwise_accuracy(
     >>> soft_pairwise_accuracy(human, human)
     SoftAccuracy(value=1.0, pairs=1, reason='')
     """
-    if not (scores.index.equals(human.index) and scores.columns.equals(human.columns)):
-        raise ValueError("scores and human ratings need the same systems and contexts")
     both = (scores.notna() & human.notna()).to_numpy()
     first, second = np.triu_indices(len(both), 1)
     paired = (both[first] & both[second]).any(axis=1)

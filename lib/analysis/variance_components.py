@@ -8,13 +8,14 @@ hundred dialogs and cannot hold the three thousand of notebook 10.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
-from lib.data import LEVELS, DataError, Nest, nest, separable_levels
+from lib.data import LEVELS, DataError
 
 #: Least share of the variance left to the units, which keeps the covariance invertible.
 SMALLEST = 1e-8
@@ -25,7 +26,75 @@ LARGEST = 1 - 1e-6
 DROP = stats.chi2.ppf(0.95, 1) / 2
 
 
-def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> pd.DataFrame:
+class Nest(NamedTuple):
+    """Sums per finest group, and the way up from each level to the next coarser one.
+
+    Attributes:
+        parents: parents[k][g] is the group of level k - 1 that group g of level k belongs to
+            (zeros for the coarsest level).
+        sizes, sums, squares: per finest group the number of scores, their sum and sum of squares
+            (scores centered on the grand mean).
+    """
+
+    parents: list[np.ndarray]
+    sizes: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+
+
+def separable_levels(
+    table: pd.DataFrame, levels: Sequence[str] = LEVELS
+) -> tuple[list[str], dict[str, str]]:
+    """Find the levels whose variance can be estimated, and say why the others cannot.
+
+    A level needs two groups or more, and somewhere two groups inside one group of the level
+    above (one agent per system cannot be told apart from the system); the finest level needs a
+    group with two scores. Names are read within the level above: dialog "1" of two agents are two
+    dialogs.
+
+    >>> turns = pd.DataFrame({"system": list("aabb"), "agent": list("aabb"),
+    ...                       "dialog": list("1212")})
+    >>> separable_levels(turns)
+    (['system'], {'agent': 'one agent per system', 'dialog': 'one score per dialog'})
+    """
+    kept: list[str] = []
+    left_out: dict[str, str] = {}
+    above = 1
+    for level in levels:
+        groups = _paths(table, [*kept, level]).nunique()
+        if groups == above:
+            left_out[level] = f"one {level} per {kept[-1] if kept else 'corpus'}"
+        elif groups == len(table):
+            left_out[level] = f"one score per {level}"
+        else:
+            kept.append(level)
+            above = groups
+    return kept, left_out
+
+
+def nest(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) -> Nest:
+    """Reduce scores to what the likelihood needs: sums per finest group of separable levels.
+
+    >>> turns = pd.DataFrame({"system": list("aabb")})
+    >>> nest(turns, pd.Series([1.0, 3.0, 5.0, 7.0]), ["system"]).sums.tolist()
+    [-4.0, 4.0]
+    """
+    paths = pd.DataFrame({k: _paths(table, levels[: k + 1]) for k in range(len(levels))})
+    above = paths.shift(1, axis="columns", fill_value=0)
+    parents = [above[k].groupby(paths[k]).first().to_numpy() for k in paths]
+    centered, finest = score.to_numpy(float) - score.mean(), paths.iloc[:, -1]
+    sums = (np.bincount(finest, weights) for weights in (None, centered, centered**2))
+    return Nest(parents, *(total.astype(float) for total in sums))
+
+
+def _paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    """Number the groups in order of appearance."""
+    return table.groupby(list(columns), sort=False, dropna=False).ngroup()
+
+
+def variance_split(
+    table: pd.DataFrame, score: str | pd.Series, unit="turn", levels=LEVELS
+) -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
     Section 3 made measurable. y = mu + u_system + u_agent + u_dialog + e_turn with independent
@@ -38,6 +107,7 @@ def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> 
             of its columns system, agent, dialog that can be told apart.
         score: column name or Series on the index of `table`; NaN rows are left out and counted.
         unit: what one row is; names the residual level.
+        levels: columns of the nested levels, coarsest first.
 
     Returns:
         DataFrame indexed by level, `unit` last: groups, variance, share, share_low, share_high
@@ -61,7 +131,7 @@ def variance_split(table: pd.DataFrame, score: str | pd.Series, unit="turn") -> 
     """
     values = table[score] if isinstance(score, str) else score
     used, values = table[values.notna()], values.dropna().astype(float)
-    asked = [level for level in LEVELS if level in table]
+    asked = [level for level in levels if level in table]
     chosen, left_out = separable_levels(used, asked)
     if not chosen:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
@@ -89,7 +159,9 @@ def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
     shares, best = _maximise(groups, _sticks, starts)
     s, t, q, _ = _fold(shares, groups)
     total = (q - t**2 / s) / (groups.sizes.sum() - 1)
-    split = pd.DataFrame({"groups": [*groups.groups, units], "variance": shares * total}, names)
+    split = pd.DataFrame(
+        {"groups": [*map(len, groups.parents), units], "variance": shares * total}, names
+    )
     split = split.rename_axis("level").assign(share=shares)
     own = [_interval(groups, [k], shares, best) for k in range(levels + 1)]
     split[["share_low", "share_high"]] = own
@@ -147,7 +219,7 @@ def _maximise(
     """Maximise the likelihood over fractions in [0, 1] that `shares` turns into shares."""
 
     def cost(fractions: np.ndarray) -> float:
-        least = np.r_[np.zeros(len(groups.levels)), SMALLEST]
+        least = np.r_[np.zeros(len(groups.parents)), SMALLEST]
         return -log_likelihood(np.maximum(shares(fractions), least), groups)
 
     if not len(starts[0]):

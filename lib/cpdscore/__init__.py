@@ -6,6 +6,7 @@ and systems, and every figure traceable to the reply behind it. The path of a re
 """
 
 # ruff: noqa: F401 - the public names of this room
+from lib.cpdscore import local
 from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast
 from lib.cpdscore.probes import (
     audit,
@@ -13,10 +14,7 @@ from lib.cpdscore.probes import (
     probe_effects,
     probe_turns,
     prompt_of,
-    rule_checks,
     sample_spread,
-    sample_table,
-    summary,
 )
 from lib.cpdscore.prompts import (
     TURN_VARIANTS,
@@ -24,11 +22,10 @@ from lib.cpdscore.prompts import (
     Template,
     load_template,
     load_templates,
-    prompts_from_paper,
     variant,
 )
 from lib.cpdscore.reading import parse_reply
-from lib.cpdscore.reply_store import Job, ReplyStore, export_jsonl, import_jsonl
+from lib.cpdscore.reply_store import Job, ReplyStore, export_replies, import_replies
 from lib.cpdscore.scores import (
     JudgeModel,
     Scores,

@@ -1,4 +1,4 @@
-"""Is the judge to be trusted? Its own rules, spread over samples, length, and known answers."""
+"""Is the judge to be trusted? Where a mark comes from, spread, length, and known answers."""
 
 from itertools import combinations
 
@@ -6,11 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.cpdscore.reading import USABLE
 from lib.cpdscore.reply_store import Reply, ReplyStore
-from lib.cpdscore.scores import LEVELS, Scores
-
-TOO_LONG = 20  # words; the limit that appendix B.3 leaves to the judge
+from lib.cpdscore.scores import Scores
 
 
 def audit(scores: Scores, store: ReplyStore, **place: object) -> pd.DataFrame:
@@ -51,61 +48,6 @@ def prompt_of(scores: Scores, store: ReplyStore, item: object) -> str:
     if pd.isna(key):
         raise ValueError(f"item {item} was not asked: {scores.items.loc[item, 'status']}")
     return "\n".join(message["content"] for message in store.body(key)["messages"])
-
-
-def summary(scores: Scores) -> pd.Series:
-    """Sum a scoring up in one line that belongs beside every figure made from it."""
-    replies = scores.replies["status"]
-    return pd.Series(
-        {
-            "variant": scores.template.variant.label,
-            "judge": scores.judge.model,
-            "samples": scores.judge.samples,
-            "wording": scores.template.wording,
-            "source of wording": scores.template.source,
-            "items": len(scores.items),
-            "scored": int(scores.items["score"].notna().sum()),
-            "coverage": scores.coverage,
-            "replies": len(replies),
-            "replies not read": int((~replies.isin(USABLE)).sum()),
-            "synthetic": bool(scores.synthetic),
-        }
-    )
-
-
-def rule_checks(scores: Scores, turns: pd.DataFrame, turn_scores: pd.Series) -> pd.DataFrame:
-    """Say how far replies to CPDScore-Dialogue keep to the rules of appendix B.3.
-
-    Nothing is repaired; where a mark could not be read, a rule is neither kept nor broken.
-
-    Returns:
-        One row per reply: ``off_turn_mean`` (Overall Dialogue Turn Score less the mean of the turn
-        scores), ``kept_above_4`` (whether a dialog above 4 kept that score as its final one;
-        ``None`` at 4, where the rules say nothing, and below), ``between`` (whether the final score
-        lies between the two marks) and ``long_responses`` (how many have more than 20 words).
-    """
-    long = turns["response"].str.split().str.len() > TOO_LONG
-    facts = turns[LEVELS["dialog"]].assign(mean_turn_score=turn_scores, long_responses=long)
-    facts = facts.groupby(LEVELS["dialog"], sort=False).agg(
-        {"mean_turn_score": "mean", "long_responses": "sum"}
-    )
-    frame = scores.units.join(scores.replies.set_index("item"), how="inner")
-    frame = frame.merge(facts.reset_index(), on=LEVELS["dialog"], how="left")
-    final, overall = frame["score"], frame["overall dialogue turn score"]
-    other = frame["dialogue interaction score"]
-    low, high = np.minimum(overall, other) - 1e-9, np.maximum(overall, other) + 1e-9
-    frame["off_turn_mean"] = overall - frame["mean_turn_score"]
-    known = final.notna() & overall.notna() & other.notna()
-    frame["between"] = final.between(low, high).astype(object).where(known, None)
-    kept = ((final - overall).abs() < 1e-9).astype(object)
-    frame["kept_above_4"] = kept.where(final.notna() & (overall > 4), None)
-    return frame
-
-
-def sample_table(scores: Scores) -> pd.DataFrame:
-    """Lay replies out as items x samples: every usable score, NaN where one could not be read."""
-    table = scores.replies.pivot(index="item", columns="sample", values="score")
-    return table.reindex(scores.items.index)
 
 
 def sample_spread(samples: pd.DataFrame) -> pd.Series:

@@ -5,6 +5,8 @@ with nothing but a scale, a colon or a few plain words between them, and no othe
 that could be meant instead. What does not fit is missing, and can be asked again.
 """
 
+import json
+import math
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -47,11 +49,13 @@ _VERDICT = (
     r"(?:(?=\()|-))?"
 )
 _MARK = re.compile(
-    rf"(?<!\w)(?<!\w-)(?<!'s )(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
+    rf"(?<![\w/])(?<!\w-)(?<!'s )(?:{_LABEL})(?!\w)[\"']?(?P<hint> ?[(\[][^()\[\]\n]{{1,40}}[)\]])?"
     rf"(?P<link>(?: ?(?:{_BETWEEN})){{0,10}}+{_VERDICT})(?P<gap>[ \n]?(?:[-•] )?)[\"'(\[{{]{{0,2}}"
     rf"{_NUMBER}"
 )
-_BARE = re.compile(rf"[ \-•:(\[\"'{{]*{_NUMBER}")
+_BARE = re.compile(
+    rf"[ \-•:(\[\"'{{]*(?:i(?:'d| would)? (?:say|give it|rate it)(?: an?)? )?{_NUMBER}"
+)
 _TOP = re.compile(
     r" ?\(? ?(?:/|\b(?:out )?of(?: a possible)?\b) ?(?P<top>\d+(?:\.\d+)?|five|ten)\b\)?"
 )
@@ -76,7 +80,9 @@ _REFUSAL = re.compile(
     r"decline to)(?: really)? (?:judge|rate|evaluate|assess|score|grade|help|assist|comply|"
     r"(?:give|provide|assign) (?:a|any) )(?![^.\n]{0,40}\b(?:high|low|full))|\bi'm sorry\b"
 )
-_OTHER_SCALE = re.compile(r"\bscale\b[^\n\d]{0,15}\d|\d[ -]?(?:point )?scale\b")
+_OTHER_SCALE = re.compile(
+    r"\bscale\b[^\n\d]{0,15}\d|(?:\d|seven|ten|hundred)[ -]?(?:point )?scale\b"
+)
 _OTHER = re.compile(r"(?<![\w$€£#.,:/])(?P<value>\d+(?:\.\d+)?|two|three|four|five)(?![\w%:]| =)")
 # A number is no second mark where it counts something, names a turn, or is ruled out.
 _COUNTED = re.compile(
@@ -146,6 +152,40 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     return ParsedReply(status, score, fields)
 
 
+def mark_odds(
+    text: str | None, marks: str | None, variant: Variant
+) -> tuple[dict[int, float] | None, str]:
+    """How likely each mark of the scale was where the written one stands; they add up to 1.
+
+    The place is where the reader found the mark: where another digit would have been read
+    instead. The mean of these odds is the weighted mark of G-Eval (Liu et al. 2023, section 2.3).
+
+    Args:
+        text: the reply.
+        marks: the odds wherever digits stand in it, as `Reply.marks` has them.
+        variant: the prompt's variant; its last field is the score.
+
+    Returns:
+        Mark -> probability and "", or None and the reason.
+
+    >>> from lib.cpdscore import variant
+    >>> marks = '[[13, {"4": 0.75, "2": 0.25, "9": 0.1}]]'
+    >>> mark_odds("- Humanness: 4", marks, variant("detail_without_reference"))
+    ({4: 0.75, 2: 0.25}, '')
+    >>> mark_odds("- Humanness: 4", None, variant("detail_without_reference"))
+    (None, 'no probabilities')
+    """
+    written = parse_reply(text, variant).score
+    if math.isnan(written):
+        return None, "no mark"
+    for place, odds in json.loads(marks or "[]"):
+        other = "1" if text[place] != "1" else "2"
+        if parse_reply(text[:place] + other + text[place + 1 :], variant).score == float(other):
+            kept = {int(mark): p for mark, p in odds.items() if int(mark) <= variant.high}
+            return {mark: p / sum(kept.values()) for mark, p in kept.items()}, ""
+    return None, "no probabilities" if written.is_integer() else "not one digit"
+
+
 class _Mark(NamedTuple):
     """A number behind a label, and whether it can be taken."""
 
@@ -173,7 +213,7 @@ def _mark(said: str, match: re.Match, variant: Variant) -> _Mark | None:
     misfit = None
     if not set(re.findall(r"[\d.]+|%", match["hint"] or "")) <= {"1", str(variant.high)}:
         misfit = "unparsable"  # another scale between label and number
-    elif re.search(r"[:=] ?-\Z", match["link"] + match["gap"]):
+    elif re.search(r"(?:[:=] ?| )-\Z", match["link"] + match["gap"]):
         misfit = "out_of_range"  # a minus that belongs to the number
     return _number_at(said, match, label, variant, misfit)
 
@@ -267,7 +307,7 @@ def clean(text: str, top: int) -> str:
     text = re.sub(r"[^\S\n]+", " ", text)
     text = re.sub(r" ?\n[ \n]*", "\n", text)
     own = re.sub(r"(?m)^ ?>[^\n]*", "", text)
-    text = own if own.strip() else re.sub(r"(?m)^ ?>+", "", text)
+    text = own if own.strip() else re.sub(r"(?m)^ ?>+(?! ?\d)", "", text)
     text = re.sub(r'"[^"\n]*"|(?<!\w)\'[^\'\n]*\'(?!\w)', _unless_said, text)
     return _scale(top).sub("", text).strip()
 

@@ -10,11 +10,13 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from lib.data.storage import written_whole
 
@@ -32,7 +34,7 @@ CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
     status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
     request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
-    batch TEXT, synthetic TEXT);
+    batch TEXT);
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
 CREATE INDEX IF NOT EXISTS history ON call (key, sample);
 """
@@ -119,6 +121,7 @@ class Reply(NamedTuple):
     body: str | None = None
     base_url: str | None = None
     fingerprint: str | None = None
+    marks: str | None = None  # JSON: at which letter a digit stands, and the odds of each digit
 
 
 class ReplyStore:
@@ -144,6 +147,8 @@ class ReplyStore:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
+            with suppress(sqlite3.OperationalError):  # a store from before the odds were kept
+                db.execute("ALTER TABLE call ADD COLUMN marks TEXT")
 
     def __enter__(self) -> "ReplyStore":
         return self
@@ -225,7 +230,8 @@ class ReplyStore:
         """Commit how calls ended, and return how many of them are the end of their job.
 
         A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
-        reply cut off or without text is after `REASKS` others; a fault never is.
+        reply cut off or without text is after `REASKS` others, or at once where the temperature
+        is 0, which would bring the same again; a fault never is.
         """
         done = 0
         with self._writing() as db:
@@ -269,19 +275,17 @@ class ReplyStore:
         """The body of a stored request."""
         return json.loads(self.rows("SELECT body FROM request WHERE key = ?", (key,))[0][0])
 
-    @property
-    def synthetic(self) -> str | None:
-        """The note on replies that no model wrote, if there are any."""
-        return self.rows("SELECT MAX(synthetic) FROM call")[0][0]
-
 
 _ASKED = "WHERE status = 'asked'"
 _ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
 _COMPLETED = (
     f"UPDATE call SET {', '.join(f'{n} = ?' for n in Reply._fields)}, holds = ? WHERE id = ?"
 )
-_EARLIER = f"""SELECT COUNT(*) FROM call JOIN call AS other USING (key, sample)
-               WHERE call.id = ? AND other.status IN {UNREADABLE}"""
+_EARLIER = f"""
+    SELECT (SELECT COUNT(*) FROM call AS other WHERE other.key = call.key
+            AND other.sample = call.sample AND other.status IN {UNREADABLE})
+        + {REASKS} * COALESCE(json_extract(request.body, '$.temperature') = 0, 0)
+    FROM call LEFT JOIN request USING (key) WHERE call.id = ?"""
 
 
 def to_json(value: Any) -> str:
@@ -293,52 +297,43 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_EXPORTED = ("sample", "status", "text", "finish_reason", "reason")
+_EXPORTED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
+_COLUMNS = ("key", "model", "labels", *_EXPORTED)
 
 
-def export_jsonl(store: ReplyStore, path: str | Path, synthetic: str | None = None) -> int:
-    """Write all replies as lines of JSON, for publishing a run and for version control.
+def export_replies(store: ReplyStore, path: str | Path, about: Mapping[str, Any]) -> int:
+    """Write all replies to a Parquet file, for publishing a run, and return how many they are.
 
     The prompts are left out (they hold the corpus), but their keys pin them to the letter.
 
     Args:
         store: where the replies are.
         path: the file to write.
-        synthetic: a note that no model wrote these replies; each store that reads them keeps it.
-
-    Returns:
-        How many replies were written.
+        about: what anyone must know of the run (weights, versions, licence), kept in the file.
     """
-    note, total = synthetic or store.synthetic, 0
-    head = {"format": 1, "key_version": KEY_VERSION} | ({"synthetic": note} if note else {})
-    query = f"SELECT {', '.join(_EXPORTED)} {_ENDS} ORDER BY sample"
-    requests = store.rows("SELECT key, model, labels FROM request ORDER BY rowid")
-    with written_whole(path) as place, open(place, "w", encoding="utf-8") as file:
-        file.write(to_json(head) + "\n")
-        for key, model, labels in requests:
-            rows = [dict(zip(_EXPORTED, row, strict=True)) for row in store.rows(query, (key,))]
-            replies = [{name: x for name, x in row.items() if x is not None} for row in rows]
-            line = {"key": key, "model": model, "labels": json.loads(labels), "replies": replies}
-            file.write(to_json(line) + "\n")
-            total += len(replies)
-    return total
+    query = f"""SELECT {", ".join(_COLUMNS)} FROM request JOIN call USING (key)
+                WHERE holds AND status != 'asked' ORDER BY request.rowid, sample"""
+    frame = pd.DataFrame(store.rows(query), columns=_COLUMNS)
+    frame.attrs = {"key_version": KEY_VERSION, **about}
+    with written_whole(path) as place:
+        frame.to_parquet(place, index=False, compression="zstd")
+    return len(frame)
 
 
-def import_jsonl(store: ReplyStore, path: str | Path) -> int:
-    """Read what `export_jsonl` wrote, and return how many replies the file holds.
+def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
+    """Read what `export_replies` wrote, and return what the file says about its run.
 
     Prompts are completed by the run that asks for them. A reply that is already there stays.
 
     Raises:
         StoreError: for a file with keys of another version.
     """
-    with open(path, encoding="utf-8") as file:
-        head, *lines = map(json.loads, file)
-    if head["key_version"] != KEY_VERSION:
-        raise StoreError(f"{path}: key version {head['key_version']}, not {KEY_VERSION}")
-    ends = [(line["key"], *map(one.get, _EXPORTED)) for line in lines for one in line["replies"]]
-    columns = ", ".join(("holds", "synthetic", "key", *_EXPORTED))
+    frame = pd.read_parquet(path)
+    if frame.attrs["key_version"] != KEY_VERSION:
+        raise StoreError(f"{path}: key version {frame.attrs['key_version']}, not {KEY_VERSION}")
+    ends = frame.astype(object).where(frame.notna(), None)[["key", *_EXPORTED]]
+    columns = ", ".join(("holds", *ends))
     with store._writing() as db:
-        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
-        db.executemany(query, [(head.get("synthetic"), *end) for end in ends])
-    return len(ends)
+        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1{', ?' * len(ends.columns)})"
+        db.executemany(query, ends.to_numpy().tolist())
+    return frame.attrs

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.prompts import Template, load_template
-from lib.cpdscore.reading import NAN, parse_reply
+from lib.cpdscore.reading import NAN, mark_odds, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
 
 LEVELS = {"dialog": ["system", "agent", "dialog"], "agent": ["system", "agent"],
@@ -25,6 +25,7 @@ class JudgeModel:
     samples: int = 3  # "the average of the results from three API calls" (section 4)
     extra: int = 2  # further samples for an item whose replies could not all be read
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 256})
+    forced: bool = False  # hold the server to the answer form by a grammar (llama.cpp)
     role: str = "user"  # of the message that holds the prompt; G-Eval's code uses "system"
 
 
@@ -33,9 +34,11 @@ class Scores:
     """The scores of one prompt variant by one judge.
 
     `items`: one row per turn (or dialog), on the index of the table that was scored, with
-    ``score`` (mean of the usable samples, NaN where there is none), ``status``, ``usable`` and
-    ``asked`` samples, ``spread`` (standard deviation over samples), ``words`` and ``key``.
-    `replies`: one row per reply, with the item, sample, status, score and every mark read.
+    ``score`` (mean of the usable samples, NaN where there is none), ``weighted`` (the same of their
+    expected marks), ``status``, ``usable`` and ``asked`` samples, ``spread`` (standard deviation
+    over samples), ``words`` and ``key``.
+    `replies`: one row per reply, with the item, sample, status, score, every mark read, the
+    ``odds`` of the marks and their mean ``weighted`` (or, in ``unweighted``, why there are none).
     """
 
     template: Template
@@ -43,7 +46,6 @@ class Scores:
     units: pd.DataFrame  # system, agent, dialog (and turn) of each item
     items: pd.DataFrame
     replies: pd.DataFrame
-    synthetic: str | None = None  # the store's own warning that no model wrote the replies
 
     @property
     def coverage(self) -> float:
@@ -87,7 +89,8 @@ def _request(
     labels = {"variant": template.variant.name, "wording": template.wording}
     labels |= {"source": template.source, "reply_tokens": template.variant.reply_tokens}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
-    return Request(judge.model, ((judge.role, prompt),), dict(judge.parameters), labels)
+    form = {"grammar": template.grammar} if judge.forced else {}
+    return Request(judge.model, ((judge.role, prompt),), {**judge.parameters, **form}, labels)
 
 
 def history_text(context: list[str]) -> str:
@@ -113,7 +116,7 @@ def score_turns(
 
     Args:
         turns: turn table (system, agent, dialog, turn, context, response, reference, fact).
-        variant: name of a variant (shipped wording), or a template, e.g. from the paper's text.
+        variant: name of a variant (shipped wording), or a template, e.g. in the paper's words.
         judge: the model and the number of samples.
         store: where replies are looked up and kept.
         ask: called with the jobs that are wanted (see `asker`); without it the store must hold
@@ -205,7 +208,7 @@ def _score(
     facts = pd.DataFrame({"words": asked["said"].str.split().str.len(), "key": keys})
     units = asked.drop(columns=["request", "said"])
     items = _items(facts, replies, judge.samples)
-    return Scores(template, judge, units, items, replies, store.synthetic)
+    return Scores(template, judge, units, items, replies)
 
 
 def _short(requests: dict[str, Request], replies: pd.DataFrame, judge: JudgeModel) -> list[Job]:
@@ -227,10 +230,12 @@ def _replies(
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
         read = parse_reply(reply.text, template.variant, reply.status)
+        odds, why = mark_odds(reply.text, reply.marks, template.variant)
+        weighted = sum(mark * p for mark, p in odds.items()) if odds else NAN
         row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
-        rows.append(row | read.fields)
-    marks = dict.fromkeys(["score", *template.variant.fields], float)
-    frame = pd.DataFrame(rows, columns=["key", "sample", "status", *marks])
+        rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)
+    marks = dict.fromkeys(["score", "weighted", *template.variant.fields], float)
+    frame = pd.DataFrame(rows, columns=["key", "sample", "status", "odds", "unweighted", *marks])
     frame = frame[frame["sample"] < judge.samples + judge.extra].astype(marks)
     items = keys.rename("key").rename_axis("item").reset_index().dropna()
     return items.merge(frame.astype({"status": "str"}), on="key")
@@ -238,9 +243,11 @@ def _replies(
 
 def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
     """Mean of the first `samples` usable replies of each item, with what stands behind it."""
-    used = _used(replies, samples)["score"]
+    readable = _used(replies, samples)
+    used = readable["score"]
     counts = pd.DataFrame({"usable": used.size(), "asked": replies.groupby("item").size()})
     frame = facts.assign(score=used.mean(), spread=used.std(ddof=1))
+    frame["weighted"] = readable["weighted"].mean()
     frame = frame.join(counts.reindex(facts.index).fillna(0).astype(int))
     reason = replies[replies["score"].isna()].groupby("item")["status"].first()
     frame["status"] = np.select(

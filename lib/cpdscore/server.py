@@ -4,8 +4,11 @@ import base64
 import email.utils
 import io
 import json
+import math
 import os
+import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -114,7 +117,29 @@ def _reply_of(choice: Mapping[str, Any]) -> Reply:
     if refusal := said.get("refusal"):
         return Reply("refusal", text, why, str(refusal))
     stops = {"content_filter": "filtered", "length": "truncated"}
-    return Reply(stops.get(why, "ok" if text and text.strip() else "empty"), text, why)
+    status = stops.get(why, "ok" if text and text.strip() else "empty")
+    return Reply(status, text, why, marks=_marks(choice.get("logprobs"), text or ""))
+
+
+def _marks(logprobs: Mapping[str, Any] | None, text: str) -> str | None:
+    """The odds of each digit where one was written: pairs of its place in the text and those odds.
+
+    None where the server gives no log-probabilities, or of other words than its text.
+    """
+    tokens = (logprobs or {}).get("content") or []
+    start = -"".join(token["token"] for token in tokens).find(text)
+    if not tokens or start > 0:
+        return None
+    marks = []
+    for token in tokens:
+        start += len(token["token"])
+        if re.fullmatch(r"\s*[1-9]", token["token"]):
+            odds = Counter()
+            for other in token["top_logprobs"]:
+                if re.fullmatch(r"\s*[1-9]", other["token"]):
+                    odds[other["token"].strip()] += math.exp(other["logprob"])
+            marks.append((start - 1, {digit: float(f"{p:.4g}") for digit, p in odds.items()}))
+    return to_json(marks)
 
 
 class Connection:

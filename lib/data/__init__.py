@@ -1,10 +1,12 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data import grade_predeng_ji_zhang, tbd_comperdial, usr_fed_dstc
-from lib.data.corpora import accounts, available, load, overview
+from lib.data.corpora import accounts, available, load, overview, ten_replies
 from lib.data.reddit_goemotions_wassa import (
     dailydialog_pairs,
     goemotions,
+    reddit_52_forums,
+    reddit_cmv,
     reddit_college,
     wassa2022,
 )
@@ -13,12 +15,9 @@ from lib.data.storage import DataError, nearest, path, sha256, written_whole
 from lib.data.turn_table import (
     KEY,
     LEVELS,
-    Nest,
     human_columns,
     is_blank,
-    nest,
     read_report,
-    separable_levels,
     turn_table,
     validate,
 )

@@ -17,7 +17,7 @@ import pandas as pd
 
 from lib import ROOT
 from lib.data.storage import DataError, data_folder, nearest, on_disk, path, registry
-from lib.data.turn_table import turn_table, validate, with_agents
+from lib.data.turn_table import KEY, turn_table, validate, with_agents
 
 INFO = ["title", "licence", "citation", "source"]
 LOADERS: dict[str, Callable[..., dict]] = {}
@@ -110,8 +110,7 @@ def load(name: str, **options: Any) -> Corpus:
 
     Args:
         name: one of `available()`.
-        options: `quality_control=True` for `ji2022`; `folder` and `columns={file: {ours: theirs}}`
-            for `tbd_q1` and `comperdial`.
+        options: `folder` and `columns={file: {ours: theirs}}` for `tbd_q1` and `comperdial`.
 
     Raises:
         DataError: for an unknown name, and for a file that is missing, damaged or, where it is the
@@ -136,6 +135,20 @@ def load(name: str, **options: Any) -> Corpus:
         raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
     info = {"synthetic": name in known["samples"]} | {key: about[key] for key in INFO}
     return Corpus(name=name, level=level, info=info, **parts)
+
+
+def ten_replies(profile: str) -> pd.DataFrame:
+    """The ten rated replies that every notebook meets again: a turn table, indexed by reply 1-10.
+
+    `data/sample/ten_replies.csv` names them. In the public profile they come from UniEval's file of the
+    USR replies (MIT; Zhong et al. 2022), which may be quoted; in the sample profile from our own.
+
+    >>> ten_replies("sample")["response"][10]
+    'The price of wheat is stable.'
+    """
+    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == @profile")
+    turns = load(chosen["corpus"].iloc[0]).turns
+    return chosen[["reply", *KEY]].merge(turns, "left", on=KEY, validate="1:1").set_index("reply")
 
 
 def _requested(name: str, about: dict, folder: str | Path | None = None, **options: Any) -> dict:

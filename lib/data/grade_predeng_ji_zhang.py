@@ -1,13 +1,12 @@
 """GRADE, Predictive Engagement, Ji et al. 2022 and Zhang et al. 2024: one loader each.
 
-GRADE (Huang et al. 2020); BETTER, PredEng-600 and ConvAI (Ghazarian et al. 2019, 2020); the chats
+GRADE (Huang et al. 2020); BETTER and PredEng-600 (Ghazarian et al. 2019, 2020); the chats
 of Ji et al. (2022); the mean ratings of Zhao et al. (2020) and Zhang et al. (2024), "A
 Comprehensive Analysis ...", and their GPT-4 ratings of whole dialogs.
 """
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,38 +95,18 @@ def predeng600(file: Path) -> dict:
     return rated(rows)
 
 
-@loader("convai50")
-def convai50(file: Path) -> dict:
-    """Read 50 whole conversations of ConvAI with three engagement ratings (0-5) each.
-
-    One speaker is the bot and the other a person; the file does not say which, so `speakers` are
-    "sp1" and "sp2" as tagged.
-    """
-    rows = []
-    for line in read_lines(file):
-        name, _, *values, talk = line.split("\t")
-        spoken = re.findall(r"<(sp[12])>(.*?)</\1>", talk)
-        rows.append({"system": "convai", "dialog": f"convai-{name}",
-                     "utterances": [said for _, said in spoken],
-                     "speakers": [who for who, _ in spoken],
-                     "ratings": {"engaging": values}})  # fmt: skip
-    return rated(rows)
-
-
 @loader("ji2022")
-def ji2022(*files: Path, quality_control: bool = False) -> dict:
+def ji2022(*files: Path) -> dict:
     """Read the chats of crowd workers with 10 agents of 5 systems, rated by the chatter.
 
     Agents are `A`-`E` (the systems) and `A_p`-`E_p` (the same with a persona), in two free-topic
     runs and one ice-breaker run. Raw ratings (0-100) are `human_<dimension>`, z scores
     `human_z_<dimension>`, and `human_overall` and `human_z_overall` the means of the seven;
     `robotic` and `repetitive` are already reversed. `turns` has every bot turn with its context,
-    and no ratings. Worker and assignment numbers are replaced by a hash.
-
-    Args:
-        quality_control: keep the degraded control agent, which published statistics leave out.
+    and no ratings. Worker and assignment numbers are replaced by a hash. The degraded control agent
+    is excluded, as in the published statistics.
     """
-    parts = _ji_dialogs(files, quality_control)
+    parts = _ji_dialogs(files)
     turns = [
         {"system": chat.system, "agent": chat.agent, "dialog": chat.dialog, "turn": turn,
          "context": chat.utterances[:turn], "response": chat.utterances[turn]}
@@ -137,7 +116,7 @@ def ji2022(*files: Path, quality_control: bool = False) -> dict:
     return parts | {"turns": turn_table(turns)}
 
 
-def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
+def _ji_dialogs(files: Sequence[Path]) -> dict:
     rows, read = [], 0
     for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
         for assignment in read_json(file):
@@ -147,7 +126,7 @@ def _ji_dialogs(files: Sequence[Path], quality_control: bool = False) -> dict:
             rows += [
                 _ji_dialog(chat, f"worker-{worker}", f"{run}-{chore}-{position}") | {"run": run}
                 for position, chat in enumerate(assignment["data"])
-                if quality_control or chat["model"] != "QualityControl"
+                if chat["model"] != "QualityControl"
             ]
     parts = rated(rows, excluded={"with the degraded quality-control agent": read - len(rows)})
     dialogs = parts["dialogs"]
@@ -215,20 +194,6 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     scores, note = _runs(gpt4, len(order))
     report = pd.DataFrame([account("dialogs", len(order), note=note)])
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": report}
-
-
-@loader("gpt4_see")
-def gpt4_see(texts: Path, gpt4: Path) -> dict:
-    """Read the chats of See et al. (2019), with GPT-4's ratings of 500 of them.
-
-    Neither system nor human ratings are published with them.
-    """
-    rows = [
-        {"system": "unknown", "dialog": f"see-{n:04d}", "utterances": said, "speakers": speakers}
-        for n, (said, speakers) in enumerate(_spoken(texts))
-    ]
-    scores, note = _runs(gpt4, len(rows))
-    return rated(rows, scores=scores, note=note)
 
 
 def _plain(utterances: list[str]) -> str:

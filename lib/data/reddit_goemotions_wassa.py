@@ -3,23 +3,31 @@
 Columns of comments, as in the Pushshift dumps: id, parent_id (`t1_` a comment, `t3_` the
 submission), link_id, subreddit, author, body, score, controversiality, edited (bool), created_utc
 (seconds). User names are replaced by a hash; only "[deleted]" and "AutoModerator" stay readable,
-because curation needs them. Deleted and removed bodies are kept: they still count as replies.
+because curation needs them, and "unknown", where a source names nobody. Deleted and removed bodies
+are kept: they still count as replies. What a source lacks is missing here.
 """
 
 import hashlib
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
 from lib.data.corpora import account, with_account
-from lib.data.storage import DataError, members, path, read_lines
+from lib.data.storage import DataError, members, path, read_json, read_lines, registry
 from lib.data.turn_table import turn_table
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
            "controversiality", "edited", "created_utc"]  # fmt: skip
+# As other sources name them.
+NAMES = {"text": "body", "created": "created_utc", "upvotes": "score", "ups": "score",
+         "author_name": "author"}  # fmt: skip
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
+HOSTILE = ("anger", "inceltear", "rage", "roastme")  # forums made for insult or fury
+COPIES = 5  # a long text that a forum holds more often is a notice of its moderators
 # Of the essays; the file misspells two.
 ESSAYS = {"message_id": "essay", "response_id": "author", "essay": "text",
           "openess": "openness", "empathatic_concern": "empathic_concern"}  # fmt: skip
@@ -35,30 +43,83 @@ def reddit_college() -> pd.DataFrame:
     files = dict(members(archive, re.compile(r"/dat/.*\.json$").search))
     # The two forms of the archive order them differently.
     known = {name: raw for name, raw in sorted(files.items()) if name.split("/")[-2] in SUBREDDITS}
-    threads = [_thread(json.loads(raw), name.split("/")[-2]) for name, raw in known.items()]
     others = {"of other subreddits": len(files) - len(known)}
-    table = pd.DataFrame([row for rows in threads for row in rows], columns=COLUMNS)
-    table["author"] = [pseudonym(row["author"]) for rows in threads for row in rows]
-    numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
-    table = table.astype({"edited": "boolean", **numbers})
+    table = []
+    for name, raw in known.items():
+        thread, forum = json.loads(raw), {"subreddit": name.split("/")[-2]}
+        table += [row | forum for row in _flat(thread.get("comments", {}), thread["sid"], "replies")]
     lines = account("thread files", len(known), others), account("comments", len(table))
-    return with_account(table, *lines)
+    return with_account(_comments(table), *lines)
 
 
-def _thread(thread: dict, subreddit: str) -> list[dict]:
-    """Flatten the comments of a thread; with a stack, since threads nest to any depth."""
-    post, rows = f"t3_{thread['sid']}", []
-    stack = [(thread.get("comments", {}), post)]
+def reddit_52_forums() -> pd.DataFrame:
+    """Read 45,753 comments of 48 subreddits (adam-mcdaniel/reddit-analysis) from their trees.
+
+    An id is made of forum, post and place in the tree. Times, authors, `controversiality` and
+    `edited` are not in the source. Left out are the forums named in `HOSTILE`, and a post that an
+    earlier file holds. A comment without text stands for answers that the snapshot did not take.
+    Notices of moderators are those of "AutoModerator".
+    """
+    table, posts, excluded = [], set(), Counter()
+    for key in registry()["tables"]["reddit_52_forums"]["files"]:
+        forum = read_json(path(key))
+        rows = []
+        for number, post in enumerate(forum["posts"]):
+            tree = [*_flat(post["comments"], f"{forum['name']}.{number}", "comments")]
+            again = (post["title"], post["body"]) in posts
+            posts.add((post["title"], post["body"]))
+            if forum["name"] in HOSTILE or again:
+                excluded["of a post read before" if again else "of a hostile forum"] += len(tree)
+            else:
+                rows += tree
+        copies = Counter(row["body"] for row in rows)
+        for row in rows:
+            notice = len(row["body"]) > 40 and copies[row["body"]] > COPIES
+            by = "AutoModerator" if notice or "I am a bot" in row["body"] else "unknown"
+            table.append(row | {"subreddit": forum["name"], "author": by})
+    note = "no times, authors, edits or controversy; ids by place in the tree"
+    return with_account(_comments(table), account("comments", len(table), excluded, note))
+
+
+def reddit_cmv() -> pd.DataFrame:
+    """Read 8,924 comments of ChangeMyView (Habernal et al. 2018), with edits and controversy.
+
+    Chains of three or four comments that end in an insult or in a changed mind: no random sample,
+    and nearly every comment has one answer at the most.
+    """
+    archive = path("reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2")
+    files = members(archive, lambda name: name.endswith(".json"))
+    records = [json.loads(line) for _, raw in files for line in raw.decode().splitlines()]
+    each = {record["name"]: record for record in records}
+    # `created` is the local time of the crawler.
+    rows = [{name: record[name] for name in record if name != "created"} for record in each.values()
+            if record["name"].startswith("t1_")]  # fmt: skip
+    lost = {"in two chains": len(records) - len(each), "submissions": len(each) - len(rows)}
+    table = _comments(rows).assign(subreddit="changemyview")
+    note = "chains of three or four comments"
+    return with_account(table, account("comments", len(rows), lost, note))
+
+
+def _comments(rows: list[dict]) -> pd.DataFrame:
+    table = pd.DataFrame(rows).rename(columns=NAMES).reindex(columns=COLUMNS)
+    table["author"] = [pseudonym(author) for author in table["author"].fillna("")]
+    numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
+    return table.astype({"edited": "boolean", **numbers})
+
+
+def _flat(comments: dict | list, post: str, below: str) -> Iterator[dict]:
+    """Every comment of a thread; with a stack, since threads nest to any depth.
+
+    Where comments have no ids, they get one by their place in the tree.
+    """
+    stack = [(comments, f"t3_{post}")]
     while stack:
         comments, parent = stack.pop()
+        if isinstance(comments, list):
+            comments = {f"{parent[3:]}.{place}": comment for place, comment in enumerate(comments)}
         for key, comment in comments.items():
-            rows.append({"id": key, "parent_id": parent, "link_id": post, "subreddit": subreddit,
-                         "author": comment.get("author"), "body": comment["text"],
-                         "score": comment["upvotes"],
-                         "created_utc": comment["created"]})  # fmt: skip
-            if "replies" in comment:  # a few comments lack the field
-                stack.append((comment["replies"], f"t1_{key}"))
-    return rows
+            yield comment | {"id": key, "parent_id": parent, "link_id": f"t3_{post}"}
+            stack.append((comment.get(below, {}), f"t1_{key}"))
 
 
 def pseudonym(author: str | None) -> str:
@@ -69,7 +130,7 @@ def pseudonym(author: str | None) -> str:
     >>> pseudonym("somebody") == pseudonym("somebody") != pseudonym("else")
     True
     """
-    if author in (None, "[deleted]", "AutoModerator"):
+    if author in (None, "", "[deleted]", "AutoModerator", "unknown"):
         return author or "[deleted]"
     digest = hashlib.sha256(author.encode("utf-8", "surrogatepass")).hexdigest()
     return f"user-{digest[:10]}"

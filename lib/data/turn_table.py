@@ -1,4 +1,4 @@
-"""The turn table, one row per rated response: its shape, its checks, and how its turns nest.
+"""The turn table, one row per rated response: its shape and its checks.
 
 Columns: `system`, `agent`, `dialog` (str), `turn` (int), `context`, `reference`, `fact` (lists of
 str), `response` (str), then `human_<dimension>` (float, mean over annotators).
@@ -8,7 +8,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,6 +77,15 @@ def human_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if str(name).startswith("human_")]
 
 
+def number_columns(table: pd.DataFrame) -> list[str]:
+    """Names of the ratings and of the scores that came with a table.
+
+    >>> number_columns(pd.DataFrame(columns=["response", "human_overall", "score_mine"]))
+    ['human_overall', 'score_mine']
+    """
+    return [name for name in table.columns if str(name).startswith(("human_", "score_"))]
+
+
 def validate(
     turns: pd.DataFrame, *, file=None, scale: Scale = None, theirs: Mapping[str, str] | None = None
 ) -> None:
@@ -129,10 +137,12 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
     bad = [not isinstance(count, int) or count < 0 for count in turns["turn"]]
     way_out = "put the number there, or leave the column out"
     yield "turn", bad, "is {!r:.60}, not a count of earlier utterances", way_out
-    for name in human_columns(turns):
+    for name in number_columns(turns):
         bad = [not _is_number(cell) for cell in turns[name]]
         way_out = "put a number there, with a point for decimals"
-        yield name, bad, "rating is {!r:.60}, not a number", way_out
+        kind = "rating" if name.startswith("human_") else "score"
+        yield name, bad, f"{kind} is {{!r:.60}}, not a number", way_out
+    for name in human_columns(turns):
         low, high = (scale.get(name) if isinstance(scale, Mapping) else scale) or UNLIMITED
         outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
         way_out = "correct the rating, or load the file with its own scale"
@@ -159,86 +169,3 @@ def read_report(table: pd.DataFrame) -> pd.DataFrame:
     if "report" not in table.attrs:
         raise DataError("this table carries no account", fix="make it with read_turns")
     return pd.DataFrame(table.attrs["report"])
-
-
-@dataclass(frozen=True)
-class Nest:
-    """Sums per finest group, and the way up from each level to the next coarser one.
-
-    Attributes:
-        levels: names of the levels, coarsest first.
-        parents: parents[k][g] is the group of level k - 1 that group g of level k belongs to
-            (zeros for the coarsest level).
-        sizes, sums, squares: per finest group the number of scores, their sum and sum of squares
-            (scores centered on the grand mean).
-    """
-
-    levels: tuple[str, ...]
-    parents: tuple[np.ndarray, ...]
-    sizes: np.ndarray
-    sums: np.ndarray
-    squares: np.ndarray
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        """Number of groups per level."""
-        return tuple(len(parent) for parent in self.parents)
-
-
-def separable_levels(
-    table: pd.DataFrame, levels: Sequence[str] = LEVELS
-) -> tuple[list[str], dict[str, str]]:
-    """Find the levels whose variance can be estimated, and say why the others cannot.
-
-    A level needs two groups or more, and somewhere two groups inside one group of the level
-    above (one agent per system cannot be told apart from the system); the finest level needs a
-    group with two scores. Names are read within the level above: dialog "1" of two agents are two
-    dialogs.
-
-    >>> turns = pd.DataFrame({"system": list("aabb"), "agent": list("aabb"),
-    ...                       "dialog": list("1212")})
-    >>> separable_levels(turns)
-    (['system'], {'agent': 'one agent per system', 'dialog': 'one score per dialog'})
-    """
-    kept: list[str] = []
-    left_out: dict[str, str] = {}
-    above = 1
-    for level in levels:
-        if level not in table:
-            left_out[level] = f"no column {level!r}"
-            continue
-        groups = _paths(table, [*kept, level]).nunique()
-        if groups == above:
-            left_out[level] = f"one {level} per {kept[-1] if kept else 'corpus'}"
-        elif groups == len(table):
-            left_out[level] = f"one score per {level}"
-        else:
-            kept.append(level)
-            above = groups
-    return kept, left_out
-
-
-def nest(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) -> Nest:
-    """Reduce scores to what the likelihood needs: sums per finest group.
-
-    Raises:
-        DataError: when a level cannot be told apart from another one.
-
-    >>> turns = pd.DataFrame({"system": list("aabb")})
-    >>> nest(turns, pd.Series([1.0, 3.0, 5.0, 7.0]), ["system"]).sums.tolist()
-    [-4.0, 4.0]
-    """
-    if left_out := separable_levels(table, levels)[1]:
-        reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
-        raise DataError(reasons, fix="leave these levels out")
-    paths = pd.DataFrame({k: _paths(table, levels[: k + 1]) for k in range(len(levels))})
-    above = paths.shift(1, axis="columns", fill_value=0)
-    parents = [above[k].groupby(paths[k]).first().to_numpy() for k in paths]
-    centered, finest = score.to_numpy(float) - score.mean(), paths.iloc[:, -1]
-    sums = (np.bincount(finest, weights) for weights in (None, centered, centered**2))
-    return Nest(tuple(levels), tuple(parents), *(total.astype(float) for total in sums))
-
-
-def _paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
-    """Number the groups in order of appearance."""
-    return table.groupby(list(columns), sort=False, dropna=False).ngroup()

@@ -1,52 +1,63 @@
-"""Read a user's own file as a turn table, with nothing guessed and nothing lost in silence.
+"""Read a user's own file or folder as a turn table, with nothing guessed or lost in silence."""
 
-Only three things are forgiven, because they change no content: a UTF-8 byte-order mark at the start
-of a file, Windows line ends, and blank lines.
-"""
-
-import ast
-import contextlib
-import csv
-import io
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
+from lib.data.bot_replies import MOST, replies
+from lib.data.chat_logs import SYNONYMS, dialogs, example, plain, records
 from lib.data.corpora import account
+from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
-from lib.data.turn_table import COLUMNS, KEY, LISTS, human_columns, is_blank, turn_table, validate
+from lib.data.turn_table import (
+    COLUMNS,
+    KEY,
+    LISTS,
+    human_columns,
+    is_blank,
+    number_columns,
+    turn_table,
+    validate,
+)
 
+NEEDED = ("system", "dialog", "response")
+DECIMAL = re.compile(r"-?\d+,\d+")
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 # What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
 LIST_LIKE = re.compile(
     r"""(?s)\[\s*["'].* | \[.*(,\s*["']|["']\s*[],]|\bnan\b).*\] | (array\(|<\w*Array>).*""", re.X
 )
-csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 
 def read_turns(
-    path: Path | str, columns: Mapping[str, str] | None = None, scale=None
+    path: Path | str,
+    columns: Mapping[str, str] | None = None,
+    scale=None,
+    given: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    r"""A turn table from a CSV, TSV, JSONL, JSON (list of objects) or Parquet file.
+    r"""A turn table from a log of dialogs, a table with one row per reply, or a folder of them.
 
-    The file needs `system`, `dialog` and `response`; `agent` is the system if absent, `turn` the
-    number of context utterances (or the position within the dialog, without `context`). In a
-    delimited file `context` is a list (as JSON or Python write it) or one utterance per line;
-    `reference` and `fact` are a list or one text. Columns of other names are kept as they are.
+    Logs are those of `lib.data.chat_logs` (chat messages, ShareGPT, ConvoKit, ParlAI, MultiWOZ,
+    Persona-Chat, transcripts): each reply of the bot is a row, what was said before is its context.
+    Tables are CSV, TSV, Excel, Parquet or JSON; they need `system`, `dialog` and `response`;
+    `agent` is the system if absent, `turn` the number of context utterances (or the position within
+    the dialog, without `context`). In a cell `context` is a list (as JSON or Python write it) or
+    one utterance per line; `reference` and `fact` are a list or one text. Columns of other names
+    are kept as they are. Any of these may be packed by gzip or zstd.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
-    counted: `read_report(turns)` says what was read, kept and excluded.
+    counted: `read_report(turns)` says what was read, kept and excluded, and
+    `turns.attrs["guesses"]` what was guessed, why, and which name in `given` changes it.
 
     Args:
-        path: the file; its ending names the format.
+        path: the file or folder; the ending of a name tells tables from JSON and text.
         columns: our column name to the file's, for instance `{"response": "bot_reply"}`.
         scale: (lowest, highest) of all `human_` columns, or one pair per column; None: no limits.
+        given: what not to guess, for instance `{"bot": "Ada", "encoding": "cp1252"}`.
 
     Raises:
         DataError: whatever else is not as described, with file, row (from 1, without the header),
@@ -58,77 +69,120 @@ def read_turns(
     >>> turns = read_turns(file, columns={"context": "said", "response": "reply"}, scale=(1, 5))
     >>> turns[["turn", "context", "response", "human_overall"]].values.tolist()
     [[1, ['Hi'], 'Hello', 4.0]]
+    >>> log = file.with_name("log.txt")
+    >>> _ = log.write_text("User: Hi\nBot: Hello\n")
+    >>> read_turns(log)[["system", "context", "response"]].values.tolist()
+    [['Bot', ['Hi'], 'Hello']]
     """
-    theirs = columns or {}
-    cells = named(read_cells(Path(path)), theirs, path, COLUMNS, ("system", "dialog", "response"))
+    reading, theirs, talk, tables = Reading(path, given), columns or {}, [], []
+    for file in reading.files():
+        try:
+            found = contents(file, reading)
+            if (said := dialogs(found, file, reading, theirs)) is None:
+                tables.append(_one_row_per_reply(found, file, reading, theirs, scale))
+            talk += said or []
+            reading.kept["files"] += file != reading.path
+        except Unknown:
+            if file == reading.path:
+                raise
+            reading.excluded["files", f"hold no dialogs ({file.name})"] += 1
+    if talk:
+        rows = pd.DataFrame(replies(talk, reading), dtype=object)
+        tables.append(_typed(rows, reading.path, {}, scale))
+    if not tables:
+        raise DataError("holds no dialogs", path, fix=f"write them like this:\n{example({})}")
+    turns = pd.concat(tables, ignore_index=True)
+    validate(turns, file=path)
+    turns.attrs = {"report": _account(turns, theirs, reading), "columns": dict(theirs)}
+    turns.attrs["guesses"] = [[*guess, count] for guess, count in reading.guesses.items()]
+    return turns
+
+
+def read_cells(file: Path) -> pd.DataFrame:
+    """The cells of a table in UTF-8 with commas, or of JSON objects; None where there is none."""
+    found = contents(file, Reading(file, {"encoding": "utf-8-sig", "delimiter": ","}))
+    if not isinstance(found, pd.DataFrame) and (isinstance(found, dict) or not records(found)):
+        problem = "does not hold JSON objects: a list of them, or one per line"
+        raise DataError(problem, file)
+    return _cells(found, file)
+
+
+def _cells(found: Any, file: Path) -> pd.DataFrame:
+    table = isinstance(found, pd.DataFrame)
+    cells = found if table else pd.DataFrame(records(found), dtype=object)
+    if cells.empty:
+        raise DataError("has no rows", file)
+    return cells.where(cells.notna(), None)
+
+
+def _one_row_per_reply(found: Any, file: Path, reading: Reading, theirs, scale) -> pd.DataFrame:
+    reading.guess("kind", "table", "one row per reply")
+    cells = _cells(found, file)
+    try:
+        cells = named(cells, theirs, file, COLUMNS, NEEDED)
+    except DataError as error:
+        raise (error if theirs else _with_suggestion(error, cells)) from error
     for name in cells:
         if name.lower().startswith("human") and not name.startswith("human_"):
             fix = "name rating columns human_<dimension>"
-            raise DataError("looks like a rating column", path, column=name, fix=fix)
+            raise DataError("looks like a rating column", file, column=name, fix=fix)
+    turns = _typed(_with_points(cells, reading), file, theirs, scale)
+    if file != reading.path:
+        turns["dialog"] = f"{reading.below(file)}/" + turns["dialog"]
+    return turns
+
+
+def _typed(cells: pd.DataFrame, file, theirs: Mapping[str, str], scale) -> pd.DataFrame:
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" not in turns:
         names = turns[[name for name in KEY if name in turns]].map(repr)  # whatever they hold
         turns["turn"] = names.groupby([*names]).cumcount()
     turns = turn_table(turns)
-    validate(turns, file=path, scale=scale, theirs=theirs)
-    turns = turns.infer_objects().astype(dict.fromkeys(human_columns(turns), float))
-    turns.attrs["report"] = _account(turns, theirs)
-    return turns
+    validate(turns, file=file, scale=scale, theirs=theirs)
+    return turns.infer_objects().astype(dict.fromkeys(number_columns(turns), float))
 
 
-def read_cells(path: Path) -> pd.DataFrame:
-    """The cells of a file as they are, None where there is none, by the ending of its name."""
-    kind = path.suffix.lower()
-    readers = {".csv": _delimited, ".tsv": _delimited, ".parquet": _parquet}
-    readers |= dict.fromkeys([".jsonl", ".ndjson", ".json"], _json_objects)
-    if kind not in readers:
-        fix = f"use one of {', '.join(readers)}"
-        raise DataError(f"the ending {kind!r} names no known format", path, fix=fix)
-    try:
-        cells = pd.DataFrame(readers[kind](path), dtype=object)
-    except (OSError, ValueError, OverflowError, RecursionError, pa.ArrowException) as error:
-        fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
-        raise DataError(f"is not a readable file ({error})", path, fix=fix) from error
-    if cells.empty:
-        raise DataError("has no rows", path)
-    return cells.where(cells.notna(), None)
+def _with_points(cells: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    """Decimal commas as points, where no comma can part thousands."""
+    marks = cells[number_columns(cells)]
+    texts = [cell.strip() for cell in marks.to_numpy().ravel() if isinstance(cell, str)]
+    commas = [text for text in texts if DECIMAL.fullmatch(text)]
+    clear = not any("." in text for text in texts) and any(
+        len(c) - c.find(",") != 4 for c in commas
+    )
+    if commas and reading.guess("decimal", ",."[not clear], "as the ratings are written") == ",":
+        point = lambda c: c.replace(",", ".") if DECIMAL.fullmatch(str(c).strip()) else c  # noqa: E731
+        return cells.assign(**marks.map(point))
+    return cells
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"line {line}: {error}") from error
+def suggest_columns(names: Iterable[str]) -> dict[str, str]:
+    """Our column name -> the file's, for names that mean one of ours; ratings included.
+
+    >>> suggest_columns(["Conversation ID", "reply", "human overall", "notes"])
+    {'response': 'reply', 'dialog': 'Conversation ID', 'human_overall': 'human overall'}
+    """
+    known = {plain(name): name for name in names}
+    found: dict[str, str] = {}
+    for ours, synonyms in SYNONYMS.items():
+        theirs = [known[name] for name in (ours, *synonyms.split()) if name in known]
+        if theirs := [name for name in theirs if name not in found.values()]:
+            found[ours] = theirs[0]
+    ratings = {name: theirs for name, theirs in known.items() if name.startswith("human_")}
+    return {ours: theirs for ours, theirs in (found | ratings).items() if ours != theirs}
 
 
-def _delimited(path: Path) -> pd.DataFrame:
-    """Rows of as many cells as the header; pandas refuses longer ones and fills up shorter ones."""
-    form = {"sep": "\t" if path.suffix.lower() == ".tsv" else ",", "engine": "python"}
-    kept = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
-    cells = pd.read_csv(io.StringIO(_text(path)), **form, **kept).dropna(how="all")
-    if (short := cells.isna().any(axis=1)).any():
-        place = f"row {short.argmax()} has fewer cells than the header"
-        raise ValueError(f"{place}: check its delimiter and quotes")
-    header = cells[:1].to_numpy().ravel() if len(cells) else cells.columns
-    return cells[1:].set_axis(header, axis=1).rename(columns=str.strip).reset_index(drop=True)
-
-
-def _json_objects(path: Path) -> list[dict]:
-    """JSON objects: a list of them, or one on each line that is not blank."""
-    text = _text(path)
-    if path.suffix.lower() != ".json":
-        text = "[" + ",\n".join(line for line in text.split("\n") if line.strip()) + "]"
-    values = json.loads(text)
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise ValueError("it does not hold JSON objects: a list of them, or one per line")
-    return values
-
-
-def _parquet(path: Path) -> list[dict]:
-    from pyarrow import parquet  # only where it is needed, since it takes a while
-
-    return parquet.read_table(path).to_pylist()
+def _with_suggestion(error: DataError, cells: pd.DataFrame) -> DataError:
+    """The error with the mapping that the file's own names suggest, ready to paste."""
+    found = suggest_columns(cells)
+    hint = f"{error}\nThe names in the file suggest: columns={found!r}" if found else f"{error}"
+    if lacking := [name for name in NEEDED if name not in {*found, *cells}]:
+        hint += f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
+        hint += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
+        hint += f", or write it like this:\n{example(cells)}"
+    again = DataError(hint)
+    again.suggested = found
+    return again
 
 
 def named(
@@ -160,7 +214,9 @@ def _parsed(cells: pd.Series, name: str) -> list:
         return [str(cell) if type(cell) is int else cell for cell in cells]
     if name in LISTS:
         return [_texts(cell, lines=name == "context") for cell in cells]
-    return [_number(cell) for cell in cells] if name.startswith("human_") else list(cells)
+    return (
+        [_number(cell) for cell in cells] if name.startswith(("human_", "score_")) else list(cells)
+    )
 
 
 def _number(cell: Any) -> Any:
@@ -180,13 +236,8 @@ def _texts(cell: Any, lines: bool) -> Any:
     if cell is None or isinstance(cell, list):
         return cell or []
     text = str(cell).strip()
-    if text.startswith("["):
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(text)
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            # Python would join the two texts of a printed array, "['a' 'b']", to one.
-            if repr(value := ast.literal_eval(text)) == text:
-                return value
+    if text.startswith("[") and (value := listed(text)) is not text:
+        return value
     if LIST_LIKE.fullmatch(text):
         return cell
     if not text:
@@ -194,10 +245,17 @@ def _texts(cell: Any, lines: bool) -> Any:
     return str(cell).split("\n") if lines else [cell]
 
 
-def _account(turns: pd.DataFrame, theirs: Mapping[str, str]) -> list[dict]:
+def _account(turns: pd.DataFrame, theirs: Mapping[str, str], reading: Reading) -> list[dict]:
     """What `read_report` shows."""
     empty, given = turns["response"].map(is_blank).sum(), turns[human_columns(turns)]
     why = {f"left empty in {theirs.get(one, one)}": int(given[one].isna().sum()) for one in given}
-    note = f"{empty} are empty and kept" if empty else ""
+    cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
+    notes = [(empty, "are empty and kept"), (cut, f"have more context than the last {MOST}")]
+    note = "; ".join(f"{count} {words}" for count, words in notes if count)
+    lines = []
+    for unit in ("files", "dialogs", "utterances"):
+        lost = {reason: n for (one, reason), n in reading.excluded.items() if one == unit}
+        if kept := reading.kept[unit]:
+            lines.append(account(unit, kept, lost))
     ratings = account("ratings", int(given.notna().sum().sum()), why)
-    return [account("responses", len(turns), note=note), ratings]
+    return [*lines, account("responses", len(turns), note=note), ratings]

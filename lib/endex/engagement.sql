@@ -6,11 +6,12 @@
 with
 
 -- What each comment received, over ALL its answers; their texts count where they are usable.
--- t: content words of the longest answer; e: edited answers; ee: positive emotion (0-1).
+-- t: content words of the longest answer; e: edited answers (missing where the source has no edits);
+-- ee: positive emotion (0-1).
 reactions as (
     select parent                                           as id,
            count(*)                                         as replies,
-           cast(sum(case when edited then 1 else 0 end) as bigint) as e,
+           cast(sum(case when edited then 1 when not edited then 0 end) as bigint) as e,
            max(case when usable then tokens end)            as t,
            avg(case when usable then ee end)                as ee_mean,
            max(case when usable then ee end)                as ee_max
@@ -22,7 +23,7 @@ reactions as (
 -- Pairs of a post (theta) and the comment it answers (sigma), with what each received.
 -- A post without a reply has no median to compare with (equation 2), so it is no candidate.
 pairs as (
-    select post.id, post.parent, post.link, post.subreddit, post.created,
+    select post.id, post.parent, post.link, post.source, post.subreddit, post.created,
            post.score, post.controversial, post.usable, post.quote, post.toxicity,
            parent.score     as parent_score,
            parent.usable    as parent_usable,
@@ -39,11 +40,12 @@ pairs as (
 -- Appendix A.1: conversational, not toxic, text there on both sides.
 -- Equation 1: popularity value, 2 * replies + votes of the parent; without exposure no ratio.
 -- BE is 0 under a controversy flag, and never below 0, where x / (x + alpha) has a pole.
+-- Where a source carries no flags or no edits, BE and AE are made of what it has.
 eligible as (
-    select id, parent, link, subreddit, created, replies, e, t,
+    select id, parent, link, source, subreddit, created, replies, e, t,
            replies                                                           as re,
            case when controversial or score < 0 then 0 else score end        as be,
-           t + 10 * e                                                        as ae,
+           t + 10 * coalesce(e, 0)                                           as ae,
            case when ee_aggregate = 'max' then ee_max else ee_mean end       as ee,
            2 * parent_replies + parent_score                                 as pv
     from pairs cross join settings
@@ -120,7 +122,7 @@ standardised as (
 
 -- Equations 4 and 9: engaging above kappa standard deviations, non-engaging below -kappa.
 -- Rounded, so that a post at the threshold does not depend on the order in which a sum was made.
-select id, parent, link, subreddit, created, pv, replies, e, t, re, be, ae, ee, pvre, pvbe,
+select id, parent, link, source, subreddit, created, pv, replies, e, t, re, be, ae, ee, pvre, pvbe,
        n_re, n_be, n_ae, n_ee, endex, z, z_re, z_be, z_ae, z_ee,
        case when round(z, 9) > kappa then 1
             when round(z, 9) < -kappa then 0 end                             as label,

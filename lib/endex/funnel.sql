@@ -1,4 +1,5 @@
--- Comments left after each condition of engagement.sql, tried in this order, and lost at each.
+-- Comments left after each condition of engagement.sql, tried in this order, and lost at each, by
+-- part: of all comments, or of those of one source or one forum.
 -- Reads `comments`, `emotions` and `settings`.
 
 with
@@ -14,7 +15,8 @@ replies as (
 ),
 
 last_condition as (
-    select case when post.parent is null                                           then 0
+    select 'all' as part,
+           case when post.parent is null                                           then 0
                 when parent.id is null                                             then 1
                 when not (post.usable and parent.usable)                           then 2
                 when post.quote or parent.quote                                    then 3
@@ -52,17 +54,22 @@ conditions as (
 
 -- Before the join: a join on `passed` would try every comment at every condition.
 leaving as (
-    select passed, count(*) as n from last_condition group by passed
+    select part, passed, count(*) as n from last_condition group by part, passed
+),
+
+parts as (
+    select distinct part from leaving
 ),
 
 counted as (
-    select place, condition, applied, coalesce(n, 0) as n
-    from conditions left join leaving on passed = place
+    select parts.part, place, condition, applied, coalesce(n, 0) as n
+    from conditions cross join parts
+    left join leaving on passed = place and leaving.part = parts.part
 )
 
-select condition,
-       cast(sum(n) over (order by place desc) as bigint)    as comments,
-       lag(n) over (order by place)                         as lost,
+select part, condition,
+       cast(sum(n) over (partition by part order by place desc) as bigint) as comments,
+       lag(n) over (partition by part order by place)       as lost,
        applied
 from counted
-order by place
+order by part, place

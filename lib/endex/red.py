@@ -142,7 +142,8 @@ class Red:
     """The sample, and the engine that still holds the posts it was drawn from.
 
     Attributes:
-        sample: one row per labelled pair: id, parent, link, subreddit, label (1 engaging, 0 not),
+        sample: one row per labelled pair: id, parent, link, source (the dump), subreddit, label (1
+            engaging, 0 not),
             endex (0-1), z, n_re, n_be, n_ae, n_ee (0-1), draw, context, response.
         settings: the choices that made it.
         engine: answers further queries on `comments`, `emotions`, `settings` and `posts`.
@@ -162,9 +163,15 @@ class Red:
         step = step.split("\n)")[0]
         return self.engine.frame(f"{until}\n{name} as (\n{step}\n)\nselect * from {name}")
 
-    def funnel(self) -> pd.DataFrame:
-        """How many comments are left after each condition, and how many each one takes away."""
-        return self.engine.frame(FUNNEL).astype({"comments": "int64", "lost": "Int64"})
+    def funnel(self, part: str | None = None) -> pd.DataFrame:
+        """How many comments are left after each condition, and how many each one takes away.
+
+        Args:
+            part: "source" or "subreddit": counted for each of them; all comments by default.
+        """
+        of = FUNNEL.replace("'all' as part", f"post.{part} as part") if part else FUNNEL
+        counts = self.engine.frame(of).astype({"comments": "int64", "lost": "Int64"})
+        return counts.rename(columns={"part": part}) if part else counts.drop(columns="part")
 
 
 def build(

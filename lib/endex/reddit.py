@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
@@ -32,10 +32,12 @@ import zstandard
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data import reddit_college
+from lib.data import reddit_52_forums, reddit_cmv, reddit_college
 from lib.data.storage import written_whole
 
 CACHE = ROOT / "data" / "cache" / "reddit"
+#: Public corpora of comments, by the name of their loader.
+SOURCES = {load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)}
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
 STOP_WORDS = Path(__file__).with_name("stop_words.txt")
 # Every byte in lower case; a blank where it is no part of a token of [a-z0-9'].
@@ -75,12 +77,12 @@ def stop_words() -> frozenset[str]:
     return frozenset(STOP_WORDS.read_text(encoding="utf-8").split())
 
 
-def comments(source: str | Path) -> tuple[Path, pd.DataFrame]:
+def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:
     """Parquet of comments with features, made on first use and kept in data/cache.
 
     Args:
-        source: "sample" (the shipped dumps, synthetic), "reddit_college" (38,303 real comments,
-            downloaded on first use), or a folder of comment dumps of your own.
+        source: "sample" (the shipped dumps, synthetic), a folder of comment dumps of your own, or
+            one or several of `SOURCES` (real comments, downloaded on first use).
 
     Returns:
         The folder of Parquet, and the account of what was read (see `to_parquet`).
@@ -88,15 +90,17 @@ def comments(source: str | Path) -> tuple[Path, pd.DataFrame]:
     Raises:
         FileNotFoundError: the folder holds no dump.
     """
-    place = ROOT / "data" / "sample" / "reddit" if str(source) == "sample" else Path(source)
-    if str(source) == "reddit_college":
-        place = CACHE / "dumps" / "reddit_college"
-        _write_dump(reddit_college(), place / "comments.ndjson")
+    names = [str(source)] if isinstance(source, str | Path) else sorted(source)
+    place = ROOT / "data" / "sample" / "reddit" if names == ["sample"] else Path(names[0])
+    if set(names) <= SOURCES.keys():
+        place = CACHE / "dumps" / "+".join(names)
+        for name in names:
+            _write_dump(SOURCES[name](), place / f"{name}.ndjson")
     dumps = sorted(path for path in place.glob("*") if path.suffix in (".zst", ".ndjson", ".jsonl"))
     if not dumps:
         raise FileNotFoundError(
             f"no comment dump (*.zst, *.ndjson) in {os.fspath(source)}: put RC_YYYY-MM.zst there, "
-            "or name the sample or reddit_college"
+            f"or name the sample or some of {', '.join(SOURCES)}"
         )
     # By the whole path: two folders of one name are two sources.
     of_path = hashlib.sha256(str(place.resolve()).encode()).hexdigest()[:8]
@@ -191,7 +195,7 @@ def _all_pieces(dump: Path, parts: Path, progress: Callable) -> Counter:
     counts, waiting = Counter(), deque()
     with ThreadPoolExecutor(READERS) as pool:
         for piece in pieces(dump, parts.parent, progress):
-            waiting.append(pool.submit(_one_piece, piece, parts))
+            waiting.append(pool.submit(_one_piece, piece, parts, dump.stem))
             if len(waiting) > READERS:  # so many pieces lie on the disk, not the whole dump
                 _add(dump, counts, waiting.popleft().result())
         for job in waiting:
@@ -211,10 +215,10 @@ def _add(dump: Path, counts: Counter, piece: dict[str, int]) -> None:
         )
 
 
-def _one_piece(piece: Path, parts: Path) -> dict[str, int]:
+def _one_piece(piece: Path, parts: Path, source: str) -> dict[str, int]:
     """Write the comments of one piece, on one thread, which keeps their order, and count them."""
     with duckdb.connect(config={"threads": 1}) as connection:
-        given = {"file": str(piece), "bots": BOTS}
+        given = {"file": str(piece), "bots": BOTS, "source": source}
         lines = connection.sql(FEATURES, params=given).to_arrow_table()
     piece.unlink()
     found = lines.filter(lines["id"].is_valid())

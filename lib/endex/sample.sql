@@ -26,7 +26,7 @@ texts as (
     where id in (select id from drawn union select parent from drawn)
 )
 
-select drawn.id, drawn.parent, drawn.link, drawn.subreddit, drawn.label,
+select drawn.id, drawn.parent, drawn.link, drawn.source, drawn.subreddit, drawn.label,
        drawn.endex, drawn.z, drawn.n_re, drawn.n_be, drawn.n_ae, drawn.n_ee, drawn.draw,
        above.body as context, own.body as response
 from drawn

@@ -80,33 +80,19 @@ def fill_table(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     return published.merge(ours, how="left", on=["method", "level", "coefficient"])
 
 
-def by_label(
-    scores: Mapping[str, Scores], calls: int, synthetic: bool = False
-) -> dict[str, pd.Series]:
-    """Score columns under the paper's labels, from the number of calls a table averages.
-
-    Scores from replies that no model wrote are left out, so that they never stand beside a
-    published figure, unless `synthetic` asks for them.
-    """
-    return {
-        one.template.variant.label: one.first(calls).items["score"]
-        for one in scores.values()
-        if synthetic or not one.synthetic
-    }
+def by_label(scores: Mapping[str, Scores], calls: int) -> dict[str, pd.Series]:
+    """Score columns under the paper's labels, from the number of calls a table averages."""
+    return {one.template.variant.label: one.first(calls).items["score"] for one in scores.values()}
 
 
-def dialog_columns(
-    scores: Mapping[str, Scores], dialogs: pd.DataFrame, synthetic: bool = False
-) -> dict[str, pd.Series]:
+def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[str, pd.Series]:
     """Columns of Table 5 on the rows of a dialog table.
 
     Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its
-    intermediate score as they are. Synthetic scores are left out as in `by_label`.
+    intermediate score as they are.
     """
     columns = {}
     for one in scores.values():
-        if one.synthetic and not synthetic:
-            continue
         label, keys = one.template.variant.label, one.units[_PLACE]
         if one.template.variant.level == "turn":
             columns[label] = aggregate(one, "dialog").set_index(_PLACE)["score"]

@@ -48,17 +48,16 @@ def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFra
     have none) and difference (ours - paper).
 
     Raises:
-        ValueError: a key of `ours` repeats.
+        pandas.errors.MergeError: a key of `ours` repeats.
 
     >>> paper = pd.DataFrame({"metric": ["bleu", "usr"], "value": [0.2, 0.4]})
     >>> ours = pd.DataFrame({"metric": ["bleu"], "value": [0.21]})
     >>> beside(paper, ours, ["metric"]).round(3).values.tolist()
     [['bleu', 0.2, 0.21, 0.01], ['usr', 0.4, nan, nan]]
     """
-    if ours.duplicated(on).any():
-        raise ValueError(f"own values repeat a key of {', '.join(on)}: keep one row per key")
     paper = paper[[*on, "value"]].rename(columns={"value": "paper"})
-    table = paper.merge(ours[[*on, "value"]].rename(columns={"value": "ours"}), on=on, how="left")
+    ours = ours[[*on, "value"]].rename(columns={"value": "ours"})
+    table = paper.merge(ours, on=on, how="left", validate="many_to_one")
     return table.assign(difference=table["ours"] - table["paper"])
 
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 from lib import ROOT
+from lib.notebook_runs.parameters import changed
 
 PROFILES = ("sample", "public")
 SAMPLE_STAMP = "synthetic sample data"
@@ -44,28 +47,37 @@ class Run:
     Attributes:
         number: two digits, as in the notebook's file name; its output files start with it.
         profile: "sample" or "public"; it names the output folders.
+        own: with parameters that are not the profile's; it writes to `build/own`.
     """
 
     number: str
     profile: str
+    own: bool = False
 
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         named = any(level is not None for level in frame.index.names)
+        written = frame.reset_index() if named else frame
+        if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
+            written = written.map(no_formula).rename(columns=no_formula)
         path = self._path("results", f"{name}.csv")
-        frame.to_csv(path, index=named, float_format="%.6g", lineterminator="\n")
+        written.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
 
     def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
         """Write a matplotlib figure to `NN_name.png`; one of the sample is stamped as synthetic.
 
-        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice.
+        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice. A
+        figure with a label is displayed with it, as the words for those who cannot see it.
         """
         if self.profile == "sample" if synthetic is None else synthetic:
             stamp(figure)
         path = self._path("figures", f"{name}.png")
         # No software tag in the file: the same figure must give the same bytes.
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
+        if words := figure.get_label():
+            display(figure, metadata={"image/png": {"alt": words}})
+            plt.close(figure)  # or the cell would show it once more
 
     def has(self, name: str) -> bool:
         """Whether the result `NN_name` of an earlier notebook exists in this profile."""
@@ -87,9 +99,20 @@ class Run:
         return pd.read_csv(folder(self.profile, "results") / f"{name}.csv", **options)
 
     def _path(self, kind: str, name: str) -> Path:
-        path = folder(self.profile, kind) / f"{self.number}_{name}"
+        place = ROOT / "build" / "own" / kind if self.own else folder(self.profile, kind)
+        path = place / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def no_formula(cell):
+    """A text that a spreadsheet would take for a formula, behind an apostrophe; all else as it is.
+
+    >>> [no_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
+    ["'=1+1", '1+1', -1.0]
+    """
+    risky = isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{cell}" if risky else cell
 
 
 def stamp(figure) -> None:
@@ -116,10 +139,15 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
         seed: seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions
             of `lib` that draw take a seed of their own.
 
+    A run with parameters that are not the profile's (`profiles.toml`) never writes over the
+    profile's tables and figures: its own go to `build/own`.
+
     Raises:
-        ValueError: on another profile.
+        ValueError: on another profile, on a parameter that the notebook does not have, and on one
+            of a wrong type or below its range.
     """
     folder(profile, "results")  # an unknown profile fails here, before any work
+    other = changed(number, profile, vars(sys.modules["__main__"]))
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
@@ -128,7 +156,9 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
     data = "synthetic sample" if profile == "sample" else "public corpora"
     print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
-    return Run(number, profile)
+    if other:
+        print(f"set by hand: {', '.join(other)}; tables and figures go to build/own")
+    return Run(number, profile, own=bool(other))
 
 
 def _set_style() -> None:

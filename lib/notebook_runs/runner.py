@@ -20,8 +20,8 @@ from papermill.exceptions import PapermillExecutionError
 from lib import ROOT
 from lib.data import sha256, written_whole
 from lib.notebook_runs import folder
+from lib.notebook_runs.parameters import NOTEBOOKS, declared
 
-NOTEBOOKS = ROOT / "notebooks"
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -45,17 +45,8 @@ def find(notebooks: Path = NOTEBOOKS) -> list[Path]:
 
 
 def load_profiles(notebooks: Path = NOTEBOOKS) -> dict:
-    """Read `profiles.toml`.
-
-    Raises:
-        ValueError: when it names a notebook that is not there.
-    """
-    settings = tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
-    named = {number for section in settings.values() for number in section}
-    named |= {number for group in settings.get("needs", {}).values() for number in group}
-    if absent := sorted(named - {"all"} - {path.name[:2] for path in find(notebooks)}):
-        raise ValueError(f"profiles.toml: notebooks that do not exist: {', '.join(absent)}")
-    return settings
+    """Read `profiles.toml`."""
+    return tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
 
 
 def parameters(profile: str, notebook: Path, settings: dict) -> dict:
@@ -66,7 +57,7 @@ def parameters(profile: str, notebook: Path, settings: dict) -> dict:
     """
     chosen = settings.get(profile, {})
     values = {**chosen.get("all", {}), **chosen.get(notebook.name[:2], {})}
-    known = papermill.inspect_notebook(str(notebook))
+    known = declared(notebook)
     if unknown := sorted(set(values) - set(known)):
         raise ValueError(
             f"{notebook.name}: unknown parameter {', '.join(unknown)} in profile {profile!r} "
@@ -151,18 +142,15 @@ def run_one(path: Path, profile: str, values: dict, needs: list[str], force: boo
 
 
 def explain(path: Path, error: PapermillExecutionError) -> str:
-    """Say where a notebook failed: notebook, cell, source line, error."""
+    """Say where a notebook failed: notebook, code cell, the line, the error."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
-    source = [(str(k), line.strip()) for k, line in enumerate(error.source.splitlines(), start=1)]
-    arrows = re.findall(r"^-+> *(\d+) (.*)$", plain, flags=re.MULTILINE)
+    arrows = re.findall(r"^-+> *\d+ (.*)$", plain, flags=re.MULTILINE)
     # An error raised while another was handled is preceded by arrows into the library.
-    own = [(number, text.strip()) for number, text in arrows if (number, text.strip()) in source]
-    number, text = (own or source)[0]
+    line = next((text.strip() for text in arrows if text.strip() in error.source), "")
     # Counted in the notebook as the reader sees it, without the cell that papermill injects.
     code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     cell = code.index(error.source) + 1 if error.source in code else error.exec_count
-    place = f"{path.name}, code cell {cell}, line {number}"
-    return f"{place}: {text}\n    {error.ename}: {error.evalue}"
+    return f"{path.name}, code cell {cell}: {line}\n    {error.ename}: {error.evalue}"
 
 
 def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:

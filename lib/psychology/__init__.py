@@ -9,7 +9,6 @@ from lib.psychology.emotion import (
     emotional_entropy_paper,
     emotions,
     entropy,
-    nrc_hashtag,
     toy_emotions,
 )
 from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv

@@ -1,6 +1,5 @@
 """Emotional entropy and emotion matching, from the weights of an emotion lexicon."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pandas as pd
 from scipy import special
 
 from lib import ROOT
-from lib.data import DataError
 from lib.metrics.registry import metric
 from lib.psychology import lexica
 from lib.psychology.lexica import Lexicon
@@ -21,17 +19,19 @@ PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surpr
 #: The reading of "the entropy of the normalized emotion vector" that fits the paper's tables.
 PAPER_ENTROPY = {"form": "group_norm", "weighting": "lex_norm"}
 
-NRC_NAME = "nrc_hashtag_emotion"
-NRC_FILE = ROOT / "data" / "raw" / "lexica" / "NRC-Hashtag-Emotion-Lexicon-v0.2.txt"
-
 
 def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     """Load the emotion lexicon that a parameter names: "toy", "nrc", or a CSV file of your own.
 
-    A Lexicon is returned as it is.
+    "nrc" is the NRC Hashtag Emotion Lexicon of the installed `dlatk` package: 16,861 words with
+    weights in eight emotions (the word "nan" is lost there). A Lexicon is returned as it is.
 
     Raises:
         ValueError: any other name.
+        FileNotFoundError: "nrc" without the package.
+
+    Reference: Mohammad and Kiritchenko (2015), Using hashtags to capture fine emotion categories
+    from tweets, Computational Intelligence 31(2). Free for research; do not pass it on.
 
     >>> emotion_lexicon("toy").name
     'toy_emotions'
@@ -42,8 +42,10 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     """
     if isinstance(name, Lexicon):
         return name
-    if name in ("toy", "nrc"):
-        return toy_emotions() if name == "toy" else nrc_hashtag()
+    if name == "toy":
+        return toy_emotions()
+    if name == "nrc":
+        return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
         return lexica.read_csv(name)
     ways = '"toy" (ours, for teaching), "nrc" (NRC Hashtag Emotion Lexicon) or the path of a CSV'
@@ -60,44 +62,6 @@ def toy_emotions() -> Lexicon:
     {'joy': 1.5, 'surprise': 0.5}
     """
     return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
-
-
-def nrc_hashtag(path: str | Path | None = None) -> Lexicon:
-    """Load the NRC Hashtag Emotion Lexicon: 16,862 words with weights in eight emotions.
-
-    Looks at `path`, then at data/raw/lexica/NRC-Hashtag-Emotion-Lexicon-v0.2.txt, then in the
-    installed `dlatk` package (which lost the four rows of the word "nan"). Lines of the text file
-    that do not begin with one of the eight emotions and a tab are notes.
-
-    Raises:
-        FileNotFoundError: with the address, the terms of use and the place to put the file.
-        DataError: a line of the text file cannot be read.
-
-    Reference: Mohammad and Kiritchenko (2015), Using hashtags to capture fine emotion categories
-    from tweets, Computational Intelligence 31(2). Free for research; do not pass it on.
-    """
-    if path or NRC_FILE.is_file():
-        return _read_nrc(Path(path or NRC_FILE))
-    try:
-        return replace(lexica.dlatk_lexicon("nrc_emot"), name=NRC_NAME)
-    except FileNotFoundError as error:
-        error.add_note(
-            "Or download it from saifmohammad.com/WebPages/lexicons.html (free for research, not "
-            f"to be passed on) and save the text file as {NRC_FILE.relative_to(ROOT)}. "
-            "`toy_emotions()` works without, for teaching only."
-        )
-        raise
-
-
-def _read_nrc(path: Path) -> Lexicon:
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    lines = [line for line in lines if line.partition("\t")[0] in PLUTCHIK]
-    entries = [re.fullmatch(r"(\w+)\t([^\t]+)\t([-+.\de]+)", line) for line in lines]
-    if not all(entries) or not entries:
-        found = repr(lines[entries.index(None)]) if entries else "no line"
-        raise DataError(f"{found} reads 'emotion TAB term TAB score'", file=path)
-    triples = [(entry[2], entry[1], float(entry[3])) for entry in entries]
-    return lexica.from_triples(NRC_NAME, triples, path)
 
 
 def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:

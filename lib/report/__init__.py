@@ -1,21 +1,23 @@
-"""Score your own chatbot: read a file of dialogs, warn, score, profile, write a page.
+"""Score your own chatbot: read, warn, score, compare versions, say what to fix, write a page.
 
 `python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
 """
 
-from lib.report.dialogs import describe, read, warnings
+from lib.report.dialogs import describe, read, reading, warnings
+from lib.report.faults import fault_table, faults, reading_list, signals, trust
+from lib.report.page import show
 from lib.report.scores import (
+    FOLLOWS,
     against_ratings,
     agent_profile,
     beside_references,
-    composite,
     coverage,
-    evidence,
     profile_plot,
     quantiles,
-    reading_list,
     score,
     share_plot,
+    standing,
     state_or_trait,
     with_references,
 )
+from lib.report.verdict import VERDICT, differences, mean_ratings, verdict

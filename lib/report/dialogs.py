@@ -1,106 +1,74 @@
-"""A user's dialogs: read the file, propose names for its columns, say what to beware of."""
+"""A user's dialogs: read one file, or two to compare, show what was read, say what to beware of."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet
 
-from lib.data import DataError, read_turns
+from lib.data import read_turns
+from lib.data.bot_replies import role
 from lib.psychology import function_words
 
 FEW_DIALOGS = 20
 ENGLISH_SHARE = 0.25
-#: What people call our columns, normalised: lower case, words joined by "_".
-SYNONYMS = {
-    "response": "reply answer output bot_reply bot_response assistant text model_response "
-    "system_output bot_message generated utterance",
-    "context": "history prompt user user_message input question query previous source "
-    "dialog_history conversation_history",
-    "dialog": "dialogue conversation chat session thread dialog_id dialogue_id conversation_id "
-    "chat_id session_id conv_id",
-    "system": "model bot chatbot system_name model_name bot_name",
-    "agent": "agent_id bot_id instance",
-    "turn": "turn_id turn_no turn_number position step",
-    "reference": "gold ground_truth target expected references",
-    "fact": "persona knowledge facts",
-}
 
 
-def read(path: Path | str, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """A turn table from a user's CSV, TSV, JSONL, JSON or Parquet file.
+def read(
+    paths: Path | str | Sequence[Path | str],
+    columns: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """The turn table of a file or folder (see `lib.data.read_turns`), or of several to compare.
 
-    `lib.data.read_turns` with one addition: when a column is missing, the error proposes the
-    mapping that the file's own names suggest, ready to paste. Nothing is renamed without consent.
-
-    Args:
-        path: the file; its ending names the format.
-        columns: our name -> the name in the file, for example {"response": "Bot reply"}.
-
-    Raises:
-        DataError: a fault in the file, with its place and the way out.
+    Of several, each is a system with the name of its file; what it called its own is the agent.
 
     >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "mine.csv"
-    >>> _ = file.write_text("Bot,Chat ID,Reply\\nA,1,Hello\\n")
-    >>> read(file)
-    Traceback (most recent call last):
+    >>> old, new = (Path(tempfile.mkdtemp(), name) for name in ("old.txt", "new.txt"))
+    >>> _ = old.write_text("User: Hi\\nBot: Hello"), new.write_text("User: Hi\\nBot: Hey")
+    >>> read([old, new])[["system", "agent", "response"]].values.tolist()
+    [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
+    """
+    if isinstance(paths, str | Path):
+        return read_turns(paths, columns, given=given)
+    tables = [read_turns(path, columns, given=given) for path in paths]
+    names = [Path(path).name.partition(".")[0] for path in paths]
+    if len(set(names)) < len(names):
+        names = [chr(ord("A") + place) for place in range(len(names))]
+    for name, table in zip(names, tables, strict=True):
+        table["agent"] = table["system"].where(table["agent"] == table["system"], table["agent"])
+        table["system"] = name
+    turns = pd.concat(tables, ignore_index=True)
+    for key in ("report", "guesses"):
+        turns.attrs[key] = [line for table in tables for line in table.attrs[key]]
+    return turns
+
+
+def reading(turns: pd.DataFrame) -> str:
+    """What a file was taken for, with the parameter that changes each guess, and what was counted.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "log.txt")
+    >>> _ = path.write_text("User: Hi\\nBot: Hello")
+    >>> print(reading(read(path)))
+    encoding: utf-8 (all of it is valid). To change it: ENCODING=...
+    split: none (what parts the dialogs: rules, blank (lines) or none). To change it: SPLIT=...
+    kind: transcript (transcript). To change it: KIND=...
+    bot: Bot (by the name of the role; the speakers: Bot, User). To change it: BOT=...
+    dialogs: 1 read, 1 kept
     ...
-    lib.data...DataError: ...
-    The names in the file suggest: columns={'response': 'Reply', 'dialog': 'Chat ID', ...
     """
-    path = Path(path)
-    try:
-        return read_turns(path, columns=columns)
-    except DataError as error:
-        found = {} if columns or error.row is not None else suggest_columns(column_names(path))
-        if not found:
-            raise
-        hint = f"{error}\nThe names in the file suggest: columns={found!r}"
-        if lacking := [name for name in ("system", "dialog", "response") if name not in found]:
-            hint += f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
-            hint += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
-        raise DataError(hint) from error
-
-
-def column_names(path: Path) -> list[str]:
-    """The column names of a table file, or [] if they cannot be told.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "mine.jsonl"
-    >>> _ = file.write_text('{"Bot": "A", "Reply": "Hi"}\\n')
-    >>> column_names(file)
-    ['Bot', 'Reply']
-    """
-    kind = path.suffix.lower()
-    try:
-        if kind == ".parquet":
-            return pyarrow.parquet.read_schema(path).names
-        if kind in (".csv", ".tsv"):
-            return list(pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", nrows=0))
-        return list(pd.read_json(path, lines=kind == ".jsonl"))
-    except (OSError, ValueError):
-        return []
-
-
-def suggest_columns(names: Iterable[str]) -> dict[str, str]:
-    """Our column name -> the file's, for names that mean one of ours; ratings included.
-
-    >>> suggest_columns(["Conversation ID", "reply", "human overall", "notes"])
-    {'response': 'reply', 'dialog': 'Conversation ID', 'human_overall': 'human overall'}
-    """
-    plain = {"_".join(_words(name)): name for name in names}
-    found: dict[str, str] = {}
-    for ours, synonyms in SYNONYMS.items():
-        theirs = [plain[name] for name in (ours, *synonyms.split()) if name in plain]
-        if theirs := [name for name in theirs if name not in found.values()]:
-            found[ours] = theirs[0]
-    ratings = {name: theirs for name, theirs in plain.items() if name.startswith("human_")}
-    return found | {name: theirs for name, theirs in ratings.items() if name != theirs}
-
-
-def _words(name: str) -> list[str]:
-    return "".join(c if c.isalnum() else " " for c in str(name).lower()).split()
+    lines = []
+    for what, taken, why, count in turns.attrs["guesses"]:
+        files = f", {count} files" if count > 1 else ""
+        lines.append(f"{what}: {taken} ({why}{files}). To change it: {what.upper()}=...")
+    for line in turns.attrs["report"]:
+        lost = f", {line['excluded']} excluded: {line['reasons']}" if line["excluded"] else ""
+        note = f" ({line['notes']})" if line["notes"] else ""
+        lines.append(f"{line['unit']}: {line['read']} read, {line['kept']} kept{note}{lost}")
+    for name, table in turns.groupby("system", sort=False):
+        count = table[["agent", "dialog"]].drop_duplicates().shape[0]
+        lines.append(f"system {name}: {len(table)} replies in {count} dialogs")
+    return "\n".join(lines)
 
 
 def describe(turns: pd.DataFrame) -> pd.DataFrame:
@@ -162,7 +130,14 @@ def warnings(turns: pd.DataFrame) -> pd.DataFrame:
     repeat = turns.loc[~empty, "response"].duplicated(keep=False).mean()
     context, reference = (turns[name].map(len).eq(0).mean() for name in ("context", "reference"))
     english = english_share(turns["response"])
+    systems, source = turns["system"].unique(), turns.attrs.get("columns", {}).get("response", "")
+    users = [name for name in systems if role(name) == "user"]
+    users = users or (systems if len(systems) > max(10, turns["dialog"].nunique() / 2) else [])
     checks = [
+        (len(users) > 0, "users among the systems?", f"{len(systems)} systems, such as {users[:1]}",
+         "if they are speakers: map the columns speaker and text, and name the bot"),
+        (role(source) == "user", "the user's words?", f"the replies stand in {source!r}",
+         "the user's words are scored as if a bot had said them"),
         (len(few) > 0, "few dialogs",
          f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",
          "intervals are wide and too narrow at once; collect more before ranking agents"),

@@ -24,6 +24,8 @@ LOOK = {
     "patch_artist": True,
     "medianprops": {"color": "black"},
 }
+MANY = 12  # agents or systems that a figure can tell apart; beyond, it shows the crowd
+FOLLOWS = "follows people"
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 MARKERS = "osD^vP*Xp<>"
 #: Shown beside the references, in this order, where they were computed.
@@ -75,61 +77,43 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["family", "metrics", "scored", "needs"])
 
 
-def evidence() -> pd.DataFrame:
-    """Median correlation of each metric with people over the public corpora (notebook 08).
+def standing(scores: pd.DataFrame) -> pd.DataFrame:
+    """What is known of each metric: does it follow people, which damage does it see?
 
-    Read from `data/results/08_standing.csv`; columns metric, corpora, median. Empty when notebook
-    08 was never run on the public corpora.
+    From notebook 08 on the public corpora: the median and the lowest Spearman correlation with
+    people over so many `corpora`; `sees`, the kinds of damage (of 18) of which it prefers the whole
+    text, its interval above one half, and `prefers`, those where it prefers the damage. `says`:
 
-    >>> set(evidence().columns) >= {"metric", "median"}
-    True
+    - "follows people": on each of at least three corpora the correlation was above 0;
+    - "changes sides": above 0 on some of them only;
+    - "not tested": fewer corpora; "nothing here": it is constant on these replies, or defined for
+      less than half of them.
+
+    Metrics that follow people come first, by their median; the others have no order.
+
+    >>> scores = pd.DataFrame({"flat": [1.0, 1.0], "mine": [1.0, 2.0]})
+    >>> standing(scores)[["metric", "says"]].values.tolist()
+    [['flat', 'nothing here'], ['mine', 'not tested']]
     """
-    path = ROOT / "data" / "results" / "08_standing.csv"
-    if not path.is_file():
-        return pd.DataFrame(columns=["metric", "corpora", "median"])
-    return pd.read_csv(path)
+    table = pd.DataFrame({"metric": list(scores)})
+    table = table.merge(_recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
+    damage = _recorded("08_robustness", ["metric", "low", "high"])
+    sides = {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}
+    for name, seen in sides.items():
+        table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
+    silent = scores.nunique().le(1) | scores.notna().mean().lt(0.5)
+    tested, follows = table["corpora"] >= 3, table["lowest"] > 0
+    said = np.select([silent.to_numpy(), ~tested, follows], ["nothing here", "not tested", FOLLOWS],
+                     "changes sides")  # fmt: skip
+    table["says"] = said
+    order = table["median"].where(table["says"] == FOLLOWS).sort_values(ascending=False)
+    return table.loc[order.index].reset_index(drop=True)
 
 
-def composite(scores: pd.DataFrame, weights: pd.Series) -> pd.Series:
-    r"""One score to sort turns by: the weighted mean of standardised metrics.
-
-    .. math:: s_i = \sum_m w_m z_{im} \Big/ \sum_m w_m
-
-    over the metrics that have a positive weight and a value for turn i. It is a reading aid, no
-    measurement: weights come from other people's dialogs. NaN without any such metric.
-
-    >>> composite(pd.DataFrame({"words": [1.0, 3.0]}), pd.Series({"words": 0.2})).tolist()
-    [-1.0, 1.0]
-    """
-    weights = weights[weights > 0]
-    used = [name for name in scores if name in weights.index and scores[name].std(ddof=0) > 0]
-    z = (scores[used] - scores[used].mean()) / scores[used].std(ddof=0)
-    total = z.notna().astype(float) @ weights[used].astype(float)
-    return (z.fillna(0) @ weights[used] / total.where(total > 0)).astype(float).rename("composite")
-
-
-def reading_list(turns: pd.DataFrame, scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """All replies with what was said before them, best composite first.
-
-    `known` is `evidence()`: its medians are the weights; without any, all metrics count alike.
-    Columns: system, agent, dialog, turn, before, reply, composite. Replies that no weighted metric
-    scores are left out.
-
-    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "2"], "turn": [1, 1],
-    ...     "context": [["Hi"], []], "response": ["Yes", "Why do you ask?"]})
-    >>> reading_list(turns, pd.DataFrame({"length": [1.0, 4.0]}), pd.DataFrame())["reply"].tolist()
-    ['Why do you ask?', 'Yes']
-    """
-    alike = pd.Series(1.0, index=scores.columns)
-    weights = known.set_index("metric")["median"] if len(known) else alike
-    table = turns[["system", "agent", "dialog", "turn"]].assign(
-        before=turns["context"].map(lambda context: context[-1] if context else ""),
-        reply=turns["response"],
-        composite=composite(scores, weights),
-    )
-    return table.dropna(subset="composite").sort_values(
-        "composite", ascending=False, kind="stable", ignore_index=True
-    )
+def _recorded(name: str, columns: list[str]) -> pd.DataFrame:
+    """Columns of a committed result; without the file no rows."""
+    path = ROOT / "data" / "results" / f"{name}.csv"
+    return pd.read_csv(path)[columns] if path.is_file() else pd.DataFrame(columns=columns)
 
 
 def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -137,7 +121,8 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
 
     The rating is human_overall where there is one, else the first; the column `rating` names it.
     `analysis.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
-    resampled. An empty table when the file has no ratings.
+    resampled. A metric whose interval holds 0 says nothing of that rating and has no rank. An empty
+    table when the file has no ratings.
 
     >>> turns = pd.DataFrame({"response": ["a"], "dialog": ["1"]})
     >>> len(against_ratings(turns, pd.DataFrame({"length": [1.0]})))
@@ -151,7 +136,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
         covering, turns[chosen], turns["dialog"], "spearman", resamples=1000, seed=seed
     )
     table.insert(0, "rating", chosen)
-    return table
+    return table.assign(rank=table["rank"].mask((table["low"] <= 0) & (table["high"] >= 0)))
 
 
 def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -201,12 +186,12 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def plain(label: str) -> str:
-    """A label without the characters that figure fonts lack (emoji and other rare symbols).
+    """A label without what figure fonts lack (emoji and other rare symbols), and no formula.
 
     >>> plain("Ada \U0001f916")
     'Ada'
     """
-    return "".join(c for c in label if ord(c) < 0x2190).strip() or "?"
+    return "".join(c for c in label if ord(c) < 0x2190).replace("$", r"\$").strip() or "?"
 
 
 def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
@@ -223,7 +208,7 @@ def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
 
 
 def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd.DataFrame:
-    """Quantiles of each of the file's systems, then those of the public corpora.
+    """Quantiles of each of the file's systems (of all as one, if many), then of the public corpora.
 
     The public ones were recorded by notebook 11 in `data/results/11_reference_quantiles.csv`;
     without that file only the file's own systems are listed.
@@ -233,11 +218,11 @@ def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd
     >>> table["corpus"].iloc[0]
     'mine: A'
     """
-    systems = scores.groupby(turns["system"])
-    parts = [quantiles(group, f"{yours}: {name}") for name, group in systems]
-    path = ROOT / "data" / "results" / "11_reference_quantiles.csv"
-    parts += [pd.read_csv(path)] if path.is_file() else []
-    return pd.concat(parts, ignore_index=True)
+    count = turns["system"].nunique()
+    names = turns["system"] if count <= MANY else f"all {count} systems" + turns["system"].str[:0]
+    parts = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
+    parts.append(_recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
 def beside_references(table: pd.DataFrame, yours: str) -> Figure:
@@ -265,34 +250,69 @@ def beside_references(table: pd.DataFrame, yours: str) -> Figure:
     for axis in axes.flat[len(shown) :]:
         axis.set_visible(False)
     figure.tight_layout()
+    medians = table[table["metric"].isin(shown)].groupby(
+        ["metric", table["corpus"].str.startswith(yours)], sort=False
+    )["q50"]
+    ranges = medians.agg(["min", "max"]).round(2).itertuples()
+    told = [f"{metric} {low:g} to {high:g} ({'your file' if own else 'public'})"
+            for (metric, own), low, high in ranges]  # fmt: skip
+    figure.set_label("Box plots of replies per corpus. Medians: " + "; ".join(told) + ".")
     return figure
 
 
 def profile_plot(profile: pd.DataFrame) -> Figure:
     """Each agent's profile: standardised means with intervals, a colour and a marker per agent.
 
+    Of more than twelve agents a crowd of points, in which the outermost two are named.
+
     >>> row = {"system": "A", "agent": "A", "metric": "length"}
     >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
-    >>> len(profile_plot(pd.DataFrame([row])).axes)
-    1
+    >>> profile_plot(pd.DataFrame([row])).get_label()
+    'Means of 1 agents. length: highest A (+0.2), lowest A (+0.2).'
     """
     metrics = list(dict.fromkeys(profile["metric"]))
-    agents = profile.groupby(["system", "agent"], sort=False)
-    step = 0.7 / len(agents)
-    size = (8, 1.2 + len(metrics) * max(0.4, 0.13 * len(agents)))
+    own = profile["agent"] == profile["system"]
+    names = profile["agent"].where(own, profile["system"] + ": " + profile["agent"]).map(plain)
+    profile = profile.assign(who=names, place=-profile["metric"].map(metrics.index))
+    count = profile.groupby(["system", "agent"]).ngroups
+    size = (8, 1.2 + len(metrics) * max(0.4, 0.13 * min(count, MANY)))
     figure, axes = plt.subplots(figsize=size)
-    colours = sns.color_palette("colorblind", len(agents))
-    for k, ((system, agent), rows) in enumerate(agents):
-        place = step * ((len(agents) - 1) / 2 - k) - rows["metric"].map(metrics.index)
-        label = plain(agent if agent == system else f"{system}: {agent}")
-        axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
-        marker = MARKERS[k % len(MARKERS)]
-        axes.plot(rows["z"], place, marker, color=colours[k], markersize=4.5, label=label)
+    (_crowd if count > MANY else _each)(axes, profile)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks([-k for k in range(len(metrics))], metrics)
     axes.set_xlabel("mean of the agent, in standard deviations of turns (0: all turns)")
-    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
+    ends = [
+        _outermost(rows) for _, rows in profile.dropna(subset="z").groupby("metric", sort=False)
+    ]
+    told = [f"{high.metric}: highest {high.who} ({high.z:+.1f}), lowest {low.who} ({low.z:+.1f})"
+            for low, high in ends]  # fmt: skip
+    figure.set_label(f"Means of {count} agents. {'; '.join(told)}.")
     return figure
+
+
+def _outermost(rows: pd.DataFrame) -> list[pd.Series]:
+    return [rows.loc[place] for place in (rows["z"].idxmin(), rows["z"].idxmax())]
+
+
+def _each(axes, profile: pd.DataFrame) -> None:
+    agents = profile.groupby(["system", "agent"], sort=False)
+    colours, step = sns.color_palette("colorblind", len(agents)), 0.7 / len(agents)
+    for k, (_, rows) in enumerate(agents):
+        place = rows["place"] + step * ((len(agents) - 1) / 2 - k)
+        axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
+        look = {"color": colours[k], "markersize": 4.5, "label": rows["who"].iloc[0]}
+        axes.plot(rows["z"], place, MARKERS[k % len(MARKERS)], **look)
+    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
+
+
+def _crowd(axes, profile: pd.DataFrame) -> None:
+    axes.plot(profile["z"], profile["place"], "|", color="C0", alpha=0.4, markersize=9)
+    for _, rows in profile.dropna(subset="z").groupby("metric"):
+        for end, side in zip(_outermost(rows), ("right", "left"), strict=True):
+            axes.text(
+                end["z"], end["place"], f"  {end['who'][:24]}  ", ha=side, va="center", size=7
+            )
+    axes.margins(x=0.25)
 
 
 def share_plot(shares: pd.DataFrame) -> Figure:
@@ -313,4 +333,8 @@ def share_plot(shares: pd.DataFrame) -> Figure:
         xlim=(0, 1),
     )
     axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
+    parts = known[["system", "agent", "dialog", "turn"]].mul(100).round().iloc[::-1].iterrows()
+    told = [f"{metric}: " + ", ".join(f"{name} {part:.0f} %" for name, part in row.dropna().items())
+            for metric, row in parts]  # fmt: skip
+    axes.figure.set_label(f"Shares of the variance. {'; '.join(told)}.")
     return axes.figure

@@ -37,7 +37,7 @@ TURN_SETS = (
     "dstc10_dailydialog_zhao",
     "dstc10_persona_zhao",
 )
-DIALOG_SETS = ("fed_dialog", "gpt4_see", "gpt4_reliable", "ji2022")
+DIALOG_SETS = ("fed_dialog", "gpt4_reliable", "ji2022")
 PEERS = ("dlatk", "nrclex", "liwc", "scikit-learn", "scipy", "numpy")
 
 
@@ -87,7 +87,7 @@ def jobs(texts: list[str], folder: Path) -> dict[str, tuple[str, Callable[[], ob
     from dlatk.lib.happierfuntokenizing import Tokenizer
     from nrclex import NRCLex
 
-    emotions, style = psychology.nrc_hashtag(), psychology.function_words()
+    emotions, style = psychology.emotion_lexicon("nrc"), psychology.function_words()
     distinct = list(dict.fromkeys(texts))
     dlatk = Tokenizer().tokenize
     tokens = [psychology.tokenize(text) for text in texts]
@@ -162,7 +162,7 @@ def memory(texts: list[str], total: int, steps: int = 5) -> pd.DataFrame:
         for number, text in enumerate(itertools.cycle(texts)):
             yield f"{text} {number}"
 
-    lexica = [psychology.nrc_hashtag(), psychology.function_words()]
+    lexica = [psychology.emotion_lexicon("nrc"), psychology.function_words()]
     done, start, rows = 0, time.process_time(), []
     stream = itertools.islice(endless(), total)
     while block := list(itertools.islice(stream, BLOCK)):

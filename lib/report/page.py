@@ -1,0 +1,127 @@
+"""A run notebook as a page for others: one HTML file, Markdown, or JSON; no code, no network."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from IPython.display import display
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+HERE = Path(__file__).parent
+LEFT_OUT = {"not-in-report", "injected-parameters", "parameters"}  # tags of cells
+ROWS = "application/vnd.report.rows+json"  # a table as its rows, beside what is shown
+MARKS = re.compile(r"([\\`*_\[\]<>|&~$#])")  # that Markdown would read
+
+
+def show(table: pd.DataFrame, caption: str) -> None:
+    """Display a table with a caption, as HTML and as Markdown; every text in it stays a text.
+
+    >>> show(pd.DataFrame({"reply": ["<b>"], "length": [1.23456]}), "One reply")
+    {...<td>&lt;b&gt;</td>...<td>1.23</td>...}
+    """
+    table = table.reset_index() if any(table.index.names) else table
+    rows = json.loads(table.to_json(orient="records"))
+    text = table.map(lambda cell: float(f"{cell:.3g}") if isinstance(cell, float) else cell)
+    text = text.astype(object).where(table.notna(), "")
+    page = text.to_html(index=False, border=0).replace("<th>", '<th scope="col">')
+    page = page.replace("<thead>", f"<caption>{html.escape(caption)}</caption><thead>", 1)
+    marked = text.map(_escaped).to_markdown(index=False, disable_numparse=True)
+    bundle = {"text/html": page, "text/markdown": f"*{caption}*\n\n{marked}\n"}
+    bundle |= {ROWS: {"caption": caption, "rows": rows}, "text/plain": str(table)}
+    display(bundle, raw=True)
+
+
+def _escaped(cell: object) -> str:
+    return MARKS.sub(r"\\\1", " ".join(str(cell).split()))
+
+
+def _pieces(notebook: nbformat.NotebookNode, title: str) -> Iterator[tuple[str, str, str]]:
+    """What the page shows, in order: kind, content, and the words for who cannot see a figure."""
+    cells = [c for c in notebook.cells if not LEFT_OUT & set(c.metadata.get("tags", []))]
+    for place, cell in enumerate(cells):
+        if cell.cell_type == "markdown":  # links to other notebooks lead nowhere from here
+            source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+            if place == 0:  # its question, not its bookkeeping
+                question = source.split("*You will learn*")[0].partition("\n")[2]
+                source = f"# {_escaped(title)}\n{question}"
+            yield "markdown", source, ""
+        for output in cell.get("outputs", []):
+            data, about = output.get("data", {}), output.get("metadata", {})
+            if output.get("name") == "stdout":
+                yield "text", output.text, ""
+            elif "image/png" in data:
+                yield "image", data["image/png"], about.get("image/png", {}).get("alt", "")
+            elif "text/markdown" in data:
+                yield "table", data["text/html"], data["text/markdown"]
+
+
+def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
+    """A notebook as one self-contained HTML page that runs no script but ours, which sorts tables.
+
+    `title` replaces the notebook's own. Cells tagged `not-in-report` (exercises, links between
+    notebooks) and all code are left out. Without JavaScript the tables stay as they are.
+
+    >>> cell = nbformat.v4.new_markdown_cell("# Title")
+    >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+    True
+    """
+    body = "\n".join(_html(*piece) for piece in _pieces(notebook, title))
+    sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body)
+    links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in sections)
+    contents = f'<nav aria-label="Contents"><ul>{links}</ul></nav>' if links else ""
+    style, script = (f"\n{(HERE / n).read_text('utf-8')}" for n in ("page.css", "sorting.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    policy += f"script-src 'sha256-{digest}'"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{style}</style></head>
+<body>{contents}<main>
+{body}
+</main><script>{script}</script></body></html>
+"""
+
+
+def _html(kind: str, content: str, words: str) -> str:
+    if kind == "markdown":
+        renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
+        return MarkdownWithMath(renderer=renderer).render(content)
+    if kind == "text":
+        return f"<pre>{html.escape(content)}</pre>"
+    if kind == "image":
+        return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{content.strip()}">'
+    name = re.search("<caption>(.*?)</caption>", content)
+    label = name[1] if name else "table"
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{label}">{content}</div>'
+
+
+def to_markdown(notebook: nbformat.NotebookNode, title: str) -> str:
+    """The same as Markdown, for the summary of a CI job; a figure is told in words.
+
+    >>> cell = nbformat.v4.new_markdown_cell("# Title")
+    >>> to_markdown(nbformat.v4.new_notebook(cells=[cell]), "t")
+    '# t\\n'
+    """
+    shown = {"markdown": "{1}", "text": "```\n{1}```", "image": "*Figure: {2}*", "table": "{2}"}
+    pieces = _pieces(notebook, title)
+    return "\n\n".join(shown[piece[0]].format(*piece).strip() for piece in pieces) + "\n"
+
+
+def to_json(notebook: nbformat.NotebookNode, title: str) -> str:
+    """The same as JSON, for a program: each table by its caption, a list of rows; missing is null.
+
+    >>> to_json(nbformat.v4.new_notebook(), "t")
+    '{"title": "t", "tables": {}}'
+    """
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    found = [output["data"][ROWS] for output in outputs if ROWS in output.get("data", {})]
+    tables = {table["caption"]: table["rows"] for table in found}
+    return json.dumps({"title": title, "tables": tables}, ensure_ascii=False)
