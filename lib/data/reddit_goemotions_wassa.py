@@ -47,7 +47,9 @@ def reddit_college() -> pd.DataFrame:
     table = []
     for name, raw in known.items():
         thread, forum = json.loads(raw), {"subreddit": name.split("/")[-2]}
-        table += [row | forum for row in _flat(thread.get("comments", {}), thread["sid"], "replies")]
+        table += [
+            row | forum for row in _flat(thread.get("comments", {}), thread["sid"], "replies")
+        ]
     lines = account("thread files", len(known), others), account("comments", len(table))
     return with_account(_comments(table), *lines)
 
