@@ -39,8 +39,8 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
     (it scores too few of the items); an empty place has no value (the metric needs references,
-    say). Metrics with values on one or two of several sets stand below, as points with intervals;
-    full ones are of the best cluster. `table` is the result of `overview`; rows of rank 0 are the
+    say). Metrics with values on less than a third of the sets stand below, as points with their
+    intervals; full ones are of the best cluster. `table` is the result of `overview`; rows of rank 0 are the
     limit of each set, written below the cells and dotted beside the points.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
@@ -50,7 +50,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     """
     limit, table = table[table["rank"] == 0], table[table["rank"] != 0]
     sets = table.groupby("metric")["corpus"].transform("nunique")
-    wide = sets >= min(3, table["corpus"].nunique())
+    wide = sets >= table["corpus"].nunique() / 3
     rows = [table[wide]["metric"].nunique() + 4, 2 + 0.6 * (~wide).sum()][: 1 + (~wide).any()]
     size = (4.5 + 0.8 * table[wide]["corpus"].nunique(), 0.36 * sum(rows))
     look = {"height_ratios": rows, "layout": "constrained", "squeeze": False}
@@ -75,16 +75,14 @@ def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
     names = [textwrap.fill(label(name), 11, break_long_words=False) for name in sets]
     axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(metrics)), map(label, metrics), fontsize=8)
-    if len(limit):
-        axes.set_yticks([*axes.get_yticks(), len(metrics)], [*map(label, metrics), LIMIT])
+    lines = [*map(label, metrics), LIMIT][: len(values)]
+    axes.set_yticks(range(len(lines)), lines, fontsize=8)
     axes.grid(False)
-    families, ratings = [*map(family, metrics), LIMIT][: len(values)], heads["rating"].tolist()
-    for place in _borders(families):
+    families, ratings = [*map(family, metrics), LIMIT][: len(lines)], heads["rating"].tolist()
+    for place in _starts(families):
         axes.axhline(place - 0.5, color="black", linewidth=1)
-    for place in _borders(ratings):
+    for place in _starts(ratings):
         axes.axvline(place - 0.5, color="black", linewidth=1)
-    for place in (0, *_borders(ratings)):
         said = f"rated: {label(ratings[place])}"
         axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
     axes.figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
@@ -92,8 +90,8 @@ def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
         axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
 
 
-def _borders(names: Sequence[str]) -> list[int]:
-    return [place for place in range(1, len(names)) if names[place] != names[place - 1]]
+def _starts(names: list[str]) -> list[int]:
+    return [n for n, name in enumerate(names) if names[n - 1 : n] != [name]]
 
 
 def _points(axes, table: pd.DataFrame, limit: pd.Series) -> None:
@@ -109,7 +107,7 @@ def _points(axes, table: pd.DataFrame, limit: pd.Series) -> None:
         axes.text(1.01, found.mean(), label(name), transform=axes.get_yaxis_transform(), fontsize=8)
         axes.axhline(found[0] - 0.5, color="black", linewidth=1)
     axes.set_yticks(place, map(label, table["metric"]), fontsize=8)
-    axes.set(ylim=(-0.6, len(table) - 0.4), xlabel="scores that came with a corpus or two")
+    axes.set(ylim=(-0.6, len(table) - 0.4), xlabel="scores of a few corpora")
     axes.axvline(0, color="black", linewidth=0.8)
 
 
