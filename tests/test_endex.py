@@ -114,15 +114,18 @@ def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, re
         assert made is not None
 
 
-def test_ablation_takes_positives_of_one_dimension():
-    posts = pd.DataFrame({"id": list("abcdef"), "parent": "p", "link": "l", "draw": list("fedcba")})
-    posts["z_re"] = [2.0, 1.5, 1.2, 0.5, -3, -3]
-    sample = posts.tail(2).assign(label=0)
-    few = endex.one_dimension(posts, sample, "re")
-    assert few[few["label"] == 1]["id"].tolist() == ["c", "b"]  # by draw, among those above kappa
-    top = endex.one_dimension(posts, sample, "re", kappa=1.9)  # one only: the highest fill up
-    assert top[top["label"] == 1]["id"].tolist() == ["a", "b"]
-    assert top[top["label"] == 0]["id"].tolist() == ["e", "f"]
+def test_matched_pairs_have_the_same_lengths_in_both_classes():
+    rng = np.random.default_rng(0)
+    words = [" ".join("a" * int(n)) for n in rng.integers(1, 40, (2000))]
+    given = pd.DataFrame({"context": words[:1000], "response": words[1000:]})
+    sizes = pd.DataFrame({name: text.str.split().str.len() for name, text in given.items()})
+    given["label"] = (sizes.sum(axis=1) + rng.normal(0, 8, 1000) > 40).astype(int)
+    kept = endex.matched_in_length(given)
+    bins = np.floor(np.log2(sizes + 1)).astype(int)
+    of = given.groupby([bins["context"], bins["response"], "label"]).size().unstack(fill_value=0)
+    assert len(kept) == 2 * of.min(axis=1).sum() > 200 and kept["label"].mean() == 0.5
+    rho = sizes.loc[kept.index].sum(axis=1).corr(kept["label"])
+    assert abs(rho) < 0.2 < 0.6 < sizes.sum(axis=1).corr(given["label"])
 
 
 def test_training_learns_and_keeps_the_best_epoch(run):
