@@ -3,6 +3,7 @@
 # make lab         open JupyterLab
 # make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
+#                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3

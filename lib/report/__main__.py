@@ -90,6 +90,11 @@ def main(arguments: list[str] | None = None) -> int:
                 turns.to_parquet(unfinished, index=False)
         if chosen.dry:
             return 0
+        if chosen.fail_if:  # one that cannot be is told before the work
+            fails(
+                pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}),
+                chosen.fail_if,
+            )
         page, verdicts = write_page(chosen.dialogs, columns, chosen.out, given, chosen.format)
         print(f"report: {os.path.relpath(page)}")
         for row in verdicts.head(10).itertuples():
