@@ -326,9 +326,9 @@ def _name(cell: Any) -> str:
 def _roles(file: Path) -> dict[str, Any]:
     """ConvoKit keeps beside the utterances what a speaker is."""
     about = contents(file, Reading(file)) if file.is_file() else {}
-    known = {name: one for name, one in dict(about).items() if isinstance(one, dict)}
-    metas = {name: one["meta"] for name, one in known.items() if isinstance(one.get("meta"), dict)}
-    return {name: _first(one, ROLE, str) for name, one in (known | metas).items()}
+    known = about.items() if isinstance(about, dict) else ()
+    metas = {name: one.get("meta") for name, one in known if isinstance(one, dict)}
+    return {name: _first(one, ROLE, str) for name, one in metas.items() if isinstance(one, dict)}
 
 
 RECORDS = {"parlai": _acts, "persona-chat": _candidates, "multiwoz": _log, "messages": _messages}
