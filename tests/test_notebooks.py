@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from second_run import shown
 
-from lib import ROOT
+from lib import ROOT, data
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
@@ -222,3 +222,18 @@ def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, col
     (value,) = re.findall(r"\d*\.\d+", told)
     assert told in text
     assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
+
+
+def test_tables_of_the_ten_replies_fit_together():
+    """Notebook 13 puts them side by side: the same ten rows, and no column twice."""
+    tables = [pd.read_csv(p, index_col="reply") for p in ROOT.glob("data/results/??_ten.csv")]
+    assert all(sorted(table.index) == list(range(1, 11)) for table in tables)
+    columns = [column for table in tables for column in table]
+    assert "people" in columns and len(columns) == len(set(columns))
+
+
+@pytest.mark.public
+def test_the_replies_that_are_quoted_may_be_quoted():
+    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == 'public'")
+    assert {data.load(name).info["licence"] for name in chosen["corpus"]} == {"MIT"}
+    assert data.ten_replies("public")["response"].str.len().gt(0).all()

@@ -52,7 +52,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "overlap": ("bleu", "rouge", "meteor", "word_f1"),
     "embedding": ("bertscore",),
-    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve"),
+    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve", "log_likelihood"),
     "psychological": ("agreeableness", "empathy"),
     "engagement": ("endex", "pred_en"),
     "classifier": ("unieval", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref", "toxicity"),
