@@ -111,6 +111,9 @@ def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
         left &= holds
         assert funnel.loc[name, "comments"] == left.sum(), name
         assert funnel.loc[name, "lost"] > 0, f"no trap for {name!r}"
+    parts = red.funnel("source").set_index(["source", "condition"])["comments"].unstack()
+    assert (parts.sum()[funnel.index] == funnel["comments"]).all() and len(parts) == 2
+    assert parts["comment"].to_dict() == comments.groupby("source").size().to_dict()
 
 
 def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
@@ -155,7 +158,8 @@ def test_equation_by_hand(tmp_path):
 def make(rows, **flags):
     """Comments from (id, parent, score, tokens); flags: sets of ids by column."""
     frame = pd.DataFrame(rows, columns=["id", "parent", "score", "tokens"])
-    frame = frame.assign(link="l", subreddit="s", created=range(len(frame)), retrieved=0)
+    frame = frame.assign(link="l", source="d", subreddit="s", created=range(len(frame)))
+    frame["retrieved"] = 0
     for column in ("controversial", "edited", "quote"):
         frame[column] = frame["id"].isin(flags.get(column, set()))
     frame["usable"] = ~frame["id"].isin(flags.get("unusable", set()))
@@ -185,6 +189,18 @@ def test_traps_of_the_formula(tmp_path):
     assert sorted(posts.index) == ["a", "b", "c"]  # d: PV < 0; e, n: votes unknown; f: no text
     assert posts["be"].to_dict() == {"a": 6, "b": 0, "c": 0}
     assert posts["pvbe"].isna().all()  # the median of BE is 0
+
+
+def test_what_a_source_does_not_carry_is_missing_and_the_rest_is_summed(tmp_path):
+    """No edits of the answers: e is missing and AE the longest answer; no flag: the votes count."""
+    rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3)]
+    frame = make([*rows, ("r", "a", 1, 5), ("s", "b", 1, 5)], edited={"r"})
+    frame = frame.astype({"edited": "boolean", "controversial": "boolean"})
+    frame.loc[frame["id"] == "s", "edited"] = pd.NA
+    frame.loc[frame["id"] == "b", "controversial"] = pd.NA
+    posts = score(frame, tmp_path).set_index("id").sort_index()
+    assert posts["e"].fillna(-1).tolist() == [1, -1] and posts["ae"].tolist() == [15, 5]
+    assert posts["be"].tolist() == [6, 6]
 
 
 def test_bots_and_deleted_replies_count_as_replies_only(tmp_path):
