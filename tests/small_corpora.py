@@ -134,17 +134,9 @@ def more_reddit(folder: Path) -> None:
     tar(folder / "reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2", chain)
 
 
-def labelled_texts(folder: Path) -> None:
-    """GoEmotions in miniature, labels without a final newline; pairs of DailyDialog."""
-    text(folder / "goemotions/labels.txt", "joy\nanger\nneutral")
-    text(folder / "goemotions/train.tsv", "I like [NAME].\t0,2\tid1\nHm\t1\tid2\n")
-    text(folder / "dailydialog/dailydialog_valid_ctx.txt", "How are you ?\nFine .\n")
-    text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\nGood .\n")
-
-
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (dstc10, comp_analysis, reddit_college, more_reddit, labelled_texts):
+    for part in (dstc10, comp_analysis, reddit_college, more_reddit):
         part(folder)
     return folder
 

@@ -120,19 +120,6 @@ def test_reddit_cmv_is_read_once_and_without_names(folder):
     assert data.read_report(data.reddit_cmv()).loc[0, "reasons"] == "1 in two chains; 1 submissions"
 
 
-def test_goemotions_reads_several_labels(folder):
-    table = data.goemotions("train")
-    assert table["labels"].tolist() == [["joy", "neutral"], ["anger"]]
-    with pytest.raises(DataError, match="no split 'valid'"):
-        data.goemotions("valid")
-
-
-def test_dailydialog_pairs_are_turns(folder):
-    turns = data.dailydialog_pairs()
-    data.validate(turns)
-    assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
-
-
 # --- samples and corpora on request ---------------------------------------------------------------
 
 

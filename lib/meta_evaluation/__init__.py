@@ -41,6 +41,7 @@ from lib.meta_evaluation.figures import (
     draw_limit,
     heat_map,
     interval_plot,
+    label,
     method_bars,
     score_scatter,
     training_plot,
