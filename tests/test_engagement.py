@@ -12,6 +12,7 @@ import red_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib import ROOT
 from lib.endex import RedSettings as Settings
 from lib.endex import red as engagement
 from lib.endex import reddit
@@ -360,3 +361,29 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
     print(n, prints)
     assert len(prints) == 1
     pd.testing.assert_frame_equal(ours, spark, check_dtype=False, rtol=1e-9)
+
+
+def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
+    forums, sources = results("04_forums"), results("04_sources").set_index("source")
+    few = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
+    posts = forums.set_index("subreddit")["posts"]
+    assert len(forums) == 53 and 0.7 < posts[few].sum() / posts.sum() < 0.8  # three of four
+    assert posts.drop(few).median() == pytest.approx(60, abs=1)  # about 60 each
+    left = results("04_funnel").set_index("condition")["comments"]
+    assert left["has a reply"] / left["neither text quotes"] == pytest.approx(0.5, abs=0.01)
+    other = sources.drop("reddit_college")
+    assert 0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42  # two of five pairs
+    by_source = results("04_funnel_sources").set_index("condition").loc["comment"]
+    assert by_source.drop("reddit_college").sum() > by_source.sum() / 2
+    means = results("04_table1_sources").set_index(["source", "class"])
+    votes = means["behavioral"].unstack().loc[["reddit_52_forums", "reddit_cmv"]].round(2)
+    assert votes.loc["reddit_52_forums"].tolist() == [0.84, 0.79]
+    assert votes.loc["reddit_cmv"].tolist() == [0.66, 0.21]
+    gaps = means.drop(columns="endex").groupby("source").agg(lambda x: x.max() - x.min())
+    assert (gaps.idxmax(axis=1) == "attentional").all()
+    medians = sources[["be", "ae"]]
+    assert medians.idxmax().tolist() == ["reddit_52_forums", "reddit_cmv"]
+
+
+def results(name):
+    return pd.read_csv(ROOT / f"data/results/{name}.csv")

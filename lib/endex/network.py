@@ -75,7 +75,7 @@ class Lower:
         self.kept, self.tokens = {}, 0
 
     @torch.no_grad()
-    def __call__(self, batch: dict) -> dict:
+    def __call__(self, batch: dict, keep: bool = True) -> dict:
         """A padded batch with hidden states (`inputs_embeds`) in place of token ids."""
         names = [name for name in ("input_ids", "token_type_ids") if name in batch]
         sizes = batch["attention_mask"].sum(1).tolist()
@@ -90,7 +90,7 @@ class Lower:
             for row, state in zip(new, states, strict=True):
                 found[keys[row]] = state[: self.ends or sizes[row]].clone()
         rows = [found[key] if key in found else self.kept[key] for key in keys]
-        if self.tokens < KEPT:
+        if keep and self.tokens < KEPT:
             self.kept |= found
             self.tokens += sum(map(len, found.values()))
         states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
