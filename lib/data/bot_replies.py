@@ -68,7 +68,7 @@ def replies(talk: Sequence[dict], reading: Reading) -> Iterator[dict]:
         times[systems[mine[0]], dialog["id"]] += 1
         again = times[systems[mine[0]], dialog["id"]]
         name = f"{dialog['id']} ({again})" if again > 1 else dialog["id"]
-        by_id = {one.get("id"): one for one in said}
+        by_id = {one["id"]: one for one in said if one.get("id")}
         for place in mine:
             one = said[place]
             yield {"system": systems[place], "dialog": name, "turn": place, "response": one["text"],
@@ -89,7 +89,7 @@ def _context(said: Sequence[dict], place: int, by_id: Mapping[Any, dict]) -> lis
     if "reply_to" not in said[place]:
         return [one["text"] for one in said[max(0, place - MOST) : place]]
     chain, above = [], said[place]["reply_to"]
-    while above is not None and above in by_id and len(chain) < MOST:
+    while above in by_id and len(chain) < MOST:
         chain.append(by_id[above]["text"])
         above = by_id[above]["reply_to"]
     return chain[::-1]

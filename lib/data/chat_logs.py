@@ -5,7 +5,6 @@ A dialog is a mapping with `id`, `said` (its utterances, oldest first) and where
 `reply_to`, `reference`, `system` and ratings. What a format does not hold, its function skips.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from lib.data.bot_replies import role
-from lib.data.file_contents import Reading, Unknown, listed
+from lib.data.file_contents import Reading, Unknown, contents, listed
 
 #: What people call our columns, normalised: lower case, words joined by "_".
 SYNONYMS = {
@@ -139,11 +138,12 @@ def _first(fields: Mapping[str, Any], names: Sequence[str], kinds: Any = object)
     return next((one for one in values if isinstance(one, kinds) and one not in (None, "")), None)
 
 
-def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Sequence = ()) -> dict:
+def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Any = None) -> dict:
     fields = {plain(name): cell for name, cell in fields.items()}
+    fact = fact if isinstance(fact, list) else []
     marks = {f"dialog_{name[6:]}": mark for name, mark in _ratings(fields).items()}
     name = _first(fields, ("id", "dialog", *SYNONYMS["dialog"].split()), str | int)
-    return {"id": name, "said": said, "form": form, "fact": list(fact), "marks": marks,
+    return {"id": name, "said": said, "form": form, "fact": fact, "marks": marks,
             "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def _candidates(record: dict) -> dict | None:
     """Persona-Chat as JSON: the last candidate is what was said."""
     try:
         last = record["utterances"][-1]
-        texts, fact = [*last["history"], last["candidates"][-1]], record.get("personality", ())
+        texts, fact = [*last["history"], last["candidates"][-1]], record.get("personality")
     except (LookupError, TypeError):
         return None
     names = [("bot", "user")[k % 2] for k in range(len(texts))][::-1]
@@ -312,17 +312,23 @@ def _utterances(rows: list[dict], file: Path) -> list[dict]:
     form = "ConvoKit utterances" if parent else f"one row per utterance ({speaker}, {text})"
     roles, groups = _roles(file.with_name("speakers.json")), {}
     for row in rows:
-        said = _utterance(row, speaker, text) | {"id": row.get("id")}
-        said |= {"reply_to": row.get(parent)} if parent else {}
+        above = {"reply_to": _name(row.get(parent))} if parent else {}
+        said = _utterance(row, speaker, text) | {"id": _name(row.get("id"))} | above
         said["role"] = roles.get(said["speaker"]) or said["role"]
-        groups.setdefault(row.get(talk), []).append(said)
+        groups.setdefault(_name(row.get(talk)), []).append(said)
     return [_dialog({"id": name}, said, form) for name, said in groups.items()]
+
+
+def _name(cell: Any) -> str:
+    return "" if cell is None else str(cell)
 
 
 def _roles(file: Path) -> dict[str, Any]:
     """ConvoKit keeps beside the utterances what a speaker is."""
-    about = json.loads(file.read_bytes()) if file.is_file() else {}
-    return {name: _first(one.get("meta", one), ROLE, str) for name, one in about.items()}
+    about = contents(file, Reading(file)) if file.is_file() else {}
+    known = about.items() if isinstance(about, dict) else ()
+    metas = {name: one.get("meta") for name, one in known if isinstance(one, dict)}
+    return {name: _first(one, ROLE, str) for name, one in metas.items() if isinstance(one, dict)}
 
 
 RECORDS = {"parlai": _acts, "persona-chat": _candidates, "multiwoz": _log, "messages": _messages}

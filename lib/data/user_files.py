@@ -77,11 +77,10 @@ def read_turns(
             if file == reading.path:
                 raise
             reading.excluded["files", f"hold no dialogs ({file.name})"] += 1
-    if talk:
-        rows = pd.DataFrame(replies(talk, reading), dtype=object)
-        tables.append(_typed(rows, reading.path, {}, scale))
+    if talk and (rows := [*replies(talk, reading)]):
+        tables.append(_typed(pd.DataFrame(rows, dtype=object), reading.path, {}, scale))
     if not tables:
-        raise DataError("holds no dialogs", path, fix=f"write them like this:\n{example({})}")
+        raise DataError("holds no reply of a bot", path, fix=f"write it like this:\n{example({})}")
     turns = pd.concat(tables, ignore_index=True)
     validate(turns, file=path)
     turns.attrs = {"report": _account(turns, theirs, reading), "columns": dict(theirs)}
