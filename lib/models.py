@@ -418,7 +418,7 @@ def _readable(location: Location) -> Path:
     folder = ROOT / "data" / "cache" / "models" / location.sha256[:16]
     if not (folder / "model.safetensors").is_file():
         import torch
-        from safetensors.torch import save_model
+        from safetensors.torch import save_file
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         packed = {"gguf_file": file.name, "local_files_only": True}
@@ -428,7 +428,10 @@ def _readable(location: Location) -> Path:
             network = AutoModelForCausalLM.from_pretrained(file.parent, **packed)
             del network.config.quantization_config
             network.config.save_pretrained(folder)
-            save_model(network, str(unfinished), metadata={"format": "pt"})
+            weights = network.state_dict()
+            if network.config.tie_word_embeddings:
+                del weights["lm_head.weight"]
+            save_file(weights, unfinished, metadata={"format": "pt"})
     return folder
 
 

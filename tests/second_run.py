@@ -42,7 +42,7 @@ def run(path: Path, shell: InteractiveShell) -> list[str]:
 if __name__ == "__main__":
     outputs.ROOT = Path(sys.argv[1])
     matplotlib.use("agg")
-    os.chdir(runner.NOTEBOOKS)
+    os.chdir(runner.ROOT / "notebooks")
     shell = InteractiveShell.instance()
     shell.display_formatter.active_types = ["text/plain", "text/html"]  # as in a kernel
     found = [Path(name) for name in sys.argv[2:]] or runner.find()

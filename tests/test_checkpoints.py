@@ -51,10 +51,12 @@ def test_a_gguf_file_is_dequantised_as_its_own_reader_does():
     file = models.find(models.SMOLLM2).weights[0]
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
     network = models.load_causal(file, device="cpu").network
+    encoder = models.load_encoder(file, device="cpu").network
     for name, ours in (
         ("blk.7.ffn_down", network.model.layers[7].mlp.down_proj),
         ("token_embd", network.model.embed_tokens),
         ("token_embd", network.lm_head),
+        ("token_embd", encoder.embed_tokens),
     ):
         tensor = stored[f"{name}.weight"]
         theirs = gguf.quants.dequantize(tensor.data, tensor.tensor_type)

@@ -55,6 +55,10 @@ def test_public_reddit_counts():
     assert int((college["score"] < 0).sum()) == 770
     assert int(college["body"].isin(["[deleted]", "[removed]"]).sum()) == 629
     assert college["id"].is_unique
+    forums, cmv = data.reddit_52_forums(), data.reddit_cmv()
+    assert (len(forums), forums["subreddit"].nunique(), len(cmv)) == (45753, 48, 8924)
+    assert not forums["subreddit"].isin(["anger", "inceltear", "rage", "roastme"]).any()
+    assert (cmv["controversiality"].sum(), cmv["edited"].sum()) == (383, 768)
 
 
 def test_unieval_is_usr_topical():

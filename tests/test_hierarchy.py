@@ -63,17 +63,6 @@ def test_likelihood_equals_the_dense_normal_density():
     assert log_likelihood(shares, groups) == pytest.approx(expected, abs=1e-9)
 
 
-def test_balanced_one_way_split_is_the_analysis_of_variance():
-    table = nested(systems=8, agents=1, dialogs=1, turns=6, spread=(1, 0, 0, 1))
-    ours = variance_split(table[["system", "score"]], "score")
-    groups = table.groupby("system")["score"]
-    within, between = groups.var().mean(), 6 * groups.mean().var()
-    expected = [(between - within) / 6, within]
-    np.testing.assert_allclose(ours["variance"], expected, rtol=1e-3)
-    icc = (between - within) / (between + 5 * within)
-    assert ours.loc["system", "icc"] == pytest.approx(icc, rel=1e-3)
-
-
 def test_shares_and_intervals_are_consistent():
     table = nested(seed=5)
     table.loc[:9, "score"] = np.nan

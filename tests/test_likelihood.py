@@ -9,7 +9,7 @@ import tiny_models
 import torch
 
 from lib import metrics, models
-from lib.metrics.likelihood import follow_ups
+from lib.metrics.likelihood import segment_log_probabilities
 
 TURNS = pd.DataFrame(
     [
@@ -78,10 +78,9 @@ def test_bartscore_is_the_mean_log_probability_in_each_direction(tiny, batches):
         p, r = max(to_response), max(to_reference)
         expected = [before, p, r, (p + r) / 2, p * r / (p + r)]
         assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5, nan_ok=True)
-    assert list(scores.columns) == [
-        "bartscore_context_to_response", "bartscore_reference_to_response",
-        "bartscore_response_to_reference", "bartscore_f_mean", "bartscore_f_harmonic",
-    ]  # fmt: skip
+    names = ("context_to_response", "reference_to_response", "response_to_reference")
+    names += ("f_mean", "f_harmonic")
+    assert list(scores.columns) == [f"bartscore_{name}[bart]" for name in names]
 
 
 def test_prism_style_skips_the_language_tag(tiny, batches):
@@ -129,11 +128,70 @@ def test_a_long_text_is_cut_at_its_end_and_keeps_its_special_tokens(
     assert len(source) == 128
     turns = TURNS.loc[[5]].assign(context=[[long]], response=[short], reference=[[]])
     found = getattr(metrics, metric)(turns, checkpoint=tiny[name], device="cpu")
+    column += "[bart]" if name == "bart" else ""
     logs = token_by_token(model.network, source, target)[int(metric == "prism_style") :]
     assert found.loc[5, column] == pytest.approx(np.mean(logs), abs=1e-5)
 
 
-def test_fed_is_the_loss_over_all_tokens_whatever_the_padding(tiny, batches):
+def spoken(model, given, said):
+    """Mean log-probability of the tokens of `said` after `given`: one plain pass for one text."""
+    before, ids = ([*model.tokenizer(text)["input_ids"]] for text in (given, said))
+    before = [model.tokenizer.bos_token_id or model.tokenizer.eos_token_id, *before]
+    with torch.no_grad():
+        logs = model.network(torch.tensor([before + ids])).logits[0].log_softmax(-1)
+    return float(np.mean([logs[len(before) + i - 1, token] for i, token in enumerate(ids)]))
+
+
+@pytest.mark.parametrize("name", ["gpt2", models.SMOLLM2])
+def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name, monkeypatch):
+    """On random weights and on the packaged ones, in batches that hold one path or several."""
+    checkpoint = tiny.get(name, name)
+    model = models.load_causal(checkpoint, device="cpu")
+    scores = shuffled(metrics.log_likelihood, checkpoint=checkpoint, last=2)
+    for key, turn in TURNS.drop(index=7).iterrows():
+        lines = [f"{text}\n" for text in turn.context[-2:]]
+        alone = spoken(model, "", f"{turn.response}\n")
+        given = spoken(model, "".join(lines), f"{turn.response}\n") if lines else np.nan
+        expected = pytest.approx([given, alone, given - alone], abs=1e-4, nan_ok=True)
+        assert scores.loc[key].to_numpy() == expected
+    assert scores.loc[7].isna().all()
+    assert scores.columns[0] == f"log_likelihood[{name}]"
+
+
+def test_bartscore_of_a_left_to_right_model_reads_lines(tiny):
+    model = models.load_causal(tiny["gpt2"], device="cpu")
+    scores = shuffled(metrics.bartscore, checkpoint=tiny["gpt2"]).loc[3]
+    turn = TURNS.loc[3]
+    before = spoken(model, "".join(f"{text}\n" for text in turn.context), f"{turn.response}\n")
+    recall = spoken(model, f"{turn.response}\n", f"{turn.reference[0]}\n")
+    expected = [before, recall]
+    assert scores.iloc[[0, 2]].to_numpy() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("tokens", [1, 30, 10_000])
+def test_what_paths_share_is_read_once(tiny, tokens, monkeypatch):
+    model, read = models.load_causal(tiny["gpt2"], device="cpu"), []
+    network = type(model.network)
+    forward = network.forward
+
+    def counted(self, input_ids, **given):
+        read.append(input_ids.numel())
+        return forward(self, input_ids=input_ids, **given)
+
+    monkeypatch.setattr(network, "forward", counted)
+    paths = [((5, 6, 7), (a, 8), (b, 9, 10)) for a in (11, 12) for b in (13, 14, 15)]
+    found = segment_log_probabilities(model, [*paths, paths[0]], tokens)
+    assert sum(read) == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
+    for path, sums in zip([*paths, paths[0]], found, strict=True):
+        ids = torch.tensor([sum(path, ())])
+        with torch.no_grad():
+            logs = forward(model.network, input_ids=ids).logits[0, :-1].log_softmax(-1)
+        each = logs.gather(1, ids[0, 1:, None])[:, 0]
+        expected = [float(part.sum()) for part in each.split([2, 2, 3])]
+        assert sums == pytest.approx(expected, abs=1e-4)
+
+
+def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
     """Padding with EOS and averaging over it, as a known batched version does, changes signs."""
     model = models.load_causal(tiny["gpt2"], device="cpu")
 
@@ -151,7 +209,7 @@ def test_fed_is_the_loss_over_all_tokens_whatever_the_padding(tiny, batches):
                 sum(loss(talk + text) for text in said[side]) / max(len(said[side]), 1)
                 for side in ("negative", "positive")
             )
-            assert scores.loc[key, f"fed_{name}"] == pytest.approx(low - high, abs=1e-5)
+            assert scores.loc[key, f"fed_{name}[gpt2]"] == pytest.approx(low - high, abs=1e-5)
 
 
 def test_fed_cuts_the_oldest_tokens_of_a_long_conversation(tiny):
@@ -164,6 +222,10 @@ def test_fed_cuts_the_oldest_tokens_of_a_long_conversation(tiny):
     )
     assert np.isfinite(first.to_numpy()).all()
     assert first.to_numpy() == pytest.approx(second.to_numpy(), abs=1e-6)
+    endless = TURNS.loc[[5]].assign(response="word " * 300)  # leaves no room for a first token
+    assert (
+        metrics.fed(endless, checkpoint=tiny["gpt2"], utterances=FOLLOW_UPS).isna().all(axis=None)
+    )
 
 
 def test_follow_ups_are_read_as_text_and_never_run(tmp_path):
@@ -174,7 +236,7 @@ def test_follow_ups_are_read_as_text_and_never_run(tmp_path):
         "  turn_level_utts = {'lively': {'positive': ['fun'], 'negative': []}}\n"
         "  dialog_level_utts = {'deep': {'positive': [], 'negative': ['dull'],}}\n"
     )
-    assert follow_ups(file) == {
+    assert metrics.follow_ups(file) == {
         "lively": {"positive": ["fun"], "negative": []},
         "deep": {"positive": [], "negative": ["dull"]},
     }

@@ -104,6 +104,27 @@ def test_the_heat_map_stars_what_was_not_ranked_and_frames_the_best():
     assert ranked.get_xlabel() == "" and len(ranked.patches) == 3
 
 
+def test_the_overview_parts_what_runs_everywhere_from_what_came_with_one_corpus():
+    """No empty columns or rows: lone scores are points, with the limit of their corpus."""
+    rows = [(corpus, "length", 0.1) for corpus in ("usr_topical", "better", "fed_turn")]
+    rows += [("gpt4_fed", "gpt4_overall", 0.7), ("fed_turn", "fed_engaging[smollm2]", 0.3)]
+    table = pd.DataFrame(rows, columns=["corpus", "metric", "value"]).assign(low=0, high=0.9, n=9)
+    limit = table.drop_duplicates("corpus").assign(metric="limit", value=0.8, rank=0)
+    table = pd.concat([table.assign(rank=1), limit]).assign(rating="overall")
+    cells, points, _ = meta_evaluation.heat_map(table, "three corpora and one").axes
+    assert [text.get_text() for text in cells.get_xticklabels()] == [
+        "USR Topical\nn=9", "BETTER\nn=9", "FED turns\nn=9"
+    ]  # fmt: skip
+    assert [text.get_text() for text in cells.get_yticklabels()] == [
+        "length in words", "limit for a metric"
+    ]  # fmt: skip
+    assert sum(text.get_text() == "0.80" for text in cells.texts) == 3
+    assert [text.get_text() for text in points.get_yticklabels()] == [
+        "FED engaging (SmolLM2)", "GPT-4 overall"
+    ]  # fmt: skip
+    assert [text.get_text() for text in points.texts] == ["FED turns", "FED dialogs"]
+
+
 def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure(monkeypatch):
     """One decorator is enough, whatever its family is called (it once ended in a KeyError)."""
     monkeypatch.setattr(registry, "METRICS", dict(registry.METRICS))
@@ -187,20 +208,6 @@ def test_question_baseline_is_the_one_of_notebook_05():
     ):
         rows = meta_evaluation.endex_rows(dataset, name, run).query("method == 'Question'")
         assert rows["value"].tolist() == pytest.approx(values, abs=5e-4)
-
-
-@pytest.mark.public
-def test_systems_interval_on_usr_topical_is_the_measured_one():
-    """Six systems, UniEval overall: other contexts .43 to .66, other systems -.56 to .93."""
-    items = meta_evaluation.load_set("usr_topical")
-    table = meta_evaluation.system_intervals(items, "unieval_overall", "spearman", 2000)
-    table = table.set_index("resampled")
-    assert table["value"]["contexts"] == pytest.approx(0.486, abs=5e-4)
-    assert table.loc["contexts", ["low", "high"]].tolist() == pytest.approx(
-        [0.429, 0.657], abs=0.06
-    )
-    assert table.loc["systems", ["low", "high"]].tolist() == pytest.approx([-0.56, 0.94], abs=6e-3)
-    assert np.isnan(table["low"]["both"]) and "fewer than 10" in table["reason"]["both"]
 
 
 @pytest.mark.public

@@ -202,9 +202,8 @@ def test_parameters_are_typed_and_commented(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
 def test_every_profile_names_known_parameters_only(path):
-    settings = runner.load_profiles()
     for profile in ("sample", "public"):
-        runner.parameters(profile, path, settings)
+        runner.parameters(profile, path)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.report.verdict import differences, mean_ratings, units, verdict
+from lib.data import DataError
+from lib.report.verdict import differences, fails, mean_ratings, units, verdict
 
 METRICS, TURNS = 8, 4
 
@@ -111,3 +112,17 @@ def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():
 def test_mean_ratings_stand_for_every_bot():
     turns = pd.DataFrame({"system": list("AAB"), "dialog": list("123"), "human_fun": [1.0, 4, 5]})
     assert mean_ratings(turns)[["mean", "dialogs"]].values.tolist() == [[2.5, 2], [5.0, 1]]
+
+
+def test_a_release_stops_on_the_verdict_that_it_names():
+    calls = pd.DataFrame({"version": ["new", "b2"], "verdict": ["worse", "mixed"]})
+    for condition, stops in {
+        "b worse": True, "NEW worse": True, "b better": False, "b not better": True,
+        "b2 worse": False, "b2 not mixed": False, "all mixed": True, "all better": False,
+    }.items():  # fmt: skip
+        assert fails(calls, condition) is stops, condition
+    for wrong in ("", "worse", "b bad", "c worse", "b  "):
+        with pytest.raises(DataError, match="new, b2"):
+            fails(calls, wrong)
+    with pytest.raises(DataError):
+        fails(calls[:0], "b worse")

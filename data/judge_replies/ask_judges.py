@@ -43,12 +43,14 @@ def ask(judge: str, corpus: str, base_url: str, until: float) -> None:
     fenced = cpdscore.load_template(PROMPT)
     with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}.sqlite") as store:
         asker = cpdscore.asker("live", store, base_url, settings)
-        score = partial(cpdscore.score_turns, judge=one, store=store, ask=asker)
+        score = partial(cpdscore.score_turns, store=store, ask=asker)
         for table, template in tables_of(corpus, fenced):
             for end in range(CHUNK, len(table) + CHUNK, CHUNK):
-                scores = score(table.head(end), template)
+                scores = score(table.head(end), template, one)
                 if time.monotonic() > until:
                     return
+        if corpus == "sample_personas":  # and what the small judge says when it is not held
+            score(tables_of(corpus, fenced)[0][0], fenced, replace(one, forced=False))
         if corpus == "fed_turn" and forced:  # a small judge's marks are told apart by their odds
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, one, store, asker)

@@ -21,7 +21,6 @@ from lib.meta_evaluation.endex_table2 import (
     pool_dialogs,
     reply_scores,
     seed_means,
-    size,
     verdict,
 )
 from lib.meta_evaluation.evaluation_sets import (
@@ -42,6 +41,7 @@ from lib.meta_evaluation.figures import (
     draw_limit,
     heat_map,
     interval_plot,
+    label,
     method_bars,
     score_scatter,
     training_plot,

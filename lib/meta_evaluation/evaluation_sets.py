@@ -43,8 +43,8 @@ QUICK = ("length", "specificity", "question", "bleu4_coco", "rouge_l_coco", "wor
 QUICK += ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
 QUICK += ("language_style_matching",)
 
-#: Metrics by the packaged sentence encoder: minutes for thousands of texts, once.
-ENCODER = ("context_similarity", "reference_similarity", "bertscore")
+#: Metrics by the packaged sentence encoder; the first reads what the others then find read.
+ENCODER = ("bertscore", "reference_similarity", "context_similarity")
 
 #: Families in the order of the overview, with the starts of the names of scores that came with a
 #: corpus; a registered metric says its own family.
@@ -52,7 +52,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "overlap": ("bleu", "rouge", "meteor", "word_f1"),
     "embedding": ("bertscore",),
-    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve"),
+    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve", "log_likelihood"),
     "psychological": ("agreeableness", "empathy"),
     "engagement": ("endex", "pred_en"),
     "classifier": ("unieval", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref", "toxicity"),

@@ -1,5 +1,6 @@
 """The figures of meta-evaluation."""
 
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -11,50 +12,107 @@ from matplotlib.figure import Figure
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from lib import endex
+from lib import ROOT, endex
 from lib.data import DataError
+from lib.data.storage import read_json
 from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
 from lib.meta_evaluation.evaluation_sets import family, in_family_order
 
 MARKED = "tab:orange"
+LIMIT = "limit for a metric"
+NAMES = read_json(ROOT / "data" / "names.json")
+
+
+def label(name: str) -> str:
+    """A metric, corpus or rating as people write it; without underscores where no name is known.
+
+    >>> label("fed_engaging[smollm2]"), label("my_metric")
+    ('FED engaging (SmolLM2)', 'my metric')
+    """
+    base, _, model = name.partition("[")
+    text = NAMES.get(base, base.replace("_", " "))
+    return f"{text} ({label(model[:-1])})" if model else text
 
 
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
     """Metrics x evaluation sets: colour is the correlation, the small print its interval.
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
-    (it scores too few of the items); an empty cell has no value (the metric needs references, say).
-    `table` is the result of `overview`; rows that are no metric, such as the limit, have rank 0.
+    (it scores too few of the items); an empty place has no value (the metric needs references,
+    say). Metrics with values on less than a third of the sets stand below, as points with their
+    intervals; full ones are of the best cluster. `table` is the result of `overview`; rows of rank 0 are the
+    limit of each set, written below the cells and dotted beside the points.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
     >>> len(heat_map(frame, "one cell").axes)
     2
     """
-    metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
-    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
-    figure, axes = plt.subplots(figsize=(1.9 + 1.02 * len(sets), 1.6 + 0.36 * len(metrics)))
-    image = axes.imshow(values.loc[metrics, sets], cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
-    for row in table.dropna(subset="value").itertuples():
-        _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
-    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
-    labels = [f"{name}\n{heads['rating'][name]}, n={heads['n'][name]}" for name in sets]
-    axes.set_xticks(range(len(sets)), labels, rotation=40, ha="left", fontsize=8)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(metrics)), metrics, fontsize=8)
-    axes.grid(False)
-    for position in range(1, len(metrics)):
-        if family(metrics[position]) != family(metrics[position - 1]):
-            axes.axhline(position - 0.5, color="black", linewidth=1)
-    figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
-    axes.set_title(title, pad=12)
-    if (table["rank"].isna() & table["value"].notna()).any():
-        axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
+    limit, table = table[table["rank"] == 0], table[table["rank"] != 0]
+    sets = table.groupby("metric")["corpus"].transform("nunique")
+    wide = sets >= table["corpus"].nunique() / 3
+    rows = [table[wide]["metric"].nunique() + 4, 2 + 0.6 * (~wide).sum()][: 1 + (~wide).any()]
+    size = (4.5 + 0.8 * table[wide]["corpus"].nunique(), 0.36 * sum(rows))
+    look = {"height_ratios": rows, "layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(len(rows), figsize=size, **look)
+    _cells(axes[0, 0], table[wide], limit)
+    axes[0, 0].set_title(title, pad=24, loc="left")
+    if not wide.all():
+        _points(axes[1, 0], table[~wide], limit.set_index("corpus")["value"])
     return figure
 
 
+def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
+    metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
+    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
+    values = values.loc[metrics, sets].reindex([*metrics, ""] if len(limit) else metrics)
+    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
+    for row in table.dropna(subset="value").itertuples():
+        _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
+    for row in limit[limit["corpus"].isin(sets)].assign(rank=2).itertuples():
+        _cell(axes, sets.index(row.corpus), len(metrics), row)
+    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
+    names = [textwrap.fill(label(name), 11, break_long_words=False) for name in sets]
+    axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
+    axes.xaxis.tick_top()
+    lines = [*map(label, metrics), LIMIT][: len(values)]
+    axes.set_yticks(range(len(lines)), lines, fontsize=8)
+    axes.grid(False)
+    families, ratings = [*map(family, metrics), LIMIT][: len(lines)], heads["rating"].tolist()
+    for place in _starts(families):
+        axes.axhline(place - 0.5, color="black", linewidth=1)
+    for place in _starts(ratings):
+        axes.axvline(place - 0.5, color="black", linewidth=1)
+        said = f"rated: {label(ratings[place])}"
+        axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
+    axes.figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
+    if table["rank"].isna().any():
+        axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
+
+
+def _starts(names: list[str]) -> list[int]:
+    return [n for n, name in enumerate(names) if names[n - 1 : n] != [name]]
+
+
+def _points(axes, table: pd.DataFrame, limit: pd.Series) -> None:
+    table = table.dropna(subset="value").sort_values(["corpus", "value"], kind="stable")
+    place = np.arange(len(table))
+    axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
+    best = table["rank"] == 1
+    for part, look in ((best, {"color": "C0"}), (~best, {"mfc": "white", "mec": "C0"})):
+        axes.plot(table["value"][part], place[part], "o", linestyle="", **look)
+    rows = table.reset_index().groupby("corpus").indices
+    for name, found in rows.items():
+        axes.vlines(limit.get(name, np.nan), found[0] - 0.4, found[-1] + 0.4, "C1", "dotted")
+        axes.text(1.01, found.mean(), label(name), transform=axes.get_yaxis_transform(), fontsize=8)
+        axes.axhline(found[0] - 0.5, color="black", linewidth=1)
+    axes.set_yticks(place, map(label, table["metric"]), fontsize=8)
+    axes.set(ylim=(-0.6, len(table) - 0.4), xlabel="scores of a few corpora")
+    axes.axvline(0, color="black", linewidth=0.8)
+
+
 def _cell(axes, x: int, y: int, row) -> None:
-    colour = "white" if abs(row.value) > 0.55 else "black"
+    colour = "white" if abs(row.value) > 0.55 and row.rank != 2 else "black"
     value = two_digits(row.value) + ("*" if np.isnan(row.rank) else "")
     axes.text(x, y - 0.14, value, ha="center", va="center", fontsize=8, color=colour)
     if not np.isnan(row.low):
@@ -74,8 +132,8 @@ def two_digits(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}"
 
 
-def interval_plot(table: pd.DataFrame, label: str) -> Figure:
-    """Points with their intervals, one line per row (columns `label`, value, low, high).
+def interval_plot(table: pd.DataFrame, names: str) -> Figure:
+    """Points with their intervals, one line per row (columns `names`, value, low, high).
 
     >>> frame = pd.DataFrame({"metric": ["a"], "value": [0.2], "low": [0.1], "high": [0.3]})
     >>> len(interval_plot(frame, "metric").axes)
@@ -85,7 +143,7 @@ def interval_plot(table: pd.DataFrame, label: str) -> Figure:
     place = np.arange(len(table))[::-1]
     axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
     axes.plot(table["value"], place, "o", color="C0")
-    axes.set_yticks(place, table[label])
+    axes.set_yticks(place, map(label, table[names]))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
     return figure

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 from lib import ROOT
+from lib.meta_evaluation.figures import label
 from lib.metrics import compute
 
 KIND = ["perturbation", "dimension", "level"]
@@ -157,12 +158,13 @@ def plot(table: pd.DataFrame, title: str) -> Figure:
     known = table.assign(seen=table["low"].gt(0.5) | table["high"].lt(0.5))
     kinds, metrics = known["perturbation"].unique(), known["metric"].unique()
     wide = known.pivot(index="metric", columns="perturbation")
-    share, seen = (wide[name].loc[metrics, kinds] for name in ("share", "seen"))
+    shown = (wide[name].loc[metrics, kinds] for name in ("share", "seen"))
+    share, seen = (part.rename(index=label, columns=label) for part in shown)
     figure, axes = plt.subplots(figsize=(10, 1.9 + 0.33 * len(metrics)))
     look = {"cmap": "RdBu", "annot_kws": {"size": 9}, "cbar_kws": {"label": "% original higher"}}
     colours = 100 * share.where(seen | share.isna(), 0.5)
     sns.heatmap(colours, vmin=0, vmax=100, annot=100 * share, fmt=".0f", ax=axes, **look)
     axes.axvline(known[known["level"] == "turn"]["perturbation"].nunique(), color="black")
     axes.set(title=title, xlabel="", ylabel="")
-    axes.set_xticks(axes.get_xticks(), kinds, rotation=40, ha="right")
+    axes.set_xticks(axes.get_xticks(), map(label, kinds), rotation=40, ha="right")
     return figure

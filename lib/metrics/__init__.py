@@ -3,7 +3,15 @@
 from lib.metrics.classifiers import bleurt, dialogrpt, dialogrpt_ensemble, toxicity, unieval
 from lib.metrics.embedding import bertscore, bertscore_pairs, sentence_vectors
 from lib.metrics.kept_scores import compute
-from lib.metrics.likelihood import bartscore, fed, fed_score, mauve, prism_style
+from lib.metrics.likelihood import (
+    bartscore,
+    fed,
+    fed_score,
+    follow_ups,
+    log_likelihood,
+    mauve,
+    prism_style,
+)
 from lib.metrics.overlap import (
     DIALEVALMETRICS,
     OVERLAP,

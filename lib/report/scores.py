@@ -5,9 +5,11 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from tqdm.auto import tqdm
 
 from lib import ROOT, analysis, meta_evaluation, metrics
 from lib.data import DataError
+from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
 
 #: Metrics that describe how an agent talks rather than how good it is.
@@ -46,6 +48,13 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
+    blocks = [turns.iloc[start : start + ROWS] for start in range(0, len(turns), ROWS)]
+    # Block by block and not metric by metric: the encoder reads each text of a block once.
+    parts = [_scored(block, embeddings) for block in tqdm(blocks, desc="scores", leave=False)]
+    return pd.concat(parts)
+
+
+def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
     unrated = pd.Series(np.nan, index=turns.index, name="human_none")
     shipped = meta_evaluation.shipped_scores(turns)
     items = meta_evaluation.EvaluationSet("yours", "turn", turns, unrated, shipped)
@@ -96,8 +105,8 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     [['flat', 'nothing here'], ['mine', 'not tested']]
     """
     table = pd.DataFrame({"metric": list(scores)})
-    table = table.merge(_recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
-    damage = _recorded("08_robustness", ["metric", "low", "high"])
+    table = table.merge(recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
+    damage = recorded("08_robustness", ["metric", "low", "high"])
     sides = {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}
     for name, seen in sides.items():
         table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
@@ -110,7 +119,7 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.index].reset_index(drop=True)
 
 
-def _recorded(name: str, columns: list[str]) -> pd.DataFrame:
+def recorded(name: str, columns: list[str]) -> pd.DataFrame:
     """Columns of a committed result; without the file no rows."""
     path = ROOT / "data" / "results" / f"{name}.csv"
     return pd.read_csv(path)[columns] if path.is_file() else pd.DataFrame(columns=columns)
@@ -221,7 +230,7 @@ def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd
     count = turns["system"].nunique()
     names = turns["system"] if count <= MANY else f"all {count} systems" + turns["system"].str[:0]
     parts = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
-    parts.append(_recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
+    parts.append(recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
@@ -250,13 +259,11 @@ def beside_references(table: pd.DataFrame, yours: str) -> Figure:
     for axis in axes.flat[len(shown) :]:
         axis.set_visible(False)
     figure.tight_layout()
-    medians = table[table["metric"].isin(shown)].groupby(
-        ["metric", table["corpus"].str.startswith(yours)], sort=False
-    )["q50"]
-    ranges = medians.agg(["min", "max"]).round(2).itertuples()
-    told = [f"{metric} {low:g} to {high:g} ({'your file' if own else 'public'})"
-            for (metric, own), low, high in ranges]  # fmt: skip
-    figure.set_label("Box plots of replies per corpus. Medians: " + "; ".join(told) + ".")
+    own = table["corpus"].str.startswith(yours).map({True: "your file", False: "public corpora"})
+    medians = table.groupby(["metric", own], sort=False)["q50"].agg(["min", "max"]).round(2)
+    told = [f"{metric} {low:g} to {high:g} ({whose})"
+            for (metric, whose), low, high in medians.loc[shown].itertuples()]  # fmt: skip
+    figure.set_label(f"Box plots of each corpus. Medians: {'; '.join(told)}.")
     return figure
 
 
@@ -313,28 +320,3 @@ def _crowd(axes, profile: pd.DataFrame) -> None:
                 end["z"], end["place"], f"  {end['who'][:24]}  ", ha=side, va="center", size=7
             )
     axes.margins(x=0.25)
-
-
-def share_plot(shares: pd.DataFrame) -> Figure:
-    """Stacked bars: how much of each metric's variance lies between systems, ..., turns.
-
-    >>> row = {"metric": "length", "system": 0.1, "agent": 0.1, "dialog": 0.2, "turn": 0.6}
-    >>> len(share_plot(pd.DataFrame([row])).axes)
-    1
-    """
-    known = shares.dropna(subset="turn").set_index("metric").iloc[::-1]
-    axes = known[["system", "agent", "dialog", "turn"]].plot.barh(
-        stacked=True,
-        color=[*sns.color_palette("Blues_r", 4)[:3], "0.85"],
-        figsize=(8, 1.1 + 0.34 * len(known)),
-        title="Where the variance of each metric lies",
-        xlabel="share of variance (trait: system and agent; state: turn)",
-        ylabel="",
-        xlim=(0, 1),
-    )
-    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
-    parts = known[["system", "agent", "dialog", "turn"]].mul(100).round().iloc[::-1].iterrows()
-    told = [f"{metric}: " + ", ".join(f"{name} {part:.0f} %" for name, part in row.dropna().items())
-            for metric, row in parts]  # fmt: skip
-    axes.figure.set_label(f"Shares of the variance. {'; '.join(told)}.")
-    return axes.figure
