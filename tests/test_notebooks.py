@@ -40,6 +40,7 @@ def notebook(request):
     return nbformat.read(request.param, as_version=4)
 
 
+ENTROPY_ON_ZD = "dataset == 'ZD' and metric == 'emotional_entropy'"
 # Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
 TOLD = [
     ("00", "ten-score-read", "00_ten", 5, "word F1", "(.13)"),
@@ -54,6 +55,7 @@ TOLD = [
     ("09", "ten-read", "09_ten", 4, "by length and psychology", "much (2.2)"),
     ("09", "ten-read", "09_ten", 7, "by length and psychology", "little (3.2)"),
     ("09", "ten-read", "09_ten", 10, "by length and psychology", "at 3.1"),
+    ("09", "c46", "09_map_of_sets", ENTROPY_ON_ZD, "with length", ".73"),
     ("10", "ten-read", "10_ten", 5, "agreeableness", "7.63"),
     ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
     ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
