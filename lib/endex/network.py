@@ -62,7 +62,7 @@ def build(
 class Lower:
     """Embeddings and first layers of an encoder, which training leaves as they are.
 
-    Without dropout they make the same of a pair in every epoch, run and scoring, so it is computed
+    Without dropout they make the same of a pair in every epoch and run: in training it is computed
     once and kept, up to `KEPT` tokens. Above all layers a head reads the first token alone.
     """
 
@@ -73,28 +73,33 @@ class Lower:
         stack.layer, self.network.pooler = stack.layer[:layers], None
         self.kept, self.tokens = {}, 0
 
-    @torch.no_grad()
-    def __call__(self, batch: dict, keep: bool = True) -> dict:
+    def __call__(self, batch: dict, training: bool = True) -> dict:
         """A padded batch with hidden states (`inputs_embeds`) in place of token ids."""
-        names = [name for name in ("input_ids", "token_type_ids") if name in batch]
-        sizes = batch["attention_mask"].sum(1).tolist()
-        keys = [
-            b"".join(batch[name][row, :size].numpy().tobytes() for name in names)
-            for row, size in enumerate(sizes)
-        ]
-        found = {}
-        if new := [row for row, key in enumerate(keys) if key not in self.kept]:
-            given = {n: batch[n][new].to(self.network.device) for n in (*names, "attention_mask")}
-            states = self.network(**given).last_hidden_state.cpu()
-            for row, state in zip(new, states, strict=True):
-                found[keys[row]] = state[: self.ends or sizes[row]].clone()
-        rows = [found[key] if key in found else self.kept[key] for key in keys]
-        if keep and self.tokens < KEPT:
-            self.kept |= found
-            self.tokens += sum(map(len, found.values()))
-        states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        ready = {"inputs_embeds": states, "attention_mask": batch["attention_mask"][:, : self.ends]}
+        given = {name: batch[name] for name in ("input_ids", "token_type_ids") if name in batch}
+        mask = batch["attention_mask"]
+        if training:  # each pair alone: its last digits do not hang on what stands beside it
+            rows = [
+                self._once({name: part[row : row + 1, :size] for name, part in given.items()})
+                for row, size in enumerate(mask.sum(1).tolist())
+            ]
+            states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        else:
+            states = self._states(given | {"attention_mask": mask})
+        ready = {"inputs_embeds": states, "attention_mask": mask[:, : self.ends]}
         return ready | {name: batch[name] for name in ("labels",) if name in batch}
+
+    def _once(self, pair: dict) -> torch.Tensor:
+        key = b"".join(part.numpy().tobytes() for part in pair.values())
+        if (states := self.kept.get(key)) is None:
+            states = self._states(pair)[0].clone()
+            if self.tokens < KEPT:
+                self.kept[key], self.tokens = states, self.tokens + len(states)
+        return states
+
+    @torch.no_grad()
+    def _states(self, given: dict) -> torch.Tensor:
+        given = {name: part.to(self.network.device) for name, part in given.items()}
+        return self.network(**given).last_hidden_state[:, : self.ends].cpu()
 
 
 @cache

@@ -17,7 +17,6 @@ from lib.metrics.registry import metric
 
 WORD = re.compile(r"\w+(?:'\w+)*")
 PACKAGED = "packaged"
-FEW = 5_000  # replies that several models are likely to score: what they share is kept in memory
 WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
 
 
@@ -76,7 +75,7 @@ def endex_scores(
     @torch.inference_mode()
     def engaging(rows: np.ndarray) -> torch.Tensor:
         batch = pad([pairs[row] for row in rows])
-        batch = below(batch, keep=len(pairs) <= FEW) if below else batch
+        batch = below(batch, training=False) if below else batch
         tensors = {name: part.to(loaded.device) for name, part in batch.items()}
         return loaded.network(**tensors).logits.float().softmax(-1)[:, 1]
 
