@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import lib.report.__main__ as command
 from lib.data import DataError
 from lib.report.verdict import differences, fails, mean_ratings, units, verdict
 
@@ -126,3 +127,15 @@ def test_a_release_stops_on_the_verdict_that_it_names():
             fails(calls, wrong)
     with pytest.raises(DataError):
         fails(calls[:0], "b worse")
+
+
+def test_the_exit_code_is_3_where_the_condition_holds(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("old.txt", "new.txt")]
+    for file in files:
+        file.write_text("User: Hi\nBot: Hello\n")
+    call = {"version": "new", "against": "old", "verdict": "worse", "said": ""}
+    page = tmp_path / "page.html", pd.DataFrame([call])
+    monkeypatch.setattr(command, "write_page", lambda *given: page)
+    codes = [command.main([*map(str, files), "--fail-if", condition])
+             for condition in ("b worse", "new not worse", "b terrible")]  # fmt: skip
+    assert codes == [3, 0, 2]
