@@ -260,18 +260,27 @@ def test_all_is_counted_and_written_out(tmp_path, capsys):
     (logs / "more.jsonl").write_text(lines([
         {"messages": [{"role": "user", "content": "Hi"}], "rating": 2},
         {"messages": None},
-        {"messages": [{"role": "assistant", "content": "", "rating": 3}], "score": 5},
+        {"messages": [{"role": "assistant", "content": "", "rating": 3},
+                      {"role": "assistant", "content": "Oh", "rating": "fine"}], "score": 5},
     ]))  # fmt: skip
     (logs / "README").write_text("About these files\n")
     out = tmp_path / "turns.parquet"
     assert main([str(logs), "--dry", "--turns", str(out)]) == 0
     turns = read_turns(out)
-    assert turns["response"].tolist() == [*REPLIES, ""]
-    assert turns["context"].tolist() == [*CONTEXTS, []]
-    assert turns["human_rating"].tolist()[3:] == [3] and turns["human_rating"].isna().sum() == 3
-    assert turns["dialog_score"].tolist()[3:] == [5]
+    assert turns["response"].tolist() == [*REPLIES, "", "Oh"]
+    assert turns["context"].tolist() == [*CONTEXTS, [], [""]]
+    assert turns["human_rating"].tolist()[3] == 3 and turns["human_rating"].isna().sum() == 4
+    assert turns["dialog_score"].tolist()[3:] == [5, 5]
     said = read_report(read_turns(logs)).set_index("unit")
     assert said.loc["files", ["kept", "reasons"]].tolist() == [2, "1 hold no dialogs (README)"]
+
+
+def test_markdown_within_a_reply_parts_no_dialog(tmp_path):
+    file = tmp_path / "log.txt"
+    file.write_text("User: Hi\nBot: See\n# Title\n---\nText\n\nmore\nUser: Oh\nBot: Yes\n")
+    turns = read_turns(file)
+    assert turns["dialog"].tolist() == ["1", "1"]
+    assert turns["response"].tolist() == ["See\n# Title\n---\nText\n\nmore", "Yes"]
 
 
 def test_two_files_are_two_systems(tmp_path):

@@ -322,7 +322,10 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     assert (every["spearman"] > few["spearman"])[["BETTER", "FED-ENG", "PREDENG-600"]].all()
     assert every.loc["GRADE", "spearman"] < few.loc["GRADE", "spearman"]
     fixed = causes["partial"].unstack()[["GRADE", "PREDENG-600"]]
-    assert (fixed.idxmax() == "matched in length").all()
+    assert (fixed.loc["matched in length"] > fixed.loc["all pairs"]).all()
+    assert amount.loc["head alone", "high"] < amount.loc["all pairs", "low"]
+    gain = every["spearman"] - causes.loc["head alone", "spearman"]
+    assert gain.min() == gain["GRADE"] < 0 < gain[["BETTER", "FED-ENG"]].min()
     wider = causes.loc["reddit_52_forums", "spearman"] > causes.loc["reddit_college", "spearman"]
     assert wider.all()
     before = results("before").set_index(["method", "dataset"])

@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 import torch
 
-from lib import metrics, models
+from lib import ROOT, metrics, models
 from lib.metrics.likelihood import segment_log_probabilities
 
 TURNS = pd.DataFrame(
@@ -287,3 +287,22 @@ def test_a_blank_text_has_no_likelihood(tiny, blank):
         assert scores.loc[5].isna().all() and scores.loc[3].notna().all()
     unseen = TURNS.loc[[5]].assign(context=[["\x00"]], reference=[["\x07", " "]])
     assert metrics.bartscore(unseen, checkpoint=tiny["bart"]).isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("log_likelihood", {"predeng600": 0.51, "dstc10_dailydialog_zhao": 0.34, "better": 0.25}),
+        ("log_likelihood", {"dstc10_persona_zhao": 0.31, "grade_convai2": 0.15}),
+        ("log_likelihood", {"usr_topical": -0.2, "usr_persona": -0.29, "fed_turn": 0.01}),
+        ("log_likelihood_alone", {"dstc10_dailydialog_zhao": -0.06, "predeng600": 0.45}),
+        ("log_likelihood_gain", {"dstc10_dailydialog_zhao": 0.32, "better": -0.06}),
+        ("fed_engaging", {"fed_turn": 0.37, "usr_topical": 0.04, "usr_persona": 0.15}),
+        ("fed_relevant", {"fed_turn": -0.1}),
+    ],
+)
+def test_the_table_holds_what_notebook_03_says(metric, said):
+    table = pd.read_csv(ROOT / "data/results/03_likelihood_correlations.csv")
+    rows = table[(table["method"] == "spearman") & (table["metric"] == f"{metric}[smollm2]")]
+    found = rows.set_index("corpus")["value"].reindex(said)
+    assert found.to_numpy() == pytest.approx([*said.values()], abs=0.0051)

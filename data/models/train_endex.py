@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from lib import ROOT, endex
@@ -28,11 +27,9 @@ def pairs():
 
 
 def halve(run: Path) -> None:
-    """Write the weights of a run in half precision, with its header."""
-    with safe_open(run / "model.safetensors", "pt") as file:
-        header = file.metadata()
+    """Write the weights of a run in half precision."""
     weights = {name: part.half() for name, part in load_file(run / "model.safetensors").items()}
-    save_file(weights, WEIGHTS, metadata=header)
+    save_file(weights, WEIGHTS)
 
 
 def main() -> None:

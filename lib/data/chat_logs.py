@@ -65,7 +65,7 @@ def dialogs(
     else:
         ours = {their: name for name, their in theirs.items()}
         start = value.head(1) if isinstance(value, pd.DataFrame) else value
-        if asked in (None, "table") and any(map(_has_replies, [ours, *records(start)[:1]])):
+        if asked in (None, "table") and any(map(_has_replies, [theirs, *records(start)[:1]])):
             return None
         rows = [{ours.get(name, name): row[name] for name in row} for row in records(value)]
         tries = {name: partial(_each, read, rows, reading) for name, read in RECORDS.items()}
@@ -150,11 +150,12 @@ def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Any = 
 def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
     fields = {**(one["meta"] if isinstance(one.get("meta"), dict) else {}), **one}
     name, said = str(one.get(speaker)), one.get(text)
+    roles = (one for one in map(fields.get, ROLE) if isinstance(one, str) and role(one))
     prompt = speaker in ("role", "from") and name.lower() == "system"
     if isinstance(said, list):  # parts, of which some are text
         parts = [part.get("text") if isinstance(part, dict) else part for part in said]
         said = "\n".join(part for part in parts if isinstance(part, str)) or None
-    return {"speaker": name, "role": "prompt" if prompt else str(_first(fields, ROLE) or name),
+    return {"speaker": name, "role": "prompt" if prompt else next(roles, name),
             "text": said if isinstance(said, str) else None, "marks": _ratings(fields),
             "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
 
@@ -279,25 +280,29 @@ def _transcript(text: str, reading: Reading) -> list[dict]:
     known = {name for name in counts if counts[name] > 1 or role(name)}
     known = known if len(known) > 1 else set(counts)
     named = [match and match[1] in known for _, match in lines]
-    roles, filled = {role(name) for name in known} & {"bot", "user"}, filter(None, text.split("\n"))
-    if len(known) < 2 or (not roles and sum(map(bool, named)) < len([*filled]) / 2):
+    turns, filled = sum(map(bool, named)), sum(bool(line.strip()) for line, _ in lines)
+    if len(known) < 2 or (turns < filled / 2 and not {"bot", "user"} & set(map(role, known))):
         return []
-    blank = [place for place, (line, _) in enumerate(lines) if not line.strip()]
-    parts = bool(blank) and len(blank) < sum(map(bool, named)) / 2
-    split = "rules" if any(RULE.match(line[:120]) for line, _ in lines) else "none"
-    split = "blank" if split == "none" and parts and all(named[k + 1] for k in blank) else split
+    ends = [("blank" if not line.strip() else "rules" if RULE.match(line[:120]) else "none")
+            for line, _ in lines]  # fmt: skip
+    inner, ahead = {"blank"} if 2 * ends.count("blank") >= turns else set(), True
+    for end, speaks in zip(reversed(ends), reversed(named), strict=True):
+        ahead = speaks if end == "none" else ahead
+        inner |= set() if ahead else {end}  # it stands within what somebody says
+    split = next((end for end in ("rules", "blank") if end in ends and end not in inner), "none")
     split = reading.guess("split", split, "what parts the dialogs: rules, blank (lines) or none")
     talk: list[list[tuple[str, str]]] = [[]]
-    for (line, match), speaks in zip(lines, named, strict=True):
-        if RULE.match(line[:120]) if split == "rules" else split == "blank" and not line.strip():
+    for (line, match), speaks, end in zip(lines, named, ends, strict=True):
+        if end == split != "none":
             talk.append([])
         elif speaks:
-            talk[-1].append((match[1], line[match.end() :].strip()))
+            talk[-1].append((match[1], line[match.end() :]))
         elif talk[-1]:
-            talk[-1][-1] = (talk[-1][-1][0], f"{talk[-1][-1][1]}\n{line}".strip())
+            talk[-1][-1] = (talk[-1][-1][0], f"{talk[-1][-1][1]}\n{line}")
         elif line.strip():
             reading.excluded["utterances", "are lines before the first speaker"] += 1
-    return [_dialog({}, _said(said), "transcript") for said in talk if said]
+    talk = [[(name, words.strip()) for name, words in said] for said in talk if said]
+    return [_dialog({}, _said(said), "transcript") for said in talk]
 
 
 def _utterances(rows: list[dict], file: Path) -> list[dict]:

@@ -78,7 +78,11 @@ def read_turns(
                 raise
             reading.excluded["files", f"hold no dialogs ({file.name})"] += 1
     if talk and (rows := [*replies(talk, reading)]):
-        tables.append(_typed(pd.DataFrame(rows, dtype=object), reading.path, {}, scale))
+        said = pd.DataFrame(rows, dtype=object)
+        marks = said[number_columns(said)].map(_number)
+        odd = ~marks.map(lambda mark: isinstance(mark, int | float))
+        reading.excluded["ratings", "are no numbers"] += int(odd.to_numpy().sum())
+        tables.append(_typed(said.assign(**marks.mask(odd)), reading.path, {}, scale))
     if not tables:
         raise DataError("holds no reply of a bot", path, fix=f"write it like this:\n{example({})}")
     turns = pd.concat(tables, ignore_index=True)
@@ -240,9 +244,11 @@ def _account(turns: pd.DataFrame, theirs: Mapping[str, str], reading: Reading) -
     why = {f"left empty in {theirs.get(one, one)}": int(given[one].isna().sum()) for one in given}
     cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
     notes = [(empty, "are empty and kept"), (cut, f"have more context than the last {MOST}")]
-    note = "; ".join(f"{count} {words}" for count, words in notes if count)
+    words = "; ".join(f"{count} {words}" for count, words in notes if count)
     lost = {unit: {why: n for (one, why), n in reading.excluded.items() if one == unit}
             for unit in ("files", "dialogs", "utterances")}  # fmt: skip
     lines = [account(unit, reading.kept[unit], lost[unit]) for unit in lost if reading.kept[unit]]
-    ratings = account("ratings", int(given.notna().sum().sum()), why, ", ".join(given))
-    return [*lines, account("responses", len(turns), note=note), ratings]
+    odd = reading.excluded["ratings", "are no numbers"]
+    note = ", ".join([*given, *[f"{odd} of those left out are no numbers"] * bool(odd)])
+    ratings = account("ratings", int(given.notna().sum().sum()), why, note)
+    return [*lines, account("responses", len(turns), note=words), ratings]

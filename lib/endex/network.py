@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 import torch
 import transformers
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import models
-from lib.endex.train import Options, collapsed
+from lib.endex.train import RECORD, Options, collapsed
 from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
@@ -138,24 +137,19 @@ def cut(
     return _lower(encoder, layers, seed if encoder == TINY else 0)
 
 
-def save(network: transformers.PreTrainedModel, file: Path, made: dict) -> None:
-    """Write what was trained; `made`: encoder, seed, frozen_layers and max_length."""
-    weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    save_file(weights, file, metadata={"format": "pt", "endex": json.dumps(made)})
-
-
 def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]:
-    """A network that `save` wrote, or a classifier of the hub, with its `Lower` and its length.
+    """A network that was trained here, or a classifier of the hub, with its `Lower` and its length.
 
     Args:
-        model: folder of a run, file that `save` wrote, or hub id.
+        model: folder of a run, weights with a card of the same name beside them, or a hub id.
         options: `device`, `dtype`, `revision` of `models.load_classifier`.
     """
-    file = Path(model, "model.safetensors") if Path(model).is_dir() else Path(model)
-    made = {}
-    if file.is_file():
-        with safe_open(file, "pt") as header:
-            made = json.loads((header.metadata() or {}).get("endex", "{}"))
+    file, made = Path(model), {}
+    if (file / RECORD).is_file():
+        record = json.loads((file / RECORD).read_text(encoding="utf-8"))
+        file, made = file / "model.safetensors", record["options"] | {"seed": record["seed"]}
+    elif file.is_file():
+        made = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["settings"]
     length = made.get("max_length", 128)
     if not made.get("frozen_layers"):
         return models.load_classifier(model, **options), None, length

@@ -139,13 +139,8 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
             return
-        network = trainer.accelerator.unwrap_model(trainer.model)
-    made = {
-        "seed": seed,
-        **{k: getattr(options, k) for k in ("encoder", "frozen_layers", "max_length")},
-    }
-    networks.save(network, folder / "model.safetensors", made)
-    network.config.save_pretrained(folder)
+        # Where layers stay, these are the weights above them.
+        trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     record = {
         "seed": seed,

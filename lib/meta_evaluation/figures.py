@@ -40,8 +40,8 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
     (it scores too few of the items); an empty place has no value (the metric needs references,
     say). Metrics with values on less than a third of the sets stand below, as points with their
-    intervals; full ones are of the best cluster. `table` is the result of `overview`; rows of rank 0 are the
-    limit of each set, written below the cells and dotted beside the points.
+    intervals; full ones are of the best cluster. `table` is the result of `overview`; rows of rank
+    0 are the limit of each set, written below the cells and dotted beside the points.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})

@@ -81,7 +81,7 @@ def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
     """Check the parameters in a running notebook; return those that are not the profile's.
 
     Args:
-        number: of the notebook, "08"; a notebook of another folder declares nothing.
+        number: of the notebook, "08"; a run of another name ("yours") declares nothing.
         profile: whose values, in `profiles.toml`, are the expected ones.
         kernel: the variables of the notebook.
 
@@ -93,7 +93,7 @@ def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
         known, values = declared(path), parameters(profile, path)
     injected = [c for c in kernel.get("In", []) if c.startswith("# Parameters\n")]
     given = {line.targets[0].id for cell in injected for line in ast.parse(cell).body}
-    if unknown := sorted(given - set(known)):
+    if known and (unknown := sorted(given - set(known))):
         raise ValueError(f"no parameter {', '.join(unknown)}: this notebook has {', '.join(known)}")
     other = []
     for name, (kind, default) in known.items():
