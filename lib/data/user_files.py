@@ -167,12 +167,14 @@ def suggest_columns(names: Iterable[str]) -> dict[str, str]:
 def _with_suggestion(error: DataError, cells: pd.DataFrame) -> DataError:
     """The error with the mapping that the file's own names suggest, ready to paste."""
     found = suggest_columns(cells)
-    hint = f"{error}\nThe names in the file suggest: columns={found!r}" if found else f"{error}"
+    fix = error.fix
+    if found:
+        fix += f".\nThe names in the file suggest: columns={found!r}"
     if lacking := [name for name in NEEDED if name not in {*found, *cells}]:
-        hint += f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
-        hint += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
-        hint += f", or write it like this:\n{example(cells)}"
-    again = DataError(hint)
+        fix += f".\nNothing in the file looks like {' or '.join(lacking)}: add a column "
+        fix += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
+        fix += f", or write it like this:\n{example(cells)}"
+    again = DataError(error.problem, error.file, error.row, error.column, fix)
     again.suggested = found
     return again
 
