@@ -13,6 +13,7 @@ from lib import data
 from lib.data import DataError, corpora, reddit_goemotions_wassa, storage
 from lib.data.corpora import LOADERS
 from lib.data.tbd_comperdial import comperdial, three_bots
+from lib.data.turn_table import validate
 
 SMALL = ["dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "zhao_persona"]
 
@@ -33,7 +34,7 @@ def load(name, folder, **options):
 @pytest.mark.parametrize("name", SMALL)
 def test_tables_are_valid_and_the_account_balances(name, folder):
     corpus = corpora.load(name)
-    data.validate(corpus.turns)
+    validate(corpus.turns)
     report = corpus.report
     assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert report["read"].sum() > 0

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, endex, meta_evaluation
-from lib.meta_evaluation import endex_table2
+from lib import ROOT, endex
+from lib.meta_evaluation import endex_table2, figures
 from lib.metrics import METRICS
 
 HOWS = ("pearson", "spearman")
@@ -39,7 +39,7 @@ def sets():
 def values(sets):
     """Scores as `score_all` gives them, of two methods with three seeds and of one rule."""
     rng = np.random.default_rng(3)
-    keys = [(method, seed) for method in meta_evaluation.METHODS for seed in range(3)]
+    keys = [(method, seed) for method in endex_table2.METHODS for seed in range(3)]
     frames = {}
     for name, (table, human) in sets.items():
         drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
@@ -52,7 +52,7 @@ def values(sets):
 def runs(tmp_path):
     """Two methods with two seeds each; losses and AUC that tell the runs apart."""
     made = {}
-    for i, (method, seed) in enumerate((m, s) for m in meta_evaluation.METHODS for s in (0, 1)):
+    for i, (method, seed) in enumerate((m, s) for m in endex_table2.METHODS for s in (0, 1)):
         history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
         validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
         record = {"history": history, "validation": validation}
@@ -80,13 +80,13 @@ def drawn(build, *arguments):
 
 def test_every_rule_and_run_has_a_column(runs, networks):
     table = turns(6, 0).assign(response=[*WORDS, None]).astype({"response": object})
-    scores = meta_evaluation.all_scores(table, runs, 40)
+    scores = endex_table2.all_scores(table, runs, 40)
     rules = [("Question", 0), ("Specificity", 0), ("Length", 0), ("Random", 0)]
     assert scores.columns.tolist() == rules + list(runs)
     assert scores["Question", 0].tolist()[:3] == [0, 0, 1]
     assert scores["EnDex", 1].tolist()[:2] == [1 / 11, 2 / 11]
     assert scores.drop(columns="Random", level="method").iloc[5].isna().all()
-    means = meta_evaluation.seed_means(scores)
+    means = endex_table2.seed_means(scores)
     assert means.columns.tolist() == ["Question", "Specificity", "Length", "Random", *runs_of(runs)]
     assert means.loc[1, "EnDex"] == pytest.approx((2 / 10 + 2 / 11) / 2)
 
@@ -113,9 +113,7 @@ def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
 
 
 def test_correlations_are_those_of_scipy(values, sets):
-    found = meta_evaluation.endex_correlations(values, sets).set_index(
-        ["dataset", "method", "seed"]
-    )
+    found = endex_table2.endex_correlations(values, sets).set_index(["dataset", "method", "seed"])
     assert len(found) == sum(frame.shape[1] for frame in values.values())
     for name, (table, human) in sets.items():
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
@@ -142,7 +140,7 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     """Defect N10: Table 2 had the spread of the seeds alone."""
     table, human = sets["P"]
     table["dialog"] = [f"d{i // 2}" for i in range(len(table))]  # two replies each
-    found = meta_evaluation.item_intervals(values, sets, resamples=2000)
+    found = endex_table2.item_intervals(values, sets, resamples=2000)
     rng, means = np.random.default_rng(1), []
     for _ in range(1000):
         drawn = rng.integers(0, 20, 20)
@@ -155,17 +153,17 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     single = found.loc["EnDex", "Q"]  # every reply of a dialog of its own
     assert single["spearman low"] < single["spearman high"]
     values["P"].loc[0, ("EnDex", 1)] = np.nan
-    assert meta_evaluation.item_intervals(values, sets, 50).notna().all(axis=None)
+    assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
 def test_reply_scores_are_means_over_seeds(values, sets):
-    replies = meta_evaluation.reply_scores(values, sets)
+    replies = endex_table2.reply_scores(values, sets)
     assert replies["set"].tolist() == ["P"] * 40 + ["Q"] * 25
     by_hand = [sum(values["Q"]["EnDex", seed][i] for seed in range(3)) / 3 for i in range(25)]
     np.testing.assert_allclose(replies.loc[replies["set"] == "Q", "endex"], by_hand)
     assert replies["dialog"].tolist() == [d for t, _ in sets.values() for d in t["dialog"]]
     only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert meta_evaluation.reply_scores(only, sets)["endex_ns"].isna().all()
+    assert endex_table2.reply_scores(only, sets)["endex_ns"].isna().all()
 
 
 def test_verdict_compares_the_mean_with_the_best_rule():
@@ -176,13 +174,13 @@ def test_verdict_compares_the_mean_with_the_best_rule():
     paper = pd.DataFrame(
         {"method": ["EnDex"], "dataset": ["P"], "pearson": [0.6], "spearman": [0.1]}
     ).set_index(["method", "dataset"])
-    row = meta_evaluation.verdict(found, paper).loc["EnDex", "P"]
+    row = endex_table2.verdict(found, paper).loc["EnDex", "P"]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
     assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
     assert row["spearman, best rule"] == 0.3
     assert row["pearson minus paper"] == pytest.approx(-0.2)
     assert row["spearman minus paper"] == pytest.approx(0.05)
-    without = meta_evaluation.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
+    without = endex_table2.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
     assert np.isnan(without["pearson minus paper"]) and without["pearson beats rules"]
 
 
@@ -199,7 +197,7 @@ def dialogs():
 
 
 def test_dialogs_are_means_over_their_replies(runs, networks):
-    pooled = meta_evaluation.pool_dialogs(dialogs(), runs, 40)
+    pooled = endex_table2.pool_dialogs(dialogs(), runs, 40)
     assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
     assert pooled["Length"].tolist()[:2] == [(2 + 3) / 2, 1]
     assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 3) / 10 + (2 + 3) / 11) / 4)
@@ -213,7 +211,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     pooled["agent"] = rng.choice(list("abcde"), n)
     pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
     pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
-    found = meta_evaluation.dialog_correlations(pooled).set_index(["level", "rating"])
+    found = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
     assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
     for rating in ("overall", "fun"):
         human, row = pooled[f"human_{rating}"], found.loc["dialog", rating]
@@ -228,7 +226,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
 
 
 def test_training_figure_shows_every_run(runs):
-    left, auc = drawn(meta_evaluation.training_plot, runs).axes
+    left, auc = drawn(figures.training_plot, runs).axes
     assert len(left.lines) == len(auc.lines) == 4
     for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
         smooth = run.history["loss"].ewm(span=20).mean()
@@ -238,12 +236,12 @@ def test_training_figure_shows_every_run(runs):
 
 
 def test_bars_are_means_with_their_spread(values, sets):
-    correlations = meta_evaluation.endex_correlations(values, sets)
-    ax = drawn(meta_evaluation.method_bars, correlations).axes[0]
+    correlations = endex_table2.endex_correlations(values, sets)
+    ax = drawn(figures.method_bars, correlations).axes[0]
     legend = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    assert legend == ["Random", "Question", "Specificity", "Length", *meta_evaluation.METHODS]
+    assert legend == ["Random", "Question", "Specificity", "Length", *endex_table2.METHODS]
     by_method = dict(zip(legend, ax.containers, strict=True))
-    for method in meta_evaluation.METHODS:
+    for method in endex_table2.METHODS:
         rows = correlations[correlations["method"] == method]
         for place, name in enumerate("PQ"):
             rho = rows.loc[rows["dataset"] == name, "spearman"].to_numpy()
@@ -256,7 +254,7 @@ def test_bars_are_means_with_their_spread(values, sets):
 
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
-    figure = drawn(meta_evaluation.score_scatter, values, sets)
+    figure = drawn(figures.score_scatter, values, sets)
     *panels, _ = figure.axes
     assert [ax.get_title() for ax in panels] == ["P", "Q"]
     for ax, (name, (table, human)) in zip(panels, sets.items(), strict=True):
@@ -267,7 +265,7 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
         assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         np.testing.assert_allclose(points.get_array(), words)
-    again = drawn(meta_evaluation.score_scatter, values, sets)
+    again = drawn(figures.score_scatter, values, sets)
     first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
     np.testing.assert_array_equal(first, second)
 
@@ -349,7 +347,7 @@ def test_question_words_give_the_row_of_the_paper_on_two_sets():
     words = {"how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?"}
     published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
     published = published[published["method"] == "Question"].set_index("dataset")
-    for name, (table, human) in meta_evaluation.endex_sets().items():
+    for name, (table, human) in endex_table2.endex_sets().items():
         asks = [not words.isdisjoint(text.lower().split()) for text in table["response"]]
         found = stats.pearsonr(np.array(asks, float), human).statistic
         hit = round(found, 3) == published.loc[name, "pearson"]

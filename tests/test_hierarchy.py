@@ -8,8 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
-from lib.analysis import variance_split
-from lib.analysis.variance_components import log_likelihood, nest
+from lib.analysis.variance_components import log_likelihood, nest, variance_split
 from lib.data import DataError
 
 LEVELS = ["system", "agent", "dialog"]

@@ -18,7 +18,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbconvert.filters.markdown_mistune import markdown2html_mistune as markdown2html
 
-from lib import ROOT, analysis, metrics, notebook_runs, report
+from lib import ROOT, metrics, notebook_runs, report
+from lib.analysis import correlation
 from lib.data import DataError
 from lib.report import page
 from lib.report.__main__ import main
@@ -111,7 +112,7 @@ def test_own_ratings_are_used_when_there_are_any():
     turns = turns_of(human_overall=np.arange(40) % 5)
     scores = pd.DataFrame({"length": np.arange(40.0) % 7})
     found = report.against_ratings(turns, scores).iloc[0]
-    expected = analysis.coefficient(scores["length"], turns["human_overall"], "spearman").value
+    expected = correlation.coefficient(scores["length"], turns["human_overall"], "spearman").value
     assert (found["rating"], found["value"]) == ("human_overall", pytest.approx(expected))
 
 

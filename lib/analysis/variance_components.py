@@ -15,7 +15,8 @@ import pandas as pd
 from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
-from lib.data import LEVELS, DataError
+from lib.data import DataError
+from lib.data.turn_table import LEVELS
 
 #: Least share of the variance left to the units, which keeps the covariance invertible.
 SMALLEST = 1e-8

@@ -7,12 +7,8 @@ import numpy as np
 import pandas as pd
 
 from lib import endex
-from lib.analysis import (
-    coefficient,
-    partial_correlation,
-    resampled_clusters,
-    resampled_correlations,
-)
+from lib.analysis.correlation import coefficient, partial_correlation
+from lib.analysis.resampling import resampled_clusters, resampled_correlations
 from lib.data import load
 from lib.metrics import compute
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from lib.data import is_blank
+from lib.data.turn_table import is_blank
 from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 

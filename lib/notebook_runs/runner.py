@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
-from lib.data import sha256, written_whole
+from lib.data.storage import sha256, written_whole
 from lib.notebook_runs import folder
 from lib.notebook_runs.parameters import load_profiles, parameters
 

@@ -15,7 +15,8 @@ import pandas as pd
 import papermill
 
 from lib import ROOT
-from lib.data import DataError, written_whole
+from lib.data import DataError
+from lib.data.storage import written_whole
 from lib.report.dialogs import read, reading
 from lib.report.page import to_html, to_json, to_markdown
 from lib.report.verdict import VERDICT, fails

@@ -7,8 +7,11 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
-from lib import ROOT, analysis, meta_evaluation, metrics
+from lib import ROOT, metrics
+from lib.analysis import resampling, significance
+from lib.analysis.variance_components import variance_split
 from lib.data import DataError
+from lib.meta_evaluation import evaluation_sets
 from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
 
@@ -56,10 +59,10 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
 
 def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
     unrated = pd.Series(np.nan, index=turns.index, name="human_none")
-    shipped = meta_evaluation.shipped_scores(turns)
-    items = meta_evaluation.EvaluationSet("yours", "turn", turns, unrated, shipped)
-    names = meta_evaluation.QUICK + (meta_evaluation.ENCODER if embeddings else ())
-    return meta_evaluation.score_set(items, names=(*names, *meta_evaluation.own_metrics())).scores
+    shipped = evaluation_sets.shipped_scores(turns)
+    items = evaluation_sets.EvaluationSet("yours", "turn", turns, unrated, shipped)
+    names = evaluation_sets.QUICK + (evaluation_sets.ENCODER if embeddings else ())
+    return evaluation_sets.score_set(items, names=(*names, *evaluation_sets.own_metrics())).scores
 
 
 def coverage(scores: pd.DataFrame) -> pd.DataFrame:
@@ -71,10 +74,10 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     >>> coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
     """
-    families = {name: meta_evaluation.family(name) for name in scores}
-    needs = {family: set() for family in [*meta_evaluation.FAMILIES, *families.values()]}
-    for name in {*meta_evaluation.QUICK, *meta_evaluation.ENCODER, *scores} & set(metrics.METRICS):
-        needs[meta_evaluation.family(name)] |= set(metrics.METRICS[name].needs)
+    families = {name: evaluation_sets.family(name) for name in scores}
+    needs = {family: set() for family in [*evaluation_sets.FAMILIES, *families.values()]}
+    for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores} & set(metrics.METRICS):
+        needs[evaluation_sets.family(name)] |= set(metrics.METRICS[name].needs)
     rows = []
     for family, columns in needs.items():
         names = [name for name in scores if families[name] == family]
@@ -129,7 +132,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     """Spearman of each metric with one rating of the file, with intervals and clusters.
 
     The rating is human_overall where there is one, else the first; the column `rating` names it.
-    `analysis.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
+    `significance.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
     resampled. A metric whose interval holds 0 says nothing of that rating and has no rank. An empty
     table when the file has no ratings.
 
@@ -141,7 +144,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in known else known[0]
     covering = scores.loc[:, scores.notna().mean() >= 0.8]
-    table = analysis.rank_metrics(
+    table = significance.rank_metrics(
         covering, turns[chosen], turns["dialog"], "spearman", resamples=1000, seed=seed
     )
     table.insert(0, "rating", chosen)
@@ -162,7 +165,7 @@ def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> p
     for name in [metric for metric in PROFILE if metric in scores]:
         mean, spread = scores[name].mean(), scores[name].std(ddof=0) or np.nan
         for (system, agent), group in turns.groupby(["system", "agent"], sort=True):
-            found = analysis.bootstrap_mean(
+            found = resampling.bootstrap_mean(
                 scores.loc[group.index, name], group["dialog"], seed=seed
             )
             bounds = found[:3]
@@ -187,7 +190,7 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     for name in [metric for metric in PROFILE if metric in scores]:
         row = {"metric": name, "note": ""}
         try:
-            row |= analysis.variance_split(turns, scores[name])["share"].to_dict()
+            row |= variance_split(turns, scores[name])["share"].to_dict()
         except DataError as error:
             row["note"] = str(error).splitlines()[0]
         rows.append(row)

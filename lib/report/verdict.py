@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis import benjamini_hochberg, bootstrap_mean
-from lib.analysis.resampling import blocks, cluster_sums, counts_of_draws
+from lib.analysis.resampling import blocks, bootstrap_mean, cluster_sums, counts_of_draws
+from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rated
 
