@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from lib import ROOT, cpdscore, data
 from lib.cpdscore import local
+from lib.data.storage import sha256
 
 PROMPT = "detail_without_reference"
 PARAMETERS = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
@@ -123,4 +124,4 @@ if __name__ == "__main__":
         for corpus in CORPORA if minutes else ():
             ask(judge, corpus, base_url, time.monotonic() + 60 * minutes / len(CORPORA))
     for corpus in CORPORA:
-        export(judge, corpus, data.sha256(gguf))
+        export(judge, corpus, sha256(gguf))

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from lib import ROOT, endex
 from lib.endex.reddit import SOURCES
 from lib.endex.scoring import WEIGHTS
-from lib.meta_evaluation import endex_correlations, endex_sets
+from lib.meta_evaluation.endex_table2 import endex_correlations, endex_sets
 
 OPTIONS = endex.Options(epochs=2, rate=5e-4, batch_tokens=1024, max_length=64, frozen_layers=5)
 SEED = 0
