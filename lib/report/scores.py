@@ -40,7 +40,7 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap, psychological and (with
-    `embeddings`) encoder metrics and those registered in a notebook, which `lib.metrics.compute`
+    `embeddings`) encoder metrics, the shipped EnDex and those registered in a notebook, which `lib.metrics.compute`
     keeps. A metric that is defined nowhere (no references, say) gives no column; `coverage` says
     what it needs.
 
@@ -58,7 +58,7 @@ def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
     unrated = pd.Series(np.nan, index=turns.index, name="human_none")
     shipped = meta_evaluation.shipped_scores(turns)
     items = meta_evaluation.EvaluationSet("yours", "turn", turns, unrated, shipped)
-    names = meta_evaluation.QUICK + (meta_evaluation.ENCODER if embeddings else ())
+    names = meta_evaluation.QUICK + ((*meta_evaluation.ENCODER, "endex") if embeddings else ())
     return meta_evaluation.score_set(items, names=(*names, *meta_evaluation.own_metrics())).scores
 
 
