@@ -43,9 +43,9 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap, psychological and (with
-    `embeddings`) encoder metrics and those registered in a notebook, which `lib.metrics.compute`
-    keeps. A metric that is defined nowhere (no references, say) gives no column; `coverage` says
-    what it needs.
+    `embeddings`) encoder metrics, the shipped EnDex and those registered in a notebook, which
+    `lib.metrics.compute` keeps. A metric that is defined nowhere (no references, say) gives no
+    column; `coverage` says what it needs.
 
     >>> from lib.data import load
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
@@ -61,7 +61,7 @@ def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
     unrated = pd.Series(np.nan, index=turns.index, name="human_none")
     shipped = evaluation_sets.shipped_scores(turns)
     items = evaluation_sets.EvaluationSet("yours", "turn", turns, unrated, shipped)
-    names = evaluation_sets.QUICK + (evaluation_sets.ENCODER if embeddings else ())
+    names = evaluation_sets.QUICK + ((*evaluation_sets.ENCODER, "endex") if embeddings else ())
     return evaluation_sets.score_set(items, names=(*names, *evaluation_sets.own_metrics())).scores
 
 
