@@ -10,7 +10,6 @@ from scipy.stats import binomtest
 from lib import data
 from lib.data import storage
 from lib.meta_evaluation import robustness
-from lib.notebook_runs import Run
 
 PERTURBATIONS = storage.registry()["tables"]["robustness_pairs"]["perturbations"]
 
@@ -91,21 +90,6 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     ]  # fmt: skip
     assert table.loc["emotional_entropy", "higher"] == "more mixed, no better"
     assert (table.drop("emotional_entropy")["reason"] == "").all()
-
-
-def test_endex_is_found_by_what_notebook_05_told_of_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(robustness, "ROOT", tmp_path)
-    monkeypatch.setattr("lib.notebook_runs.ROOT", tmp_path)
-    run = Run("08", "sample")
-    assert robustness.trained_endex(run) is None
-    told = pd.DataFrame({"method": ["EnDex+NS", "EnDex"], "seed": 0, "auc": [0.7, 0.801234]})
-    Run("05", "sample").table(told.set_index(["method", "seed"]), "runs")
-    assert robustness.trained_endex(run) is None
-    for name, auc in [("seed0-other", 0.7), ("seed0-mine", 0.80123412), ("seed1-x", 0.801234)]:
-        file = tmp_path / "data/cache/endex" / name / "record.json"
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps({"best": 1, "validation": [{"auc": 0.1}, {"auc": auc}]}))
-    assert robustness.trained_endex(run).name == "seed0-mine"
 
 
 # --- the loader ---------------------------------------------------------------------------------

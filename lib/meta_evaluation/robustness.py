@@ -3,9 +3,6 @@
 After Zhang et al. (2024), who asked it of language models as judges.
 """
 
-import json
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -13,7 +10,6 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
-from lib import ROOT
 from lib.meta_evaluation.figures import label
 from lib.metrics import compute
 
@@ -61,36 +57,21 @@ def _turns(level: str, context: list[str], said: str | list[str]) -> list[tuple[
     return [(said[:place], said[place]) for place in range(len(said))]
 
 
-def trained_endex(run, seed: int = 0) -> Path | None:
-    """Find the network that notebook 05 of this profile trained with a seed; None if it is gone."""
-    if not run.has("05_runs"):
-        return None
-    told = run.read("05_runs").query("method == 'EnDex' and seed == @seed")["auc"]
-    for file in (ROOT / "data/cache/endex").glob(f"seed{seed}-*/record.json"):
-        record = json.loads(file.read_text(encoding="utf-8"))
-        if told.sub(record["validation"][record["best"]]["auc"]).abs().lt(1e-6).any():
-            return file.parent
-    return None
-
-
-def score(sides: pd.DataFrame, encoder: bool = True, endex: Path | None = None) -> pd.DataFrame:
+def score(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     """Score every turn of `both_sides`, equal turns once.
 
     Args:
         sides: the result of `both_sides`.
-        encoder: also score the similarity with the utterance before (minutes).
-        endex: folder of a trained network; without it there is no column "endex".
+        encoder: also score the similarity with the utterance before, and EnDex (minutes).
 
     Returns:
         One column per metric, one row per item. Overlap metrics end in "_to_context".
     """
     items = sides.drop_duplicates("item").set_index("item")
     items["reference"] = [said[-1:] for said in items["context"]]
-    plain = [*RULES, *PSYCHOLOGY, *(["endex"] if endex else [])]
-    plain += ["context_similarity"] if encoder else []
-    options = {"endex": {"model": str(endex)}} if endex else {}
+    plain = [*RULES, *PSYCHOLOGY, *(["endex", "context_similarity"] if encoder else [])]
     near = compute(items, TO_CONTEXT, say=lambda line: None)
-    scores = compute(items, plain, options=options, say=lambda line: None)
+    scores = compute(items, plain, say=lambda line: None)
     missing = {f"{name}_to_context": found for name, found in near.attrs["missing"].items()}
     missing |= scores.attrs["missing"]
     scores = scores.join(near.add_suffix("_to_context"))
