@@ -3,6 +3,7 @@
 # make lab         open JupyterLab
 # make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
+#                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
@@ -59,8 +60,10 @@ judge: .venv/users
 # What the reader says that it guessed is told to it in the same words.
 GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--given "$(guess)=$($(guess))"))
 report: .venv/users
-	@test -n "$(DIALOGS)" || { echo "say which dialogs: make report DIALOGS=path/to/file"; exit 1; }
-	@$(BIN)/python -m lib.report "$(DIALOGS)" $(if $(ACCEPT),--accept) $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(COLUMNS),--columns $(COLUMNS)) $(GIVEN)
+	@test -n "$(DIALOGS)$(and $(A),$(B))" || { echo "say which dialogs: make report DIALOGS=path, or A=old B=new"; exit 1; }
+	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(COLUMNS),--columns $(COLUMNS)) \
+	  $(if $(ACCEPT),--accept) $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(PAGE),--out "$(PAGE)") \
+	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

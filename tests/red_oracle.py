@@ -37,7 +37,7 @@ def read(paths: list[Path]) -> pd.DataFrame:
             except ValueError:
                 continue
             if isinstance(record, dict) and "id" in record:
-                rows.append(_features(record))
+                rows.append(_features(record) | {"source": path.stem})
     frame = pd.DataFrame(rows)
     return frame.astype({"score": "float64", "created": "float64"})
 
@@ -50,7 +50,7 @@ def _features(r: dict) -> dict:
         "created": None if r["created_utc"] is None else int(float(r["created_utc"])),
         "score": None if hidden else r["score"],
         "controversial": r["controversiality"] == 1,
-        "edited": r["edited"] not in (None, False, "false", 0),
+        "edited": None if r["edited"] is None else r["edited"] not in (False, "false", 0),
         "usable": r["body"] not in ("[deleted]", "[removed]")
         and r["author"] != "[deleted]"
         and r["author"] not in BOTS,
@@ -69,7 +69,7 @@ def posts(
     answers = c[c["parent"].notna()]
     readable = answers[answers["usable"]]
     c["replies"] = answers.groupby("parent").size().reindex(c.index)
-    c["e"] = answers.groupby("parent")["edited"].sum().reindex(c.index)
+    c["e"] = (answers["edited"] == True).groupby(answers["parent"]).sum().reindex(c.index)  # noqa: E712
     c["t"] = readable.groupby("parent")["tokens"].max().reindex(c.index)
     c["ee_mean"] = readable.groupby("parent")["ee"].mean().reindex(c.index)
     p = c[c["parent"].isin(c.index)].copy()

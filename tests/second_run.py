@@ -1,8 +1,8 @@
 """Run every notebook's cells in this one process, and keep tables, figures and shown values.
 
 A second run that starts no kernels: `python tests/second_run.py FOLDER`. What it writes must equal
-what the kernels wrote, although process, seed of the hashes and neighbours are others. With a
-second folder, the notebooks in that one.
+what the kernels wrote, although process, seed of the hashes and neighbours are others. Further
+arguments are other notebooks to run in their place.
 """
 
 import json
@@ -42,9 +42,9 @@ def run(path: Path, shell: InteractiveShell) -> list[str]:
 if __name__ == "__main__":
     outputs.ROOT = Path(sys.argv[1])
     matplotlib.use("agg")
-    os.chdir(runner.NOTEBOOKS)
+    os.chdir(runner.ROOT / "notebooks")
     shell = InteractiveShell.instance()
     shell.display_formatter.active_types = ["text/plain", "text/html"]  # as in a kernel
-    found = runner.find(*map(Path, sys.argv[2:]))
+    found = [Path(name) for name in sys.argv[2:]] or runner.find()
     values = {path.stem: run(path, shell) for path in found}
     Path(sys.argv[1], "values.json").write_text(json.dumps(values))

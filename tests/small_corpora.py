@@ -9,6 +9,8 @@ import json
 import tarfile
 from pathlib import Path
 
+from lib.data.storage import registry
+
 
 def dump(path: Path, value) -> None:
     """Write a JSON file."""
@@ -110,17 +112,31 @@ def reddit_college(folder: Path, full: bool = False) -> None:
     tar(path, members)
 
 
-def labelled_texts(folder: Path) -> None:
-    """GoEmotions in miniature, labels without a final newline; pairs of DailyDialog."""
-    text(folder / "goemotions/labels.txt", "joy\nanger\nneutral")
-    text(folder / "goemotions/train.tsv", "I like [NAME].\t0,2\tid1\nHm\t1\tid2\n")
-    text(folder / "dailydialog/dailydialog_valid_ctx.txt", "How are you ?\nFine .\n")
-    text(folder / "dailydialog/dailydialog_valid_res.txt", "Fine .\nGood .\n")
+def more_reddit(folder: Path) -> None:
+    """Two forums in trees without ids, one post twice, one notice; a chain with one name twice."""
+    reply = {"body": "NamedPerson is right", "score": 2, "comments": []}
+    tree = [{"body": "top", "score": 7, "comments": [reply, {**reply, "body": ""}]}]
+    notice = [{"body": "n" * 41, "score": 1, "comments": []}] * 6
+    posts = [{"title": "t", "body": "b", "comments": tree}]
+    for key in registry()["tables"]["reddit_52_forums"]["files"]:
+        name = Path(key).stem
+        kept = {"HowTo": posts, "rage": posts, "wtf": [{**posts[0], "body": "c"}, *posts]}
+        forum = {"name": name, "posts": kept.get(name, [])}
+        if name == "pics":
+            forum["posts"] = [{"title": "p", "body": "", "comments": notice}]
+        text(folder / key, json.dumps(forum))
+    record = {"name": "t1_x1", "id": "x1", "body": "no", "parent_id": "t3_l", "link_id": "t3_l",
+              "ups": -2, "downs": 0, "controversiality": 1, "created": 99.0, "created_utc": 11.0,
+              "edited": True, "author_name": "NamedPerson"}  # fmt: skip
+    answer = record | {"name": "t1_x2", "id": "x2", "parent_id": "t1_x1", "author_name": ""}
+    lines = [record, answer, record | {"name": "t3_l", "id": "l"}, answer]
+    chain = {"chain/1.json": "\n".join(map(json.dumps, lines)).encode()}
+    tar(folder / "reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2", chain)
 
 
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (dstc10, comp_analysis, reddit_college, labelled_texts):
+    for part in (dstc10, comp_analysis, reddit_college, more_reddit):
         part(folder)
     return folder
 

@@ -105,6 +105,13 @@ def persona_chat(folder):
     (folder / "train_self_original.txt").write_text("".join(said), encoding="utf-8")
 
 
+def persona_json(folder):
+    rows = [{"personality": ["i drink tea."], "utterances": [
+        {"history": talk[:k], "candidates": ["no", talk[k]]} for k in range(1, len(talk), 2)]}
+        for talk in TALK]  # fmt: skip
+    (folder / "log.json").write_text(json.dumps({"train": rows[:1], "valid": rows[1:]}))
+
+
 def transcript(folder):
     talk = ["\n".join(f"{who}: {text}" for who, text in zip(["You", "Ada"] * 2, t, strict=False))
             for t in TALK]  # fmt: skip
@@ -160,6 +167,7 @@ FORMATS = {
     parlai_json: ("parlai", "JSON", "TransformerBot", "TransformerBot"),
     multiwoz: ("multiwoz", "2.1", "system", "system"),
     persona_chat: ("persona-chat", "numbered", "bot", "bot"),
+    persona_json: ("persona-chat", "Persona-Chat", "bot", "bot"),
     transcript: ("transcript", "transcript", "Ada", "Ada"),
     excel_csv: ("table", "one row per reply", None, "Ada"),
     excel: ("utterances", "Speaker, Text", "Agent", "Agent"),
@@ -179,20 +187,13 @@ def test_ten_formats_go_in_as_they_are(write, tmp_path):
     assert [list(map(same, c)) for c in turns["context"]] == [list(map(same, c)) for c in CONTEXTS]
     assert turns["system"].unique().tolist() == [system] and turns["dialog"].nunique() == 2
     assert turns["dialog"].tolist()[0] == turns["dialog"].tolist()[1]
+    assert (turns["fact"].iloc[0] == ["i drink tea."]) == (kind == "persona-chat")
     said = {what: (taken, why) for what, taken, why, _ in turns.attrs["guesses"]}
     assert said["kind"][0] == kind and form in said["kind"][1]
     assert said.get("bot", [None])[0] == bot
     shown = report.reading(turns)
     assert "To change it: KIND=..." in shown and "3 replies in 2 dialogs" in shown
     assert all(f"{what.upper()}=" in shown for what in said)
-
-
-def gz(raw):
-    return gzip.compress(raw)
-
-
-def deep(raw=b"["):
-    return raw * 100_000
 
 
 def parquet(rows):
@@ -203,15 +204,12 @@ def parquet(rows):
 
 ZEROS = bytes(3 << 20)
 HOSTILE = {
-    "bomb.jsonl.gz": (gz(ZEROS), "unpacks to more than 2 MB"),
+    "bomb.jsonl.gz": (gzip.compress(ZEROS), "unpacks to more than 2 MB"),
     "bomb.csv.zst": (zstandard.compress(ZEROS), "unpacks to more than 2 MB"),
     "bomb.parquet": (parquet({"response": ["0" * 60_000] * 60}), "unpacks to more than 2 MB"),
-    "cut.jsonl.gz": (gz(b"{}" * 99)[:-9], "not a readable file"),
+    "cut.jsonl.gz": (gzip.compress(b"{}" * 99)[:-9], "not a readable file"),
     "cut.json.zst": (zstandard.compress(b"{}" * 99)[:-9], "not a readable file|no chat log"),
-    "nested.json": (deep(), "not a readable file"),
     "digits.jsonl": (b'{"messages": ' + b"1" * 5000 + b"}", "not a readable file"),
-    "broken.parquet": (b"PAR1 no", "not a readable file"),
-    "broken.xlsx": (b"PK\3\4 no", "not a readable file"),
     "picture.png": (b"\x89PNG\r\n\x1a\n\0\0\0", "neither text nor a table"),
     "blanks.txt": (b"1" + b" " * 200_000 + b"\n" + b"*" * 200_000, "no chat log"),
     "a\\q<b>.txt": (b"Once upon a time\n", "User: Hi\nBot: Hello"),
@@ -262,18 +260,27 @@ def test_all_is_counted_and_written_out(tmp_path, capsys):
     (logs / "more.jsonl").write_text(lines([
         {"messages": [{"role": "user", "content": "Hi"}], "rating": 2},
         {"messages": None},
-        {"messages": [{"role": "assistant", "content": "", "rating": 3}], "score": 5},
+        {"messages": [{"role": "assistant", "content": "", "rating": 3},
+                      {"role": "assistant", "content": "Oh", "rating": "fine"}], "score": 5},
     ]))  # fmt: skip
     (logs / "README").write_text("About these files\n")
     out = tmp_path / "turns.parquet"
     assert main([str(logs), "--dry", "--turns", str(out)]) == 0
     turns = read_turns(out)
-    assert turns["response"].tolist() == [*REPLIES, ""]
-    assert turns["context"].tolist() == [*CONTEXTS, []]
-    assert turns["human_rating"].tolist()[3:] == [3] and turns["human_rating"].isna().sum() == 3
-    assert turns["dialog_score"].tolist()[3:] == [5]
+    assert turns["response"].tolist() == [*REPLIES, "", "Oh"]
+    assert turns["context"].tolist() == [*CONTEXTS, [], [""]]
+    assert turns["human_rating"].tolist()[3] == 3 and turns["human_rating"].isna().sum() == 4
+    assert turns["dialog_score"].tolist()[3:] == [5, 5]
     said = read_report(read_turns(logs)).set_index("unit")
     assert said.loc["files", ["kept", "reasons"]].tolist() == [2, "1 hold no dialogs (README)"]
+
+
+def test_markdown_within_a_reply_parts_no_dialog(tmp_path):
+    file = tmp_path / "log.txt"
+    file.write_text("User: Hi\nBot: See\n# Title\n---\nText\n\nmore\nUser: Oh\nBot: Yes\n")
+    turns = read_turns(file)
+    assert turns["dialog"].tolist() == ["1", "1"]
+    assert turns["response"].tolist() == ["See\n# Title\n---\nText\n\nmore", "Yes"]
 
 
 def test_two_files_are_two_systems(tmp_path):

@@ -13,6 +13,7 @@ from lib import data
 from lib.data import DataError, corpora, reddit_goemotions_wassa, storage
 from lib.data.corpora import LOADERS
 from lib.data.tbd_comperdial import comperdial, three_bots
+from lib.data.turn_table import validate
 
 SMALL = ["dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "zhao_persona"]
 
@@ -33,7 +34,7 @@ def load(name, folder, **options):
 @pytest.mark.parametrize("name", SMALL)
 def test_tables_are_valid_and_the_account_balances(name, folder):
     corpus = corpora.load(name)
-    data.validate(corpus.turns)
+    validate(corpus.turns)
     report = corpus.report
     assert (report["read"] == report["kept"] + report["excluded"]).all()
     assert report["read"].sum() > 0
@@ -96,17 +97,28 @@ def test_reddit_college_flattens_threads_without_user_names(folder):
     assert "NamedPerson" not in str(table.to_dict())
 
 
-def test_goemotions_reads_several_labels(folder):
-    table = data.goemotions("train")
-    assert table["labels"].tolist() == [["joy", "neutral"], ["anger"]]
-    with pytest.raises(DataError, match="no split 'valid'"):
-        data.goemotions("valid")
+def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_posts(folder):
+    table = data.reddit_52_forums()
+    tree = table[table["subreddit"] == "HowTo"].set_index("id")
+    assert tree["parent_id"].to_dict() == {
+        "HowTo.0.0": "t3_HowTo.0", "HowTo.0.0.0": "t1_HowTo.0.0", "HowTo.0.0.1": "t1_HowTo.0.0"
+    }  # fmt: skip
+    assert tree["score"].tolist() == [7, 2, 2] and set(tree["author"]) == {"unknown"}
+    assert table.groupby("subreddit").size().to_dict() == {"HowTo": 3, "pics": 6, "wtf": 3}
+    assert set(table.loc[table["subreddit"] == "pics", "author"]) == {"AutoModerator"}
+    assert table[["created_utc", "edited", "controversiality"]].isna().all(axis=None)
+    line = data.read_report(table).iloc[0]
+    assert line["reasons"] == "3 of a hostile forum; 3 of a post read before"
+    assert "no times, authors" in line["notes"]
 
 
-def test_dailydialog_pairs_are_turns(folder):
-    turns = data.dailydialog_pairs()
-    data.validate(turns)
-    assert turns["context"].tolist() == [["How are you ?"], ["Fine ."]]
+def test_reddit_cmv_is_read_once_and_without_names(folder):
+    table = data.reddit_cmv().set_index("id")
+    assert table["parent_id"].to_dict() == {"x1": "t3_l", "x2": "t1_x1"}
+    assert table[["score", "controversiality", "created_utc"]].iloc[0].tolist() == [-2, 1, 11]
+    assert table["edited"].all() and table.loc["x2", "author"] == "[deleted]"
+    assert "NamedPerson" not in str(table.to_dict())
+    assert data.read_report(data.reddit_cmv()).loc[0, "reasons"] == "1 in two chains; 1 submissions"
 
 
 # --- samples and corpora on request ---------------------------------------------------------------

@@ -10,6 +10,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from lib import data, psychology
 from lib.analysis import agreement
 from lib.data import corpora, storage
+from lib.data.turn_table import human_columns, validate
 
 CORPORA = storage.registry()["corpora"]
 pytestmark = pytest.mark.public
@@ -34,9 +35,9 @@ def test_public_corpus_has_the_registered_size(name):
     assert corpus.items["system"].nunique() == entry["systems"]
     assert corpus.level == entry["level"]
     if corpus.turns is not None:
-        data.validate(corpus.turns)
+        validate(corpus.turns)
     assert (corpus.report["read"] == corpus.report["kept"] + corpus.report["excluded"]).all()
-    assert data.human_columns(corpus.items)
+    assert human_columns(corpus.items)
 
 
 def test_public_tables_have_the_registered_size():
@@ -55,13 +56,17 @@ def test_public_reddit_counts():
     assert int((college["score"] < 0).sum()) == 770
     assert int(college["body"].isin(["[deleted]", "[removed]"]).sum()) == 629
     assert college["id"].is_unique
+    forums, cmv = data.reddit_52_forums(), data.reddit_cmv()
+    assert (len(forums), forums["subreddit"].nunique(), len(cmv)) == (45753, 48, 8924)
+    assert not forums["subreddit"].isin(["anger", "inceltear", "rage", "roastme"]).any()
+    assert (cmv["controversiality"].sum(), cmv["edited"].sum()) == (383, 768)
 
 
 def test_unieval_is_usr_topical():
     ours, theirs = load("usr_topical").turns, load("unieval_topical").turns
     columns = ["system", "dialog", "turn", "context", "response", "reference", "fact"]
     assert ours[columns].to_dict("list") == theirs[columns].to_dict("list")
-    means = [table[data.human_columns(table)].to_numpy() for table in (ours, theirs)]
+    means = [table[human_columns(table)].to_numpy() for table in (ours, theirs)]
     np.testing.assert_allclose(*means)
     truth = ours["system"] == "Original Ground Truth"
     assert ours.loc[truth, "reference"].str.len().eq(0).all()
@@ -119,7 +124,7 @@ def test_fed_splits_levels_strips_speakers_and_excludes_na():
     assert not lines.isin(["User", "System"]).any() and turn.turns["turn"].mod(2).eq(1).all()
     assert set(dialogs["speakers"].explode()) == {"user", "system"}
     assert set(turn.turns["dialog"]) == set(dialogs["dialog"])
-    items = storage.read_json(data.path("fed/fed_data.json"))
+    items = storage.read_json(storage.path("fed/fed_data.json"))
     marks = [m for one in items if "response" in one for m in one["annotations"].values()]
     absent = sum(str(rating).startswith("N/A") for given in marks for rating in given)
     assert turn.report.set_index("unit").loc["ratings", "excluded"] == absent > 0
@@ -168,7 +173,7 @@ def test_ji2022_runs_replicate_as_published():
     assert np.round(found, 3).tolist() == [0.969, 0.985, 0.982]
     shown = str(load("ji2022").ratings["annotator"].unique()) + " ".join(dialogs["dialog"])
     for file in CORPORA["ji2022"]["files"]:
-        for chore in storage.read_json(data.path(file)):
+        for chore in storage.read_json(storage.path(file)):
             assert chore["WorkerId"] not in shown and chore["AssignmentId"] not in shown
     turns = load("ji2022").turns.merge(dialogs[["dialog", "utterances"]], on="dialog")
     rows = turns[["utterances", "turn", "context"]].to_numpy()
@@ -205,7 +210,7 @@ def test_gpt4_on_reliable_dialogs_as_published():
 def test_pd10_td10_and_gd_fit_style_matching_as_recomputed_from_the_paper(name, mean, style):
     """Adjusted R2; shuffled ratings give 0. Giorgi et al. print .006, .002 and .004."""
     turns = load(name).turns
-    human = turns[data.human_columns(turns)[0]]
+    human = turns[human_columns(turns)[0]]
     assert near(human.mean(), mean, 4)
     matching = psychology.language_style_matching(turns)
     r2 = pearsonr(*np.array([matching, human])[:, matching.notna()]).statistic ** 2
@@ -238,7 +243,7 @@ def test_grade_sets_share_contexts_and_count_1200():
 @pytest.mark.parametrize("name", [name for name in CORPORA if name.startswith("grade_")])
 def test_grade_means_are_the_published_ones(name):
     _, corpus, system = name.split("_", 2)
-    file = data.path(f"grade/human_score/{corpus}/{system}/human_score.txt")
+    file = storage.path(f"grade/human_score/{corpus}/{system}/human_score.txt")
     published = [float(line) for line in storage.read_lines(file)]
     assert load(name).turns["human_coherence"].tolist() == pytest.approx(published, abs=1e-4)
 

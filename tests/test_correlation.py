@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import analysis
+from lib.analysis import correlation
 
 
-@pytest.mark.parametrize("method", analysis.METHODS)
+@pytest.mark.parametrize("method", correlation.METHODS)
 def test_coefficient_equals_its_definition(method):
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40).astype(float)
@@ -17,7 +17,7 @@ def test_coefficient_equals_its_definition(method):
         x_, y_ = (np.sign(v[:, None] - v).ravel() for v in (x, y))
     x_, y_ = x_ - x_.mean(), y_ - y_.mean()
     expected = x_ @ y_ / np.sqrt((x_ @ x_) * (y_ @ y_))
-    assert analysis.coefficient(x, y, method).value == pytest.approx(expected)
+    assert correlation.coefficient(x, y, method).value == pytest.approx(expected)
 
 
 def turns_of_three_systems():
@@ -42,7 +42,7 @@ def turns_of_three_systems():
 )
 def test_levels_average_complete_items_only(level, x, y):
     turns = turns_of_three_systems()
-    table = analysis.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
+    table = correlation.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
     row = table.iloc[0]
     assert row["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert (row["n"], row["missing_score"], row["missing_human"]) == (len(x), 1, 1)
@@ -59,16 +59,16 @@ def test_levels_average_complete_items_only(level, x, y):
     ],
 )
 def test_undefined_is_nan_with_a_reason(x, y, method, reason):
-    result = analysis.coefficient(x, y, method)
+    result = correlation.coefficient(x, y, method)
     assert np.isnan(result.value) and np.isnan(result.p)
     assert result.reason == reason
 
 
 def test_infinite_scores_rank_last_and_two_systems_are_no_evidence():
     x, y = [1, np.inf, 3, -np.inf], [2, 4, 3, 1]
-    assert analysis.coefficient(x, y, "spearman").value == pytest.approx(1)
-    assert analysis.coefficient(x, y, "kendall").value == pytest.approx(1)
-    two = analysis.coefficient([1.0, 1.1], [5.0, 2.0])
+    assert correlation.coefficient(x, y, "spearman").value == pytest.approx(1)
+    assert correlation.coefficient(x, y, "kendall").value == pytest.approx(1)
+    two = correlation.coefficient([1.0, 1.1], [5.0, 2.0])
     assert (round(two.value, 9), two.p) == (-1, 1)
 
 
@@ -77,25 +77,25 @@ def test_partial_correlation_is_that_of_the_residuals(method):
     rng = np.random.default_rng(2)
     z = rng.normal(size=80)
     x, y = z + rng.normal(size=80), z + rng.normal(size=80)
-    found = analysis.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
+    found = correlation.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
     if method == "spearman":
         x, y, z = (stats.rankdata(v) for v in (x, y, z))
     residuals = [v - np.polyval(np.polyfit(z, v, 1), z) for v in (x, y)]
     assert found == pytest.approx(np.corrcoef(*residuals)[0, 1])
-    assert np.isnan(analysis.partial_correlation(x, y, np.ones(80), method))
-    assert np.isnan(analysis.partial_correlation(z, y, z, method))
+    assert np.isnan(correlation.partial_correlation(x, y, np.ones(80), method))
+    assert np.isnan(correlation.partial_correlation(z, y, z, method))
 
 
 def test_errors_say_what_to_do():
     turns = turns_of_three_systems()
     pair = turns["score"], turns["human_overall"]
     with pytest.raises(ValueError, match="choose from pearson, spearman, kendall"):
-        analysis.coefficient([1, 2], [1, 2], "taub")
+        correlation.coefficient([1, 2], [1, 2], "taub")
     with pytest.raises(ValueError, match="align"):
-        analysis.coefficient([1, 2], [1, 2, 3])
+        correlation.coefficient([1, 2], [1, 2, 3])
     with pytest.raises(ValueError, match="pass the turn or dialog table"):
-        analysis.correlate(*pair, level="system")
+        correlation.correlate(*pair, level="system")
     with pytest.raises(ValueError, match="choose from turn, dialog, agent, system"):
-        analysis.correlate(*pair, level="corpus")
+        correlation.correlate(*pair, level="corpus")
     with pytest.raises(ValueError, match="different indexes"):
-        analysis.correlate(pair[0], pair[1].iloc[1:])
+        correlation.correlate(pair[0], pair[1].iloc[1:])

@@ -12,12 +12,11 @@ from nlpstats.correlations import williams_test as nlpstats_williams
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lib import analysis
 from lib.analysis import correlation, resampling, significance, systems
 from lib.data import corpora
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-METHODS = pytest.mark.parametrize("method", analysis.METHODS)
+METHODS = pytest.mark.parametrize("method", correlation.METHODS)
 
 
 def tied_data(n: int, seed: int = 0):
@@ -72,7 +71,7 @@ def test_infinite_scores_count_as_ranks_in_the_bootstrap(method):
     scores = np.array([3.0, np.inf, 1, 2, -np.inf, 5, 4, np.inf])
     human = np.array([2.0, 5, 1, 1, 2, 4, 3, 5])
     finite = stats.rankdata(scores)
-    found = [analysis.bootstrap_interval(x, human, None, method, 200) for x in (scores, finite)]
+    found = [resampling.bootstrap_interval(x, human, None, method, 200) for x in (scores, finite)]
     assert found[0] == found[1] and not np.isnan(found[0].low)
 
 
@@ -152,14 +151,14 @@ def test_williams_equals_nlpstats():
 def test_benjamini_hochberg_equals_statsmodels_within_families_and_skips_nan():
     p = np.array([0.001, 0.04, 0.03, np.nan, 0.2, 0.01])
     family = np.array([1, 1, 2, 2, 1, 2])
-    q = analysis.benjamini_hochberg(p, family)
+    q = significance.benjamini_hochberg(p, family)
     for label in (1, 2):
         rows = (family == label) & ~np.isnan(p)
         assert q[rows] == pytest.approx(multipletests(p[rows], method="fdr_bh")[1])
     assert np.isnan(q[3])
     whole = multipletests(np.delete(p, 3), method="fdr_bh")[1]
-    assert np.delete(analysis.benjamini_hochberg(p), 3) == pytest.approx(whole)
-    assert np.isnan(analysis.benjamini_hochberg([np.nan])).all()
+    assert np.delete(significance.benjamini_hochberg(p), 3) == pytest.approx(whole)
+    assert np.isnan(significance.benjamini_hochberg([np.nan])).all()
 
 
 def test_bootstrap_difference_uses_the_same_resamples_for_both_metrics():
@@ -178,12 +177,12 @@ def test_bootstrap_difference_uses_the_same_resamples_for_both_metrics():
 
 def test_bootstrap_of_a_mean_draws_whole_dialogs():
     values, dialogs = np.arange(24.0) ** 2, np.repeat(list("abcdefgh"), 3)
-    found = analysis.bootstrap_mean(np.r_[values, np.nan], np.r_[dialogs, ["h"]], 400, seed=3)
+    found = resampling.bootstrap_mean(np.r_[values, np.nan], np.r_[dialogs, ["h"]], 400, seed=3)
     of_dialogs, rng = values.reshape(8, 3).mean(axis=1), np.random.default_rng(3)
     means = of_dialogs[rng.integers(0, 8, (400, 8))].mean(axis=1)
     assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]))
     assert (found.value, found.n, found.clusters) == (values.mean(), 24, 8)
-    assert analysis.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason == "fewer than 2 clusters"
+    assert resampling.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason == "fewer than 2 clusters"
 
 
 def acc23(x, y, groups, epsilon):
@@ -260,11 +259,11 @@ def test_ranking_separates_and_groups():
     noise = {"poor": 6, "good": 0.5, "as good": 0.5}
     scores = pd.DataFrame({name: human + s * rng.normal(size=200) for name, s in noise.items()})
     scores["flat"] = 3.0
-    table = analysis.rank_metrics(scores, human, np.repeat(np.arange(40), 5), resamples=500)
+    table = significance.rank_metrics(scores, human, np.repeat(np.arange(40), 5), resamples=500)
     ranks = table.set_index("metric")["rank"]
     assert ranks["good"] == ranks["as good"] == 1 and ranks["poor"] == 2
     assert np.isnan(ranks["flat"]) and table.iloc[-1]["reason"] == "all scores equal"
-    pairs = analysis.compare_metrics(scores, human, resamples=500)
+    pairs = significance.compare_metrics(scores, human, resamples=500)
     expected = multipletests(pairs["p"], method="fdr_bh")[1]
     assert len(pairs) == 3 and pairs["p_adjusted"].to_numpy() == pytest.approx(expected)
 
@@ -273,7 +272,7 @@ def test_ranking_uses_the_items_every_metric_scores():
     human = pd.Series(np.arange(20.0))
     scores = pd.DataFrame({"a": human + human % 3, "b": human % 7})
     scores.loc[:4, "b"] = np.nan  # missing in one metric only
-    table = analysis.rank_metrics(scores, human, resamples=100)
+    table = significance.rank_metrics(scores, human, resamples=100)
     assert table["n"].tolist() == [15, 15]
     expected = np.corrcoef(scores["a"][5:], human[5:])[0, 1]
     assert table.set_index("metric").loc["a", "value"] == pytest.approx(expected)
@@ -290,7 +289,7 @@ def test_ranking_uses_the_items_every_metric_scores():
 )
 def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
     human, other = [1.0, 2, 2, 5], [4.0, 2, 3, 1]
-    interval = analysis.bootstrap_interval(scores, human, clusters, resamples=50)
+    interval = resampling.bootstrap_interval(scores, human, clusters, resamples=50)
     difference = significance.bootstrap_difference(scores, other, human, clusters, resamples=50)
     test = significance.permutation_test(scores, other, human, clusters=clusters, resamples=50)
     assert np.isnan([interval.low, interval.high, difference.low, difference.high, test.p]).all()
@@ -320,27 +319,15 @@ def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
     assert drawn.low < drawn.value < drawn.high and drawn.reason == ""
 
 
-def test_equally_good_metrics_are_told_apart_at_the_stated_rate():
-    """The data choose which metric is called better: a one-sided p would reject in a tenth."""
-    rng, p = np.random.default_rng(1), []
-    for world in range(300):
-        human = rng.normal(size=40)
-        scores = pd.DataFrame(human[:, None] + rng.normal(size=(40, 2)), columns=["a", "b"])
-        table = analysis.compare_metrics(scores, pd.Series(human), resamples=99, seed=world)
-        p.append(table["p"].item())
-    assert np.mean(np.array(p) <= 0.05) < 0.075
-    assert 0.4 < np.mean(p) < 0.6  # p-values of a true null are uniform
-
-
 def test_wrong_clusters_are_errors():
     with pytest.raises(ValueError, match="1 of 3 rows have no cluster, the first is row 1"):
-        analysis.bootstrap_interval([1, 2, 3], [1, 2, 3], ["a", None, "b"])
+        resampling.bootstrap_interval([1, 2, 3], [1, 2, 3], ["a", None, "b"])
     with pytest.raises(ValueError, match="align them"):
         significance.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], clusters=["a"])
 
 
 def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():
     """A small version of the recorded simulation (tests/bench/simulate_nesting.py)."""
-    rates = analysis.false_positive_rates(120, icc=(0.5,), dialogs=30, turns=10, resamples=199)
+    rates = significance.false_positive_rates(120, icc=(0.5,), dialogs=30, turns=10, resamples=199)
     assert rates["permute dialogs"][0] <= 0.12
     assert rates["permute turns"][0] >= 0.18 and rates["williams"][0] >= 0.18

@@ -438,3 +438,30 @@ def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")
     marks = sample[1]["dialogue"].items["score"].to_numpy()
     assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])
+
+
+KEPT = sorted((ROOT / "data" / "judge_replies").glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[] if "sample" in p.stem else pytest.mark.public)
+     for p in KEPT],
+)  # fmt: skip
+def test_kept_replies_answer_the_prompts_of_today_and_repeat_no_corpus(path):
+    with ReplyStore(":memory:") as store:
+        about = cpdscore.import_replies(store, path)
+        turns = corpora.load(about["corpus"]).turns
+        turns = turns[turns["dialog"] == "p01"] if "sample" in path.stem else turns
+        turns = turns.head(about["items"])
+        judge = cpdscore.JudgeModel(about["model"], 1, 0, about["parameters"], about["forced"])
+        scores = cpdscore.score_turns(turns, about["prompt"], judge, store)  # none is missing
+        said = {reply.text for reply in store.replies(scores.items["key"]).values()}
+    assert scores.coverage > 0.9 and scores.items["weighted"].dropna().between(1, 5).all()
+    texts = [
+        "\n".join([*row.context, row.response, *row.fact]).lower() for row in turns.itertuples()
+    ]
+    runs = {
+        run for reply in said for run in re.findall(r"(?=\b(\w+ \w+ \w+ \w+ \w+)\b)", reply.lower())
+    }
+    assert not [run for run in runs for text in texts if run in text]

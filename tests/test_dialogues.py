@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lib.data import DataError, read_report, read_turns, turn_table
+from lib.data import DataError, read_report, read_turns
+from lib.data.turn_table import turn_table
 
 
 def test_turn_table_fills_agent_and_lists_with_their_own_objects():

@@ -1,6 +1,7 @@
 """EnDex: pairs, training that can be stopped and repeated, scores, baselines."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lib import ROOT, endex, metrics, models
@@ -112,15 +114,18 @@ def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, re
         assert made is not None
 
 
-def test_ablation_takes_positives_of_one_dimension():
-    posts = pd.DataFrame({"id": list("abcdef"), "parent": "p", "link": "l", "draw": list("fedcba")})
-    posts["z_re"] = [2.0, 1.5, 1.2, 0.5, -3, -3]
-    sample = posts.tail(2).assign(label=0)
-    few = endex.one_dimension(posts, sample, "re")
-    assert few[few["label"] == 1]["id"].tolist() == ["c", "b"]  # by draw, among those above kappa
-    top = endex.one_dimension(posts, sample, "re", kappa=1.9)  # one only: the highest fill up
-    assert top[top["label"] == 1]["id"].tolist() == ["a", "b"]
-    assert top[top["label"] == 0]["id"].tolist() == ["e", "f"]
+def test_matched_pairs_have_the_same_lengths_in_both_classes():
+    rng = np.random.default_rng(0)
+    words = [" ".join("a" * int(n)) for n in rng.integers(1, 40, (2000))]
+    given = pd.DataFrame({"context": words[:1000], "response": words[1000:]})
+    sizes = pd.DataFrame({name: text.str.split().str.len() for name, text in given.items()})
+    given["label"] = (sizes.sum(axis=1) + rng.normal(0, 8, 1000) > 40).astype(int)
+    kept = endex.matched_in_length(given)
+    bins = np.floor(np.log2(sizes + 1)).astype(int)
+    of = given.groupby([bins["context"], bins["response"], "label"]).size().unstack(fill_value=0)
+    assert len(kept) == 2 * of.min(axis=1).sum() > 200 and kept["label"].mean() == 0.5
+    rho = sizes.loc[kept.index].sum(axis=1).corr(kept["label"])
+    assert abs(rho) < 0.5 * sizes.sum(axis=1).corr(given["label"])
 
 
 def test_training_learns_and_keeps_the_best_epoch(run):
@@ -165,14 +170,15 @@ def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch()
     }
 
 
-def plain_losses(options, seed):
+def plain_losses(options, seed, frozen=()):
     """The losses of a training written out: no Trainer, dropout by seed and step."""
     train, _ = endex.split(pairs())
     network, tokenizer, _ = networks.build("tiny", seed)
     rows = networks.encode(tokenizer, train, options.max_length)
     lengths = [len(row["input_ids"]) for row in rows]
     drawn = [networks.batches(lengths, options.batch_tokens, seed, e) for e in range(3)]
-    weights = list(network.parameters())
+    named = network.named_parameters()
+    weights = [w for name, w in named if not any(part in name for part in frozen)]
     groups = [
         {"params": [w for w in weights if w.ndim > 1], "weight_decay": 0.01},
         {"params": [w for w in weights if w.ndim == 1], "weight_decay": 0.0},
@@ -188,7 +194,7 @@ def plain_losses(options, seed):
         texts = chosen["context"].tolist(), chosen["response"].tolist()
         logits = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
         loss = torch.nn.functional.cross_entropy(logits, torch.tensor(chosen["label"].tolist()))
-        adam.zero_grad()
+        network.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         adam.step()
@@ -199,6 +205,40 @@ def plain_losses(options, seed):
 def test_losses_are_those_of_a_plain_loop(run):
     """Trainer's own warm-up and batches that stay the same from epoch to epoch gave other ones."""
     np.testing.assert_allclose(run.history["loss"], plain_losses(OPTIONS, seed=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_layers_that_stay_are_run_once_and_the_losses_are_those_of_the_whole_network(
+    tmp_path, monkeypatch, layers
+):
+    """Without dropout, which falls on other places when the last layer reads one token alone."""
+    none = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+    monkeypatch.setattr(networks, "TINY_SIZE", networks.TINY_SIZE | none)
+    networks._lower.cache_clear()
+    options = replace(OPTIONS, frozen_layers=layers)
+    part = endex.fine_tune(*endex.split(pairs()), tmp_path, options)
+    frozen = ["embeddings.", "layer.0.", "layer.1."][: layers + 1]
+    np.testing.assert_allclose(part.history["loss"], plain_losses(options, 0, frozen), atol=1e-4)
+    once = networks._lower("tiny", layers, 0)
+    kept = len(once.kept)
+    assert 0 < kept <= len(pairs())
+    monkeypatch.setattr(once, "network", None)  # another run finds every pair
+    again = endex.fine_tune(*endex.split(pairs()), tmp_path, replace(options, rate=1e-3))
+    assert again.folder != part.folder and len(once.kept) == kept
+    networks._lower.cache_clear()
+
+
+@pytest.mark.parametrize("layers", [1, 5, 6])
+def test_a_network_that_is_cut_gives_the_logits_of_the_whole_one(layers):
+    """By the layers of transformers, for pairs of several lengths in one batch."""
+    whole, tokenizer, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
+    part, _, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
+    below = networks.cut(part, models.DEFAULT_ENCODER, layers, seed=3)
+    texts = ["How was it?", "We went to the lake before sunrise."], ["Cold.", "Oh no, again?"]
+    batch = tokenizer(*texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected, found = whole.eval()(**batch).logits, part.eval()(**below(batch)).logits
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
 
 
 def test_same_seed_same_weights_other_seed_others(run, tmp_path, monkeypatch):
@@ -240,11 +280,13 @@ def test_an_epoch_of_equal_scores_is_kept_only_without_another():
 
 
 @pytest.mark.slow
-def test_killed_process_goes_on_to_the_same_weights(tmp_path):
+@pytest.mark.parametrize("layers", ["0", "1"])
+def test_killed_process_goes_on_to_the_same_weights(tmp_path, layers):
     """SIGKILL, from the shell, three times."""
     pairs(600).to_parquet(tmp_path / "pairs.parquet")
     command = [sys.executable, "-m", "lib.endex.train", "--pairs", tmp_path / "pairs.parquet"]
     command += ["--encoder", "tiny", "--epochs", "8", "--batch-tokens", "256"]
+    command += ["--frozen_layers", layers]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
     def start(folder):
@@ -271,23 +313,6 @@ def test_killed_process_goes_on_to_the_same_weights(tmp_path):
     )
     for key in ("weights_sha256", "history", "validation", "best"):
         assert whole[key] == killed[key], key
-
-
-@pytest.mark.parametrize(("layers", "still"), [(0, 0), (1, 2), (2, 3)])
-def test_dropout_is_off_in_frozen_layers_only(layers, still):
-    """`still`: how many of embeddings, first and second layer give the same output twice."""
-    network, _, _ = networks.build("tiny", seed=0)
-    networks.freeze(network, layers)
-    network.train()
-    ids = torch.arange(1000, 1032)[None]
-    one, two = (network(ids, output_hidden_states=True) for _ in range(2))
-    equal = [torch.equal(a, b) for a, b in zip(one.hidden_states, two.hidden_states, strict=True)]
-    assert equal == [True] * still + [False] * (3 - still)
-    assert not torch.equal(one.logits, two.logits)  # the head is never frozen
-    learning = [name for name, weights in network.named_parameters() if weights.requires_grad]
-    frozen = ["embeddings.", "layer.0.", "layer.1."][:still]
-    assert not any(part in name for name in learning for part in frozen)
-    assert "classifier.weight" in learning
 
 
 def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
@@ -329,6 +354,26 @@ def test_scores_do_not_depend_on_batches_or_order(run):
     shuffled = endex.endex_scores(table.sample(frac=1, random_state=0), run.folder)
     np.testing.assert_allclose(one, many, atol=1e-5)
     np.testing.assert_allclose(shuffled.sort_index(), many, atol=1e-5)
+
+
+def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
+    """Its layers put into the whole network of transformers, and a reply that says more."""
+    made = load_file(scoring.WEIGHTS)
+    whole, tokenizer, _ = networks.build(models.DEFAULT_ENCODER, seed=9)
+    cut_off = 6 - sum("attention.self.query.weight" in name for name in made)
+    weights = {
+        re.sub(r"layer\.(\d+)", lambda m: f"layer.{int(m[1]) + cut_off}", name): part.float()
+        for name, part in made.items()
+    }
+    assert not whole.load_state_dict(weights, strict=False).unexpected_keys
+    texts = ["no", "We swam in the lake at dawn, it was so cold that we sang. Have you been there?"]
+    batch = tokenizer(["How was it?"] * 2, texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = whole.eval()(**batch).logits.softmax(-1)[:, 1]
+    ours = endex.endex_scores(turns(texts, [["How was it?"]] * 2))
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
+    assert ours[0] < ours[1]
+    assert scoring.WEIGHTS.stat().st_size < 8_000_000
 
 
 def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from itertools import product
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -11,10 +10,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, endex, meta_evaluation
-from lib.meta_evaluation import endex_table2
+from lib import ROOT, endex
+from lib.meta_evaluation import endex_table2, figures
 from lib.metrics import METRICS
 
+HOWS = ("pearson", "spearman")
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
 
 
@@ -39,7 +39,7 @@ def sets():
 def values(sets):
     """Scores as `score_all` gives them, of two methods with three seeds and of one rule."""
     rng = np.random.default_rng(3)
-    keys = [(method, seed) for method in meta_evaluation.METHODS for seed in range(3)]
+    keys = [(method, seed) for method in endex_table2.METHODS for seed in range(3)]
     frames = {}
     for name, (table, human) in sets.items():
         drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
@@ -52,7 +52,7 @@ def values(sets):
 def runs(tmp_path):
     """Two methods with two seeds each; losses and AUC that tell the runs apart."""
     made = {}
-    for i, (method, seed) in enumerate((m, s) for m in meta_evaluation.METHODS for s in (0, 1)):
+    for i, (method, seed) in enumerate((m, s) for m in endex_table2.METHODS for s in (0, 1)):
         history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
         validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
         record = {"history": history, "validation": validation}
@@ -80,13 +80,13 @@ def drawn(build, *arguments):
 
 def test_every_rule_and_run_has_a_column(runs, networks):
     table = turns(6, 0).assign(response=[*WORDS, None]).astype({"response": object})
-    scores = meta_evaluation.all_scores(table, runs, 40)
+    scores = endex_table2.all_scores(table, runs, 40)
     rules = [("Question", 0), ("Specificity", 0), ("Length", 0), ("Random", 0)]
     assert scores.columns.tolist() == rules + list(runs)
     assert scores["Question", 0].tolist()[:3] == [0, 0, 1]
     assert scores["EnDex", 1].tolist()[:2] == [1 / 11, 2 / 11]
     assert scores.drop(columns="Random", level="method").iloc[5].isna().all()
-    means = meta_evaluation.seed_means(scores)
+    means = endex_table2.seed_means(scores)
     assert means.columns.tolist() == ["Question", "Specificity", "Length", "Random", *runs_of(runs)]
     assert means.loc[1, "EnDex"] == pytest.approx((2 / 10 + 2 / 11) / 2)
 
@@ -113,9 +113,7 @@ def test_network_scores_are_those_of_endex_and_are_kept(tmp_path, monkeypatch):
 
 
 def test_correlations_are_those_of_scipy(values, sets):
-    found = meta_evaluation.endex_correlations(values, sets).set_index(
-        ["dataset", "method", "seed"]
-    )
+    found = endex_table2.endex_correlations(values, sets).set_index(["dataset", "method", "seed"])
     assert len(found) == sum(frame.shape[1] for frame in values.values())
     for name, (table, human) in sets.items():
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
@@ -142,7 +140,7 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     """Defect N10: Table 2 had the spread of the seeds alone."""
     table, human = sets["P"]
     table["dialog"] = [f"d{i // 2}" for i in range(len(table))]  # two replies each
-    found = meta_evaluation.item_intervals(values, sets, resamples=2000)
+    found = endex_table2.item_intervals(values, sets, resamples=2000)
     rng, means = np.random.default_rng(1), []
     for _ in range(1000):
         drawn = rng.integers(0, 20, 20)
@@ -155,17 +153,17 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     single = found.loc["EnDex", "Q"]  # every reply of a dialog of its own
     assert single["spearman low"] < single["spearman high"]
     values["P"].loc[0, ("EnDex", 1)] = np.nan
-    assert meta_evaluation.item_intervals(values, sets, 50).notna().all(axis=None)
+    assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
 def test_reply_scores_are_means_over_seeds(values, sets):
-    replies = meta_evaluation.reply_scores(values, sets)
+    replies = endex_table2.reply_scores(values, sets)
     assert replies["set"].tolist() == ["P"] * 40 + ["Q"] * 25
     by_hand = [sum(values["Q"]["EnDex", seed][i] for seed in range(3)) / 3 for i in range(25)]
     np.testing.assert_allclose(replies.loc[replies["set"] == "Q", "endex"], by_hand)
     assert replies["dialog"].tolist() == [d for t, _ in sets.values() for d in t["dialog"]]
     only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert meta_evaluation.reply_scores(only, sets)["endex_ns"].isna().all()
+    assert endex_table2.reply_scores(only, sets)["endex_ns"].isna().all()
 
 
 def test_verdict_compares_the_mean_with_the_best_rule():
@@ -176,13 +174,13 @@ def test_verdict_compares_the_mean_with_the_best_rule():
     paper = pd.DataFrame(
         {"method": ["EnDex"], "dataset": ["P"], "pearson": [0.6], "spearman": [0.1]}
     ).set_index(["method", "dataset"])
-    row = meta_evaluation.verdict(found, paper).loc["EnDex", "P"]
+    row = endex_table2.verdict(found, paper).loc["EnDex", "P"]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
     assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
     assert row["spearman, best rule"] == 0.3
     assert row["pearson minus paper"] == pytest.approx(-0.2)
     assert row["spearman minus paper"] == pytest.approx(0.05)
-    without = meta_evaluation.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
+    without = endex_table2.verdict(found, paper.iloc[:0]).loc["EnDex", "P"]
     assert np.isnan(without["pearson minus paper"]) and without["pearson beats rules"]
 
 
@@ -199,7 +197,7 @@ def dialogs():
 
 
 def test_dialogs_are_means_over_their_replies(runs, networks):
-    pooled = meta_evaluation.pool_dialogs(dialogs(), runs, 40)
+    pooled = endex_table2.pool_dialogs(dialogs(), runs, 40)
     assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
     assert pooled["Length"].tolist()[:2] == [(2 + 3) / 2, 1]
     assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 3) / 10 + (2 + 3) / 11) / 4)
@@ -213,7 +211,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     pooled["agent"] = rng.choice(list("abcde"), n)
     pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
     pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
-    found = meta_evaluation.dialog_correlations(pooled).set_index(["level", "rating"])
+    found = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
     assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
     for rating in ("overall", "fun"):
         human, row = pooled[f"human_{rating}"], found.loc["dialog", rating]
@@ -228,7 +226,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
 
 
 def test_training_figure_shows_every_run(runs):
-    left, auc = drawn(meta_evaluation.training_plot, runs).axes
+    left, auc = drawn(figures.training_plot, runs).axes
     assert len(left.lines) == len(auc.lines) == 4
     for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
         smooth = run.history["loss"].ewm(span=20).mean()
@@ -238,12 +236,12 @@ def test_training_figure_shows_every_run(runs):
 
 
 def test_bars_are_means_with_their_spread(values, sets):
-    correlations = meta_evaluation.endex_correlations(values, sets)
-    ax = drawn(meta_evaluation.method_bars, correlations).axes[0]
+    correlations = endex_table2.endex_correlations(values, sets)
+    ax = drawn(figures.method_bars, correlations).axes[0]
     legend = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    assert legend == ["Random", "Question", "Specificity", "Length", *meta_evaluation.METHODS]
+    assert legend == ["Random", "Question", "Specificity", "Length", *endex_table2.METHODS]
     by_method = dict(zip(legend, ax.containers, strict=True))
-    for method in meta_evaluation.METHODS:
+    for method in endex_table2.METHODS:
         rows = correlations[correlations["method"] == method]
         for place, name in enumerate("PQ"):
             rho = rows.loc[rows["dataset"] == name, "spearman"].to_numpy()
@@ -256,7 +254,7 @@ def test_bars_are_means_with_their_spread(values, sets):
 
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
-    figure = drawn(meta_evaluation.score_scatter, values, sets)
+    figure = drawn(figures.score_scatter, values, sets)
     *panels, _ = figure.axes
     assert [ax.get_title() for ax in panels] == ["P", "Q"]
     for ax, (name, (table, human)) in zip(panels, sets.items(), strict=True):
@@ -267,7 +265,7 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
         assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         np.testing.assert_allclose(points.get_array(), words)
-    again = drawn(meta_evaluation.score_scatter, values, sets)
+    again = drawn(figures.score_scatter, values, sets)
     first, second = (f.axes[0].collections[0].get_offsets() for f in (figure, again))
     np.testing.assert_array_equal(first, second)
 
@@ -286,42 +284,53 @@ def written(value, digits=2):
     return f"{value:.{digits}f}".replace("0.", ".", 1)
 
 
+def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
+    tables = [pd.read_csv(file) for file in (ROOT / "data/results").glob("05_*.csv")]
+    tables.append(pd.read_csv(ROOT / "data/published/endex_table2.csv"))
+    values = np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
+    known = {written(value, digits) for value in values for digits in (2, 3)}
+    for cell in ("c16", "t03", "t12", "t13", "t16", "c39"):
+        told = re.findall(r"(?<![\w.])[-−]?\.\d+", prose(cell))
+        assert told and not {number.replace("−", "-") for number in told} - known, cell
+
+
 def test_sentences_of_notebook_05_follow_from_its_tables():
-    """`What we saw`: who beats the rules, by how much the paper is missed, what dialogues say."""
+    """Who beats the rules, what more pairs do, what length does, what rose."""
     seen, found = prose("c39"), results("verdict").set_index(["method", "dataset"])
-    wins = {
-        (method, how): found.loc[method].query(f"`{how} beats rules`").index.tolist()
-        for method in meta_evaluation.METHODS
-        for how in ("pearson", "spearman")
-    }
     table2 = results("table2").set_index(["method", "dataset"])
-    assert set(table2.loc["EnDex", "runs"]) == {5} and set(table2.loc["EnDex+NS", "runs"]) == {5}
-    for method in meta_evaluation.METHODS:
-        assert wins[method, "pearson"] == ["GRADE"] and wins[method, "spearman"] == ["FED-ENG"]
-        lead = found.loc[(method, "GRADE"), ["pearson", "pearson, best rule"]]
-        assert lead.iloc[0] - lead.iloc[1] < table2.loc[(method, "GRADE"), "pearson std"]
-        for how, name in product(("pearson", "spearman"), ("GRADE", "PREDENG-600")):
-            row = table2.loc[(method, name)]
-            assert row[f"{how} low"] < 0 < row[f"{how} high"]
-    assert "on one of four sets by Pearson (GRADE), on one by Spearman (FED-ENG)" in seen
-    endex = found.loc["EnDex"]
-    for name in ("BETTER", "GRADE", "PREDENG-600"):
-        assert written(-endex.loc[name, "pearson minus paper"]) in seen, name
-    assert written(endex.loc["FED-ENG", "pearson"]) in seen and ".235" in seen
-    for how in ("pearson", "spearman"):
-        row = found.xs("FED-ENG", level="dataset")[[how, f"{how}, best rule"]]
-        assert (
-            f"({written(row.loc['EnDex', how])}, +NS {written(row.loc['EnDex+NS', how])})" in seen
-        )
-        assert written(row.iloc[0, 1]) == ".30"  # the question mark is the best rule
-        high, low = (table2.loc[("EnDex", "FED-ENG"), f"{how} {end}"] for end in ("high", "low"))
-        assert (row.iloc[:, 0] - row.iloc[:, 1]).abs().max() < high - low
-    dialogs = results("dialogs").set_index(["corpus", "level", "rating"])
-    for corpus, metric in [("fed_dialog", m) for m in ("EnDex", "EnDex+NS", "Length")] + [
-        ("ji2022", m) for m in ("EnDex", "EnDex+NS")
-    ]:
-        assert written(dialogs.loc[(corpus, "dialog", "overall"), metric]) in seen, (corpus, metric)
-    assert dialogs.loc[("ji2022", "dialog", "overall"), "Length"] < 0.02
+    assert set(table2.loc[["EnDex", "EnDex+NS"], "runs"]) == {5}
+    three = ["BETTER", "GRADE", "PREDENG-600"]
+    for method, ranks in (("EnDex", ["GRADE"]), ("EnDex+NS", ["FED-ENG", "GRADE"])):
+        won = {how: found.loc[method].query(f"`{how} beats rules`") for how in HOWS}
+        assert won["pearson"].index.tolist() == three and won["spearman"].index.tolist() == ranks
+    for name in three:
+        assert written(-found.loc[("EnDex", name), "pearson minus paper"]) in seen, name
+    grade = table2.loc[("EnDex", "GRADE")]
+    assert max(grade["pearson low"], grade["spearman low"]) < 0
+    matched = results("length_matched").set_index("pairs")
+    assert (matched["AUC of length"] > matched["AUC of EnDex"]).tolist() == [True, False]
+    amount = results("amount").set_index("trained on")
+    curve = amount.filter(regex="pairs$", axis=0).sort_values("pairs")
+    assert curve["auc"].is_monotonic_increasing and len(curve) == 5
+    assert matched.loc["matched in length", "highest"] < amount.loc["1,000 pairs", "low"]
+    wide, narrow = amount.loc["reddit_52_forums"], amount.loc["reddit_college"]
+    assert narrow["low"] < wide["auc"] < narrow["high"]  # breadth: nothing that five seeds show
+    causes = results("causes").set_index(["method", "dataset"])
+    few, every = causes.loc["250 pairs"], causes.loc["all pairs"]
+    assert (every["spearman"] > few["spearman"])[["BETTER", "FED-ENG", "PREDENG-600"]].all()
+    assert every.loc["GRADE", "spearman"] < few.loc["GRADE", "spearman"]
+    fixed = causes["partial"].unstack()[["GRADE", "PREDENG-600"]]
+    assert (fixed.loc["matched in length"] > fixed.loc["all pairs"]).all()
+    assert amount.loc["head alone", "high"] < amount.loc["all pairs", "low"]
+    gain = every["spearman"] - causes.loc["head alone", "spearman"]
+    assert gain.min() == gain["GRADE"] < 0 < gain[["BETTER", "FED-ENG"]].min()
+    wider = causes.loc["reddit_52_forums", "spearman"] > causes.loc["reddit_college", "spearman"]
+    assert wider.all()
+    before = results("before").set_index(["method", "dataset"])
+    rose = {how: before[how] > before[f"{how}, four forums"] for how in HOWS}
+    assert rose["pearson"].all()
+    fell = rose["spearman"].unstack()
+    assert not fell["FED-ENG"].any() and fell.drop(columns="FED-ENG").all(axis=None)
 
 
 def test_sentences_on_the_question_rule_follow_from_table_2():
@@ -338,22 +347,8 @@ def test_question_words_give_the_row_of_the_paper_on_two_sets():
     words = {"how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?"}
     published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
     published = published[published["method"] == "Question"].set_index("dataset")
-    for name, (table, human) in meta_evaluation.endex_sets().items():
+    for name, (table, human) in endex_table2.endex_sets().items():
         asks = [not words.isdisjoint(text.lower().split()) for text in table["response"]]
         found = stats.pearsonr(np.array(asks, float), human).statistic
         hit = round(found, 3) == published.loc[name, "pearson"]
         assert hit == (name in ("BETTER", "PREDENG-600"))
-
-
-def test_sentences_on_the_dimensions_follow_from_the_ablation():
-    """Defect N10: an order of the dimensions was read from one seed."""
-    ablation = results("ablation")
-    rho = ablation.pivot_table(index="method", columns="dataset", values="spearman")
-    assert ablation["seed"].nunique() == 1 and "no order of the dimensions" in prose("c34")
-    assert rho["PREDENG-600"].abs().max() < 0.06 and "within .06 of zero" in prose("c34")
-
-
-def test_sentences_on_the_cut_of_pairs_follow_from_the_runs():
-    runs = results("runs")
-    auc = runs.loc[runs["method"] == "EnDex", "auc"]
-    assert len(auc) == 5 and f"a mean AUC of {written(auc.mean())}" in prose("c16")

@@ -12,6 +12,7 @@ import red_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib import ROOT
 from lib.endex import RedSettings as Settings
 from lib.endex import red as engagement
 from lib.endex import reddit
@@ -111,6 +112,9 @@ def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
         left &= holds
         assert funnel.loc[name, "comments"] == left.sum(), name
         assert funnel.loc[name, "lost"] > 0, f"no trap for {name!r}"
+    parts = red.funnel("source").set_index(["source", "condition"])["comments"].unstack()
+    assert (parts.sum()[funnel.index] == funnel["comments"]).all() and len(parts) == 2
+    assert parts["comment"].to_dict() == comments.groupby("source").size().to_dict()
 
 
 def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
@@ -155,7 +159,8 @@ def test_equation_by_hand(tmp_path):
 def make(rows, **flags):
     """Comments from (id, parent, score, tokens); flags: sets of ids by column."""
     frame = pd.DataFrame(rows, columns=["id", "parent", "score", "tokens"])
-    frame = frame.assign(link="l", subreddit="s", created=range(len(frame)), retrieved=0)
+    frame = frame.assign(link="l", source="d", subreddit="s", created=range(len(frame)))
+    frame["retrieved"] = 0
     for column in ("controversial", "edited", "quote"):
         frame[column] = frame["id"].isin(flags.get(column, set()))
     frame["usable"] = ~frame["id"].isin(flags.get("unusable", set()))
@@ -185,6 +190,18 @@ def test_traps_of_the_formula(tmp_path):
     assert sorted(posts.index) == ["a", "b", "c"]  # d: PV < 0; e, n: votes unknown; f: no text
     assert posts["be"].to_dict() == {"a": 6, "b": 0, "c": 0}
     assert posts["pvbe"].isna().all()  # the median of BE is 0
+
+
+def test_what_a_source_does_not_carry_is_missing_and_the_rest_is_summed(tmp_path):
+    """No edits of the answers: e is missing and AE the longest answer; no flag: the votes count."""
+    rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3)]
+    frame = make([*rows, ("r", "a", 1, 5), ("s", "b", 1, 5)], edited={"r"})
+    frame = frame.astype({"edited": "boolean", "controversial": "boolean"})
+    frame.loc[frame["id"] == "s", "edited"] = pd.NA
+    frame.loc[frame["id"] == "b", "controversial"] = pd.NA
+    posts = score(frame, tmp_path).set_index("id").sort_index()
+    assert posts["e"].fillna(-1).tolist() == [1, -1] and posts["ae"].tolist() == [15, 5]
+    assert posts["be"].tolist() == [6, 6]
 
 
 def test_bots_and_deleted_replies_count_as_replies_only(tmp_path):
@@ -344,3 +361,29 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
     print(n, prints)
     assert len(prints) == 1
     pd.testing.assert_frame_equal(ours, spark, check_dtype=False, rtol=1e-9)
+
+
+def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
+    forums, sources = results("04_forums"), results("04_sources").set_index("source")
+    few = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
+    posts = forums.set_index("subreddit")["posts"]
+    assert len(forums) == 53 and 0.7 < posts[few].sum() / posts.sum() < 0.8  # three of four
+    assert posts.drop(few).median() == pytest.approx(60, abs=1)  # about 60 each
+    left = results("04_funnel").set_index("condition")["comments"]
+    assert left["has a reply"] / left["neither text quotes"] == pytest.approx(0.5, abs=0.01)
+    other = sources.drop("reddit_college")
+    assert 0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42  # two of five pairs
+    by_source = results("04_funnel_sources").set_index("condition").loc["comment"]
+    assert by_source.drop("reddit_college").sum() > by_source.sum() / 2
+    means = results("04_table1_sources").set_index(["source", "class"])
+    votes = means["behavioral"].unstack().loc[["reddit_52_forums", "reddit_cmv"]].round(2)
+    assert votes.loc["reddit_52_forums"].tolist() == [0.84, 0.79]
+    assert votes.loc["reddit_cmv"].tolist() == [0.66, 0.21]
+    gaps = means.drop(columns="endex").groupby("source").agg(lambda x: x.max() - x.min())
+    assert (gaps.idxmax(axis=1) == "attentional").all()
+    medians = sources[["be", "ae"]]
+    assert medians.idxmax().tolist() == ["reddit_52_forums", "reddit_cmv"]
+
+
+def results(name):
+    return pd.read_csv(ROOT / f"data/results/{name}.csv")

@@ -8,8 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
-from lib.analysis import variance_split
-from lib.analysis.variance_components import log_likelihood, nest
+from lib.analysis.variance_components import log_likelihood, nest, variance_split
 from lib.data import DataError
 
 LEVELS = ["system", "agent", "dialog"]
@@ -61,17 +60,6 @@ def test_likelihood_equals_the_dense_normal_density():
     expected += 0.5 * np.log(2 * np.pi) - 0.5 * np.log((inverse / total).sum())
     groups = nest(table, table["score"], LEVELS)
     assert log_likelihood(shares, groups) == pytest.approx(expected, abs=1e-9)
-
-
-def test_balanced_one_way_split_is_the_analysis_of_variance():
-    table = nested(systems=8, agents=1, dialogs=1, turns=6, spread=(1, 0, 0, 1))
-    ours = variance_split(table[["system", "score"]], "score")
-    groups = table.groupby("system")["score"]
-    within, between = groups.var().mean(), 6 * groups.mean().var()
-    expected = [(between - within) / 6, within]
-    np.testing.assert_allclose(ours["variance"], expected, rtol=1e-3)
-    icc = (between - within) / (between + 5 * within)
-    assert ours.loc["system", "icc"] == pytest.approx(icc, rel=1e-3)
 
 
 def test_shares_and_intervals_are_consistent():

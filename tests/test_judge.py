@@ -19,7 +19,7 @@ import pytest
 from fault_server import TRANSIENT, FaultServer, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, reading, reply_store, server
+from lib.cpdscore import judge, local, reading, reply_store, server
 from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, most_tokens
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
 from lib.cpdscore.server import JudgeStopped
@@ -649,7 +649,7 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
     turns = corpora.load("sample_personas").turns.head(1)
     parameters = {"temperature": 0, "max_tokens": 48, "logprobs": True, "top_logprobs": 20}
     model = cpdscore.JudgeModel("smollm2", 1, 0, parameters, forced=True)
-    with cpdscore.local.served() as url:
+    with local.served() as url:
         assert url.startswith("http://127.0.0.1:")
         ask = cpdscore.asker("live", store, url, JudgeSettings(workers=1))
         scores = cpdscore.score_turns(turns, "simple_without_reference", model, store, ask)
@@ -670,8 +670,8 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
 def test_a_file_that_is_no_model_is_named(tmp_path):
     (tmp_path / "no.gguf").write_text("no weights")
     with pytest.raises(RuntimeError, match="no judge could be started"):
-        cpdscore.local.served(tmp_path / "no.gguf").__enter__()
-    with cpdscore.local.served("http://127.0.0.1:9/v1") as url:
+        local.served(tmp_path / "no.gguf").__enter__()
+    with local.served("http://127.0.0.1:9/v1") as url:
         assert url == "http://127.0.0.1:9/v1"
 
 

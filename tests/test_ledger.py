@@ -10,9 +10,9 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from lib import ROOT, meta_evaluation
-from lib.meta_evaluation import replication_status
-from lib.meta_evaluation.ledger import explained
+from lib import ROOT
+from lib.meta_evaluation import ledger
+from lib.meta_evaluation.ledger import explained, replication_status
 
 PUBLISHED = ROOT / "data" / "published"
 RESULTS = ROOT / "data" / "results"
@@ -25,8 +25,8 @@ def rows(path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def ledger() -> pd.DataFrame:
-    return meta_evaluation.replication_ledger()
+def every() -> pd.DataFrame:
+    return ledger.replication_ledger()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_status_at_the_edges_of_its_rule(published, ours, digits, spread, expect
     assert replication_status([published], [ours], [digits], [spread]).tolist() == [expected]
 
 
-def test_every_printed_number_has_one_row(ledger):
+def test_every_printed_number_has_one_row(every):
     """Counted from the files with plain Python, as they lie there."""
     expected = Counter()
     for row in rows(PUBLISHED / "human_centered_metrics.csv"):
@@ -70,14 +70,14 @@ def test_every_printed_number_has_one_row(ledger):
             expected.update((paper, table, float(row[n])) for n in numbers if row[n])
     for row in rows(PUBLISHED / "other_figures.csv"):
         expected[row["paper"], row["table"], float(row["number"])] += 1
-    found = Counter(zip(ledger["paper"], ledger["table"], ledger["published"], strict=True))
-    assert found == expected and not ledger.duplicated(KEYS).any()
+    found = Counter(zip(every["paper"], every["table"], every["published"], strict=True))
+    assert found == expected and not every.duplicated(KEYS).any()
 
 
-def test_status_follows_from_the_printed_digits(ledger):
+def test_status_follows_from_the_printed_digits(every):
     """The same rule with exact decimals, on the rows where the figures decide."""
-    digits = meta_evaluation.printed_numbers().set_index(KEYS)[["digits", "spread"]]
-    judged = ledger[ledger["status"].isin(["reproduced", "close", "differs"])]
+    digits = ledger.printed_numbers().set_index(KEYS)[["digits", "spread"]]
+    judged = every[every["status"].isin(["reproduced", "close", "differs"])]
     for row in judged.join(digits, on=KEYS).itertuples():
         gap = abs(Decimal(str(row.ours)) - Decimal(str(row.published)))
         wide = max(Decimal("0.005"), Decimal(str(0 if math.isnan(row.spread) else row.spread)))
@@ -86,17 +86,17 @@ def test_status_follows_from_the_printed_digits(ledger):
         assert row.status == expected, row
 
 
-def test_every_row_is_explained(ledger):
-    assert set(ledger["status"]) <= set(meta_evaluation.STATUSES)
-    missing = ledger["ours"].isna()
-    assert ((ledger["status"] == "not public") == missing).all()
-    kinds = ledger.loc[missing, "why"].str.partition(": ")[0]
+def test_every_row_is_explained(every):
+    assert set(every["status"]) <= set(ledger.STATUSES)
+    missing = every["ours"].isna()
+    assert ((every["status"] == "not public") == missing).all()
+    kinds = every.loc[missing, "why"].str.partition(": ")[0]
     assert set(kinds) == {"corpus", "model", "scores", "definition"}
-    unlike = ledger["status"].isin(["close", "differs", "other data or model", "not public"])
-    assert (ledger.loc[unlike, "why"] != "").all()
-    assert ledger["notebook"].isin([f"{number:02d}" for number in range(1, 12)]).all()
-    difference = (ledger["ours"] - ledger["published"])[~missing]
-    assert (ledger.loc[~missing, "difference"] - difference).abs().max() < 1e-12
+    unlike = every["status"].isin(["close", "differs", "other data or model", "not public"])
+    assert (every.loc[unlike, "why"] != "").all()
+    assert every["notebook"].isin([f"{number:02d}" for number in range(1, 12)]).all()
+    difference = (every["ours"] - every["published"])[~missing]
+    assert (every.loc[~missing, "difference"] - difference).abs().max() < 1e-12
 
 
 def test_the_first_matching_rule_counts():
@@ -116,10 +116,10 @@ def test_the_first_matching_rule_counts():
     assert found["notebook"].tolist()[:2] + found["notebook"].tolist()[3:] == ["01", "02", "09"]
 
 
-def test_ours_are_the_numbers_of_the_results(ledger):
+def test_ours_are_the_numbers_of_the_results(every):
     """Cells looked up by hand, one for each table of ours that the ledger joins."""
-    cells = ledger.set_index(KEYS)["ours"]
-    giorgi, xu, wakaki = meta_evaluation.PAPERS
+    cells = every.set_index(KEYS)["ours"]
+    giorgi, xu, wakaki = ledger.PAPERS
     alone = pd.read_csv(RESULTS / "09_alone.csv").set_index(["metric", "dataset"])["ours"]
     bert = pd.read_csv(RESULTS / "03_bertscore_against_published.csv")
     bert = bert.set_index(["corpus", "method"])
@@ -150,12 +150,12 @@ def test_ours_are_the_numbers_of_the_results(ledger):
         assert cells[key] == pytest.approx(value, rel=1e-12), key
 
 
-def test_prose_about_the_print_quotes_it(ledger):
+def test_prose_about_the_print_quotes_it(every):
     """Section 5 of notebook 12 names printed numbers, and gains of P+A over A."""
-    wide = ledger[ledger["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
+    wide = every[every["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
     wide = wide["published"].unstack("column")
     gains = wide.filter(like="P+A").sub(wide["A"], axis=0).stack().dropna()
-    known = {f"{value:.3f}".lstrip("0") for value in [*ledger["published"], *gains]}
+    known = {f"{value:.3f}".lstrip("0") for value in [*every["published"], *gains]}
     cells = json.loads((ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text())["cells"]
     prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     section = prose.partition("## 5 ")[2].partition("## What")[0]
@@ -177,18 +177,18 @@ def test_figures_that_readme_tells():
     assert f"{endex['EnDex', 'BETTER']:.3f}".removeprefix("0") in readme
 
 
-def test_committed_ledger_and_readme_tell_these_counts(ledger):
+def test_committed_ledger_and_readme_tell_these_counts(every):
     """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
     committed = pd.read_csv(RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str})
     pd.testing.assert_frame_equal(
-        committed.fillna({"why": ""}), ledger, rtol=1e-5, check_dtype=False
+        committed.fillna({"why": ""}), every, rtol=1e-5, check_dtype=False
     )
     count = Counter((row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for paper in (*meta_evaluation.PAPERS, "all"):
+    for paper in (*ledger.PAPERS, "all"):
         of_paper = Counter()
         for (name, status), number in count.items():
             of_paper[status] += number * (paper in (name, "all"))
-        figures = [of_paper.total(), *(of_paper[status] for status in meta_evaluation.STATUSES)]
+        figures = [of_paper.total(), *(of_paper[status] for status in ledger.STATUSES)]
         line = " | ".join(f"{figure:,}" for figure in figures)
         assert f"| {paper} | {line} |" in readme

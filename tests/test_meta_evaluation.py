@@ -8,23 +8,24 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, analysis, meta_evaluation, psychology
+from lib import ROOT, psychology
+from lib.analysis import correlation, regression
 from lib.data import DataError, load
-from lib.meta_evaluation import evaluation_sets
+from lib.meta_evaluation import evaluation_sets, figures, overview, papers
 from lib.metrics import kept_scores, registry
 from lib.notebook_runs import Run
 
 
 @pytest.fixture(scope="module")
 def bots():
-    return meta_evaluation.score_set(meta_evaluation.load_set("sample_bots"))
+    return evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
 
 
 @pytest.mark.parametrize(
     "name", ["sample_bots", pytest.param("grade_dailydialog", marks=pytest.mark.public)]
 )
 def test_set_keeps_items_ratings_and_scores_together(name):
-    items = meta_evaluation.load_set(name)
+    items = evaluation_sets.load_set(name)
     one = items.ratings[items.ratings["dimension"] == items.dimension]
     means = one.groupby("item")["rating"].mean()
     assert means.to_numpy() == pytest.approx(items.human[means.index].to_numpy())
@@ -35,7 +36,7 @@ def test_ground_truth_is_not_compared_with_itself(bots):
     gold = bots.table[bots.table["reference"].map(len) > 0].copy()
     gold["response"], gold["system"] = gold["reference"].str[0], "gold"
     table = pd.concat([bots.table, gold], ignore_index=True)
-    items = meta_evaluation.EvaluationSet(
+    items = evaluation_sets.EvaluationSet(
         "toy", "turn", table, table["human_overall"], pd.DataFrame(index=table.index), None, True
     )
     scores = evaluation_sets.computed_scores(items, ["rouge_l_coco", "length"])
@@ -49,13 +50,13 @@ def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
     table = pd.DataFrame(
         {"score_j_run1": [1.0, np.nan], "score_j_run2": [3.0, 5.0], "score_other": [0.0, 1.0]}
     )
-    scores = meta_evaluation.shipped_scores(table)
+    scores = evaluation_sets.shipped_scores(table)
     assert scores.to_dict("list") == {"j": [2.0, 5.0], "other": [0.0, 1.0]}
 
 
 def test_unknown_rating_names_the_known_ones():
     with pytest.raises(ValueError, match="it has: .*overall"):
-        meta_evaluation.load_set("sample_bots", "charm")
+        evaluation_sets.load_set("sample_bots", "charm")
 
 
 def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monkeypatch):
@@ -79,13 +80,11 @@ def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monke
 
 def test_overview_ranks_only_metrics_that_cover_the_items(bots):
     few = bots.scores["length"].where(np.arange(len(bots.human)) < 20)
-    table = meta_evaluation.overview(
-        [replace(bots, scores=bots.scores.assign(few=few))], resamples=60
-    )
+    table = overview.overview([replace(bots, scores=bots.scores.assign(few=few))], resamples=60)
     row = table.set_index("metric").loc["few"]
     assert np.isnan(row["rank"]) and row["n"] == 20 and "of the items" in row["reason"]
     row = table.set_index("metric").loc["length"]
-    expected = analysis.coefficient(bots.scores["length"], bots.human, "spearman").value
+    expected = correlation.coefficient(bots.scores["length"], bots.human, "spearman").value
     assert row["value"] == pytest.approx(expected) and row["low"] < expected < row["high"]
 
 
@@ -95,12 +94,12 @@ def test_the_heat_map_stars_what_was_not_ranked_and_frames_the_best():
          "value": [0.3, 0.5, -0.001], "low": [0.2, 0.4, -0.1], "high": [0.4, 0.6, 0.1],
          "n": [100, 70, 100], "rank": [1, np.nan, 2]}
     )  # fmt: skip
-    axes = meta_evaluation.heat_map(table, "one corpus").axes[0]
+    axes = figures.heat_map(table, "one corpus").axes[0]
     said = {text.get_text() for text in axes.texts}
     assert {"0.30", "0.50*", "0.00"} <= said
     assert "not ranked" in axes.get_xlabel()
     assert len(axes.patches) == 1
-    ranked = meta_evaluation.heat_map(table.assign(rank=1.0), "all ranked").axes[0]
+    ranked = figures.heat_map(table.assign(rank=1.0), "all ranked").axes[0]
     assert ranked.get_xlabel() == "" and len(ranked.patches) == 3
 
 
@@ -111,7 +110,7 @@ def test_the_overview_parts_what_runs_everywhere_from_what_came_with_one_corpus(
     table = pd.DataFrame(rows, columns=["corpus", "metric", "value"]).assign(low=0, high=0.9, n=9)
     limit = table.drop_duplicates("corpus").assign(metric="limit", value=0.8, rank=0)
     table = pd.concat([table.assign(rank=1), limit]).assign(rating="overall")
-    cells, points, _ = meta_evaluation.heat_map(table, "three corpora and one").axes
+    cells, points, _ = figures.heat_map(table, "three corpora and one").axes
     assert [text.get_text() for text in cells.get_xticklabels()] == [
         "USR Topical\nn=9", "BETTER\nn=9", "FED turns\nn=9"
     ]  # fmt: skip
@@ -135,33 +134,33 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure(monkeypatc
     def exclamations(turns):
         return turns["response"].str.count("!").astype(float)
 
-    items = meta_evaluation.score_set(meta_evaluation.load_set("sample_bots"))
+    items = evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
     assert items.scores["exclamations"].sum() == items.table["response"].str.count("!").sum()
-    families = meta_evaluation.families_at_hand([items]).set_index("family")["metrics"]
+    families = overview.families_at_hand([items]).set_index("family")["metrics"]
     assert families["a family of mine"] == "exclamations"
-    table = meta_evaluation.overview([items], resamples=20)
+    table = overview.overview([items], resamples=20)
     assert table.set_index("metric").loc["exclamations", "family"] == "a family of mine"
-    axes = meta_evaluation.heat_map(table, "with a metric of mine").axes[0]
+    axes = figures.heat_map(table, "with a metric of mine").axes[0]
     assert axes.get_yticklabels()[-1].get_text() == "exclamations"
 
 
 def test_sets_without_a_metric_are_left_out_by_name(bots, capsys):
     bare = replace(bots, name="bare", scores=bots.scores.iloc[:, :0])
-    assert meta_evaluation.with_metrics([bots, bare]) == [bots]
+    assert overview.with_metrics([bots, bare]) == [bots]
     assert "left out, no metric is at hand: bare" in capsys.readouterr().out
     with pytest.raises(DataError, match="no metric is at hand for bare"):
-        meta_evaluation.with_metrics([bare])
+        overview.with_metrics([bare])
 
 
 def test_contributions_equal_the_regressions(bots):
-    items = meta_evaluation.EvaluationSet(
+    items = evaluation_sets.EvaluationSet(
         bots.name, "turn", bots.table, bots.human,
         bots.scores[["length", "question", "emotional_entropy"]], None, True,
     )  # fmt: skip
-    table = meta_evaluation.contributions([items]).set_index(["base", "added"])
+    table = overview.contributions([items]).set_index(["base", "added"])
     data = items.scores.assign(human=items.human).dropna()
-    both = analysis.adjusted_r2(data, "human", ["length", "question", "emotional_entropy"])
-    alone = analysis.adjusted_r2(data, "human", ["length", "question"])
+    both = regression.adjusted_r2(data, "human", ["length", "question", "emotional_entropy"])
+    alone = regression.adjusted_r2(data, "human", ["length", "question"])
     row = table.loc[("baseline", "psychological")]
     assert (row["r2_both"], row["r2_base"]) == pytest.approx((both, alone))
     assert table.loc[("none", "baseline"), "r2_both"] == pytest.approx(alone)
@@ -169,18 +168,18 @@ def test_contributions_equal_the_regressions(bots):
 
 def test_beside_keeps_every_published_row():
     paper = pd.DataFrame({"m": ["a", "b"], "value": [0.1, 0.2]})
-    table = meta_evaluation.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
+    table = papers.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
     assert table["difference"].tolist() == pytest.approx([0.05, np.nan], nan_ok=True)
     with pytest.raises(ValueError, match="not a many-to-one"):
-        meta_evaluation.beside(paper, pd.concat([paper, paper]), ["m"])
+        papers.beside(paper, pd.concat([paper, paper]), ["m"])
 
 
 @pytest.mark.public
 def test_shipped_predictions_give_every_published_figure():
-    paper = meta_evaluation.published("meta_evaluation")
-    ours = pd.concat(meta_evaluation.published_pairs(n, paper) for n in paper["corpus"].unique())
+    paper = papers.published("meta_evaluation")
+    ours = pd.concat(papers.published_pairs(n, paper) for n in paper["corpus"].unique())
     keys = ["corpus", "metric", "rating", "level", "method"]
-    table = meta_evaluation.beside(paper, ours, keys)
+    table = papers.beside(paper, ours, keys)
     exact = table["corpus"] == "unieval_topical"
     assert exact.sum() == 18 and table.loc[exact, "difference"].abs().max() < 1e-6
     assert table["difference"].abs().max() < 6e-4  # the others were printed to 3 decimals
@@ -190,7 +189,7 @@ def test_averaged_runs_are_means_over_all_subsets():
     rng = np.random.default_rng(0)
     runs = pd.DataFrame(rng.integers(1, 6, (30, 4)))
     human = pd.Series(rng.normal(size=30))
-    found = meta_evaluation.averaged_runs(runs, human).set_index("runs")["spearman"]
+    found = papers.averaged_runs(runs, human).set_index("runs")["spearman"]
     for size in (1, 3):
         values = [
             stats.spearmanr(runs[list(chosen)].mean(axis=1), human).statistic
@@ -206,22 +205,8 @@ def test_question_baseline_is_the_one_of_notebook_05():
         ("BETTER", "better", (0.133, 0.133)),
         ("FED-ENG", "fed_engaging", (0.302, 0.302)),
     ):
-        rows = meta_evaluation.endex_rows(dataset, name, run).query("method == 'Question'")
+        rows = papers.endex_rows(dataset, name, run).query("method == 'Question'")
         assert rows["value"].tolist() == pytest.approx(values, abs=5e-4)
-
-
-@pytest.mark.public
-def test_systems_interval_on_usr_topical_is_the_measured_one():
-    """Six systems, UniEval overall: other contexts .43 to .66, other systems -.56 to .93."""
-    items = meta_evaluation.load_set("usr_topical")
-    table = meta_evaluation.system_intervals(items, "unieval_overall", "spearman", 2000)
-    table = table.set_index("resampled")
-    assert table["value"]["contexts"] == pytest.approx(0.486, abs=5e-4)
-    assert table.loc["contexts", ["low", "high"]].tolist() == pytest.approx(
-        [0.429, 0.657], abs=0.06
-    )
-    assert table.loc["systems", ["low", "high"]].tolist() == pytest.approx([-0.56, 0.94], abs=6e-3)
-    assert np.isnan(table["low"]["both"]) and "fewer than 10" in table["reason"]["both"]
 
 
 @pytest.mark.public
@@ -232,14 +217,14 @@ def test_the_sealed_tables_gave_what_notebook_09_says():
     assert missed.loc["PD10"].tolist() == pytest.approx([0.0014, 0.0123], abs=5e-5)
     assert missed.loc["GD"].tolist() == pytest.approx([0.0040, 0.0037], abs=5e-5)
     assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
-    corpus, rating = meta_evaluation.PAPER_SETS["PD10"]
+    corpus, rating = papers.PAPER_SETS["PD10"]
     turns = load(corpus).turns
     lexicon, options = (
         psychology.emotion_lexicon("nrc"),
         psychology.PAPER_READING["emotional_entropy"],
     )
     turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
-    found = analysis.adjusted_r2(turns, rating, ["entropy"])
+    found = regression.adjusted_r2(turns, rating, ["entropy"])
     recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]
     assert found == pytest.approx(recorded, abs=1e-6)
     assert found == pytest.approx(0.019, abs=1e-3), "as printed in Table 13"

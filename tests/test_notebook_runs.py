@@ -1,7 +1,5 @@
 """The runner: strict parameters, clear failures, clean and repeatable outputs."""
 
-from functools import partial
-
 import nbformat
 import numpy as np
 import pandas as pd
@@ -9,8 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import lib.notebook_runs as outputs
+from lib import ROOT
 from lib.notebook_runs import __main__ as command
-from lib.notebook_runs import runner
+from lib.notebook_runs import parameters, runner
 from lib.notebook_runs.parameters import changed
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
@@ -30,7 +29,7 @@ def notebook_with(*sources: str):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """An empty project: a notebooks folder, an empty profile file, outputs under tmp_path."""
-    for module in (outputs, runner, command):
+    for module in (outputs, runner, command, parameters):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "requirements.lock").write_text("")
@@ -43,7 +42,7 @@ def project(tmp_path, monkeypatch):
 
 
 def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
-    outcomes = runner.run_all("sample", notebooks=project / "notebooks")
+    outcomes = runner.run_all("sample")
     assert [outcome.status for outcome in outcomes] == ["failed", "not run", "ran"]
     printed = capsys.readouterr()
     assert sorted(line.split()[-1] for line in printed.out.splitlines()) == [
@@ -69,7 +68,7 @@ def test_up_to_date_is_skipped_until_something_changes(project, monkeypatch):
     monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
 
     def run(**options):
-        (only,) = runner.run_all("sample", ["03"], notebooks=project / "notebooks", **options)
+        (only,) = runner.run_all("sample", ["03"], **options)
         return only.status
 
     written = project / "build/sample/notebooks/03_alone.ipynb"
@@ -92,9 +91,9 @@ def test_up_to_date_is_skipped_until_something_changes(project, monkeypatch):
 def test_unknown_names_are_errors_before_anything_runs(project):
     (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nM = 1\n')
     with pytest.raises(ValueError, match="03_alone.ipynb: unknown parameter M .* knows N, PROFILE"):
-        runner.run_all("sample", notebooks=project / "notebooks")
+        runner.run_all("sample")
     with pytest.raises(ValueError, match="PROFILE is 'full'; it must be one of sample, public"):
-        runner.run_all("full", notebooks=project / "notebooks")
+        runner.run_all("full")
     assert not (project / "build").exists()
 
 
@@ -122,6 +121,7 @@ def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
 
 
 def test_other_parameters_write_beside_the_profile(project, monkeypatch):
+    monkeypatch.setattr(parameters, "ROOT", ROOT)  # the notebooks are the real ones
     mine = HERE | {"In": ["limit = 3"], "limit": 3}
     assert changed("00", "sample", mine) == []
     assert changed("00", "public", mine) == ["PROFILE", "CORPUS"]
@@ -133,8 +133,6 @@ def test_other_parameters_write_beside_the_profile(project, monkeypatch):
 
 
 def test_command_exits_non_zero_and_says_where_things_are(project, monkeypatch, capsys):
-    here = partial(runner.run_all, notebooks=project / "notebooks")
-    monkeypatch.setattr(command, "run_all", here)
     assert command.main(["--profile", "public"]) == 1
     printed = capsys.readouterr().out
     assert "failed: 01_fails: 01_fails.ipynb, code cell 3" in printed
@@ -157,7 +155,7 @@ handlers["kernel_info_request"] = slowly"""
 def test_a_kernel_that_is_interrupted_at_its_end_says_nothing(project, capfd):
     """`make notebooks` printed "[IPKernelApp] ERROR | KeyboardInterrupt caught in kernel."."""
     nbformat.write(notebook_with(SLOW_GOODBYE), project / "notebooks" / "03_alone.ipynb")
-    (only,) = runner.run_all("sample", ["03"], notebooks=project / "notebooks")
+    (only,) = runner.run_all("sample", ["03"])
     assert only.status == "ran" and capfd.readouterr().err == ""
 
 
@@ -171,7 +169,7 @@ while not (here / {!r}).exists():
     for name, mine, other in (("01_fails", "a", "b"), ("03_alone", "b", "a")):
         notebook = notebook_with(meet.format(str(project), mine, other))
         nbformat.write(notebook, project / "notebooks" / f"{name}.ipynb")
-    outcomes = runner.run_all("sample", ["01", "03"], notebooks=project / "notebooks")
+    outcomes = runner.run_all("sample", ["01", "03"])
     assert {outcome.status for outcome in outcomes} == {"ran"}
 
 
@@ -179,7 +177,7 @@ def test_public_run_puts_outputs_back_but_not_parameters(project):
     (project / "notebooks" / "profiles.toml").write_text(
         '[public.all]\nPROFILE = "public"\nN = 8\n'
     )
-    runner.run_all("public", ["03"], notebooks=project / "notebooks")
+    runner.run_all("public", ["03"])
     notebook = nbformat.read(project / "notebooks" / "03_alone.ipynb", as_version=4)
     assert [cell.source for cell in notebook.cells] == [PARAMETERS, "print(N + 1)"]
     assert notebook.cells[1].outputs[0].text == "9\n"

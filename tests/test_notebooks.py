@@ -13,14 +13,15 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from second_run import shown
 
-from lib import ROOT
+from lib import ROOT, data
 from lib.notebook_runs import runner
 
 NOTEBOOKS = runner.find()
-SOLUTIONS = runner.NOTEBOOKS / "solutions"
+SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 
 
@@ -34,18 +35,52 @@ def sample_run():
     return {outcome.notebook: outcome for outcome in runner.run_all("sample")}
 
 
-@pytest.fixture(params=[*NOTEBOOKS, *runner.find(SOLUTIONS)], ids=ids)
+@pytest.fixture(params=[*NOTEBOOKS, *SOLUTIONS], ids=ids)
 def notebook(request):
     return nbformat.read(request.param, as_version=4)
+
+
+ENTROPY_ON_ZD = "dataset == 'ZD' and metric == 'emotional_entropy'"
+# Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
+TOLD = [
+    ("00", "ten-score-read", "00_ten", 5, "word F1", "(.13)"),
+    ("00", "ten-score-read", "00_ten", 4, "word F1", "(.33)"),
+    ("00", "ten-read", "00_ten", 3, "people", "gets 4.00"),
+    ("00", "ten-read", "00_ten", 8, "people", "gets 1.67"),
+    ("02", "x2", "02_ten", 5, "emotional entropy", "1.79"),
+    ("02", "x2", "02_ten", 6, "emotional entropy", ".50"),
+    ("02", "ten-read", "02_ten", 10, "emotion matching", "best (.71)"),
+    ("02", "ten-read", "02_ten", 3, "style matching", "highest mark (.85)"),
+    ("02", "ten-read", "02_ten", 5, "style matching", ".27 to reply 5"),
+    ("09", "ten-read", "09_ten", 4, "by length and psychology", "much (2.2)"),
+    ("09", "ten-read", "09_ten", 7, "by length and psychology", "little (3.2)"),
+    ("09", "ten-read", "09_ten", 10, "by length and psychology", "at 3.1"),
+    ("09", "c46", "09_map_of_sets", ENTROPY_ON_ZD, "with length", ".73"),
+    ("10", "ten-read", "10_ten", 5, "agreeableness", "7.63"),
+    ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
+    ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
+    ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
+    ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
+    ("13", "v04", "13_variances", "usr_topical", "system", "(1.17"),
+    ("13", "r03", "13_limits", "fed_turn", "1 raters", ".61"),
+    ("13", "r03", "13_limits", "fed_turn", "5 raters", ".86"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "power", ".845"),
+    ("13", "s05", "13_power", "dialogs == 20 and raters == 1", "power", "(.245)"),
+    ("13", "s05", "13_power", "dialogs == 80 and raters == 3", "detectable", "find .354"),
+    ("13", "m05", "13_metric_power", "UniEval", "20", "(.90)"),
+    ("13", "j04", "13_worth", "judge, 5 runs", "worth in raters", "five runs 5.0"),
+    ("13", "j04", "13_worth", "length", "worth in raters", "(.11)"),
+    ("13", "a02", "13_papers", "TBD (Giorgi et al.): 21 dialogs per system", "detectable", ".59"),
+]
 
 
 def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_thirteen_are_found_and_profiles_name_no_other():
+def test_all_fourteen_are_found_and_profiles_name_no_other():
     numbers = [path.name[:2] for path in NOTEBOOKS]
-    assert numbers == [f"{n:02d}" for n in range(13)]
+    assert numbers == [f"{n:02d}" for n in range(14)]
     settings = runner.load_profiles()
     named = {number for section in settings.values() for number in section}
     assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
@@ -81,10 +116,10 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
 
 def test_solutions_run_and_show_what_is_committed(tmp_path):
     """Each on the sample, whatever the profile of the notebook that it belongs to."""
-    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, SOLUTIONS]
+    command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path, *SOLUTIONS]
     subprocess.run(command, check=True, capture_output=True)
     again = json.loads((tmp_path / "values.json").read_text())
-    for path in runner.find(SOLUTIONS):
+    for path in SOLUTIONS:
         assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
         cells = code_cells(nbformat.read(path, as_version=4))
         results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
@@ -169,9 +204,8 @@ def test_parameters_are_typed_and_commented(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
 def test_every_profile_names_known_parameters_only(path):
-    settings = runner.load_profiles()
     for profile in ("sample", "public"):
-        runner.parameters(profile, path, settings)
+        runner.parameters(profile, path)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
@@ -179,3 +213,33 @@ def test_committed_outputs_come_from_the_public_corpora(path):
     cells = code_cells(nbformat.read(path, as_version=4))
     texts = [output.get("text", "") for cell in cells for output in cell.outputs]
     assert any("profile public" in text for text in texts)
+
+
+@pytest.mark.parametrize("number, cell, table, row, column, told", TOLD)
+def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, column, told):
+    path = next(path for path in NOTEBOOKS if path.name.startswith(number))
+    (text,) = [c.source for c in nbformat.read(path, as_version=4).cells if c.id == cell]
+    found = pd.read_csv(ROOT / "data" / "results" / f"{table}.csv")
+    chosen = found.query(row) if "==" in str(row) else found[found[found.columns[0]] == row]
+    (value,) = re.findall(r"\d*\.\d+", told)
+    assert told in text
+    assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
+
+
+def test_tables_of_the_ten_replies_fit_together():
+    """Notebook 13 puts them side by side: the same ten rows, and no column twice."""
+    tables = [pd.read_csv(p, index_col="reply") for p in ROOT.glob("data/results/??_ten.csv")]
+    assert all(sorted(table.index) == list(range(1, 11)) for table in tables)
+    columns = [column for table in tables for column in table]
+    assert "people" in columns and len(columns) == len(set(columns))
+    gaps = pd.read_csv(ROOT / "data/results/13_gaps.csv", index_col="reply")
+    assert (gaps.mean(axis=1).idxmin(), gaps.mean(axis=1).idxmax()) == (5, 10)
+    fooled = ["similarity to prompts", "USL-H, sensible", "UniEval"]
+    assert gaps.loc[8, fooled].tolist() == [8, 7, 7]
+
+
+@pytest.mark.public
+def test_the_replies_that_are_quoted_may_be_quoted():
+    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == 'public'")
+    assert {data.load(name).info["licence"] for name in chosen["corpus"]} == {"MIT"}
+    assert data.ten_replies("public")["response"].str.len().gt(0).all()

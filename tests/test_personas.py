@@ -39,6 +39,8 @@ def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
     ages = personas.choose_heads(graph, lists).set_index("head")
     for one in profiles:
         assert ages.loc[one.heads[0], "start_age"] <= one.age <= ages.loc[one.heads[0], "end_age"]
+        assert one.sentences[:2] == (f"my name is {one.name}.", f"i'm {one.age} years old.")
+        assert one.sentences[2].endswith(".") and one.sentences[2][0].islower()
         pattern = re.sub(r"\b(two|three|four)\b", "<n>", one.sentences[2])
         rows = lists.families[lists.families["sentence"].str.lower() == pattern.lower()]
         assert rows["start_age"].item() <= one.age <= rows["end_age"].item()

@@ -105,12 +105,6 @@ def test_intercept_is_added_once_per_text_with_tokens():
     assert scores[:2].tolist() == [18.0, 23.0] and np.isnan(scores[2])
 
 
-def test_faces_and_marks_are_no_words_but_a_word_may_hold_a_face():
-    assert all(map(tokens.is_word, ["too-old", "zoo-keeper", "don't", "2nd"]))
-    assert not any(map(tokens.is_word, [":D", "o.o", "=p", "<3", "...", "<newline>"]))
-    assert psychology.count_tokens(["too-old :D zoo-keeper ..."]).word_totals.tolist() == [2.0]
-
-
 def test_function_word_lists_are_complete_and_unambiguous_on_paper():
     words = psychology.function_words()
     assert set(words.categories) == set(psychology.FUNCTION_WORDS)

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT, meta_evaluation, metrics, psychology
+from lib import ROOT, metrics, psychology
 from lib.analysis import regression
 from lib.data import corpora
+from lib.meta_evaluation import evaluation_sets, papers
 from lib.psychology import tokens
 
 TOY = psychology.toy_emotions()
@@ -213,7 +214,7 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, monkeypatch, name
 
 def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
     """Defect N5: notebooks scored the formula of the text, which misses the printed tables."""
-    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(meta_evaluation.QUICK)
+    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(evaluation_sets.QUICK)
     table = corpora.load("sample_bots").turns
     found = psychology.emotional_entropy_paper(table, TOY)
     vectors = psychology.emotional_entropy(table, TOY, weighting="lex_norm", details=True)
@@ -235,11 +236,11 @@ LIMITS = {
 def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
     """Mean absolute error over four data sets within the limits set for each metric."""
     pytest.importorskip("dlatk")
-    printed = meta_evaluation.giorgi_alone()
+    printed = papers.giorgi_alone()
     printed["emotional_entropy_paper"] = printed["emotional_entropy"]
     errors = {}
     for name in ("TP", "UP", "ZD", "ZP"):
-        corpus, rating = meta_evaluation.PAPER_SETS[name]
+        corpus, rating = papers.PAPER_SETS[name]
         table = corpora.load(corpus).turns
         for metric in (*LIMITS, "emotional_entropy"):
             options = {} if "entropy" in metric else psychology.PAPER_READING[metric]

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from lib import ROOT, data, meta_evaluation, metrics
+from lib import ROOT, data, metrics
 from lib.data import corpora, storage
+from lib.meta_evaluation import evaluation_sets
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
@@ -29,7 +30,7 @@ def test_a_metric_is_added_as_the_readme_says(registry, monkeypatch, tmp_path):
     (added,) = set(metrics.METRICS) - set(registry)
     assert added in names["table"] and names["table"][added].max() > 0
     assert len(names["table"]) == 151
-    assert added in meta_evaluation.own_metrics()  # so notebooks 08 and 11 show it
+    assert added in evaluation_sets.own_metrics()  # so notebooks 08 and 11 show it
 
 
 def test_what_the_readme_registers_is_gone_again():
@@ -43,7 +44,7 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     for kind, name, entry in [
         ("corpora", "my_corpus", {"level": "turn", "rows": 1, "files": [file.name]}),
-        ("files", file.name, {"url": "https://example.org/", "sha256": data.sha256(file)}),
+        ("files", file.name, {"url": "https://example.org/", "sha256": storage.sha256(file)}),
         ("sets", "mine", dict.fromkeys(["title", "licence", "citation", "source"], "-")),
     ]:
         monkeypatch.setitem(storage.registry()[kind], name, entry | {"set": "mine"})

@@ -13,9 +13,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from statsmodels.stats.multitest import multipletests
 
-from lib import analysis, meta_evaluation
 from lib.analysis import regression
 from lib.data import DataError
+from lib.meta_evaluation import figures, papers
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def data() -> pd.DataFrame:
 
 
 def validity(table, automatic, psychological, resamples=20, **options):
-    return analysis.incremental_validity(
+    return regression.incremental_validity(
         table, "y", automatic, psychological, resamples=resamples, **options
     )
 
@@ -41,15 +41,15 @@ def test_adjusted_r2_equals_the_formula_and_ignores_scaling(data):
     expected = 1 - (1 - r2) * 199 / 197
     scaled = data.assign(a=data["a"] * -50 + 3, y=data["y"] / 7)
     for frame in (data, scaled):
-        found = analysis.adjusted_r2(frame, "y", ["a", "p"])
+        found = regression.adjusted_r2(frame, "y", ["a", "p"])
         assert found == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:The design matrix")
 def test_a_copy_of_a_predictor_adds_nothing(data):
     twice = data.assign(copy=2 * data["a"] + 1)
-    once = analysis.adjusted_r2(twice, "y", ["a"])
-    assert analysis.adjusted_r2(twice, "y", ["a", "copy"]) == pytest.approx(once, abs=1e-12)
+    once = regression.adjusted_r2(twice, "y", ["a"])
+    assert regression.adjusted_r2(twice, "y", ["a", "copy"]) == pytest.approx(once, abs=1e-12)
     row = validity(twice, ["a"], ["copy"]).loc[0]
     assert row["note"] == "collinear predictors" and row[["t", "p", "F", "p_nested"]].isna().all()
 
@@ -114,11 +114,11 @@ def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(d
         errors.append((scaled["y"] - guess).abs())
     drop = errors[0] - errors[1]
     per_cluster = drop.groupby(uneven["dialog"]).mean()
-    ours = analysis.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2)
+    ours = regression.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2)
     expected = (per_cluster.mean(), stats.ttest_1samp(per_cluster, 0).pvalue)
     assert ours == pytest.approx(expected, abs=1e-12)
     assert ours.statistic > 0 and abs(ours.statistic - drop.mean()) > 1e-3
-    few = analysis.cross_validated_gain(data, "y", ["a"], ["p"], np.arange(200) % 9)
+    few = regression.cross_validated_gain(data, "y", ["a"], ["p"], np.arange(200) % 9)
     assert np.isnan(few.p), "nine clusters cannot be cut into ten folds"
 
 
@@ -140,7 +140,7 @@ def test_rows_with_missing_values_are_dropped_once_for_all_models(data):
     holed.loc[5:14, "q"] = np.nan
     table = validity(holed, ["a"], ["p", "q"])
     assert table["n"].tolist() == [185] * 3 and table["dropped"].tolist() == [15] * 3
-    expected = analysis.adjusted_r2(holed.loc[15:], "y", ["a"])
+    expected = regression.adjusted_r2(holed.loc[15:], "y", ["a"])
     assert table["A"].to_numpy() == pytest.approx([expected] * 3, abs=1e-12)
 
 
@@ -150,32 +150,32 @@ def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
     few = validity(data.head(3), ["a"], ["p", "q"])
     assert "3 complete rows are too few for 2 predictors" in few["note"][0]
     with pytest.raises(DataError, match="have missing values"):
-        analysis.adjusted_r2(data.assign(p=data["p"].where(data["p"] > 0)), "y", ["p"])
+        regression.adjusted_r2(data.assign(p=data["p"].where(data["p"] > 0)), "y", ["p"])
 
 
 def test_the_table_holds_the_values_of_its_parts(data):
-    table = analysis.adjust(validity(data, ["a"], ["p", "q"], resamples=50, seed=3))
+    table = regression.adjust(validity(data, ["a"], ["p", "q"], resamples=50, seed=3))
     row, every = table.loc[0], table.loc[2]
     assert row["P"] == pytest.approx(smf.ols("y ~ p", data).fit().rsquared_adj)
     assert row["P+A"] == pytest.approx(smf.ols("y ~ p + a", data).fit().rsquared_adj)
     assert every["P"] == pytest.approx(smf.ols("y ~ p + q", data).fit().rsquared_adj)
     assert row["gain_low"] < row["gain"] < row["gain_high"]
     assert row["q"] == pytest.approx(multipletests(table["p"], method="fdr_bh")[1][0])
-    layout = analysis.paper_layout(table)
+    layout = regression.paper_layout(table)
     assert layout.loc["a", ("p", "P+A")] == f"{row['P+A']:.3f}"[1:] + row["stars"]
-    q = analysis.adjust(table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set")["q"]
+    q = regression.adjust(table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set")["q"]
     assert q.tolist() == pytest.approx([0.02, 0.04, 0.04]), "one family per set"
 
 
 def test_a_star_in_the_wrong_direction_is_marked():
     row = {"automatic": "x", "psychological": "p", "A": 0.5, "P": 0.0, "P+A": 0.5}
-    layout = analysis.paper_layout(pd.DataFrame([row | {"t": -4.0, "stars": "**"}]))
+    layout = regression.paper_layout(pd.DataFrame([row | {"t": -4.0, "stars": "**"}]))
     assert layout.iloc[0].tolist() == [".500", "0.000", ".500**(-)"]
 
 
 def test_correlation_map_is_scipys_tree_on_one_minus_r_and_marks_whole_branches(data):
     frame = data[["a", "p", "q", "y"]].assign(minus=-data["a"] + 0.1 * data["p"])
-    grid = meta_evaluation.correlation_map(frame, {"a", "minus", "q"})
+    grid = figures.correlation_map(frame, {"a", "minus", "q"})
     distance = 1 - np.abs(np.corrcoef(frame.to_numpy().T))
     expected = hierarchy.average(squareform(distance, checks=False))
     np.testing.assert_allclose(grid.dendrogram_row.linkage, expected, atol=1e-12)
@@ -189,11 +189,11 @@ def test_correlation_map_is_scipys_tree_on_one_minus_r_and_marks_whole_branches(
     assert len(branches) == 4 and orange.sum() == 1, "only the branch of a and minus"
     plt.close(grid.figure)
     with pytest.raises(DataError, match=r"\['flat'\] have no correlation"):
-        meta_evaluation.correlation_map(frame.assign(flat=1.0), set())
+        figures.correlation_map(frame.assign(flat=1.0), set())
 
 
 def test_published_signs_are_restored_only_where_every_row_falls():
-    printed = meta_evaluation.giorgi_tables()
+    printed = papers.giorgi_tables()
     assert (printed["signed"].abs() == printed["adjusted_r2"].abs()).all()
     changed = printed[printed["signed"] != printed["adjusted_r2"]]
     assert set(changed["model"]) == {"P"} and changed["table"].min() >= 7
@@ -205,7 +205,7 @@ def test_published_signs_are_restored_only_where_every_row_falls():
 
 @pytest.mark.slow
 def test_rejection_rates_show_that_the_papers_test_changes_its_size():
-    rates = analysis.rejection_rates((1, 5), runs=300, within=0.0, seed=1)
+    rates = regression.rejection_rates((1, 5), runs=300, within=0.0, seed=1)
     assert rates["residual t (paper)"][1] < 0.03
     assert rates["residual t (paper)"][5] > rates["residual t (paper)"][1]
     assert rates["nested F"].between(0.02, 0.09).all()

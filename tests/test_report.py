@@ -1,6 +1,8 @@
 """A user's own file: odd names, Windows line ends, emoji, 50 dialogs, and what it lacks."""
 
+import base64
 import csv
+import hashlib
 import html
 import io
 import json
@@ -13,10 +15,14 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
+from nbconvert.filters.markdown_mistune import markdown2html_mistune as markdown2html
 
-from lib import ROOT, analysis, metrics, report
+from lib import ROOT, metrics, notebook_runs, report
+from lib.analysis import correlation
 from lib.data import DataError
-from lib.report.__main__ import main, to_html
+from lib.report import page
+from lib.report.__main__ import main
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -102,19 +108,11 @@ def test_each_warning_appears_when_it_should(columns, topic):
     assert topic in report.warnings(turns_of(**columns))["topic"].tolist()
 
 
-def test_composite_is_the_weighted_mean_of_standard_scores():
-    scores = pd.DataFrame({"a": [0.0, 2, 4], "b": [1.0, np.nan, 3], "bad": [9.0, 0, 0]})
-    weights = pd.Series({"a": 0.3, "b": 0.1, "bad": -0.2})
-    z_a, z_b = np.array([-1, 0, 1]) / np.sqrt(2 / 3), np.array([-1, 1])
-    expected = [(0.3 * z_a[0] + 0.1 * z_b[0]) / 0.4, z_a[1], (0.3 * z_a[2] + 0.1 * z_b[1]) / 0.4]
-    assert report.composite(scores, weights).tolist() == pytest.approx(expected)
-
-
 def test_own_ratings_are_used_when_there_are_any():
     turns = turns_of(human_overall=np.arange(40) % 5)
     scores = pd.DataFrame({"length": np.arange(40.0) % 7})
     found = report.against_ratings(turns, scores).iloc[0]
-    expected = analysis.coefficient(scores["length"], turns["human_overall"], "spearman").value
+    expected = correlation.coefficient(scores["length"], turns["human_overall"], "spearman").value
     assert (found["rating"], found["value"]) == ("human_overall", pytest.approx(expected))
 
 
@@ -134,48 +132,96 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
     assert covered.index[:2].tolist() == ["baseline", "overlap"]
 
 
-def test_html_page_hides_code_and_bookkeeping():
-    cells = [
-        nbformat.v4.new_markdown_cell("# 11 Title\n\nQuestion?\n\n*You will learn*\n- a"),
-        nbformat.v4.new_code_cell("secret = 1"),
-        nbformat.v4.new_markdown_cell("See [other](02_x.ipynb)."),
-        nbformat.v4.new_markdown_cell("exercise", metadata={"tags": ["not-in-report"]}),
-    ]
-    page = to_html(nbformat.v4.new_notebook(cells=cells), "t")
-    assert "Question?" in page and "See other." in page
-    for hidden in ("secret = 1", "You will learn", "exercise", "02_x.ipynb"):
-        assert hidden not in page
-
-
 TABLE = pd.DataFrame(
     {"metric": ["b10", "b9", "a", "c"], "value": [10.0, np.nan, -2.5, -9.0], "n": [3, 1, 2, 4]}
 )
+PAYLOADS = [
+    "<script>document.title = 'run'</script>", "<img src=x onerror=\"document.title='run'\">",
+    "<svg/onload=document.title='run'>", "</td></table><script>document.title='run'</script>",
+    "</caption></title><iframe srcdoc='<b>'></iframe>", "<a href=\"javascript:run()\">a</a>",
+    "[a](javascript:run())", "![a](https://example.org/x.png)", "<style>*{display:none}</style>",
+    "<meta http-equiv=refresh content=0>", "<base href=https://example.org>", "&lt;b&gt;",
+    "<link rel=stylesheet href=https://example.org>", "`<b>`", "a|b", "<!-- ", "]]><b>",
+    "=HYPERLINK(\"https://example.org\")", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "$x$",
+]  # fmt: skip
 
 
-def page_of(*tables):
-    """A report page that shows the tables, as notebook 11 would."""
-    outputs = [
-        nbformat.v4.new_output("display_data", data={"text/html": table, "text/plain": ""})
-        for table in tables
+@pytest.fixture(scope="module")
+def page_of():
+    """A notebook that shows tables by `report.show`, between what a report leaves out."""
+
+    def made(**tables):
+        outputs = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(page, "display", lambda bundle, raw: outputs.append(bundle))
+            for caption, table in tables.items():
+                report.show(table, caption)
+        new, shown = nbformat.v4, [{"data": bundle, "metadata": {}} for bundle in outputs]
+        image = {"image/png": {"alt": "a <dot>"}}
+        shown += [{"data": {"image/png": "AAAA"}, "metadata": image}]
+        outputs = [new.new_output("display_data", **output) for output in shown]
+        cells = [
+            new.new_markdown_cell("# 11 Title\n\nQuestion?\n\n*You will learn*\n- a"),
+            new.new_code_cell("secret = 1", outputs=outputs),
+            new.new_markdown_cell("## 2 Part\n\nSee [other](02_x.ipynb)."),
+            new.new_markdown_cell("exercise", metadata={"tags": ["not-in-report"]}),
+        ]
+        return new.new_notebook(cells=cells)
+
+    return made
+
+
+@pytest.mark.parametrize("write", [page.to_html, page.to_markdown])
+def test_the_page_hides_code_and_bookkeeping(write, page_of):
+    written = write(page_of(Numbers=TABLE), "t")
+    assert "Question?" in written and "See other." in written and "Numbers" in written
+    for hidden in ("secret = 1", "You will learn", "exercise", "02_x.ipynb"):
+        assert hidden not in written
+
+
+def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
+    page_of, monkeypatch, tmp_path
+):
+    table, title = pd.DataFrame({PAYLOADS[0]: PAYLOADS}), PAYLOADS[4]
+    notebook = page_of(**{PAYLOADS[3]: table})
+    body = BeautifulSoup(page.to_html(notebook, title), "lxml")
+    cells = [cell.text for cell in body.select("td")]
+    assert [" ".join(cell.split()) for cell in cells] == [
+        " ".join(text.split()) for text in PAYLOADS
     ]
-    cell = nbformat.v4.new_code_cell("tables", outputs=outputs)
-    return to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
+    assert [body.title.text, body.h1.text, body.caption.text, body.th.text] == [
+        title, title, PAYLOADS[3], PAYLOADS[0]
+    ]  # fmt: skip
+    assert [img["alt"] for img in body.find_all("img")] == ["a <dot>"]
+    assert len(body.find_all("script")) == 1 and not body.select("iframe, svg, base, link, td *")
+    assert all(link["href"].startswith("#") for link in body.find_all("a"))
+    rendered = BeautifulSoup(markdown2html(page.to_markdown(notebook, title)), "lxml")
+    assert not rendered.select("script, img, iframe, svg, a[href^=javascript], td *")
+    rows = json.loads(page.to_json(notebook, title))["tables"][PAYLOADS[3]]
+    assert [row[PAYLOADS[0]] for row in rows] == PAYLOADS
+    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
+    notebook_runs.Run("yours", "sample").table(table, "texts")
+    (written,) = tmp_path.rglob("yours_texts.csv")
+    with written.open(newline="", encoding="utf-8") as file:
+        cells = [row[0] for row in csv.reader(file)]
+    assert [cell.removeprefix("'") for cell in cells[1:]] == PAYLOADS
+    assert not any(cell[:1] in "=+-@\t\r" for cell in cells)
 
 
-def test_html_page_loads_nothing_from_the_network():
-    page = page_of(TABLE.to_html(index=False))
-    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, flags=re.DOTALL)
-    assert [attributes for attributes, _ in scripts] == [""]  # ours, inline, and no other
-    assert "aria-sort" in scripts[0][1] and "import(" not in scripts[0][1]
-    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
-    assert not re.search(r"@import|url\(\s*[\"']?(?:https?:)?//", page)
-
-
-def test_tables_are_readable_without_javascript():
-    page = re.sub(r"<script.*?</script>", "", page_of(TABLE.to_html(index=False)), flags=re.DOTALL)
-    assert "<button" not in page and "aria-sort=" not in page.partition("<body")[2]
-    (shown,) = pd.read_html(io.StringIO(page))
+def test_the_page_stands_alone_and_runs_no_script_but_ours(page_of):
+    body = BeautifulSoup(page.to_html(page_of(Numbers=TABLE), "t"), "lxml")
+    (script,) = body.find_all("script")
+    digest = base64.b64encode(hashlib.sha256(script.string.encode()).digest()).decode()
+    policy = body.find("meta", attrs={"http-equiv": True})["content"]
+    assert "default-src 'none'" in policy and f"'sha256-{digest}'" in policy
+    loaded = [tag.get("src") or tag.get("href") for tag in body.select("[src], [href]")]
+    assert all(place.startswith(("data:", "#")) for place in loaded)
+    assert body.html["lang"] == "en" and [h.name for h in body.select("h1, h2")] == ["h1", "h2"]
+    (shown,) = pd.read_html(io.StringIO(str(body.table)))  # readable without the script, too
     assert shown["n"].tolist() == [3, 1, 2, 4]
+    assert {th["scope"] for th in body.select("th")} == {"col"} and body.select(
+        "[tabindex] > table"
+    )
 
 
 # Clicks, in a browser, and reports what the table looks like afterwards.
@@ -199,13 +245,14 @@ document.title = JSON.stringify({said, focusable, align: cell.textAlign});
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
-def test_a_click_on_a_header_sorts(tmp_path):
+def test_a_click_on_a_header_sorts(page_of, tmp_path):
     nested = pd.DataFrame(
         {"turns": [2, 3, 1]}, index=pd.MultiIndex.from_tuples([("A", "x"), ("A", "y"), ("B", "z")])
     ).rename_axis(["system", "agent"])
     file = tmp_path / "page.html"
-    page = page_of(TABLE.to_html(index=False), nested.to_html())
-    file.write_text(page.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
+    written = page.to_html(page_of(plain=TABLE, nested=nested), "t")
+    written = re.sub("<meta http-equiv[^>]*>", "", written)  # it would forbid our clicks
+    file.write_text(written.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -239,7 +286,88 @@ def test_command_line_writes_a_page(user_file, tmp_path):
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    page = out.read_text(encoding="utf-8")
-    for text in ("chat 7", "🎉", "no references", "Replies to read", "State or trait?"):
-        assert text in page
-    assert "Traceback" not in page and str(tmp_path) not in page
+    written = out.read_text(encoding="utf-8")
+    for text in ("chat 7", "no references", "Replies to read", "State or trait?", "no verdict"):
+        assert text in written
+    assert "Traceback" not in written and str(tmp_path) not in written
+
+
+def replies(**columns):
+    """Turns of one bot, one dialog each, unless the columns say otherwise."""
+    count = len(columns["response"])
+    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
+    return table.assign(dialog=[str(k) for k in range(count)], **columns)
+
+
+FULL = "We went to the lake and swam until the sun was gone."
+
+
+@pytest.mark.parametrize(
+    "fault, faulty, whole, more",
+    [
+        ("empty", "  ", FULL, {}),
+        ("generic", "It is.", FULL, {}),
+        ("repeats itself", FULL, "We slept in a hut.", {"context": [[FULL, "And?"]] * 2}),
+        ("repeats itself", "I like I like old boats and maps.", "I like old boats and maps.", {}),
+        ("repeats the user", FULL, "We slept in a hut.", {"context": [["No.", "So.", FULL]] * 2}),
+        ("cut off", "We went to the lake and", FULL, {}),
+        ("off topic", "cos.", FULL, {}),
+        ("toxic", "tox", FULL, {}),
+        ("contradicts the persona", "I don't own a red boat.", "I own a red boat.",
+         {"fact": [["I bake.", "I own a red boat."]] * 2}),
+    ],
+)  # fmt: skip
+def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, more):
+    turns = replies(response=[faulty, whole], **more)
+    filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
+    turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
+    turns["fact"] = [
+        fact if isinstance(fact, list) else [] for fact in turns.get("fact", turns.turn)
+    ]
+    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
+    scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
+    found = report.faults(report.signals(turns, scores))
+    assert found["reply"].is_unique and dict(zip(found["reply"], found["fault"], strict=True)) == {
+        0: fault
+    }
+
+
+def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
+    turns = replies(response=["Ok.", "ok. ", "Well.", "", ""])
+    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    read = report.signals(turns, scores)
+    found = report.faults(read)
+    listed = report.reading_list(turns, found, each=2)
+    assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(found) == 5
+    assert listed["fault"].tolist() == ["empty", "generic", "generic"]
+    told = report.fault_table(found, read).set_index("rule")
+    assert told.loc["length at most 0", "replies"] == 2
+    assert "no score" in told.loc["toxicity at least 0.5", "note"]
+
+
+def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
+    rng = np.random.default_rng(0)
+    turns = turns_of(human_overall=rng.integers(1, 6, 40).astype(float))
+    noise = rng.random(40)
+    scores = pd.DataFrame({"good": turns["human_overall"], "noise": noise, "length": 3.0})
+    scores["context_similarity"] = noise
+    ranks = report.against_ratings(turns, scores).set_index("metric")["rank"]
+    assert ranks["good"] == 1 and np.isnan(ranks["noise"])
+    says = report.standing(scores).set_index("metric")["says"]
+    assert says.index[0] == "context_similarity" and says.iloc[0] == report.FOLLOWS
+    assert says[["noise", "length"]].tolist() == ["not tested", "nothing here"]
+
+
+@pytest.mark.parametrize("agents", [2, 400])
+def test_figures_stay_legible_and_say_what_they_show(agents):
+    names = [f"agent {k}" for k in range(agents)]
+    profile = pd.DataFrame({"system": names, "agent": names, "metric": "length"})
+    profile = profile.assign(z=np.linspace(-1, 1, agents), z_low=-1.0, z_high=1.0)
+    figure = report.profile_plot(profile)
+    assert figure.get_size_inches().max() < 12
+    assert f"highest agent {agents - 1} (+1.0), lowest agent 0 (-1.0)" in figure.get_label()
+    turns = pd.DataFrame({"system": names})
+    scores = pd.DataFrame({"length": np.arange(agents) % 9.0})
+    table = report.with_references(turns, scores, "mine")
+    assert report.beside_references(table, "mine").get_size_inches().max() < 14

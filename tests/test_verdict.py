@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.report.verdict import differences, mean_ratings, units, verdict
+import lib.report.__main__ as command
+from lib.data import DataError
+from lib.report.verdict import differences, fails, mean_ratings, units, verdict
 
 METRICS, TURNS = 8, 4
 
@@ -111,3 +113,29 @@ def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():
 def test_mean_ratings_stand_for_every_bot():
     turns = pd.DataFrame({"system": list("AAB"), "dialog": list("123"), "human_fun": [1.0, 4, 5]})
     assert mean_ratings(turns)[["mean", "dialogs"]].values.tolist() == [[2.5, 2], [5.0, 1]]
+
+
+def test_a_release_stops_on_the_verdict_that_it_names():
+    calls = pd.DataFrame({"version": ["new", "b2"], "verdict": ["worse", "mixed"]})
+    for condition, stops in {
+        "b worse": True, "NEW worse": True, "b better": False, "b not better": True,
+        "b2 worse": False, "b2 not mixed": False, "all mixed": True, "all better": False,
+    }.items():  # fmt: skip
+        assert fails(calls, condition) is stops, condition
+    for wrong in ("", "worse", "b bad", "c worse", "b  "):
+        with pytest.raises(DataError, match="new, b2"):
+            fails(calls, wrong)
+    with pytest.raises(DataError):
+        fails(calls[:0], "b worse")
+
+
+def test_the_exit_code_is_3_where_the_condition_holds(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("old.txt", "new.txt")]
+    for file in files:
+        file.write_text("User: Hi\nBot: Hello\n")
+    call = {"version": "new", "against": "old", "verdict": "worse", "said": ""}
+    page = tmp_path / "page.html", pd.DataFrame([call])
+    monkeypatch.setattr(command, "write_page", lambda *given: page)
+    codes = [command.main([*map(str, files), "--fail-if", condition])
+             for condition in ("b worse", "new not worse", "b terrible")]  # fmt: skip
+    assert codes == [3, 0, 2]

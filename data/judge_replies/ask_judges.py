@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from lib import ROOT, cpdscore, data
 from lib.cpdscore import local
+from lib.data.storage import sha256
 
 PROMPT = "detail_without_reference"
 PARAMETERS = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
@@ -43,12 +44,14 @@ def ask(judge: str, corpus: str, base_url: str, until: float) -> None:
     fenced = cpdscore.load_template(PROMPT)
     with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}.sqlite") as store:
         asker = cpdscore.asker("live", store, base_url, settings)
-        score = partial(cpdscore.score_turns, judge=one, store=store, ask=asker)
+        score = partial(cpdscore.score_turns, store=store, ask=asker)
         for table, template in tables_of(corpus, fenced):
             for end in range(CHUNK, len(table) + CHUNK, CHUNK):
-                scores = score(table.head(end), template)
+                scores = score(table.head(end), template, one)
                 if time.monotonic() > until:
                     return
+        if corpus == "sample_personas":  # and what the small judge says when it is not held
+            score(tables_of(corpus, fenced)[0][0], fenced, replace(one, forced=False))
         if corpus == "fed_turn" and forced:  # a small judge's marks are told apart by their odds
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, one, store, asker)
@@ -121,4 +124,4 @@ if __name__ == "__main__":
         for corpus in CORPORA if minutes else ():
             ask(judge, corpus, base_url, time.monotonic() + 60 * minutes / len(CORPORA))
     for corpus in CORPORA:
-        export(judge, corpus, data.sha256(gguf))
+        export(judge, corpus, sha256(gguf))

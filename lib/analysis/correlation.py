@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.data import LEVELS, DataError
+from lib.data import DataError
+from lib.data.turn_table import LEVELS
 
 METHODS = ("pearson", "spearman", "kendall")
 _SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}

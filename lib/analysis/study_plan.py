@@ -23,6 +23,7 @@ def study_plan(
     dialogs: int,
     replies: int = 1,
     raters: int,
+    dialog_price: float = 0.0,
     rating_price: float = 0.0,
     judge_price: float = 0.0,
     power: float = 0.8,
@@ -40,14 +41,15 @@ def study_plan(
         variance: of single ratings, by "system", "dialog", "reply" and "rating"; what is left out
             is 0. The unit is that of the scale, squared.
         systems, dialogs, replies, raters: in all; of each system; of each dialog; of each reply.
-        rating_price, judge_price: of one rating by a person, of one reply by a judge.
+        dialog_price, rating_price, judge_price: of holding one dialog, of one rating by a person,
+            of one reply by a judge.
         power: chance of finding a difference that is there.
 
     Returns:
-        Series: ratings (how many are given), people (their price), judge (its price for the same
-        replies), reliability and limit (of the mean rating of one reply, and the highest
-        correlation that this allows a metric), system reliability, detectable (the smallest
-        difference, in points of the scale, that is found with that power).
+        Series: ratings (how many are given), people and judge (what the dialogs cost, with the
+        ratings or with the judge's marks), reliability and limit (of the mean rating of one reply,
+        and the highest correlation that this allows a metric), system reliability, detectable
+        (smallest difference, in points of the scale, that is found with that power).
 
     Raises:
         DataError: for a negative variance, or fewer than two dialogs.
@@ -66,12 +68,12 @@ def study_plan(
     error = (dialog + (reply + rating / raters) / replies) / dialogs
     reliability = 1 - (rating / raters) / (system + dialog + reply + rating / raters)
     t = stats.t.ppf([0.975, power], 2 * (dialogs - 1)).sum()
-    rated = systems * dialogs * replies
+    rated, held = systems * dialogs * replies, systems * dialogs * dialog_price
     return pd.Series(
         {
             "ratings": rated * raters,
-            "people": rated * raters * rating_price,
-            "judge": rated * judge_price,
+            "people": held + rated * raters * rating_price,
+            "judge": held + rated * judge_price,
             "reliability": reliability,
             "limit": np.sqrt(reliability),
             "system reliability": system / (system + error) if system else 0.0,

@@ -15,7 +15,8 @@ import pandas as pd
 from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
-from lib.data import LEVELS, DataError
+from lib.data import DataError
+from lib.data.turn_table import LEVELS
 
 #: Least share of the variance left to the units, which keeps the covariance invertible.
 SMALLEST = 1e-8
@@ -234,6 +235,7 @@ def _interval(groups: Nest, inside: list[int], shares, best: float) -> tuple[flo
     """Values of a share (or of a sum of shares) whose profile likelihood is within `DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
+    starts = [start, np.full(len(start), 0.5)]  # from one alone the search may end half way
 
     def excess(value: float) -> float:
         def fixed(fractions: np.ndarray) -> np.ndarray:
@@ -242,7 +244,7 @@ def _interval(groups: Nest, inside: list[int], shares, best: float) -> tuple[flo
             result[outside] = (1 - value) * _sticks(fractions[len(inside) - 1 :])
             return result
 
-        return best - _maximise(groups, fixed, [start])[1] - DROP
+        return best - _maximise(groups, fixed, starts)[1] - DROP
 
     edges = (SMALLEST, 1 - SMALLEST)
     estimate = float(np.clip(shares[inside].sum(), *edges))

@@ -6,7 +6,6 @@ and systems, and every figure traceable to the reply behind it. The path of a re
 """
 
 # ruff: noqa: F401 - the public names of this room
-from lib.cpdscore import local
 from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast
 from lib.cpdscore.probes import (
     audit,

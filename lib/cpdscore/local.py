@@ -1,9 +1,10 @@
 """A judge in the box: serves a GGUF file as an OpenAI-compatible address, on the loopback only."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -62,7 +63,9 @@ def main(gguf: str | Path) -> None:
     params.cache_ram_mib = 0
     server = xllamacpp.Server(params)
     print(f"{server.listening_address}/v1", flush=True)
-    sys.stdin.read()
+    with suppress(KeyboardInterrupt):
+        sys.stdin.read()
+    os._exit(0)  # the threads of the server would keep the process
 
 
 if __name__ == "__main__":

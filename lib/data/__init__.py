@@ -11,14 +11,6 @@ from lib.data.reddit_goemotions_wassa import (
     wassa2022,
 )
 from lib.data.robustness import robustness_pairs
-from lib.data.storage import DataError, nearest, path, sha256, written_whole
-from lib.data.turn_table import (
-    KEY,
-    LEVELS,
-    human_columns,
-    is_blank,
-    read_report,
-    turn_table,
-    validate,
-)
+from lib.data.storage import DataError
+from lib.data.turn_table import KEY, read_report
 from lib.data.user_files import read_turns

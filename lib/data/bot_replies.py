@@ -14,8 +14,8 @@ from lib.data.storage import DataError, nearest
 MOST = 200  # earlier utterances that a context keeps
 ROLES = {
     "bot": "assistant bot chatbot gpt chatgpt model ai llm agent system wizard machine",
-    "user": "user human customer client usr visitor guest prompter apprentice you",
-    "neither": "tool tools function observation developer prompt",
+    "user": "user human customer client usr visitor guest prompter apprentice worker you",
+    "neither": "tool tools function observation developer prompt context",
 }
 
 
@@ -44,7 +44,9 @@ def bots(talk: Sequence[dict], reading: Reading) -> set[str]:
         names = {one.strip().lower() for one in asked.split(",")}
         found = {name for name in roles if {name.lower(), roles[name].lower()} & names}
     speakers = ", ".join(sorted(roles)[:8])
-    if not found or (len(found) > 1 and found == set(roles) and not asked):
+    reached = sum(any(one["speaker"] in found for one in dialog["said"]) for dialog in talk)
+    doubtful = (len(found) > 1 and found == set(roles)) or reached < len(talk) / 2
+    if not found or (doubtful and not asked):
         hint = nearest(asked, map(str.lower, roles)) or f"the speakers are {speakers}"
         problem = "does not tell which speaker is the bot"
         raise DataError(problem, reading.path, fix=f"name it: BOT=...; {hint}")
@@ -66,7 +68,7 @@ def replies(talk: Sequence[dict], reading: Reading) -> Iterator[dict]:
         times[systems[mine[0]], dialog["id"]] += 1
         again = times[systems[mine[0]], dialog["id"]]
         name = f"{dialog['id']} ({again})" if again > 1 else dialog["id"]
-        by_id = {one.get("id"): one for one in said}
+        by_id = {one["id"]: one for one in said if one.get("id")}
         for place in mine:
             one = said[place]
             yield {"system": systems[place], "dialog": name, "turn": place, "response": one["text"],
@@ -87,7 +89,7 @@ def _context(said: Sequence[dict], place: int, by_id: Mapping[Any, dict]) -> lis
     if "reply_to" not in said[place]:
         return [one["text"] for one in said[max(0, place - MOST) : place]]
     chain, above = [], said[place]["reply_to"]
-    while above is not None and above in by_id and len(chain) < MOST:
+    while above in by_id and len(chain) < MOST:
         chain.append(by_id[above]["text"])
         above = by_id[above]["reply_to"]
     return chain[::-1]

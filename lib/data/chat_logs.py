@@ -5,7 +5,6 @@ A dialog is a mapping with `id`, `said` (its utterances, oldest first) and where
 `reply_to`, `reference`, `system` and ratings. What a format does not hold, its function skips.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from lib.data.bot_replies import role
-from lib.data.file_contents import Reading, Unknown, listed
+from lib.data.file_contents import Reading, Unknown, contents, listed
 
 #: What people call our columns, normalised: lower case, words joined by "_".
 SYNONYMS = {
@@ -32,17 +31,15 @@ SYNONYMS = {
     "reference": "gold ground_truth target expected references",
     "fact": "persona knowledge facts",
 }
-SPEAKER = ("role", "from", "speaker", "sender", "author", "agent", "name", "user", "id")
+SPEAKER = ("role", "from", "speaker", "speaker_id", "sender", "author", "user_id", "agent", "name",
+           "user", "id")  # fmt: skip
 TEXT = ("content", "value", "utterance", "text", "message", "body")
 ROLE = ("role", "speaker_role", "sender_class", "speaker_type", "type")
 FORMS = {"role, content": "OpenAI chat messages", "from, value": "ShareGPT",
          "speaker, utterance": "MultiWOZ 2.2"}  # fmt: skip
 EXAMPLES = {
     str: ["User: Hi\nBot: Hello", "1 your persona: i drink tea.\n2 Hi\tHello"],
-    pd.DataFrame: [
-        "system,dialog,context,response\nA,d1,Hi,Hello",
-        "dialog,speaker,text\nd1,user,Hi\nd1,bot,Hello",
-    ],
+    pd.DataFrame: ["system,dialog,context,response\nA,1,Hi,Ho", "dialog,speaker,text\n1,user,Hi"],
     object: [
         '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}',
         '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}',
@@ -67,9 +64,10 @@ def dialogs(
         tries = {name: partial(read, value, reading) for name, read in TEXTS.items()}
     else:
         ours = {their: name for name, their in theirs.items()}
-        rows = [{ours.get(name, name): row[name] for name in row} for row in records(value)]
-        if asked in (None, "table") and rows and _has_replies(rows[0]):
+        start = value.head(1) if isinstance(value, pd.DataFrame) else value
+        if asked in (None, "table") and any(map(_has_replies, [theirs, *records(start)[:1]])):
             return None
+        rows = [{ours.get(name, name): row[name] for name in row} for row in records(value)]
         tries = {name: partial(_each, read, rows, reading) for name, read in RECORDS.items()}
         tries["utterances"] = partial(_utterances, rows, file)
     for name in tries if asked is None else tries.keys() & {asked}:
@@ -99,16 +97,17 @@ def example(value: Any) -> str:
 def plain(name: object) -> str:
     """A column's name in lower case, its words joined by "_".
 
-    >>> plain("Conversation ID")
-    'conversation_id'
+    >>> plain("Conversation ID"), plain("dialogId")
+    ('conversation_id', 'dialog_id')
     """
-    return "_".join(re.findall(r"[^\W_]+", str(name).lower()))
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name))
+    return "_".join(re.findall(r"[^\W_]+", name.lower()))
 
 
 def records(value: Any) -> list[dict]:
     """One mapping per dialog or row, whatever holds them together; none where they are others."""
     if isinstance(value, pd.DataFrame):
-        return value.to_dict("records")
+        return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
         inner = list(value.values())
         if _has_replies(value) or any(read(value) for read in RECORDS.values()):
@@ -139,22 +138,24 @@ def _first(fields: Mapping[str, Any], names: Sequence[str], kinds: Any = object)
     return next((one for one in values if isinstance(one, kinds) and one not in (None, "")), None)
 
 
-def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Sequence = ()) -> dict:
+def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Any = None) -> dict:
     fields = {plain(name): cell for name, cell in fields.items()}
+    fact = fact if isinstance(fact, list) else []
     marks = {f"dialog_{name[6:]}": mark for name, mark in _ratings(fields).items()}
     name = _first(fields, ("id", "dialog", *SYNONYMS["dialog"].split()), str | int)
-    return {"id": name, "said": said, "form": form, "fact": list(fact), "marks": marks,
+    return {"id": name, "said": said, "form": form, "fact": fact, "marks": marks,
             "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
 
 
 def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
     fields = {**(one["meta"] if isinstance(one.get("meta"), dict) else {}), **one}
     name, said = str(one.get(speaker)), one.get(text)
+    roles = (one for one in map(fields.get, ROLE) if isinstance(one, str) and role(one))
     prompt = speaker in ("role", "from") and name.lower() == "system"
     if isinstance(said, list):  # parts, of which some are text
         parts = [part.get("text") if isinstance(part, dict) else part for part in said]
         said = "\n".join(part for part in parts if isinstance(part, str)) or None
-    return {"speaker": name, "role": "prompt" if prompt else str(_first(fields, ROLE) or name),
+    return {"speaker": name, "role": "prompt" if prompt else next(roles, name),
             "text": said if isinstance(said, str) else None, "marks": _ratings(fields),
             "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
 
@@ -178,10 +179,8 @@ def _messages(record: dict) -> dict | None:
     for cell in record.values():
         said = listed(cell) if isinstance(cell, str) and cell.startswith("[{") else cell
         if isinstance(said, list) and said and all(isinstance(one, dict) for one in said):
-            keys = {key for one in said for key in one}
-            speaker, text = (
-                next(filter(keys.__contains__, names), "") for names in (SPEAKER, TEXT)
-            )
+            keys = {plain(key): key for one in said for key in one}
+            speaker, text = (_first(keys, names) for names in (SPEAKER, TEXT))
             if speaker and text:
                 form = FORMS.get(f"{speaker}, {text}", f"messages ({speaker}, {text})")
                 return _dialog(record, [_utterance(one, speaker, text) for one in said], form)
@@ -202,7 +201,7 @@ def _candidates(record: dict) -> dict | None:
     """Persona-Chat as JSON: the last candidate is what was said."""
     try:
         last = record["utterances"][-1]
-        texts, fact = [*last["history"], last["candidates"][-1]], record.get("personality", ())
+        texts, fact = [*last["history"], last["candidates"][-1]], record.get("personality")
     except (LookupError, TypeError):
         return None
     names = [("bot", "user")[k % 2] for k in range(len(texts))][::-1]
@@ -281,50 +280,60 @@ def _transcript(text: str, reading: Reading) -> list[dict]:
     known = {name for name in counts if counts[name] > 1 or role(name)}
     known = known if len(known) > 1 else set(counts)
     named = [match and match[1] in known for _, match in lines]
-    roles, filled = {role(name) for name in known} & {"bot", "user"}, filter(None, text.split("\n"))
-    if len(known) < 2 or (not roles and sum(map(bool, named)) < len([*filled]) / 2):
+    turns, filled = sum(map(bool, named)), sum(bool(line.strip()) for line, _ in lines)
+    if len(known) < 2 or (turns < filled / 2 and not {"bot", "user"} & set(map(role, known))):
         return []
-    blank = [place for place, (line, _) in enumerate(lines) if not line.strip()]
-    parts = bool(blank) and len(blank) < sum(map(bool, named)) / 2
-    split = "rules" if any(RULE.match(line[:120]) for line, _ in lines) else "none"
-    split = "blank" if split == "none" and parts and all(named[k + 1] for k in blank) else split
+    ends = [("blank" if not line.strip() else "rules" if RULE.match(line[:120]) else "none")
+            for line, _ in lines]  # fmt: skip
+    inner, ahead = {"blank"} if 2 * ends.count("blank") >= turns else set(), True
+    for end, speaks in zip(reversed(ends), reversed(named), strict=True):
+        ahead = speaks if end == "none" else ahead
+        inner |= set() if ahead else {end}  # it stands within what somebody says
+    split = next((end for end in ("rules", "blank") if end in ends and end not in inner), "none")
     split = reading.guess("split", split, "what parts the dialogs: rules, blank (lines) or none")
     talk: list[list[tuple[str, str]]] = [[]]
-    for (line, match), speaks in zip(lines, named, strict=True):
-        if RULE.match(line[:120]) if split == "rules" else split == "blank" and not line.strip():
+    for (line, match), speaks, end in zip(lines, named, ends, strict=True):
+        if end == split != "none":
             talk.append([])
         elif speaks:
-            talk[-1].append((match[1], line[match.end() :].strip()))
+            talk[-1].append((match[1], line[match.end() :]))
         elif talk[-1]:
-            talk[-1][-1] = (talk[-1][-1][0], f"{talk[-1][-1][1]}\n{line}".strip())
+            talk[-1][-1] = (talk[-1][-1][0], f"{talk[-1][-1][1]}\n{line}")
         elif line.strip():
             reading.excluded["utterances", "are lines before the first speaker"] += 1
-    return [_dialog({}, _said(said), "transcript") for said in talk if said]
+    talk = [[(name, words.strip()) for name, words in said] for said in talk if said]
+    return [_dialog({}, _said(said), "transcript") for said in talk]
 
 
 def _utterances(rows: list[dict], file: Path) -> list[dict]:
     """One row per utterance, as ConvoKit and many tables have it."""
     names = {plain(name): name for name in rows[0]} if rows else {}
+    talks = ("dialog", *SYNONYMS["dialog"].split())
     speaker, text, talk, parent = (
-        next((names[one] for one in known if one in names), "")
-        for known in (SPEAKER[:-1], TEXT, ("dialog", *SYNONYMS["dialog"].split()), ("reply_to",))
+        _first(names, known) for known in (SPEAKER[:-1], TEXT, talks, ("reply_to",))
     )
     if not speaker or not text:
         return []
     form = "ConvoKit utterances" if parent else f"one row per utterance ({speaker}, {text})"
     roles, groups = _roles(file.with_name("speakers.json")), {}
     for row in rows:
-        said = _utterance(row, speaker, text) | {"id": row.get("id")}
-        said |= {"reply_to": row.get(parent)} if parent else {}
+        above = {"reply_to": _name(row.get(parent))} if parent else {}
+        said = _utterance(row, speaker, text) | {"id": _name(row.get("id"))} | above
         said["role"] = roles.get(said["speaker"]) or said["role"]
-        groups.setdefault(row.get(talk), []).append(said)
+        groups.setdefault(_name(row.get(talk)), []).append(said)
     return [_dialog({"id": name}, said, form) for name, said in groups.items()]
+
+
+def _name(cell: Any) -> str:
+    return "" if cell is None else str(cell)
 
 
 def _roles(file: Path) -> dict[str, Any]:
     """ConvoKit keeps beside the utterances what a speaker is."""
-    about = json.loads(file.read_bytes()) if file.is_file() else {}
-    return {name: _first(one.get("meta", one), ROLE, str) for name, one in about.items()}
+    about = contents(file, Reading(file)) if file.is_file() else {}
+    known = about.items() if isinstance(about, dict) else ()
+    metas = {name: one.get("meta") for name, one in known if isinstance(one, dict)}
+    return {name: _first(one, ROLE, str) for name, one in metas.items() if isinstance(one, dict)}
 
 
 RECORDS = {"parlai": _acts, "persona-chat": _candidates, "multiwoz": _log, "messages": _messages}

@@ -140,8 +140,8 @@ def load(name: str, **options: Any) -> Corpus:
 def ten_replies(profile: str) -> pd.DataFrame:
     """The ten rated replies that every notebook meets again: a turn table, indexed by reply 1-10.
 
-    `data/sample/ten_replies.csv` names them. In the public profile they come from UniEval's file of the
-    USR replies (MIT; Zhong et al. 2022), which may be quoted; in the sample profile from our own.
+    `data/sample/ten_replies.csv` names them. In the public profile they are from UniEval's file of
+    the USR replies (MIT; Zhong et al. 2022), which may be quoted; in the sample from our own.
 
     >>> ten_replies("sample")["response"][10]
     'The price of wheat is stable.'

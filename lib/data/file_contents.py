@@ -13,12 +13,13 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import zstandard
 
 from lib.data.storage import DataError
 
@@ -55,22 +56,18 @@ class Reading:
 
     def guess(self, what: str, value: str, why: str) -> str:
         """Take what the caller says, else this guess, and remember it."""
-        why = "as you said" if what in self.given else why
         taken = self.given.get(what, value)
-        self.guesses[what, taken, why] += 1
+        self.guesses[what, taken, "as you said" if what in self.given else why] += 1
         return taken
 
     def below(self, file: Path) -> Path:
         """The name of a file within the folder, without its ending."""
         return file.relative_to(self.path).with_suffix("")
 
-    def files(self) -> Iterator[Path]:
-        """Yield the file, or each file of the folder that is not hidden, in the order of names."""
-        if not self.path.is_dir():
-            yield self.path
-        for file in sorted(self.path.rglob("*")):
-            if file.is_file() and not file.name.startswith("."):
-                yield file
+    def files(self) -> list[Path]:
+        """The file, or each file of the folder that is not hidden, in the order of names."""
+        inner = [file for file in self.path.rglob("[!.]*") if file.is_file()]
+        return sorted(inner) if self.path.is_dir() else [self.path]
 
 
 def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
@@ -97,26 +94,22 @@ def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
 
 
 def _unpacked(file: Path) -> bytes:
-    with open(file, "rb") as packed:
-        start = packed.read(4)
-        packed.seek(0)
-        if start[:2] == b"\x1f\x8b":
-            raw = gzip.GzipFile(fileobj=packed).read(LIMIT + 1)
-        elif start == b"\x28\xb5\x2f\xfd":
-            import zstandard
-
-            raw = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-            raw = raw.read(LIMIT + 1)
-        else:
-            return packed.read()
-    return _limited(raw, len(raw))
+    raw = file.read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        raw = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(LIMIT + 1)
+    elif raw[:4] == b"\x28\xb5\x2f\xfd":
+        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        raw = reader.read(LIMIT + 1)
+    else:
+        return raw
+    _limit(len(raw))
+    return raw
 
 
-def _limited(raw: Any, size: int) -> Any:
+def _limit(size: int) -> None:
     if size > LIMIT:
         fix = "unpack it yourself, and read it in parts"
         raise DataError(f"unpacks to more than {LIMIT // 2**20} MB, which is not read", fix=fix)
-    return raw
 
 
 def _decoded(raw: bytes, reading: Reading) -> str:
@@ -166,14 +159,12 @@ def _headed(cells: pd.DataFrame) -> pd.DataFrame:
 def _spreadsheet(raw: bytes, reading: Reading) -> pd.DataFrame:
     if raw[:2] == b"PK":
         with zipfile.ZipFile(io.BytesIO(raw)) as parts:
-            _limited(parts, sum(part.file_size for part in parts.infolist()))
+            _limit(sum(part.file_size for part in parts.infolist()))
             if damaged := parts.testzip():  # also one that holds more than it says
                 raise ValueError(f"its part {damaged} is damaged")
     book = pd.ExcelFile(io.BytesIO(raw), engine="calamine")
     names = book.sheet_names
     sheet = reading.guess("sheet", names[0], f"the first of {len(names)}: {', '.join(names)}")
-    if sheet not in names:
-        raise ValueError(f"it has no sheet {sheet!r}, but {', '.join(names)}")
     cells = book.parse(sheet, header=None, dtype=str, na_filter=False)
     return _headed(cells[cells.ne("").any(axis=1)])
 
@@ -183,7 +174,8 @@ def _parquet(raw: bytes) -> pd.DataFrame:
 
     size, rows = 0, []
     for batch in parquet.ParquetFile(pa.BufferReader(raw)).iter_batches(10_000):
-        size = _limited(size, size + batch.nbytes) + batch.nbytes
+        size += batch.nbytes
+        _limit(size)
         rows += batch.to_pylist()
     return pd.DataFrame(rows, dtype=object)
 

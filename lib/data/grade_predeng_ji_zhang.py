@@ -189,7 +189,8 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     *chats, gpt4 = files
     parts = _ji_dialogs(chats)
     known = {_plain(said): row for row, said in enumerate(parts["dialogs"]["utterances"])}
-    order = [known[_plain(said)] for said, _ in _spoken(texts)]
+    lines = ["\n".join(line.split("\t")[1:]) for line in read_lines(texts)]
+    order = [known[_plain(speech(line)[0])] for line in lines]
     dialogs, ratings = reordered(parts["dialogs"], parts["ratings"], order)
     scores, note = _runs(gpt4, len(order))
     report = pd.DataFrame([account("dialogs", len(order), note=note)])
@@ -198,11 +199,6 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
 
 def _plain(utterances: list[str]) -> str:
     return "\t".join(" ".join(text.split()) for text in utterances)
-
-
-def _spoken(file: Path) -> list[tuple[list[str], list[str]]]:
-    """Read the utterances and the speakers of each line of "speaker: text" cells."""
-    return [speech("\n".join(line.split("\t")[1:])) for line in read_lines(file)]
 
 
 def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:

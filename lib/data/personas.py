@@ -66,9 +66,8 @@ def read_graph(path: str | Path) -> pd.DataFrame:
     ]
     if bad := [fact for fact in facts if fact[1] not in RELATIONS]:
         raise DataError(f"{len(bad)} facts have no known relation, such as {bad[0]}", path)
-    return pd.DataFrame(facts, columns=["head", "relation", "tail"]).drop_duplicates(
-        ignore_index=True
-    )
+    table = pd.DataFrame(facts, columns=["head", "relation", "tail"])
+    return table.drop_duplicates(ignore_index=True)
 
 
 def read_lists(folder: str | Path) -> PersonaLists:

@@ -68,12 +68,13 @@ def reddit_52_forums() -> pd.DataFrame:
         rows = []
         for number, post in enumerate(forum["posts"]):
             tree = [*_flat(post["comments"], f"{forum['name']}.{number}", "comments")]
-            again = (post["title"], post["body"]) in posts
-            posts.add((post["title"], post["body"]))
-            if forum["name"] in HOSTILE or again:
-                excluded["of a post read before" if again else "of a hostile forum"] += len(tree)
+            text = post["title"], post["body"]
+            if forum["name"] in HOSTILE:
+                excluded["of a hostile forum"] += len(tree)
+            elif text in posts:
+                excluded["of a post read before"] += len(tree)
             else:
-                rows += tree
+                rows, posts = rows + tree, posts | {text}
         copies = Counter(row["body"] for row in rows)
         for row in rows:
             notice = len(row["body"]) > 40 and copies[row["body"]] > COPIES

@@ -37,7 +37,9 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
     """
     rows, lines = [], []
     for name, about in registry()["tables"]["robustness_pairs"]["perturbations"].items():
-        files = [_file(about[side], sample) for side in ("original", "perturbed")]
+        keys = about["original"], about["perturbed"]
+        files = [DATA / key.replace("comp_analysis", "sample", 1) if sample else path(key)
+                 for key in keys]  # fmt: skip
         if not all(file.is_file() for file in files):  # the sample has some of them
             continue
         found = list(_pairs(about, *files))
@@ -46,10 +48,6 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
         same = {"left unchanged by the perturbation": len(found) - len(kept)}
         lines.append(account(f"pairs: {name}", len(kept), same))
     return with_account(pd.DataFrame(rows, columns=COLUMNS), *lines)
-
-
-def _file(key: str, sample: bool) -> Path:
-    return DATA / key.replace("comp_analysis", "sample", 1) if sample else path(key)
 
 
 def _pairs(about: dict, originals: Path, perturbed: Path) -> Iterator[tuple]:

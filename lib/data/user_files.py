@@ -13,16 +13,7 @@ from lib.data.chat_logs import SYNONYMS, dialogs, example, plain, records
 from lib.data.corpora import account
 from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
-from lib.data.turn_table import (
-    COLUMNS,
-    KEY,
-    LISTS,
-    human_columns,
-    is_blank,
-    number_columns,
-    turn_table,
-    validate,
-)
+from lib.data.turn_table import COLUMNS, KEY, LISTS, is_blank, number_columns, turn_table, validate
 
 NEEDED = ("system", "dialog", "response")
 DECIMAL = re.compile(r"-?\d+,\d+")
@@ -86,11 +77,14 @@ def read_turns(
             if file == reading.path:
                 raise
             reading.excluded["files", f"hold no dialogs ({file.name})"] += 1
-    if talk:
-        rows = pd.DataFrame(replies(talk, reading), dtype=object)
-        tables.append(_typed(rows, reading.path, {}, scale))
+    if talk and (rows := [*replies(talk, reading)]):
+        said = pd.DataFrame(rows, dtype=object)
+        marks = said[number_columns(said)].map(_number)
+        odd = ~marks.map(lambda mark: isinstance(mark, int | float))
+        reading.excluded["ratings", "are no numbers"] += int(odd.to_numpy().sum())
+        tables.append(_typed(said.assign(**marks.mask(odd)), reading.path, {}, scale))
     if not tables:
-        raise DataError("holds no dialogs", path, fix=f"write them like this:\n{example({})}")
+        raise DataError("holds no reply of a bot", path, fix=f"write it like this:\n{example({})}")
     turns = pd.concat(tables, ignore_index=True)
     validate(turns, file=path)
     turns.attrs = {"report": _account(turns, theirs, reading), "columns": dict(theirs)}
@@ -108,11 +102,11 @@ def read_cells(file: Path) -> pd.DataFrame:
 
 
 def _cells(found: Any, file: Path) -> pd.DataFrame:
-    table = isinstance(found, pd.DataFrame)
-    cells = found if table else pd.DataFrame(records(found), dtype=object)
-    if cells.empty:
+    if not isinstance(found, pd.DataFrame):
+        found = pd.DataFrame(records(found), dtype=object)
+    if found.empty:
         raise DataError("has no rows", file)
-    return cells.where(cells.notna(), None)
+    return found.where(found.notna(), None)
 
 
 def _one_row_per_reply(found: Any, file: Path, reading: Reading, theirs, scale) -> pd.DataFrame:
@@ -147,9 +141,7 @@ def _with_points(cells: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     marks = cells[number_columns(cells)]
     texts = [cell.strip() for cell in marks.to_numpy().ravel() if isinstance(cell, str)]
     commas = [text for text in texts if DECIMAL.fullmatch(text)]
-    clear = not any("." in text for text in texts) and any(
-        len(c) - c.find(",") != 4 for c in commas
-    )
+    clear = "." not in "".join(texts) and not all(text[-4:-3] == "," for text in commas)
     if commas and reading.guess("decimal", ",."[not clear], "as the ratings are written") == ",":
         point = lambda c: c.replace(",", ".") if DECIMAL.fullmatch(str(c).strip()) else c  # noqa: E731
         return cells.assign(**marks.map(point))
@@ -175,12 +167,14 @@ def suggest_columns(names: Iterable[str]) -> dict[str, str]:
 def _with_suggestion(error: DataError, cells: pd.DataFrame) -> DataError:
     """The error with the mapping that the file's own names suggest, ready to paste."""
     found = suggest_columns(cells)
-    hint = f"{error}\nThe names in the file suggest: columns={found!r}" if found else f"{error}"
+    fix = error.fix
+    if found:
+        fix += f".\nThe names in the file suggest: columns={found!r}"
     if lacking := [name for name in NEEDED if name not in {*found, *cells}]:
-        hint += f"\nNothing in the file looks like {' or '.join(lacking)}: add a column "
-        hint += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
-        hint += f", or write it like this:\n{example(cells)}"
-    again = DataError(hint)
+        fix += f".\nNothing in the file looks like {' or '.join(lacking)}: add a column "
+        fix += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
+        fix += f", or write it like this:\n{example(cells)}"
+    again = DataError(error.problem, error.file, error.row, error.column, fix)
     again.suggested = found
     return again
 
@@ -214,9 +208,8 @@ def _parsed(cells: pd.Series, name: str) -> list:
         return [str(cell) if type(cell) is int else cell for cell in cells]
     if name in LISTS:
         return [_texts(cell, lines=name == "context") for cell in cells]
-    return (
-        [_number(cell) for cell in cells] if name.startswith(("human_", "score_")) else list(cells)
-    )
+    numbers = name.startswith(("human_", "score_"))
+    return [_number(cell) for cell in cells] if numbers else list(cells)
 
 
 def _number(cell: Any) -> Any:
@@ -247,15 +240,15 @@ def _texts(cell: Any, lines: bool) -> Any:
 
 def _account(turns: pd.DataFrame, theirs: Mapping[str, str], reading: Reading) -> list[dict]:
     """What `read_report` shows."""
-    empty, given = turns["response"].map(is_blank).sum(), turns[human_columns(turns)]
+    empty, given = turns["response"].map(is_blank).sum(), turns.filter(regex="^human_")
     why = {f"left empty in {theirs.get(one, one)}": int(given[one].isna().sum()) for one in given}
     cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
     notes = [(empty, "are empty and kept"), (cut, f"have more context than the last {MOST}")]
-    note = "; ".join(f"{count} {words}" for count, words in notes if count)
-    lines = []
-    for unit in ("files", "dialogs", "utterances"):
-        lost = {reason: n for (one, reason), n in reading.excluded.items() if one == unit}
-        if kept := reading.kept[unit]:
-            lines.append(account(unit, kept, lost))
-    ratings = account("ratings", int(given.notna().sum().sum()), why)
-    return [*lines, account("responses", len(turns), note=note), ratings]
+    words = "; ".join(f"{count} {words}" for count, words in notes if count)
+    lost = {unit: {why: n for (one, why), n in reading.excluded.items() if one == unit}
+            for unit in ("files", "dialogs", "utterances")}  # fmt: skip
+    lines = [account(unit, reading.kept[unit], lost[unit]) for unit in lost if reading.kept[unit]]
+    odd = reading.excluded["ratings", "are no numbers"]
+    note = ", ".join([*given, *[f"{odd} of those left out are no numbers"] * bool(odd)])
+    ratings = account("ratings", int(given.notna().sum().sum()), why, note)
+    return [*lines, account("responses", len(turns), note=words), ratings]

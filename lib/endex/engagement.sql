@@ -99,31 +99,22 @@ endex as (
     from normalised cross join settings
 ),
 
--- Mean and standard deviation of the score and of each dimension alone (for the ablation).
+-- Mean and standard deviation of the score.
 spread as (
-    select avg(endex) as m, stddev_pop(endex) as s,
-           avg(n_re) as m_re, stddev_pop(n_re) as s_re,
-           avg(n_be) as m_be, stddev_pop(n_be) as s_be,
-           avg(n_ae) as m_ae, stddev_pop(n_ae) as s_ae,
-           avg(n_ee) as m_ee, stddev_pop(n_ee) as s_ee
-    from endex
+    select avg(endex) as m, stddev_pop(endex) as s from endex
 ),
 
 -- z-scores (section 2.5).
 standardised as (
     select endex.*,
-           (endex - m) / nullif(s, 0)                                        as z,
-           (n_re - m_re) / nullif(s_re, 0)                                   as z_re,
-           (n_be - m_be) / nullif(s_be, 0)                                   as z_be,
-           (n_ae - m_ae) / nullif(s_ae, 0)                                   as z_ae,
-           (n_ee - m_ee) / nullif(s_ee, 0)                                   as z_ee
+           (endex - m) / nullif(s, 0)                                        as z
     from endex cross join spread
 )
 
 -- Equations 4 and 9: engaging above kappa standard deviations, non-engaging below -kappa.
 -- Rounded, so that a post at the threshold does not depend on the order in which a sum was made.
 select id, parent, link, source, subreddit, created, pv, replies, e, t, re, be, ae, ee, pvre, pvbe,
-       n_re, n_be, n_ae, n_ee, endex, z, z_re, z_be, z_ae, z_ee,
+       n_re, n_be, n_ae, n_ee, endex, z,
        case when round(z, 9) > kappa then 1
             when round(z, 9) < -kappa then 0 end                             as label,
        md5(concat(seed, '-', id))                                            as draw

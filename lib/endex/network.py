@@ -3,19 +3,22 @@
 This module imports torch and transformers; the others import it where they train or score.
 """
 
+import json
 import math
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import transformers
+from safetensors.torch import load_file
 from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import models
-from lib.endex.train import Options, collapsed
+from lib.endex.train import RECORD, Options, collapsed
 from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
@@ -23,6 +26,7 @@ TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, int
 NAMES = {0: "non-engaging", 1: "engaging"}
 WINDOW = 32  # batches whose rows are sorted by length together
 NEVER = 10**9  # steps
+KEPT = 1_000_000  # tokens whose hidden states are kept: 1.5 GB for the packaged encoder
 Rows = list[dict[str, list[int] | int]]  # token ids, segments, and the label, of each pair
 
 
@@ -55,15 +59,110 @@ def build(
     return network, tokenizer, {"checkpoint": TINY} if tiny else models.provenance_of(encoder)
 
 
-def freeze(network: transformers.PreTrainedModel, layers: int) -> None:
-    """Keep the embeddings and the first `layers` layers as they are, without dropout; 0: none."""
-    frozen = tuple(f".layer.{i}" for i in range(layers))
-    for name, part in network.base_model.named_modules():
-        if layers and (name == "embeddings" or name.endswith(frozen)):
-            part.requires_grad_(False)
-            for dropout in part.modules():
-                if isinstance(dropout, torch.nn.Dropout):
-                    dropout.p = 0.0  # nothing is learned there, and it costs time
+class Lower:
+    """Embeddings and first layers of an encoder, which training leaves as they are.
+
+    Without dropout they make the same of a pair in every epoch and run: in training it is computed
+    once and kept, up to `KEPT` tokens. Above all layers a head reads the first token alone.
+    """
+
+    def __init__(self, encoder: str, layers: int, seed: int):
+        self.network = build(encoder, seed)[0].base_model.eval().to(models.default_device())
+        stack = self.network.encoder
+        self.ends = 1 if layers >= len(stack.layer) else None
+        stack.layer, self.network.pooler = stack.layer[:layers], None
+        self.kept, self.tokens = {}, 0
+
+    def __call__(self, batch: dict, training: bool = True) -> dict:
+        """A padded batch with hidden states (`inputs_embeds`) in place of token ids."""
+        given = {name: batch[name] for name in ("input_ids", "token_type_ids") if name in batch}
+        mask = batch["attention_mask"]
+        if training:  # each pair alone: its last digits do not hang on what stands beside it
+            rows = [
+                self._once({name: part[row : row + 1, :size] for name, part in given.items()})
+                for row, size in enumerate(mask.sum(1).tolist())
+            ]
+            states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        else:
+            states = self._states(given | {"attention_mask": mask})
+        ready = {"inputs_embeds": states, "attention_mask": mask[:, : self.ends]}
+        return ready | {name: batch[name] for name in ("labels",) if name in batch}
+
+    def _once(self, pair: dict) -> torch.Tensor:
+        key = b"".join(part.numpy().tobytes() for part in pair.values())
+        if (states := self.kept.get(key)) is None:
+            states = self._states(pair)[0].clone()
+            if self.tokens < KEPT:
+                self.kept[key], self.tokens = states, self.tokens + len(states)
+        return states
+
+    @torch.no_grad()
+    def _states(self, given: dict) -> torch.Tensor:
+        given = {name: part.to(self.network.device) for name, part in given.items()}
+        return self.network(**given).last_hidden_state[:, : self.ends].cpu()
+
+
+@cache
+def _lower(encoder: str, layers: int, seed: int) -> Lower:
+    return Lower(encoder, layers, seed)
+
+
+class _Ready(torch.nn.Module):
+    """In place of the embeddings: the hidden states are there already."""
+
+    def forward(self, inputs_embeds, **_):
+        return inputs_embeds
+
+
+def _first_token(layer, hidden, mask=None, *_, **__) -> torch.Tensor:
+    """The last layer of BERT or RoBERTa for the first token alone: the head reads no other."""
+    own, first = layer.attention.self, hidden[:, :1]
+    read = ((own.query, first), (own.key, hidden), (own.value, hidden))
+    parts = [
+        project(states).unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2)
+        for project, states in read
+    ]
+    dropped = own.dropout.p if layer.training else 0.0
+    mask = None if mask is None else mask[:, :, :1]
+    seen = torch.nn.functional.scaled_dot_product_attention(*parts, mask, dropped)
+    seen = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
+    return layer.output(layer.intermediate(seen), seen)
+
+
+def cut(
+    network: transformers.PreTrainedModel, encoder: str, layers: int, seed: int
+) -> Lower | None:
+    """Take embeddings and the first `layers` layers off a network; None where there are none."""
+    if not layers:
+        return None
+    base = network.base_model
+    base.embeddings, base.encoder.layer = _Ready(), base.encoder.layer[layers:]
+    if trained := list(base.encoder.layer):
+        trained[-1].forward = partial(_first_token, trained[-1])
+    return _lower(encoder, layers, seed if encoder == TINY else 0)
+
+
+def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]:
+    """A network that was trained here, or a classifier of the hub, with its `Lower` and its length.
+
+    Args:
+        model: folder of a run, weights with a card of the same name beside them, or a hub id.
+        options: `device`, `dtype`, `revision` of `models.load_classifier`.
+    """
+    file, made = Path(model), {}
+    if (file / RECORD).is_file():
+        record = json.loads((file / RECORD).read_text(encoding="utf-8"))
+        file, made = file / "model.safetensors", record["options"] | {"seed": record["seed"]}
+    elif file.is_file():
+        made = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["settings"]
+    length = made.get("max_length", 128)
+    if not made.get("frozen_layers"):
+        return models.load_classifier(model, **options), None, length
+    network, tokenizer, _ = build(made["encoder"], made["seed"])
+    below = cut(network, made["encoder"], made["frozen_layers"], made["seed"])
+    network.load_state_dict({name: part.float() for name, part in load_file(file).items()})
+    device = options.get("device") or models.default_device()
+    return models.Model(network.eval().to(device), tokenizer, torch.device(device)), below, length
 
 
 def encode(
@@ -111,7 +210,7 @@ def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[
 
 
 def trainer(
-    network, tokenizer, train: Rows, held_out: Rows, folder: Path, options: Options, seed: int
+    network, below, tokenizer, train: Rows, held_out: Rows, folder: Path, options: Options, seed
 ) -> transformers.Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
@@ -120,6 +219,7 @@ def trainer(
 
     Args:
         network, tokenizer: what `build` gave.
+        below: what `cut` took off the network, or None.
         train, held_out: rows of `encode`.
         seed: of batches, order and dropout.
     """
@@ -135,10 +235,15 @@ def trainer(
     single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
     widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
     pad = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
+
+    def collate(items: list[Rows]) -> dict:
+        batch = pad([row for rows in items for row in rows])
+        return below(batch) if below else batch
+
     made = _Trainer(
         network,
         arguments,
-        data_collator=lambda items: pad([row for rows in items for row in rows]),
+        data_collator=collate,
         train_dataset=ready,
         eval_dataset=single,
         compute_metrics=_figures,
@@ -170,6 +275,7 @@ def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments
         warmup_steps=options.warmup,  # below 1: a share of the steps
         weight_decay=0.01,
         bf16=options.precision == "bf16",
+        use_cpu=not torch.cuda.is_available(),
         per_device_train_batch_size=1,
         per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),
         eval_strategy="steps",  # `_Watch` says at which

@@ -1,4 +1,4 @@
-"""Training pairs from RED: the split, the ablation by dimension, the made-up negatives.
+"""Training pairs from RED: the split, classes of the same lengths, the made-up negatives.
 
 A pair is one row with context (the parent comment), response (the post) and label (1 engaging).
 """
@@ -35,33 +35,6 @@ def split(
     order = pd.Series(draws, pairs.index).rank(method="dense")
     held_out = order <= round(validation * order.max())
     return pairs[~held_out], pairs[held_out]
-
-
-def one_dimension(
-    posts: pd.DataFrame, sample: pd.DataFrame, dimension: str, kappa: float = 1.0
-) -> pd.DataFrame:
-    """Ids and labels for the ablation of Figure 2: positives by one dimension, negatives as in RED.
-
-    Positives are posts whose z of this dimension exceeds kappa, drawn in the order of RED, at most
-    as many as there are negatives. Where fewer exceed it, the highest ones fill up.
-
-    Args:
-        posts: `Red.posts()`.
-        sample: `Red.sample`, whose negatives are kept.
-        dimension: re, be, ae or ee.
-        kappa: threshold on z.
-
-    Returns:
-        id, parent, link and label.
-    """
-    negatives = sample[sample["label"] == 0]
-    rest = posts[~posts["id"].isin(negatives["id"])]
-    above = rest[rest[f"z_{dimension}"] > kappa].sort_values("draw")
-    if len(above) < len(negatives):
-        above = rest.sort_values([f"z_{dimension}", "draw"], ascending=[False, True])
-    columns = ["id", "parent", "link"]
-    positives = above.head(len(negatives))[columns].assign(label=1)
-    return pd.concat([positives, negatives[columns].assign(label=0)], ignore_index=True)
 
 
 def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd.DataFrame:
@@ -146,3 +119,21 @@ def _thinned(words: list[str], rng: np.random.Generator) -> list[str]:
     """About half of two or more words; the first where none was drawn, all but the last for all."""
     kept = [word for word in words if rng.random() < 0.5]
     return (kept or words[:1]) if len(kept) < len(words) else words[:-1]
+
+
+def matched_in_length(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs whose classes have the same lengths: within each bin, as many of both.
+
+    A bin holds replies, and comments before them, of about the same number of words (from a power
+    of two to the next). What a network learns of these pairs it cannot have read off length.
+
+    >>> few = pd.DataFrame({"context": "a", "response": ["b", "c d e f", "g"], "label": [1, 1, 0]})
+    >>> matched_in_length(few)["response"].tolist()
+    ['b', 'g']
+    """
+    words = (pairs[name].str.split().str.len() for name in ("context", "response"))
+    bins = [np.log2(counted + 1).astype(int) for counted in words]
+    place = pairs.groupby([*bins, pairs["label"]]).cumcount()
+    engaging = pairs["label"].groupby(bins).transform("sum")
+    others = pairs["label"].groupby(bins).transform("size") - engaging
+    return pairs[place < np.minimum(engaging, others)]

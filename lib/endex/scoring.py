@@ -10,24 +10,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import models
+from lib import ROOT, models
 from lib.data.storage import sha256
 from lib.endex.reddit import STOP_WORDS, stop_words
 from lib.metrics.registry import metric
 
 WORD = re.compile(r"\w+(?:'\w+)*")
+PACKAGED = "packaged"
+WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
 
 
-def _facts(model: str | Path, **options) -> dict:
-    return models.provenance_of(model)
+def _facts(model: str | Path = PACKAGED, **options) -> dict:
+    if model != PACKAGED:
+        return models.provenance_of(model)
+    encoder = models.provenance_of(models.DEFAULT_ENCODER)
+    return encoder | {"endex_small_sha256": sha256(WEIGHTS)}
 
 
 @metric("endex", "engagement", ("context", "response"), version="2", facts=_facts)
 def endex_scores(
     turns: pd.DataFrame,
-    model: str | Path,
+    model: str | Path = PACKAGED,
     context_turns: int = 1,
-    max_length: int = 128,
+    max_length: int | None = None,
     batch_tokens: int = models.TOKENS,
     **options,
 ) -> pd.Series:
@@ -37,10 +42,11 @@ def endex_scores(
 
     Args:
         turns: turn table with context and response.
-        model: folder of a run, or the hub id of a classifier of two classes (label 1 engaging).
+        model: "packaged", which data/models/train_endex.py trained; the folder of a run; or the
+            hub id of a classifier of two classes (label 1 engaging).
         context_turns: last utterances of the context that are read; 1 as in training. More are
             joined by a space, and 0 reads none.
-        max_length: tokens of a pair; the longer text is cut first.
+        max_length: tokens of a pair; the longer text is cut first. As in training by default.
         batch_tokens: size of a batch; scores do not depend on it.
         options: `device`, `dtype`, `revision` of `models.load_classifier`.
 
@@ -55,20 +61,22 @@ def endex_scores(
     import torch
     from transformers import DataCollatorWithPadding
 
-    from lib.endex.network import encode
+    from lib.endex.network import encode, load
 
-    loaded = models.load_classifier(model, **options)
+    loaded, below, own_length = load(WEIGHTS if model == PACKAGED else model, **options)
     if loaded.network.config.num_labels != 2:
         raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
     there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
     known = turns.loc[there, ["context", "response"]]
     known["context"] = [_last(context, context_turns) for context in known["context"]]
-    pairs = encode(loaded.tokenizer, known, min(max_length, loaded.positions))
+    pairs = encode(loaded.tokenizer, known, min(max_length or own_length, loaded.positions))
     pad = DataCollatorWithPadding(loaded.tokenizer)
 
     @torch.inference_mode()
     def engaging(rows: np.ndarray) -> torch.Tensor:
-        tensors = pad([pairs[row] for row in rows]).to(loaded.device)
+        batch = pad([pairs[row] for row in rows])
+        batch = below(batch, training=False) if below else batch
+        tensors = {name: part.to(loaded.device) for name, part in batch.items()}
         return loaded.network(**tensors).logits.float().softmax(-1)[:, 1]
 
     lengths = [len(pair["input_ids"]) for pair in pairs]

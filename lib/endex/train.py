@@ -18,7 +18,7 @@ from lib.endex.pairs import split
 from lib.models import DEFAULT_ENCODER, quiet
 
 RECORD = "record.json"
-VERSION = 3  # of the training: a change of the weights that come out counts it up
+VERSION = 4  # of the training: a change of the weights that come out counts it up
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Options:
             states none; large encoders collapse without.
         batch_tokens: tokens in a batch, padding included (the paper gives no batch size).
         max_length: tokens of a pair; longer ones are cut.
-        frozen_layers: first layers, with the embeddings, that are not trained and have no dropout;
-            0 trains all.
+        frozen_layers: first layers, with the embeddings, that are not trained and have no dropout:
+            what they make of a pair is computed once. 0 trains all.
         precision: "fp32" or "bf16" (autocast; for GPUs).
     """
 
@@ -74,6 +74,11 @@ class TrainedModel:
     def validation(self) -> pd.DataFrame:
         """Loss, accuracy and AUC on the validation pairs by epoch; epoch 0 is before training."""
         return pd.DataFrame(self.record["validation"])
+
+    @property
+    def best(self) -> dict:
+        """The validation of the epoch that was kept."""
+        return self.record["validation"][self.record["best"]]
 
 
 def fine_tune(
@@ -125,20 +130,23 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     from lib.endex import network as networks
 
     network, tokenizer, origin = networks.build(options.encoder, seed)
-    networks.freeze(network, options.frozen_layers)
+    parameters = sum(weights.numel() for weights in network.parameters())
+    below = networks.cut(network, options.encoder, options.frozen_layers, seed)
     rows = [networks.encode(tokenizer, part, options.max_length) for part in (train, validation)]
-    trainer = networks.trainer(network, tokenizer, *rows, folder, options, seed)
+    trainer = networks.trainer(network, below, tokenizer, *rows, folder, options, seed)
     untrained = trainer.evaluate()
     with quiet():
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
             return
+        # Where layers stay, these are the weights above them.
         trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     record = {
         "seed": seed,
         "options": asdict(options),
         "encoder": origin,
+        "parameters": parameters,
         "pairs": {"train": len(train), "validation": len(validation)},
         **_progress(untrained, trainer.state.log_history),
         "weights_sha256": sha256(folder / "model.safetensors"),
@@ -195,8 +203,8 @@ def main() -> None:
     options, given = parser.parse_args_into_dataclasses()
     parts = split(pd.read_parquet(given.pairs))
     model = fine_tune(*parts, given.folder, options, given.seed)
-    best = model.record["validation"][model.record["best"]]
-    print(json.dumps({"folder": model.folder.name, "collapsed": collapsed(best), **best}))
+    shown = {"folder": model.folder.name, "collapsed": collapsed(model.best), **model.best}
+    print(json.dumps(shown))
 
 
 if __name__ == "__main__":

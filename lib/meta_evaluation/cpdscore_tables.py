@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from lib.analysis import correlate
+from lib.analysis.correlation import correlate
 from lib.cpdscore import Scores, aggregate, intermediate
 from lib.meta_evaluation.papers import published
 

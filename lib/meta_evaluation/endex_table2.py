@@ -1,20 +1,14 @@
 """EnDex beside the rules (Xu et al. 2022, Table 2): scores, correlations, dialogs and agents."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from safetensors import safe_open
 
 from lib import endex
-from lib.analysis import (
-    coefficient,
-    partial_correlation,
-    resampled_clusters,
-    resampled_correlations,
-)
+from lib.analysis.correlation import coefficient, partial_correlation
+from lib.analysis.resampling import resampled_clusters, resampled_correlations
 from lib.data import load
 from lib.metrics import compute
 
@@ -38,16 +32,6 @@ def endex_sets() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
     """
     tables = {name: load(corpus).turns for name, (corpus, _) in ENDEX_SETS.items()}
     return {name: (turns, turns[ENDEX_SETS[name][1]]) for name, turns in tables.items()}
-
-
-def size(model) -> dict[str, int]:
-    """Layers of the encoder of a trained model, and its weights with the head."""
-    from transformers import AutoConfig
-
-    layers = AutoConfig.from_pretrained(model.folder, local_files_only=True).num_hidden_layers
-    with safe_open(model.folder / "model.safetensors", framework="np") as file:
-        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-    return {"layers": layers, "weights": sum(math.prod(shape) for shape in shapes)}
 
 
 def kept_scores(turns: pd.DataFrame, folder: Path, max_length: int) -> pd.Series:

@@ -152,7 +152,7 @@ def interval_plot(table: pd.DataFrame, names: str) -> Figure:
 def draw_limit(axes, limit: Sequence[float]) -> None:
     """Mark what a metric can reach: a dotted line at `limit[0]`, its interval (1, 2) shaded.
 
-    `limit` is what `analysis.metric_limit` gives; nothing is drawn where it is NaN.
+    `limit` is what `agreement.metric_limit` gives; nothing is drawn where it is NaN.
 
     >>> axes = plt.figure().add_subplot()
     >>> draw_limit(axes, (0.8, 0.7, 0.9))

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib import analysis
-from lib.analysis import significance, systems
+from lib.analysis import regression, resampling, significance, systems
 from lib.analysis.agreement import agreement_summary
 from lib.data import DataError
 from lib.meta_evaluation.evaluation_sets import FAMILIES, EvaluationSet, family
@@ -19,7 +18,7 @@ COVERAGE = 0.8
 def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     """One row per set: level, rating, and how many items, clusters, systems and metrics.
 
-    >>> from lib.meta_evaluation import load_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set
     >>> describe([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
     [['sample_bots', 3]]
     """
@@ -73,7 +72,7 @@ def overview(
         corpus, rating, metric, family, value, low, high, n, clusters, rank (1 is the best cluster,
         NaN if not ranked), reason.
 
-    >>> from lib.meta_evaluation import load_set, score_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
@@ -86,11 +85,11 @@ def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd
     covered = items.scores.notna().mean()
     ranked = [name for name in items.scores if covered[name] >= COVERAGE]
     rated = (items.human, items.clusters, method)
-    ranks = analysis.rank_metrics(items.scores[ranked], *rated, resamples=resamples, seed=seed)
+    ranks = significance.rank_metrics(items.scores[ranked], *rated, resamples=resamples, seed=seed)
     ranks = ranks.set_index("metric")["rank"]
     rows = []
     for name in items.scores:
-        found = analysis.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
+        found = resampling.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
         few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"
         of = (items.name, items.dimension, name, family(name))
         rows.append((*of, *found[:5], ranks.get(name, np.nan), found.reason or few))
@@ -107,18 +106,18 @@ def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0)
     Returns:
         One row per set and ordered pair of families: corpus, rating, base ("none" for the family
         alone), added, metrics (number of predictors added), n, r2_base, r2_both (adjusted), gain
-        (r2_both - r2_base), cv_gain and p_cv (`analysis.cross_validated_gain`: drop of the absolute
-        error on dialogs not fitted to, in standard deviations of the rating; positive is better),
-        q_cv (Benjamini-Hochberg over the rows of the table).
+        (r2_both - r2_base), cv_gain and p_cv (`cross_validated_gain`: drop of the absolute error on
+        dialogs not fitted to, in standard deviations of the rating; positive is better), q_cv
+        (Benjamini-Hochberg over the rows of the table).
 
-    >>> from lib.meta_evaluation import load_set, score_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
     [['none', 'baseline', 1]]
     """
     rows = [row for items in sets for row in _contributions(items, folds, seed)]
     table = pd.DataFrame(rows)
-    return table.assign(q_cv=analysis.benjamini_hochberg(table["p_cv"]))
+    return table.assign(q_cv=significance.benjamini_hochberg(table["p_cv"]))
 
 
 def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
@@ -137,9 +136,9 @@ def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
 
 
 def _gain(data: pd.DataFrame, old: list[str], new: list[str], folds: int, seed: int) -> dict:
-    r2_base = analysis.adjusted_r2(data, "human", old) if old else 0.0
-    r2_both = analysis.adjusted_r2(data, "human", [*old, *new])
-    unseen = analysis.cross_validated_gain(data, "human", old, new, data["cluster"], folds, seed)
+    r2_base = regression.adjusted_r2(data, "human", old) if old else 0.0
+    r2_both = regression.adjusted_r2(data, "human", [*old, *new])
+    unseen = regression.cross_validated_gain(data, "human", old, new, data["cluster"], folds, seed)
     row = {"metrics": len(new), "n": len(data), "r2_base": r2_base, "r2_both": r2_both}
     return row | {"gain": r2_both - r2_base, "cv_gain": unseen.statistic, "p_cv": unseen.p}
 
@@ -155,7 +154,7 @@ def difference_tests(
     Returns:
         test, a, b (their coefficients), difference, p, low, high, n, reason.
 
-    >>> from lib.meta_evaluation import load_set, score_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
     >>> difference_tests(bots, "length", "question", "spearman", 50)["test"].tolist()
     ['permute items', 'permute dialogs', 'Williams', 'bootstrap dialogs']
@@ -181,9 +180,9 @@ def system_intervals(
     """System-level correlation with intervals over contexts, over systems, and over both.
 
     Returns:
-        resampled, then the columns of `analysis.Interval` (n is the number of systems).
+        resampled, then the columns of `resampling.Interval` (n is the number of systems).
 
-    >>> from lib.meta_evaluation import load_set, score_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> system_intervals(bots, "length", "spearman", 20)["n"].tolist()
     [3, 3, 3]
@@ -201,7 +200,7 @@ def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) 
 
     Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).
 
-    >>> from lib.meta_evaluation import load_set, score_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> soft_accuracies(bots, 50)["metric"].tolist()
     ['length']
@@ -218,7 +217,7 @@ def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) 
 def agreement_table(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     """`agreement_summary` of every set that keeps single ratings, with its corpus.
 
-    >>> from lib.meta_evaluation import load_set
+    >>> from lib.meta_evaluation.evaluation_sets import load_set
     >>> agreement_table([load_set("sample_bots")])["corpus"].unique().tolist()
     ['sample_bots']
     """

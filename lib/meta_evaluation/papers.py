@@ -5,7 +5,7 @@ from itertools import combinations
 import pandas as pd
 
 from lib import ROOT, endex
-from lib.analysis import METHODS, coefficient, correlate
+from lib.analysis.correlation import METHODS, coefficient, correlate
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set, score_set
 
 #: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: their name -> ours.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib import models
-from lib.data import is_blank
+from lib.data.turn_table import is_blank
 from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import infer, token_ids
 

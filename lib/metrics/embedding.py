@@ -7,11 +7,12 @@ encoder of a paper is a parameter, and every score depends on it.
 
 from collections.abc import Sequence
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
-from lib.data import is_blank
+from lib.data.turn_table import is_blank
 from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 
@@ -26,6 +27,9 @@ COMPARED = ("response", "reference")
 BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
 DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
+#: Vectors of texts that an encoder has read; forgotten once there are more than MEMORY of them.
+_VECTORS: WeakKeyDictionary[Model, dict] = WeakKeyDictionary()
+MEMORY = 50_000
 
 
 def bertscore_pairs(
@@ -62,7 +66,7 @@ def bertscore_pairs(
     [[1.0, 1.0, 1.0], [nan, nan, nan]]
     """
     layer = layer or LAYERS.get(str(encoder))
-    model = load_encoder(encoder, layers=layer, **options)
+    model = load_encoder(encoder, **options, **({"layers": layer} if layer else {}))
     asked = list(zip(hypotheses, references, strict=True))
     # Pairs of one reference stand together, so that a block encodes it once.
     pairs = sorted({pair for pair in asked if not any(map(is_blank, pair))}, key=lambda p: p[::-1])
@@ -75,19 +79,38 @@ def bertscore_pairs(
 
 
 def _token_vectors(model: Model, texts: list[str]) -> dict:
-    """Unit vectors of the tokens of each text, and whether a token counts."""
-    ids, vectors = token_ids(model, [text.strip() for text in texts]), {}
+    """Unit vectors of the tokens of each text, and whether a token counts.
+
+    The vectors of the texts themselves come of the same reading and are kept.
+    """
+    stripped = [text.strip() for text in texts]
+    ids, vectors = token_ids(model, stripped), {}
     special = [model.tokenizer.cls_token_id, model.tokenizer.sep_token_id]
 
     def read(tokens, mask, place, _):
-        unit = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        unit = (unit / unit.norm(dim=-1, keepdim=True)).cpu().numpy()
+        hidden = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
+        unit = (hidden / hidden.norm(dim=-1, keepdim=True)).cpu().numpy()
         for row, own in zip(place[:, 0].tolist(), unit, strict=True):
             vectors[texts[row]] = own[: len(ids[row])], ~np.isin(ids[row], special)
-        return place
+        return _mean(hidden, mask)
 
-    infer(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
+    means = infer(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
+    _keep(model, stripped, ids, means)
     return vectors
+
+
+def _mean(hidden, mask):
+    mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    return mean / mean.norm(dim=-1, keepdim=True)
+
+
+def _keep(model: Model, texts: list[str], ids: list[list[int]], vectors: np.ndarray) -> None:
+    """Remember the vectors of texts that were read whole; one without a token is NaN."""
+    special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
+    for text, row, vector in zip(texts, ids, vectors, strict=True):
+        if len(row) <= MAX_TOKENS:
+            vector = np.where(special.issuperset(row), np.nan, vector)
+            _VECTORS.setdefault(model, {})[text] = vector.astype(np.float32)
 
 
 def _match(y: np.ndarray, y_counts: np.ndarray, x: np.ndarray, x_counts: np.ndarray) -> tuple:
@@ -140,19 +163,19 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
     1.0
     """
     model = load_encoder(encoder, **options)
+    known = _VECTORS.setdefault(model, {})
+    if len(known) > MEMORY:
+        known.clear()
     texts = ["" if is_blank(text) else text.strip() for text in texts]
-    unique = list(dict.fromkeys(texts))
+    new = list(dict.fromkeys(text for text in texts if text not in known))
 
     def read(tokens, mask):
         hidden = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-        return mean / mean.norm(dim=-1, keepdim=True)
+        return _mean(hidden, mask)
 
-    ids = token_ids(model, unique, MAX_TOKENS)
-    vectors = infer(model, read, ids, tokens=2048).astype(np.float32)
-    special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
-    vectors[[special.issuperset(row) for row in ids]] = np.nan
-    return vectors[pd.Index(unique).get_indexer(texts)]
+    ids = token_ids(model, new, MAX_TOKENS)
+    _keep(model, new, ids, infer(model, read, ids, tokens=2048))
+    return np.array([known[text] for text in texts])
 
 
 def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray:

@@ -12,7 +12,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data import written_whole
+from lib.data.storage import written_whole
 from lib.metrics.registry import Metric, reasons, registered
 
 ROWS = 2000  # rows per batch, the unit that a crash can cost

@@ -18,7 +18,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import models
-from lib.data import is_blank
+from lib.data.turn_table import is_blank
 from lib.metrics.embedding import sentence_vectors
 from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import (

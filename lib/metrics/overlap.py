@@ -55,7 +55,7 @@ from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-from lib.data import is_blank
+from lib.data.turn_table import is_blank
 from lib.metrics.registry import metric, reasons
 
 #: Every variant by name: a function of one response and its references.

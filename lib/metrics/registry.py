@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.data import is_blank, nearest
+from lib.data.storage import nearest
+from lib.data.turn_table import is_blank
 from lib.models import provenance_of
 
 #: Metrics by name; the rooms that hold them fill it when they are imported.

@@ -13,7 +13,26 @@ from typing import Any
 
 from lib import ROOT
 
-NOTEBOOKS = ROOT / "notebooks"
+
+def load_profiles() -> dict:
+    """Read `profiles.toml`."""
+    return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
+
+
+def parameters(profile: str, notebook: Path) -> dict[str, Any]:
+    """What the profile sets in this notebook.
+
+    Raises:
+        ValueError: on a parameter that the notebook does not know; papermill would only warn.
+    """
+    chosen, known = load_profiles().get(profile, {}), declared(notebook)
+    values = chosen.get("all", {}) | chosen.get(notebook.name[:2], {})
+    if unknown := sorted(set(values) - set(known)):
+        raise ValueError(
+            f"{notebook.name}: unknown parameter {', '.join(unknown)} in profile {profile!r} "
+            f"(notebooks/profiles.toml); the notebook knows {', '.join(sorted(known))}"
+        )
+    return values
 
 
 def declared(notebook: Path) -> dict[str, tuple[str, Any]]:
@@ -62,22 +81,20 @@ def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
     """Check the parameters in a running notebook; return those that are not the profile's.
 
     Args:
-        number: of the notebook, "08"; a notebook of another folder declares nothing.
+        number: of the notebook, "08"; a run of another name ("yours") declares nothing.
         profile: whose values, in `profiles.toml`, are the expected ones.
         kernel: the variables of the notebook.
 
     Raises:
         ValueError: for a name that the notebook does not know, or a value that `check` refuses.
     """
-    known = {}
-    for path in NOTEBOOKS.glob(f"{number}_*.ipynb"):
-        known = declared(path)
+    known, values = {}, {}
+    for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
+        known, values = declared(path), parameters(profile, path)
     injected = [c for c in kernel.get("In", []) if c.startswith("# Parameters\n")]
     given = {line.targets[0].id for cell in injected for line in ast.parse(cell).body}
-    if unknown := sorted(given - set(known)):
+    if known and (unknown := sorted(given - set(known))):
         raise ValueError(f"no parameter {', '.join(unknown)}: this notebook has {', '.join(known)}")
-    settings = tomllib.loads((NOTEBOOKS / "profiles.toml").read_text(encoding="utf-8"))
-    values = settings.get(profile, {}).get("all", {}) | settings.get(profile, {}).get(number, {})
     other = []
     for name, (kind, default) in known.items():
         value = kernel.get(name, default)

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import time
-import tomllib
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
-from lib.data import sha256, written_whole
+from lib.data.storage import sha256, written_whole
 from lib.notebook_runs import folder
-from lib.notebook_runs.parameters import NOTEBOOKS, declared
+from lib.notebook_runs.parameters import load_profiles, parameters
 
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 METADATA = {
@@ -39,43 +38,18 @@ class Outcome:
     message: str = ""
 
 
-def find(notebooks: Path = NOTEBOOKS) -> list[Path]:
+def find() -> list[Path]:
     """All numbered notebooks, in order: by glob, so that none can be forgotten."""
-    return sorted(notebooks.glob("[0-9][0-9]_*.ipynb"))
+    return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
-def load_profiles(notebooks: Path = NOTEBOOKS) -> dict:
-    """Read `profiles.toml`."""
-    return tomllib.loads((notebooks / "profiles.toml").read_text(encoding="utf-8"))
-
-
-def parameters(profile: str, notebook: Path, settings: dict) -> dict:
-    """What the profile sets in this notebook.
-
-    Raises:
-        ValueError: on a parameter that the notebook does not know; papermill would only warn.
-    """
-    chosen = settings.get(profile, {})
-    values = {**chosen.get("all", {}), **chosen.get(notebook.name[:2], {})}
-    known = declared(notebook)
-    if unknown := sorted(set(values) - set(known)):
-        raise ValueError(
-            f"{notebook.name}: unknown parameter {', '.join(unknown)} in profile {profile!r} "
-            f"(notebooks/profiles.toml); the notebook knows {', '.join(sorted(known))}"
-        )
-    return values
-
-
-def run_all(
-    profile: str, only: list[str] | None = None, force: bool = False, notebooks: Path = NOTEBOOKS
-) -> list[Outcome]:
+def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
     """Run the notebooks of a profile, two at a time, each after those that it needs.
 
     Args:
         profile: "sample" or "public".
         only: numbers to run, for example ["03", "08"]; all when left out.
         force: also run what is up to date.
-        notebooks: their folder.
 
     Returns:
         One outcome for each notebook asked for. A notebook whose needs failed is `not run`; the
@@ -85,11 +59,11 @@ def run_all(
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
     folder(profile, "results")
-    settings = load_profiles(notebooks)
-    paths = {path.name[:2]: path for path in find(notebooks)}
+    settings = load_profiles()
+    paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    values = {n: parameters(profile, paths[n], settings) for n in paths if not only or n in only}
+    values = {n: parameters(profile, paths[n]) for n in paths if not only or n in only}
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:

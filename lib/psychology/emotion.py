@@ -223,11 +223,10 @@ def emotion_matching(
     other = emotions(prompt_counts(table, level, context), lexicon, weighting)
     # Spearman's correlation is Pearson's of the ranks; those of ties are averaged.
     values = own.rank(axis=1).corrwith(other.rank(axis=1), axis=1).rename("emotion_matching")
-    if not details:
-        return values
     causes = _causes(own, "response") | _causes(other, "prompt")
     causes |= {"all emotions are equal": values.isna()}
-    return explained(values, causes, own.add_prefix("response_"), other.add_prefix("prompt_"))
+    sides = own.add_prefix("response_"), other.add_prefix("prompt_")
+    return explained(values, causes, *sides) if details else values
 
 
 def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from lib.data import DataError, sha256
+from lib.data import DataError
+from lib.data.storage import sha256
 from lib.psychology.tokens import TokenCounts
 
 #: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.

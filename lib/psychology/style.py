@@ -148,14 +148,12 @@ def language_style_matching(
         alike[(own == 0) & (other == 0)] = np.nan
     similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))
     values = similarity.mean(axis=1).rename("language_style_matching")
-    if not details:
-        return values
     causes = {
         "no words in the response": np.isnan(own[:, 0]),
         "no words in the prompt": np.isnan(other[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return explained(values, causes, similarity)
+    return explained(values, causes, similarity) if details else values
 
 
 def _percent(counts: TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:

@@ -11,7 +11,7 @@ import html.entities
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -120,6 +120,9 @@ def ngrams(text: str, n: int = 1) -> list[str]:
     length = (TOKEN_LENGTH - (n - 1)) * n
     grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
     return [gram[:length].lower() for gram in grams]
+
+
+_ngrams = lru_cache(maxsize=30_000)(ngrams)  # four metrics count the words of one text
 
 
 def is_word(token: str) -> bool:
@@ -280,7 +283,7 @@ def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> T
     # Two thirds of the utterances of dialogue corpora are repeats (every context is rated with
     # several responses): each distinct one is tokenized once.
     codes, distinct = pd.factorize(np.array(known, dtype=object))
-    counter = CountVectorizer(analyzer=partial(ngrams, n=n), dtype=float)
+    counter = CountVectorizer(analyzer=partial(_ngrams, n=n), dtype=float)
     # The vectorizer refuses texts without any feature, so one that has a feature comes last.
     matrix = counter.fit_transform([*distinct, " ".join([NEWLINE] * n)])[:-1]
     member = (np.ones(len(codes)), (rows, codes))

@@ -15,7 +15,6 @@ from lib.report.scores import (
     profile_plot,
     quantiles,
     score,
-    share_plot,
     standing,
     state_or_trait,
     with_references,

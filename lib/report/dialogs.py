@@ -28,18 +28,20 @@ def read(
     >>> read([old, new])[["system", "agent", "response"]].values.tolist()
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
-    if isinstance(paths, str | Path):
-        return read_turns(paths, columns, given=given)
+    paths = [paths] if isinstance(paths, str | Path) else paths
+    if len(paths) == 1:
+        return read_turns(paths[0], columns, given=given)
     tables = [read_turns(path, columns, given=given) for path in paths]
     names = [Path(path).name.partition(".")[0] for path in paths]
     if len(set(names)) < len(names):
         names = [chr(ord("A") + place) for place in range(len(names))]
-    for name, table in zip(names, tables, strict=True):
-        table["agent"] = table["system"].where(table["agent"] == table["system"], table["agent"])
-        table["system"] = name
-    turns = pd.concat(tables, ignore_index=True)
-    for key in ("report", "guesses"):
-        turns.attrs[key] = [line for table in tables for line in table.attrs[key]]
+    of = list(zip(names, tables, strict=True))
+    turns = pd.concat([table.assign(system=name) for name, table in of], ignore_index=True)
+    guesses = [[what, taken, f"{name}: {why}", count] for name, table in of
+               for what, taken, why, count in table.attrs["guesses"]]  # fmt: skip
+    lines = [line | {"unit": f"{name}: {line['unit']}"} for name, table in of
+             for line in table.attrs["report"]]  # fmt: skip
+    turns.attrs = {"guesses": guesses, "report": lines}
     return turns
 
 

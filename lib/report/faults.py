@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterable
 from operator import ge, le
 
-import numpy as np
 import pandas as pd
 
-from lib import ROOT
 from lib.endex.scoring import words
 from lib.meta_evaluation.robustness import both_sides
 from lib.metrics import METRICS, compute
+from lib.report.scores import recorded
 
 #: A rule per row: what is wrong, the score that raises it, how, from where on, and the damage of
 #: Zhang et al. 2024 on which it was tried. A reply is listed under the first rule that it meets.
@@ -57,7 +56,8 @@ def signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         pairs = zip(text, turns["context"], strict=True)
         table[name] = [_nearest(said[own], before[start::-2], said) for own, before in pairs]
     table["words_said_twice"] = [_twice(one) for one in text]
-    table["negated_fact"] = list(map(_negated, text, turns["fact"])) if "fact" in turns else np.nan
+    if "fact" in turns:
+        table["negated_fact"] = list(map(_negated, text, turns["fact"]))
     ends = text.map(lambda one: not OPEN.search(one))
     table["open_end"] = ends.groupby(turns["system"]).transform("mean").where(~ends & text.ne(""))
     table["dialogs_with_it"] = turns.groupby(["system", text])["dialog"].transform("nunique")
@@ -129,25 +129,16 @@ def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
 
     >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
     >>> fault_table(faults(signals), signals)[["replies", "note"]].values.tolist()[:2]
-    [[1, ''], [0, 'not looked for: there is no score "toxicity"']]
+    [[1, ''], [0, 'not looked for: no score toxicity']]
     """
-    table = RULES.merge(_trusted(), on=["fault", "metric"], how="left")
+    trusted = recorded("11_trust", ["fault", "metric", "seen", "false_alarm"])
+    table = RULES.merge(trusted, on=["fault", "metric"], how="left")
     table["rule"] = table["metric"] + " " + table["when"] + " " + table["bound"].map("{:g}".format)
     table["replies"] = found["rule"].value_counts().reindex(table.index, fill_value=0)
     table["share"] = table["replies"] / max(len(signals), 1)
-    there = table["metric"].isin(signals.columns[signals.notna().any()])
-    there |= table["metric"].eq("open_end")
-    table["note"] = ("not looked for: there is no score " + '"' + table["metric"] + '"').mask(
-        there, ""
-    )
+    absent = ~table["metric"].isin(signals.columns)
+    table["note"] = ("not looked for: no score " + table["metric"]).where(absent, "")
     return table[["fault", "rule", "replies", "share", "seen", "false_alarm", "note"]]
-
-
-def _trusted() -> pd.DataFrame:
-    path = ROOT / "data" / "results" / "11_trust.csv"
-    if not path.is_file():
-        return pd.DataFrame(columns=["fault", "metric", "seen", "false_alarm"])
-    return pd.read_csv(path)[["fault", "metric", "seen", "false_alarm"]]
 
 
 def reading_list(turns: pd.DataFrame, found: pd.DataFrame, each: int = 10) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 HERE = Path(__file__).parent
 LEFT_OUT = {"not-in-report", "injected-parameters", "parameters"}  # tags of cells
 ROWS = "application/vnd.report.rows+json"  # a table as its rows, beside what is shown
-MARKS = re.compile(r"([\\`*_\[\]<>|&~$#])")  # that Markdown would read
+MARKS = re.compile(r"([\\`*_\[\]|~$#])")  # that Markdown would read
 
 
 def show(table: pd.DataFrame, caption: str) -> None:
@@ -27,30 +27,40 @@ def show(table: pd.DataFrame, caption: str) -> None:
     """
     table = table.reset_index() if any(table.index.names) else table
     rows = json.loads(table.to_json(orient="records"))
-    text = table.map(lambda cell: float(f"{cell:.3g}") if isinstance(cell, float) else cell)
-    text = text.astype(object).where(table.notna(), "")
+    text = table.map(_short).astype(object).where(table.notna(), "")
     page = text.to_html(index=False, border=0).replace("<th>", '<th scope="col">')
+    page = re.sub("<td>(?=[^<]{60})", '<td class="long">', page)
     page = page.replace("<thead>", f"<caption>{html.escape(caption)}</caption><thead>", 1)
-    marked = text.map(_escaped).to_markdown(index=False, disable_numparse=True)
-    bundle = {"text/html": page, "text/markdown": f"*{caption}*\n\n{marked}\n"}
+    marked = text.map(_escaped).rename(columns=_escaped)
+    marked = marked.to_markdown(index=False, disable_numparse=True)
+    bundle = {"text/html": page, "text/markdown": f"*{_escaped(caption)}*\n\n{marked}\n"}
     bundle |= {ROWS: {"caption": caption, "rows": rows}, "text/plain": str(table)}
     display(bundle, raw=True)
 
 
+def _short(cell: object) -> object:
+    """A number with three digits, a text in one line."""
+    if isinstance(cell, str):
+        return " ".join(cell.split())
+    return float(f"{cell:.3g}") if isinstance(cell, float) else cell
+
+
 def _escaped(cell: object) -> str:
-    return MARKS.sub(r"\\\1", " ".join(str(cell).split()))
+    text = html.escape(" ".join(str(cell).split()), quote=False).replace("://", "&#58;//")
+    return MARKS.sub(r"\\\1", text).replace(r"&\#", "&#")
 
 
 def _pieces(notebook: nbformat.NotebookNode, title: str) -> Iterator[tuple[str, str, str]]:
     """What the page shows, in order: kind, content, and the words for who cannot see a figure."""
     cells = [c for c in notebook.cells if not LEFT_OUT & set(c.metadata.get("tags", []))]
     for place, cell in enumerate(cells):
-        if cell.cell_type == "markdown":  # links to other notebooks lead nowhere from here
-            source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+        if cell.cell_type == "markdown":
+            source = cell.source
             if place == 0:  # its question, not its bookkeeping
-                question = source.split("*You will learn*")[0].partition("\n")[2]
-                source = f"# {_escaped(title)}\n{question}"
-            yield "markdown", source, ""
+                yield "title", title, ""
+                source = source.split("*You will learn*")[0].partition("\n")[2]
+            # links to other notebooks lead nowhere from here
+            yield "markdown", re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", source), ""
         for output in cell.get("outputs", []):
             data, about = output.get("data", {}), output.get("metadata", {})
             if output.get("name") == "stdout":
@@ -72,7 +82,8 @@ def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
     True
     """
     body = "\n".join(_html(*piece) for piece in _pieces(notebook, title))
-    sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body)
+    body = re.sub(r"<h2>(\d+)", r'<h2 id="s\1">\1', body)
+    sections = re.findall(r'<h2 id="(s\d+)">(.*?)</h2>', body)
     links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in sections)
     contents = f'<nav aria-label="Contents"><ul>{links}</ul></nav>' if links else ""
     style, script = (f"\n{(HERE / n).read_text('utf-8')}" for n in ("page.css", "sorting.js"))
@@ -94,6 +105,8 @@ def _html(kind: str, content: str, words: str) -> str:
     if kind == "markdown":
         renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
         return MarkdownWithMath(renderer=renderer).render(content)
+    if kind == "title":
+        return f"<h1>{html.escape(content)}</h1>"
     if kind == "text":
         return f"<pre>{html.escape(content)}</pre>"
     if kind == "image":
@@ -110,9 +123,18 @@ def to_markdown(notebook: nbformat.NotebookNode, title: str) -> str:
     >>> to_markdown(nbformat.v4.new_notebook(cells=[cell]), "t")
     '# t\\n'
     """
-    shown = {"markdown": "{1}", "text": "```\n{1}```", "image": "*Figure: {2}*", "table": "{2}"}
-    pieces = _pieces(notebook, title)
-    return "\n\n".join(shown[piece[0]].format(*piece).strip() for piece in pieces) + "\n"
+    parts = (_markdown(*piece).strip() for piece in _pieces(notebook, title))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _markdown(kind: str, content: str, words: str) -> str:
+    if kind == "title":
+        return f"# {_escaped(content)}"
+    if kind == "text":
+        return f"```\n{content}```"
+    if kind == "image":
+        return f"*Figure: {_escaped(words)}*"
+    return words or content
 
 
 def to_json(notebook: nbformat.NotebookNode, title: str) -> str:

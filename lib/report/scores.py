@@ -5,9 +5,14 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from tqdm.auto import tqdm
 
-from lib import ROOT, analysis, meta_evaluation, metrics
+from lib import ROOT, metrics
+from lib.analysis import resampling, significance
+from lib.analysis.variance_components import variance_split
 from lib.data import DataError
+from lib.meta_evaluation import evaluation_sets
+from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
 
 #: Metrics that describe how an agent talks rather than how good it is.
@@ -46,11 +51,18 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
+    blocks = [turns.iloc[start : start + ROWS] for start in range(0, len(turns), ROWS)]
+    # Block by block and not metric by metric: the encoder reads each text of a block once.
+    parts = [_scored(block, embeddings) for block in tqdm(blocks, desc="scores", leave=False)]
+    return pd.concat(parts)
+
+
+def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
     unrated = pd.Series(np.nan, index=turns.index, name="human_none")
-    shipped = meta_evaluation.shipped_scores(turns)
-    items = meta_evaluation.EvaluationSet("yours", "turn", turns, unrated, shipped)
-    names = meta_evaluation.QUICK + (meta_evaluation.ENCODER if embeddings else ())
-    return meta_evaluation.score_set(items, names=(*names, *meta_evaluation.own_metrics())).scores
+    shipped = evaluation_sets.shipped_scores(turns)
+    items = evaluation_sets.EvaluationSet("yours", "turn", turns, unrated, shipped)
+    names = evaluation_sets.QUICK + (evaluation_sets.ENCODER if embeddings else ())
+    return evaluation_sets.score_set(items, names=(*names, *evaluation_sets.own_metrics())).scores
 
 
 def coverage(scores: pd.DataFrame) -> pd.DataFrame:
@@ -62,10 +74,10 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     >>> coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
     """
-    families = {name: meta_evaluation.family(name) for name in scores}
-    needs = {family: set() for family in [*meta_evaluation.FAMILIES, *families.values()]}
-    for name in {*meta_evaluation.QUICK, *meta_evaluation.ENCODER, *scores} & set(metrics.METRICS):
-        needs[meta_evaluation.family(name)] |= set(metrics.METRICS[name].needs)
+    families = {name: evaluation_sets.family(name) for name in scores}
+    needs = {family: set() for family in [*evaluation_sets.FAMILIES, *families.values()]}
+    for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores} & set(metrics.METRICS):
+        needs[evaluation_sets.family(name)] |= set(metrics.METRICS[name].needs)
     rows = []
     for family, columns in needs.items():
         names = [name for name in scores if families[name] == family]
@@ -96,8 +108,8 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     [['flat', 'nothing here'], ['mine', 'not tested']]
     """
     table = pd.DataFrame({"metric": list(scores)})
-    table = table.merge(_recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
-    damage = _recorded("08_robustness", ["metric", "low", "high"])
+    table = table.merge(recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
+    damage = recorded("08_robustness", ["metric", "low", "high"])
     sides = {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}
     for name, seen in sides.items():
         table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
@@ -110,7 +122,7 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.index].reset_index(drop=True)
 
 
-def _recorded(name: str, columns: list[str]) -> pd.DataFrame:
+def recorded(name: str, columns: list[str]) -> pd.DataFrame:
     """Columns of a committed result; without the file no rows."""
     path = ROOT / "data" / "results" / f"{name}.csv"
     return pd.read_csv(path)[columns] if path.is_file() else pd.DataFrame(columns=columns)
@@ -120,7 +132,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     """Spearman of each metric with one rating of the file, with intervals and clusters.
 
     The rating is human_overall where there is one, else the first; the column `rating` names it.
-    `analysis.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
+    `significance.rank_metrics` on the metrics that score at least 80 % of the replies, dialogs
     resampled. A metric whose interval holds 0 says nothing of that rating and has no rank. An empty
     table when the file has no ratings.
 
@@ -132,7 +144,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in known else known[0]
     covering = scores.loc[:, scores.notna().mean() >= 0.8]
-    table = analysis.rank_metrics(
+    table = significance.rank_metrics(
         covering, turns[chosen], turns["dialog"], "spearman", resamples=1000, seed=seed
     )
     table.insert(0, "rating", chosen)
@@ -153,7 +165,7 @@ def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> p
     for name in [metric for metric in PROFILE if metric in scores]:
         mean, spread = scores[name].mean(), scores[name].std(ddof=0) or np.nan
         for (system, agent), group in turns.groupby(["system", "agent"], sort=True):
-            found = analysis.bootstrap_mean(
+            found = resampling.bootstrap_mean(
                 scores.loc[group.index, name], group["dialog"], seed=seed
             )
             bounds = found[:3]
@@ -178,7 +190,7 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     for name in [metric for metric in PROFILE if metric in scores]:
         row = {"metric": name, "note": ""}
         try:
-            row |= analysis.variance_split(turns, scores[name])["share"].to_dict()
+            row |= variance_split(turns, scores[name])["share"].to_dict()
         except DataError as error:
             row["note"] = str(error).splitlines()[0]
         rows.append(row)
@@ -221,7 +233,7 @@ def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd
     count = turns["system"].nunique()
     names = turns["system"] if count <= MANY else f"all {count} systems" + turns["system"].str[:0]
     parts = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
-    parts.append(_recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
+    parts.append(recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
@@ -250,13 +262,11 @@ def beside_references(table: pd.DataFrame, yours: str) -> Figure:
     for axis in axes.flat[len(shown) :]:
         axis.set_visible(False)
     figure.tight_layout()
-    medians = table[table["metric"].isin(shown)].groupby(
-        ["metric", table["corpus"].str.startswith(yours)], sort=False
-    )["q50"]
-    ranges = medians.agg(["min", "max"]).round(2).itertuples()
-    told = [f"{metric} {low:g} to {high:g} ({'your file' if own else 'public'})"
-            for (metric, own), low, high in ranges]  # fmt: skip
-    figure.set_label("Box plots of replies per corpus. Medians: " + "; ".join(told) + ".")
+    own = table["corpus"].str.startswith(yours).map({True: "your file", False: "public corpora"})
+    medians = table.groupby(["metric", own], sort=False)["q50"].agg(["min", "max"]).round(2)
+    told = [f"{metric} {low:g} to {high:g} ({whose})"
+            for (metric, whose), low, high in medians.loc[shown].itertuples()]  # fmt: skip
+    figure.set_label(f"Box plots of each corpus. Medians: {'; '.join(told)}.")
     return figure
 
 
@@ -313,28 +323,3 @@ def _crowd(axes, profile: pd.DataFrame) -> None:
                 end["z"], end["place"], f"  {end['who'][:24]}  ", ha=side, va="center", size=7
             )
     axes.margins(x=0.25)
-
-
-def share_plot(shares: pd.DataFrame) -> Figure:
-    """Stacked bars: how much of each metric's variance lies between systems, ..., turns.
-
-    >>> row = {"metric": "length", "system": 0.1, "agent": 0.1, "dialog": 0.2, "turn": 0.6}
-    >>> len(share_plot(pd.DataFrame([row])).axes)
-    1
-    """
-    known = shares.dropna(subset="turn").set_index("metric").iloc[::-1]
-    axes = known[["system", "agent", "dialog", "turn"]].plot.barh(
-        stacked=True,
-        color=[*sns.color_palette("Blues_r", 4)[:3], "0.85"],
-        figsize=(8, 1.1 + 0.34 * len(known)),
-        title="Where the variance of each metric lies",
-        xlabel="share of variance (trait: system and agent; state: turn)",
-        ylabel="",
-        xlim=(0, 1),
-    )
-    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
-    parts = known[["system", "agent", "dialog", "turn"]].mul(100).round().iloc[::-1].iterrows()
-    told = [f"{metric}: " + ", ".join(f"{name} {part:.0f} %" for name, part in row.dropna().items())
-            for metric, row in parts]  # fmt: skip
-    axes.figure.set_label(f"Shares of the variance. {'; '.join(told)}.")
-    return axes.figure

@@ -1,11 +1,13 @@
 """Two versions of a bot: which ratings and metrics differ, and what can be said of it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis import benjamini_hochberg, bootstrap_mean
-from lib.analysis.resampling import blocks, cluster_sums, counts_of_draws
+from lib.analysis.resampling import blocks, bootstrap_mean, cluster_sums, counts_of_draws
+from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rated
 
@@ -179,12 +181,10 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
         if deciding.empty:
             deciding = tested[tested["better"] == "higher"]
         sure = deciding[deciding["p_adjusted"] <= LEVEL]
-        call = {
-            (False, False): "no difference shown" if len(deciding) else "no verdict",
-            (True, False): "better",
-            (False, True): "worse",
-            (True, True): "mixed",
-        }[sure["difference"].gt(0).any(), sure["difference"].lt(0).any()]
+        up, down = sure["difference"].gt(0).any(), sure["difference"].lt(0).any()
+        call = "no difference shown" if len(deciding) else "no verdict"
+        if up or down:
+            call = "mixed" if up and down else "better" if up else "worse"
         rows.append((version, against, call, _said(version, against, tested, deciding)))
     return pd.DataFrame(rows, columns=["version", "against", "verdict", "said"])
 
@@ -204,21 +204,15 @@ def fails(verdicts: pd.DataFrame, condition: str) -> bool:
     >>> fails(pd.DataFrame({"version": ["new"], "verdict": ["worse"]}), "b worse")
     True
     """
-    *name, word = condition.split()
-    negated = name[-1:] == ["not"]
-    name = " ".join(name[:-1] if negated else name)
-    way_out = f'say "b worse" or "b not better"; versions: {", ".join(verdicts["version"])}'
-    if word not in ("better", "worse", "mixed"):
-        raise DataError(f"{condition!r} is no condition", fix=way_out)
-    of = (
-        verdicts
-        if name == "all"
-        else verdicts[verdicts["version"].str.casefold() == name.casefold()]
-    )
-    of = verdicts.head(1) if of.empty and name in ("b", "B") else of
-    if of.empty:
-        raise DataError(f"there is no version {name!r} beside the first", fix=way_out)
-    return bool((of["verdict"].eq(word) ^ negated).any())
+    found = re.fullmatch(r"(.+?)( not)? (better|worse|mixed)", condition)
+    name, negated, word = found.groups() if found else ("", None, "")
+    same = verdicts["version"].str.casefold() == name.casefold()
+    if not same.any() and name in ("b", "B"):
+        same.iloc[:1] = True
+    if not (found and (name == "all" or same.any())):
+        fix = f'say "b worse" or "b not better"; versions: {", ".join(verdicts["version"])}'
+        raise DataError(f"{condition!r} names no version beside the first, or no verdict", fix=fix)
+    return bool((verdicts[same | (name == "all")]["verdict"].eq(word) ^ bool(negated)).any())
 
 
 def _said(version: str, against: str, tested: pd.DataFrame, deciding: pd.DataFrame) -> str:

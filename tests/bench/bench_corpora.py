@@ -33,7 +33,7 @@ from lib.data.storage import members, registry
 known = registry()
 for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:
-        path = data.path(key)
+        path = storage.path(key)
         if key.endswith("gz"):
             for name, raw in members(path, lambda name: True):
                 json.loads(raw) if name.endswith(".json") else raw

@@ -22,6 +22,7 @@ from lib import ROOT, endex, metrics, psychology  # noqa: F401 - rooms register 
 from lib import models as checkpoints
 from lib.data import corpora
 from lib.metrics.overlap import meteor_program
+from lib.metrics.registry import Metric
 
 LEFT_OUT = ("endex", "mauve", "random")  # a network of one's own; a set; no metric
 MODELS = {
@@ -36,7 +37,7 @@ MODELS = {
 }
 
 
-def cpu_seconds(chosen: metrics.Metric, turns: pd.DataFrame) -> float:
+def cpu_seconds(chosen: Metric, turns: pd.DataFrame) -> float:
     if chosen.name.startswith("meteor"):  # a program of its own, counted when it ends
         before = os.times()
         chosen.function(turns.iloc[:1000])

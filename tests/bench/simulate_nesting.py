@@ -12,7 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from lib import ROOT, analysis
+from lib import ROOT
+from lib.analysis import significance
 
 RUNS = 1000
 RESAMPLES = {"pearson": 999, "spearman": 499}  # ranks are the slow part
@@ -20,7 +21,7 @@ RESAMPLES = {"pearson": 999, "spearman": 499}  # ranks are the slow part
 
 def main() -> None:
     tables = [
-        analysis.false_positive_rates(RUNS, method=method, resamples=resamples).assign(
+        significance.false_positive_rates(RUNS, method=method, resamples=resamples).assign(
             method=method, resamples=resamples
         )
         for method, resamples in RESAMPLES.items()

@@ -1,0 +1,75 @@
+"""What a design finds and costs, against simulated ratings and against formulas of others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.power import TTestIndPower
+
+from lib.analysis import agreement, study_plan
+from lib.data import DataError
+
+
+def ratings_of(variance, shift, dialogs, replies, raters, rng):
+    """Two systems that lie `shift` apart, with the given variances."""
+    size = (2, dialogs, replies, raters)
+    values = rng.normal(0, variance["rating"] ** 0.5, size)
+    values += rng.normal(0, variance["reply"] ** 0.5, size[:3])[..., None]
+    values += rng.normal(0, variance["dialog"] ** 0.5, size[:2])[..., None, None]
+    values[1] += shift
+    items = pd.MultiIndex.from_product([("a", "b"), range(dialogs), range(replies)])
+    items = items.to_frame(index=False, name=["system", "dialog", "reply"])
+    items["dialog"] = items["system"] + items["dialog"].astype(str)
+    return items, values.reshape(len(items), raters)
+
+
+@pytest.mark.parametrize("dialogs, replies, raters", [(20, 1, 1), (12, 4, 3)])
+def test_detectable_is_found_as_often_as_it_says(dialogs, replies, raters):
+    variance = {"dialog": 0.4, "reply": 0.3, "rating": 0.9}
+    plan = study_plan.study_plan(variance, dialogs=dialogs, replies=replies, raters=raters)
+    noise = 0.4 / dialogs + 0.3 / (dialogs * replies) + 0.9 / (dialogs * replies * raters)
+    effect = plan["detectable"] / np.sqrt(noise * dialogs)
+    peer = TTestIndPower().power(effect, nobs1=dialogs, alpha=0.05)
+    assert peer == pytest.approx(0.8, abs=0.01)
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(400):
+        items, values = ratings_of(variance, plan["detectable"], dialogs, replies, raters, rng)
+        found.append(study_plan.compare_systems(items.assign(human=values.mean(axis=1))) <= 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.06)
+
+
+def test_costs_and_reliability():
+    variance = {"system": 0.2, "dialog": 0.1, "rating": 0.7}
+    prices = {"dialog_price": 2.0, "rating_price": 0.5, "judge_price": 0.25}
+    plan = study_plan.study_plan(variance, systems=3, dialogs=10, replies=4, raters=5, **prices)
+    assert plan[["ratings", "people", "judge"]].tolist() == [600, 360, 90]
+    assert plan["reliability"] == pytest.approx(agreement.spearman_brown(0.3, 5))
+    assert plan["limit"] == pytest.approx(plan["reliability"] ** 0.5)
+    assert plan["system reliability"] == pytest.approx(0.2 / (0.2 + 0.1 / 10 + 0.7 / 200))
+    with pytest.raises(DataError, match="two dialogs or more"):
+        study_plan.study_plan(variance, dialogs=1, raters=1)
+
+
+@pytest.mark.parametrize("people", [1, 2.5, 6])
+def test_a_judge_that_is_so_many_people_is_worth_them(people):
+    """Its reliability, and the correlation with a mean of four that follows from it."""
+    own, of_four = (agreement.spearman_brown(0.3, k) for k in (people, 4))
+    worth = study_plan.worth_in_raters(np.sqrt(own * of_four), reliability=0.3, raters=4)
+    assert worth == pytest.approx(people)
+    assert study_plan.worth_in_raters(0.95, reliability=0.3, raters=4) == np.inf
+
+
+def test_redrawn_studies_keep_dialogs_whole_and_count_false_alarms():
+    rng = np.random.default_rng(0)
+    items, values = ratings_of({"dialog": 0.5, "reply": 0.2, "rating": 1.0}, 0, 40, 2, 3, rng)
+    values[0, 1:] = np.nan
+    study = study_plan.redraw(items, values, 25, 2, rng)
+    assert study.groupby("dialog").size().tolist() == [2] * 25
+    assert set(study.loc[study.index == 0, "human"]) <= {values[0, 0]}
+    assert study["human"].notna().all()
+    means = pd.DataFrame(values).groupby(items["system"]).transform("mean").to_numpy()
+    options = {"dialogs": 50, "raters": 1, "runs": 300}
+    false = study_plan.simulated_power(items, values - means, study_plan.compare_systems, **options)
+    assert 0.01 <= false <= 0.10
+    shifted = values - means + 2.0 * (items[["system"]] == "b").to_numpy()
+    assert study_plan.simulated_power(items, shifted, study_plan.compare_systems, **options) > 0.99
