@@ -215,6 +215,7 @@ HOSTILE = {
     "a\\q<b>.txt": (b"Once upon a time\n", "User: Hi\nBot: Hello"),
     "prose.json": (b'{"conversations": [{"from": "x"}]}', '"from": "human", "value": "Hi"'),
     "names.txt": (b"Ann: Hi\nBob: Ho\n", "which speaker is the bot.*BOT=.*Ann, Bob"),
+    "bots.txt": (b"Bot 1: Hi\nBot 2: Ho\n", "which speaker is the bot"),
     "users.json": (b'[[{"role": "user", "content": "Hi"}]]', "which speaker is the bot"),
     "header.csv": (b"system,dialog,response\n", "has no rows"),
     "score.csv": (b"system,dialog,response,score_x\nA,1,x,\nA,2,y,z\n", "row 2, column 'score_x'"),
@@ -314,7 +315,7 @@ def test_a_full_disk_leaves_the_old_page_whole(tmp_path, monkeypatch, capsys):
     page.write_text("old")
 
     def full(self, *text, **options):
-        self.touch()
+        self.write_bytes(b"")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     ran = nbformat.v4.new_notebook()
