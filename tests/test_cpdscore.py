@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from lib import ROOT, cpdscore
-from lib import meta_evaluation as tables
 from lib.cpdscore import ReplyStore
 from lib.cpdscore.reply_store import MissingReplies, Reply
 from lib.data import corpora
+from lib.meta_evaluation import cpdscore_tables as tables
 
 PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
 JUDGE = cpdscore.JudgeModel("m", samples=3, extra=2)

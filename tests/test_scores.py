@@ -159,7 +159,6 @@ def test_the_record_names_what_ran(tmp_path):
         ("fed", {}, "needs the column"),
         ("letters", {"unit": object()}, "numbers, texts or lists"),
         ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
-        ("endex", {}, "endex: missing a required argument: 'model'.*options="),
         ("mauve", {}, "set of responses, not per turn: call lib.metrics.mauve"),
     ],
 )
