@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from lib import models
@@ -412,8 +413,9 @@ def mauve(
         warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
     from mauve import compute_mauve
 
-    p, q = (_features(texts, encoder) for texts in sets)
-    found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
+    with threadpool_limits(1):  # the clusters hang on last digits, and these on the threads
+        p, q = (_features(texts, encoder) for texts in sets)
+        found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
     values = [found.mauve, found.mauve_star, found.num_buckets, *sizes]
     return pd.Series(values, ["mauve", "mauve_star", "buckets", "responses", "references"])
 
