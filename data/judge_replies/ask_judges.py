@@ -118,7 +118,7 @@ def export(judge: str, corpus: str, weights: str) -> None:
 if __name__ == "__main__":
     judge, *rest = sys.argv[1:]
     minutes = float(rest.pop()) if rest and rest[-1].isdigit() else 600
-    gguf = rest[0] if rest else local.packaged_gguf()
+    gguf = rest[0] if rest else local.weights_of(local.PACKAGED)
     CACHE.mkdir(parents=True, exist_ok=True)
     with local.served(gguf) as base_url:
         for corpus in CORPORA if minutes else ():

