@@ -12,13 +12,7 @@ import pytest
 
 from lib import psychology
 from lib.data import corpora
-
-SETS = (
-    "dstc10_topical_usr",
-    "dstc10_persona_usr",
-    "dstc10_dailydialog_zhao",
-    "dstc10_persona_zhao",
-)
+from lib.meta_evaluation import papers
 
 # DLATK keeps its databases under the home folder, so it gets one of its own.
 ENGINE = """
@@ -38,7 +32,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.public]
 
 @pytest.fixture(scope="module")
 def texts(public_data) -> list[str]:
-    return [r for name in SETS for r in corpora.load(name).turns["response"]]
+    sets = [papers.PAPER_SETS[name][0] for name in ("TP", "UP", "ZD", "ZP")]
+    return [r for name in sets for r in corpora.load(name).turns["response"]]
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +45,8 @@ def database(texts, tmp_path_factory):
     messages = home / "messages.csv"
     frame = pd.DataFrame({"message_id": range(1, len(texts) + 1), "message": texts})
     frame.to_csv(messages, index=False)
-    subprocess.run(
-        [sys.executable, "-c", ENGINE, str(messages)],
-        env=os.environ | {"HOME": str(home)},
-        check=True,
-        capture_output=True,
-    )
+    command, env = [sys.executable, "-c", ENGINE, messages], os.environ | {"HOME": str(home)}
+    subprocess.run(command, env=env, check=True, capture_output=True)
     with sqlite3.connect(home / "sqlite_data" / "messages.db") as connection:
         yield connection
 

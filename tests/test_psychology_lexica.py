@@ -4,13 +4,12 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from lib import ROOT, psychology
 from lib.data import DataError
-from lib.psychology import lexica, tokens
+from lib.psychology import tokens
 
 # What the tokenizer of the human-centered paper is known to do, ours and theirs.
 QUIRKS = {
@@ -74,7 +73,6 @@ TOY = psychology.Lexicon(
         "happy": {"joy": 3.0},
         "happi*": {"trust": 2.0},
         "ab*": {"fear": 1.0},
-        "so sad": {"sadness": 1.0},
         "nothing": {"fear": 0.0},
     },
 )
@@ -92,17 +90,8 @@ TOY = psychology.Lexicon(
     ],
 )
 def test_wildcards_take_the_largest_weight(token, expected):
-    assert TOY.lookup(token) == expected
-    row = TOY.align([token]).toarray()[0]
-    assert dict(zip(TOY.categories, row, strict=True)) == {
-        c: expected.get(c, 0.0) for c in TOY.categories
-    }
-
-
-def test_intercept_is_added_once_per_text_with_tokens():
-    age = lexica.from_triples("age", [("_intercept", "age", 23.0), ("homework", "age", -10.0)])
-    scores = age.score(psychology.count_tokens(["homework today", "today", ""]))["age"]
-    assert scores[:2].tolist() == [18.0, 23.0] and np.isnan(scores[2])
+    row = pd.Series(TOY.align([token]).toarray()[0], TOY.categories)
+    assert TOY.lookup(token) == row[row > 0].to_dict() == expected
 
 
 def test_function_word_lists_are_complete_and_unambiguous_on_paper():
@@ -130,14 +119,6 @@ def test_weightings_differ_as_defined(weighting, joy):
     assert scores.loc[0, ["joy", "fear"]].tolist() == [pytest.approx(joy, abs=1e-15), 0.0]
 
 
-def test_terms_of_several_words_match_ngrams_only():
-    text = ["i am so sad"]
-    assert TOY.score(psychology.count_tokens(text)).loc[0, "sadness"] == 0
-    assert TOY.score(psychology.count_tokens(text, n=2)).loc[0, "sadness"] == 1 / 3
-    with pytest.raises(ValueError, match="weighting is"):
-        TOY.score(psychology.count_tokens(text), "percent")
-
-
 def test_pooled_counts_are_those_of_the_messages_and_no_bigram_crosses_them():
     said = ["happy so", "so", "stone happy happy"]
     pooled = psychology.count_tokens(said, groups=["b", "a", "b"])
@@ -157,15 +138,12 @@ def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
 
 
 def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15"):
-        psychology.emotion_lexicon("nrc")
-
-
-def test_a_database_without_the_table_lists_what_it_has():
     pytest.importorskip("dlatk")
     with pytest.raises(DataError, match="choose one of .*'nrc_emot'"):
         psychology.dlatk_lexicon("mine")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="dlatk==1.3.15"):
+        psychology.emotion_lexicon("nrc")
 
 
 DIC = (
@@ -184,25 +162,28 @@ def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
     for token in ("we", "this", "didn't", "quickly", "quick", "sisters", "plenty", "stone"):
         found = {short.get(category, category) for category in ours.lookup(token)}
         assert found == set(parse(token)), token
+    conditional = psychology.liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
+    assert conditional.lookup("kind") == {"family": 1.0}
 
 
-def test_liwc_conditions_are_left_out_and_faults_named(tmp_path):
-    style = psychology.liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
-    assert style.lookup("kind") == {"family": 1.0}
-    faults = {
-        DIC.replace("quant", "other"): "(?s)quantifiers.*LIWC2007",
-        "we\t1\n": "two lines of '%'",
-    }
-    for text, message in faults.items():
-        with pytest.raises(DataError, match=message):
-            psychology.liwc(write(tmp_path, text))
+FAULTS = [
+    (psychology.liwc, DIC.replace("quant", "other"), "(?s)quantifiers.*LIWC2007"),
+    (psychology.liwc, "we\t1\n", "two lines of '%'"),
+    (psychology.read_csv, "term,category\na,c\n", "no column .'weight'"),
+    (
+        psychology.read_csv,
+        "term,category,weight\na,c,1\nb,c,many\n",
+        "row 2, column 'weight': is 'many'",
+    ),
+]
 
 
-def test_csv_lexicon_faults_name_the_place(tmp_path):
-    with pytest.raises(DataError, match="'many' of 'b'") as fault:
-        psychology.read_csv(write(tmp_path, "term,category,weight\na,c,1\nb,c,many\n"))
-    assert fault.value.row == 2 and fault.value.column == "weight"
-    with pytest.raises(DataError, match="no column .'weight'"):
-        psychology.read_csv(write(tmp_path, "term,category\na,c\n"))
+@pytest.mark.parametrize(("read", "text", "message"), FAULTS)
+def test_faults_of_a_lexicon_file_name_the_place(tmp_path, read, text, message):
+    with pytest.raises(DataError, match=message):
+        read(write(tmp_path, text))
+
+
+def test_a_lexicon_with_tabs_may_hold_the_word_null(tmp_path):
     tabs = psychology.read_csv(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
     assert tabs.weights == {"null": {"c": 1.0}}

@@ -27,27 +27,10 @@ def model(essays):
     return psychology.fit_trait_model(essays, "agreeableness", orders=(1,), topics=TOPICS, folds=5)
 
 
-def replies(*texts):
-    frame = pd.DataFrame({"response": texts, "system": "s", "dialog": "1"})
-    return frame.assign(agent=[f"a{i}" for i in range(len(texts))])
-
-
-def test_the_sample_trait_is_found_and_a_shuffled_one_is_not(essays, model):
+def test_the_sample_trait_is_found_and_noise_is_not(essays, model):
+    """A model whose folds shared authors would recognise them, and predict pure noise."""
     assert model.authors == 80 and model.interval[0] > 0
-    authors = essays["author"].drop_duplicates().to_list()
-    draw = np.random.default_rng(0)
-    values = essays.groupby("author")["agreeableness"].first()
-    swapped = dict(zip(authors, draw.permutation(values), strict=True))
-    shuffled = essays.assign(agreeableness=essays["author"].map(swapped))
-    null = psychology.fit_trait_model(shuffled, "agreeableness", orders=(1,), folds=5)
-    assert abs(null.out_of_sample_r) < 0.3
-
-
-def test_folds_never_see_the_same_author_twice(essays):
-    """A model that recognises authors would predict a trait that is pure noise."""
-    draw = np.random.default_rng(1)
-    names = essays["author"].unique()
-    noise = dict(zip(names, draw.normal(size=len(names)), strict=True))
+    noise = pd.Series(np.random.default_rng(1).normal(size=80), essays["author"].unique())
     marked = pd.concat([essays] * 3).assign(noise=lambda rows: rows["author"].map(noise))
     found = psychology.fit_trait_model(marked, "noise", orders=(1,), folds=5)
     assert abs(found.out_of_sample_r) < 0.3
@@ -92,8 +75,9 @@ def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
         "id,term,category,weight\n1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n"
         "4,marr*,age,60\n"
     )
-    said = replies("my wife slept", "homework", "x y", "married you", "?", "")
-    scores = psychology.score_traits(said, [psychology.read_csv(path)])["age"]
+    said = ["my wife slept", "homework", "x y", "married you", "?", ""]
+    table = pd.DataFrame({"response": said, "system": "s", "agent": list("abcdef")})
+    scores = psychology.score_traits(table, [psychology.read_csv(path)])["age"]
     # 20 + 30/2 bigrams; 20 - 10/1 word; no match; 20 + 60/2 words, and no bigram matches "marr*";
     # punctuation only has a token; nothing said.
     assert scores.tolist()[:5] == [35.0, 10.0, 20.0, 50.0, 20.0] and np.isnan(scores.iloc[5])

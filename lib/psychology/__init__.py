@@ -9,7 +9,6 @@ from lib.psychology.emotion import (
     emotional_entropy_paper,
     emotions,
     entropy,
-    toy_emotions,
 )
 from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
 from lib.psychology.style import FUNCTION_WORDS, function_words, language_style_matching, liwc

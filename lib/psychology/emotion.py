@@ -9,9 +9,9 @@ from scipy import special
 
 from lib import ROOT
 from lib.metrics.registry import metric
-from lib.psychology import lexica
+from lib.psychology import lexica, tokens
 from lib.psychology.lexica import Lexicon
-from lib.psychology.tokens import TokenCounts, explained, prompt_counts, response_counts
+from lib.psychology.tokens import TokenCounts
 
 #: The eight basic emotions of the human-centered paper, in alphabetical order.
 PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
@@ -23,8 +23,10 @@ PAPER_ENTROPY = {"form": "group_norm", "weighting": "lex_norm"}
 def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     """Load the emotion lexicon that a parameter names: "toy", "nrc", or a CSV file of your own.
 
-    "nrc" is the NRC Hashtag Emotion Lexicon of the installed `dlatk` package: 16,861 words with
-    weights in eight emotions (the word "nan" is lost there). A Lexicon is returned as it is.
+    "toy" has about a hundred words with weights that were made up: never use it for a result, it
+    exists so that the notebooks run anywhere and every step can be followed by hand. "nrc" is the
+    NRC Hashtag Emotion Lexicon of the installed `dlatk` package: 16,861 words with weights in eight
+    emotions (the word "nan" is lost there). A Lexicon is returned as it is.
 
     Raises:
         ValueError: any other name.
@@ -33,8 +35,8 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     Reference: Mohammad and Kiritchenko (2015), Using hashtags to capture fine emotion categories
     from tweets, Computational Intelligence 31(2). Free for research; do not pass it on.
 
-    >>> emotion_lexicon("toy").name
-    'toy_emotions'
+    >>> emotion_lexicon("toy").lookup("wonderful")
+    {'joy': 1.5, 'surprise': 0.5}
     >>> emotion_lexicon("liwc")
     Traceback (most recent call last):
     ...
@@ -43,25 +45,13 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     if isinstance(name, Lexicon):
         return name
     if name == "toy":
-        return toy_emotions()
+        return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
     if name == "nrc":
         return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
         return lexica.read_csv(name)
     ways = '"toy" (ours, for teaching), "nrc" (NRC Hashtag Emotion Lexicon) or the path of a CSV'
     raise ValueError(f"there is no emotion lexicon {name!r}: take {ways}")
-
-
-def toy_emotions() -> Lexicon:
-    """Load the small emotion lexicon written for teaching; its weights were made up.
-
-    Eight emotions, about a hundred words. Never use it for a result: it exists so that the
-    notebooks run anywhere and every step can be followed by hand.
-
-    >>> toy_emotions().lookup("wonderful")
-    {'joy': 1.5, 'surprise': 0.5}
-    """
-    return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
 
 
 def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
@@ -89,9 +79,7 @@ def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
     >>> entropy(np.array([[0.5, 0.1]]), "group_norm").round(4)
     array([0.5768])
     """
-    if form not in ("sum", "group_norm", "intercept"):
-        raise ValueError(f"form is 'sum', 'group_norm' or 'intercept', not {form!r}")
-    vectors = np.asarray(vectors, dtype=float)
+    tokens.check_choice("form", form, ("sum", "group_norm", "intercept"))
     if (vectors < 0).any():
         raise ValueError("entropy needs scores of 0 or more; this lexicon gives negative ones")
     if form == "intercept":
@@ -108,7 +96,8 @@ def emotions(counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative")
     An emotion without a matching word is 0; a row is NaN for a text without tokens.
 
     >>> from lib.psychology.tokens import count_tokens
-    >>> emotions(count_tokens(["what wonderful news !"]), toy_emotions()).loc[0, ["joy", "fear"]]
+    >>> toy = emotion_lexicon("toy")
+    >>> emotions(count_tokens(["what wonderful news !"]), toy).loc[0, ["joy", "fear"]]
     joy     0.375
     fear    0.000
     Name: 0, dtype: float64
@@ -138,7 +127,7 @@ def emotional_entropy(
     of the normalized vector. A state measure of the agent's own words.
 
     Args:
-        table: turn table, or dialog table from level "dialog" upwards.
+        table: turn table.
         lexicon: an emotion lexicon, or its name or file, see `emotion_lexicon`.
         level: "turn", "dialog", "agent" or "system"; counts are pooled to it before scoring.
         form: see `entropy`; the default is the textbook definition.
@@ -159,11 +148,11 @@ def emotional_entropy(
     >>> emotional_entropy(turns, "toy", details=True)["reason"].tolist()
     ['', 'no emotion word in the response', 'no words in the response']
     """
-    counts = response_counts(table, level)
+    counts = tokens.response_counts(table, level)
     scores = emotions(counts, emotion_lexicon(lexicon), weighting)
     values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
     values = values.where(scores.sum(axis=1) > 0)
-    return explained(values, _causes(scores, "response"), scores) if details else values
+    return tokens.explained(values, _causes(scores, "response"), scores) if details else values
 
 
 @metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
@@ -219,14 +208,14 @@ def emotion_matching(
     [0.756, nan]
     """
     lexicon = emotion_lexicon(lexicon)
-    own = emotions(response_counts(table, level), lexicon, weighting)
-    other = emotions(prompt_counts(table, level, context), lexicon, weighting)
+    own = emotions(tokens.response_counts(table, level), lexicon, weighting)
+    other = emotions(tokens.prompt_counts(table, level, context), lexicon, weighting)
     # Spearman's correlation is Pearson's of the ranks; those of ties are averaged.
     values = own.rank(axis=1).corrwith(other.rank(axis=1), axis=1).rename("emotion_matching")
     causes = _causes(own, "response") | _causes(other, "prompt")
     causes |= {"all emotions are equal": values.isna()}
     sides = own.add_prefix("response_"), other.add_prefix("prompt_")
-    return explained(values, causes, *sides) if details else values
+    return tokens.explained(values, causes, *sides) if details else values
 
 
 def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:

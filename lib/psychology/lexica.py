@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from lib.data import DataError
 from lib.data.storage import sha256
-from lib.psychology.tokens import TokenCounts
+from lib.data.turn_table import check
+from lib.psychology.tokens import TokenCounts, check_choice
 
 #: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.
 SHORTEST_STEM = 3
@@ -54,11 +54,6 @@ class Lexicon:
         named = {category for entry in self.weights.values() for category in entry}
         return tuple(sorted(named | set(self.intercepts)))
 
-    @cached_property
-    def _stem_lengths(self) -> list[int]:
-        lengths = {len(term) - 1 for term in self.weights if term.endswith("*")}
-        return sorted(length for length in lengths if length >= SHORTEST_STEM)
-
     def lookup(self, token: str) -> dict[str, float]:
         """Categories and weights of one token, wildcards included.
 
@@ -66,9 +61,8 @@ class Lexicon:
         {'joy': 3.0}
         """
         found = dict(self.weights.get(token, {}))
-        stems = [token[:length] for length in self._stem_lengths if length <= len(token)]
-        for stem in stems:
-            for category, weight in self.weights.get(stem + "*", {}).items():
+        for length in range(SHORTEST_STEM, len(token) + 1):
+            for category, weight in self.weights.get(f"{token[:length]}*", {}).items():
                 found[category] = max(weight, found.get(category, weight))
         return found
 
@@ -77,12 +71,10 @@ class Lexicon:
 
         A stored zero is a term with weight 0, which still counts as matched.
         """
-        column = {category: j for j, category in enumerate(self.categories)}
-        entries = enumerate(map(self.lookup, features))
-        cells = [(i, column[c], weight) for i, entry in entries for c, weight in entry.items()]
-        rows, columns, weights = np.array(cells, float).reshape(-1, 3).T
-        places = (rows.astype(int), columns.astype(int))
-        return sparse.csr_matrix((weights, places), shape=(len(features), len(column)))
+        from sklearn.feature_extraction import DictVectorizer  # a second to import
+
+        columns = DictVectorizer().fit([dict.fromkeys(self.categories, 0.0)])
+        return columns.transform(map(self.lookup, features))
 
     def matches(self, counts: TokenCounts) -> pd.DataFrame:
         """Count the tokens of each row that each category matches.
@@ -94,7 +86,7 @@ class Lexicon:
         """
         matched = self.align(counts.features)
         matched.data[:] = 1.0
-        return self._frame(counts.matrix @ matched, counts)
+        return self._sums(matched, counts)
 
     def score(self, counts: TokenCounts, weighting: str = "relative") -> pd.DataFrame:
         """Score counted texts on every category.
@@ -126,28 +118,26 @@ class Lexicon:
         1   0.0    0.000
         2   NaN      NaN
         """
-        if weighting not in ("relative", "lex_norm"):
-            raise ValueError(f"weighting is 'relative' or 'lex_norm', not {weighting!r}")
-        summed = self._frame(counts.matrix @ self.align(counts.features), counts)
+        check_choice("weighting", weighting, ("relative", "lex_norm"))
         number = self.matches(counts) if weighting == "lex_norm" else counts.totals[:, None]
-        scores = summed / number
-        scores += [self.intercepts.get(category, 0.0) for category in self.categories]
-        scores[counts.totals == 0] = np.nan
-        return scores
+        constants = [self.intercepts.get(category, 0.0) for category in self.categories]
+        # A text without tokens is 0 / 0, which is NaN.
+        return self._sums(self.align(counts.features), counts) / number + constants
 
-    def _frame(self, values: sparse.csr_matrix, counts: TokenCounts) -> pd.DataFrame:
-        return pd.DataFrame(values.toarray(), counts.index, list(self.categories))
+    def _sums(self, weights: sparse.csr_matrix, counts: TokenCounts) -> pd.DataFrame:
+        sums = (counts.matrix @ weights).toarray()
+        return pd.DataFrame(sums, counts.index, list(self.categories))
 
 
-def from_triples(
-    name: str, triples: Iterable[tuple[str, str, float]], path: str | Path | None = None
-) -> Lexicon:
+def from_triples(name: str, triples: Iterable[tuple[str, str, float]], path: Path) -> Lexicon:
     """Build a lexicon from rows (term, category, weight), read from the file at `path`.
 
     The term "_intercept" gives the constant of its category. Terms are lower-cased; of repeated
     (term, category) rows the last one counts, as in DLATK.
 
-    >>> lexicon = from_triples("age", [("_intercept", "age", 23.2), ("Homework", "age", -7.5)])
+    >>> from lib import ROOT
+    >>> rows = [("_intercept", "age", 23.2), ("Homework", "age", -7.5)]
+    >>> lexicon = from_triples("age", rows, ROOT / "data" / "function_words.json")
     >>> dict(lexicon.intercepts), lexicon.weights
     ({'age': 23.2}, {'homework': {'age': -7.5}})
     """
@@ -155,7 +145,7 @@ def from_triples(
     for term, category, weight in triples:
         weights.setdefault(term.strip().lower(), {})[category] = float(weight)
     intercepts = weights.pop("_intercept", {})
-    return Lexicon(name, weights, intercepts, sha256(path) if path else "")
+    return Lexicon(name, weights, intercepts, sha256(path))
 
 
 def read_csv(path: str | Path) -> Lexicon:
@@ -175,10 +165,8 @@ def read_csv(path: str | Path) -> Lexicon:
     if missing := {"term", "category", "weight"} - set(rows):
         raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
     weights = pd.to_numeric(rows["weight"], errors="coerce")
-    if weights.isna().any():
-        bad = int(weights.isna().argmax())
-        problem = f"the weight {rows['weight'][bad]!r} of {rows['term'][bad]!r} is not a number"
-        raise DataError(problem, file=path, row=bad + 1, column="weight")
+    fix = "put a number there, with a point for decimals"
+    check(rows, [("weight", weights.isna(), "is {!r}, not a number", fix)], path)
     triples = zip(rows["term"], rows["category"], weights, strict=True)
     return from_triples(Path(path).stem, triples, path)
 
@@ -196,8 +184,7 @@ def dlatk_lexicon(table: str) -> Lexicon:
     """
     found = importlib.util.find_spec("dlatk")
     if found is None:
-        way = "run `pip install --no-deps dlatk==1.3.15`"
-        raise FileNotFoundError(f"The lexicon {table!r} comes with DLATK: {way}.")
+        raise FileNotFoundError(f"{table!r} needs DLATK: `pip install --no-deps dlatk==1.3.15`")
     path = Path(found.submodule_search_locations[0], "data", "dlatk_lexica.db")
     with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
         tables = sorted(row[0] for row in database.execute("SELECT name FROM sqlite_master"))

@@ -10,8 +10,8 @@ import pandas as pd
 from lib import ROOT
 from lib.data import DataError
 from lib.metrics.registry import metric
+from lib.psychology import tokens
 from lib.psychology.lexica import Lexicon, from_triples
-from lib.psychology.tokens import TokenCounts, explained, prompt_counts, response_counts
 
 #: The nine categories in the order of the paper, and their short names in LIWC dictionaries.
 FUNCTION_WORDS = {
@@ -76,10 +76,9 @@ def liwc(path: str | Path) -> Lexicon:
 
 def _category_names(header: list[str]) -> dict[str, str]:
     known = {short: name for name, short in FUNCTION_WORDS.items()}
-    # Some editions say "preps" and "adverbs".
-    known |= {f"{short}s": name for short, name in known.items()}
     rows = [line.split("(")[0].split(maxsplit=1) for line in header if line.strip()]
-    return {number: known.get(name.strip().lower(), name.strip()) for number, name in rows}
+    # Some editions say "preps" and "adverbs".
+    return {n: known.get(name.strip().lower().rstrip("s"), name.strip()) for n, name in rows}
 
 
 def _loaded(lexicon: Lexicon | str) -> Lexicon:
@@ -114,7 +113,7 @@ def language_style_matching(
     quantifiers.
 
     Args:
-        table: turn table, or dialog table from level "dialog" upwards.
+        table: turn table.
         lexicon: the nine categories, or the path of a LIWC dictionary; our own lists by default.
         level, context: as in `emotion_matching`.
         both_zero: categories that nobody uses count 1 (the formula) or leave the mean ("skip").
@@ -137,11 +136,11 @@ def language_style_matching(
     >>> language_style_matching(turns).round(3).tolist()
     [0.636]
     """
-    if both_zero not in ("one", "skip"):
-        raise ValueError(f"both_zero is 'one' or 'skip', not {both_zero!r}")
+    tokens.check_choice("both_zero", both_zero, ("one", "skip"))
+    tokens.check_choice("denominator", denominator, ("words", "tokens"))
     lexicon = _loaded(lexicon)
-    said = response_counts(table, level)
-    heard = prompt_counts(table, level, context, newline_tokens)
+    said = tokens.response_counts(table, level)
+    heard = tokens.prompt_counts(table, level, context, newline_tokens)
     own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
     alike = 1 - np.abs(own - other) / (own + other + EPSILON)
     if both_zero == "skip":
@@ -153,12 +152,10 @@ def language_style_matching(
         "no words in the prompt": np.isnan(other[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return explained(values, causes, similarity) if details else values
+    return tokens.explained(values, causes, similarity) if details else values
 
 
-def _percent(counts: TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:
-    if denominator not in ("words", "tokens"):
-        raise ValueError(f"denominator is 'words' or 'tokens', not {denominator!r}")
+def _percent(counts: tokens.TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:
     total = counts.word_totals if denominator == "words" else counts.totals
     used = lexicon.matches(counts)[list(FUNCTION_WORDS)].to_numpy()
     return 100 * used / np.where(total > 0, total, np.nan)[:, None]

@@ -9,7 +9,7 @@ oddity is kept: a lexicon is only as comparable as the tokens it was made from.
 
 import html.entities
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import sparse
 
 from lib.data import KEY
+from lib.metrics.registry import history
 
 # Faces such as :-) and their mirror image (-: . Eyes, nose and mouth are single characters.
 _MOUTH = r"[()\[\]{}/\\|@:dpx]"
@@ -55,8 +56,7 @@ RULES: tuple[tuple[str, str], ...] = (
 )
 
 _TOKEN = re.compile("|".join(pattern for _, pattern in RULES), re.IGNORECASE)
-_FIND_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).search
-_IS_EMOTICON = re.compile(_EMOTICON, re.IGNORECASE).fullmatch
+_FACES = re.compile(_EMOTICON, re.IGNORECASE)
 
 #: The token that `clean` leaves where a message breaks into lines.
 NEWLINE = "<newline>"
@@ -87,11 +87,8 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("  ")
     []
     """
-    if "&" in text:
-        text = _decode_entities(text)
-    if "\\x" in text:
-        text = re.sub(r"\\x[0-9a-z]{1,4}", " ", text)
-    return [t if _FIND_EMOTICON(t) else t.lower() for t in _TOKEN.findall(text)]
+    text = re.sub(r"\\x[0-9a-z]{1,4}", " ", _decode_entities(text))
+    return [t if _FACES.search(t) else t.lower() for t in _TOKEN.findall(text)]
 
 
 def clean(text: str) -> str:
@@ -107,22 +104,20 @@ def clean(text: str) -> str:
     return re.sub(r"\s{2,}", " ", re.sub(r"\.{5,}", "....", text)).strip()
 
 
-def ngrams(text: str, n: int = 1) -> list[str]:
+@lru_cache(maxsize=30_000)  # four metrics count the words of one text
+def ngrams(text: str, n: int = 1) -> tuple[str, ...]:
     """List the n-grams of one message as DLATK stores them: lower case, joined by spaces, and cut.
 
     DLATK keeps 36, 70 and 102 characters of a 1-, 2- and 3-gram. A message shorter than n tokens
     has none.
 
     >>> ngrams("So good :D", 2)
-    ['so good', 'good :d']
+    ('so good', 'good :d')
     """
     tokens = tokenize(clean(text))
     length = (TOKEN_LENGTH - (n - 1)) * n
     grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-    return [gram[:length].lower() for gram in grams]
-
-
-_ngrams = lru_cache(maxsize=30_000)(ngrams)  # four metrics count the words of one text
+    return tuple(gram[:length].lower() for gram in grams)
 
 
 def is_word(token: str) -> bool:
@@ -133,9 +128,7 @@ def is_word(token: str) -> bool:
     >>> [is_word(t) for t in ["don't", "too-old", "...", ":D", "<newline>"]]
     [True, True, False, False, False]
     """
-    if token == NEWLINE or _IS_EMOTICON(token):
-        return False
-    return any(character.isalnum() for character in token)
+    return token != NEWLINE and not _FACES.fullmatch(token) and any(map(str.isalnum, token))
 
 
 def _decode_entities(text: str) -> str:
@@ -200,17 +193,15 @@ def count_tokens(
     >>> count_tokens(["no , no !", "yes"], groups=["a", "a"]).totals.tolist()
     [5.0]
     """
-    rows, index = np.arange(len(texts)), pd.RangeIndex(len(texts))
-    if groups is not None:
-        rows, index = pd.factorize(pd.Index(groups), use_na_sentinel=False)
-    return _count(texts, rows, index, n)
+    labels = pd.RangeIndex(len(texts)) if groups is None else pd.Index(groups)
+    return _count(texts, *labels.factorize(use_na_sentinel=False), n)
 
 
 def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> TokenCounts:
     """Count the agent's tokens (or n-grams) per turn, or pooled over dialogs, agents, systems.
 
-    A turn table gives the column `response`, a dialog table the utterances of the speaker
-    "system". A missing response adds nothing to its pool.
+    A missing response adds nothing to its pool. `lib.endex.system_turns` makes a turn table of
+    whole dialogs.
 
     >>> turns = pd.DataFrame({"system": ["s", "s"], "agent": ["a", "a"], "dialog": ["1", "2"],
     ...                       "context": [["hi"], ["hi", "yes ?"]], "response": ["so", "no no"]})
@@ -219,8 +210,6 @@ def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> Tok
     >>> response_counts(turns, "agent").totals.tolist()
     [3.0]
     """
-    if _is_dialog_table(table):
-        return _pooled(_by_speaker(table, "system"), table, level, n)
     return _pooled([[text] for text in table["response"]], table, level, n)
 
 
@@ -233,7 +222,7 @@ def prompt_counts(
     """Count the tokens that the agent answers, per turn or pooled.
 
     Args:
-        table: turn table (column `context`, oldest first) or dialog table (speaker "user").
+        table: turn table (column `context`, oldest first).
         level: "turn", "dialog", "agent" or "system".
         context: "all" (the whole history), "last" (its last utterance) or the last k utterances.
             None means "all" at turn level, as the published figures imply (notebook 09), and
@@ -243,24 +232,34 @@ def prompt_counts(
             context is stored as one text with line breaks (which the paper's figures show).
 
     Raises:
-        ValueError: an unknown level or context, or a context for a dialog table, which has no
-            history per turn: there the partner's utterances are counted once.
+        ValueError: an unknown level or context.
 
     >>> turns = pd.DataFrame({"system": ["s"], "agent": ["a"], "dialog": ["1"],
     ...                       "context": [["hi there", "yes ?"]], "response": ["so"]})
     >>> prompt_counts(turns).totals.tolist(), prompt_counts(turns, context="last").totals.tolist()
     ([4.0], [2.0])
     """
-    if not _is_dialog_table(table):
-        default = "all" if level == "turn" else "last"
-        heard = _latest(table["context"], default if context is None else context)
-    elif context is None:
-        heard = _by_speaker(table, "user")
-    else:
-        raise ValueError("a dialog table has no history per turn: leave context=None")
+    if context is None:
+        context = "all" if level == "turn" else "last"
+    last = {"all": None, "last": 1}.get(context, context)
+    if last is not None and (not isinstance(last, int) or last < 1):
+        raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
+    heard = history(table, last)
     if newline_tokens:
         heard = [[part for text in row for part in (NEWLINE, text)][1:] for row in heard]
     return _pooled(heard, table, level)
+
+
+def check_choice(option: str, value: object, known: Collection) -> None:
+    """Refuse a value of an option that is not one of the known ones.
+
+    >>> check_choice("level", "speaker", ["turn", "dialog"])
+    Traceback (most recent call last):
+    ...
+    ValueError: level is one of ('turn', 'dialog'), not 'speaker'
+    """
+    if value not in known:
+        raise ValueError(f"{option} is one of {tuple(known)}, not {value!r}")
 
 
 def explained(
@@ -283,7 +282,7 @@ def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> T
     # Two thirds of the utterances of dialogue corpora are repeats (every context is rated with
     # several responses): each distinct one is tokenized once.
     codes, distinct = pd.factorize(np.array(known, dtype=object))
-    counter = CountVectorizer(analyzer=partial(_ngrams, n=n), dtype=float)
+    counter = CountVectorizer(analyzer=partial(ngrams, n=n), dtype=float)
     # The vectorizer refuses texts without any feature, so one that has a feature comes last.
     matrix = counter.fit_transform([*distinct, " ".join([NEWLINE] * n)])[:-1]
     member = (np.ones(len(codes)), (rows, codes))
@@ -292,28 +291,10 @@ def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> T
 
 
 def _pooled(messages: list[list], table: pd.DataFrame, level: str, n: int = 1) -> TokenCounts:
-    levels = list(KEY[:3] if _is_dialog_table(table) else KEY)
-    if level not in levels:
-        raise ValueError(f"level is one of {levels} for this table, not {level!r}")
+    check_choice("level", level, KEY)
     rows, index = np.arange(len(table)), table.index
-    if level != levels[-1]:
-        groups = table.set_index(levels[: levels.index(level) + 1]).index
+    if level != "turn":
+        groups = table.set_index(KEY[: KEY.index(level) + 1]).index
         rows, index = groups.factorize(use_na_sentinel=False)[0], groups.unique()
     rows = np.repeat(rows, [len(texts) for texts in messages])
     return _count([text for texts in messages for text in texts], rows, index, n)
-
-
-def _is_dialog_table(table: pd.DataFrame) -> bool:
-    return "utterances" in table and "response" not in table
-
-
-def _by_speaker(table: pd.DataFrame, speaker: str) -> list[list[str]]:
-    rows = zip(table["utterances"], table["speakers"], strict=True)
-    return [[u for u, s in zip(*row, strict=True) if s == speaker] for row in rows]
-
-
-def _latest(histories: pd.Series, context: str | int) -> list[list[str]]:
-    count = {"all": None, "last": 1}.get(context, context)
-    if count is not None and (not isinstance(count, int) or count < 1):
-        raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
-    return [list(history)[-count if count else None :] for history in histories]

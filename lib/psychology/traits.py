@@ -5,7 +5,7 @@ stand-ins are trained in the open, on people who wrote essays and answered both 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -133,7 +133,7 @@ def score_traits(
     on, so turn-level values are noisy.
 
     Args:
-        table: turn or dialog table.
+        table: turn table.
         models: linear models as weighted lexica in DLATK's export form (`read_csv`), with an
             intercept; terms of several words are matched with n-grams of their order.
         level: "agent", "dialog", "system" or "turn".
@@ -149,9 +149,7 @@ def score_traits(
     [5.333, 3.0]
     """
     counts = cache(lambda n: response_counts(table, level, n))
-    scores = pd.concat([_score(lexicon, counts) for lexicon in models], axis=1)
-    scores[counts(1).totals == 0] = np.nan
-    return scores
+    return pd.concat([_score(lexicon, counts) for lexicon in models], axis=1)
 
 
 def agreeableness_and_empathy(
@@ -174,14 +172,12 @@ def agreeableness_and_empathy(
 
 def _score(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> pd.DataFrame:
     # Apart by order: a one-word wildcard such as "lov*" must not match the bigram "loving you".
-    orders: dict[int, dict] = {}
+    orders: dict[int, dict] = {1: {}}
     for term, entry in lexicon.weights.items():
         orders.setdefault(term.count(" ") + 1, {})[term] = entry
-    constant = [lexicon.intercepts.get(category, 0.0) for category in lexicon.categories]
-    total = pd.DataFrame([constant] * len(counts(1).index), counts(1).index, lexicon.categories)
+    total = replace(lexicon, weights=orders.pop(1)).score(counts(1))
     for n, terms in orders.items():
-        part = Lexicon(lexicon.name, terms).score(counts(n)).fillna(0.0)
-        total[part.columns] += part
+        total = total.add(Lexicon(lexicon.name, terms).score(counts(n)), fill_value=0.0)
     return total
 
 
@@ -209,26 +205,25 @@ def _share_of_users(matrix: np.ndarray) -> np.ndarray:
 
 def _ridge(shares: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Fit a ridge regression; return one weight per feature (0: not selected), and the constant."""
-    from sklearn.feature_selection import SelectFpr, f_regression
+    from sklearn.feature_selection import f_regression
     from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(SelectFpr(f_regression), StandardScaler(), Ridge(PENALTY))
-    select, scale, ridge = (step for _, step in model.fit(shares, y).steps)
-    weights = select.inverse_transform(ridge.coef_[None] / scale.scale_)[0]
-    return weights, float(ridge.intercept_ - (ridge.coef_ / scale.scale_) @ scale.mean_)
+    chosen = f_regression(shares, y)[1] < 0.05
+    scale = shares[:, chosen].std(axis=0)
+    ridge = Ridge(PENALTY).fit(shares[:, chosen] / scale, y)
+    weights = np.zeros(len(chosen))
+    weights[chosen] = ridge.coef_ / scale
+    return weights, float(ridge.intercept_)
 
 
 def _as_lexicon(
     trait: str, weights: np.ndarray, intercept: float, terms: list[str], topics: Lexicon | None
 ) -> Lexicon:
     """Fold topic weights into words: a topic loading is a weighted sum of word frequencies too."""
-    table = dict(zip(terms, weights, strict=False))
+    table = pd.Series(dict(zip(terms, weights, strict=False)), dtype=float)
     if topics:
         words = list(topics.weights)
         folded = topics.align(words) @ weights[len(terms) :]
-        for word, weight in zip(words, folded, strict=True):
-            table[word] = table.get(word, 0.0) + weight
-    kept = {term: {trait: float(weight)} for term, weight in table.items() if weight}
+        table = table.add(pd.Series(folded, words), fill_value=0.0)
+    kept = {term: {trait: weight} for term, weight in table[table != 0].items()}
     return Lexicon(trait, kept, {trait: intercept})
