@@ -18,7 +18,7 @@ import pytest
 from second_run import shown
 
 from lib import ROOT, data
-from lib.notebook_runs import runner
+from lib.notebook_runs import PROFILES, profile_parameters, runner
 
 NOTEBOOKS = runner.find()
 SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
@@ -84,6 +84,9 @@ def test_all_fourteen_are_found_and_profiles_name_no_other():
     settings = runner.load_profiles()
     named = {number for section in settings.values() for number in section}
     assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
+    for path in NOTEBOOKS:
+        for profile in PROFILES:
+            profile_parameters(profile, path)  # raises
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
@@ -92,12 +95,9 @@ def test_runs_on_the_sample(path, sample_run):
     assert outcome.status in ("ran", "up to date"), outcome.message
 
 
-def test_second_run_has_nothing_to_do(sample_run):
-    assert {outcome.status for outcome in runner.run_all("sample")} == {"up to date"}
-
-
 def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path):
     """Tables, figures and shown values: outputs can be committed without noise."""
+    assert {outcome.status for outcome in runner.run_all("sample")} == {"up to date"}
     command = [sys.executable, ROOT / "tests" / "second_run.py", tmp_path]
     # Another seed of the hashes than any kernel draws: what hangs on the order of a set differs.
     environment = os.environ | {"PYTHONHASHSEED": "1"}
@@ -191,21 +191,11 @@ def test_says_what_it_is_about(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
 def test_parameters_are_typed_and_commented(path):
-    tagged = [
-        cell
-        for cell in nbformat.read(path, as_version=4).cells
-        if "parameters" in cell.metadata.get("tags", [])
-    ]
-    assert len(tagged) == 1
-    assert tagged[0].source.startswith('PROFILE: str = "sample"')
-    for line in tagged[0].source.splitlines():
+    cells = nbformat.read(path, as_version=4).cells
+    (cell,) = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    assert cell.source.startswith('PROFILE: str = "sample"')
+    for line in cell.source.splitlines():
         assert re.match(r"[A-Z_]+: [a-z\[\], |]+ = .+  # ", line), f"{path.name}: {line}"
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
-def test_every_profile_names_known_parameters_only(path):
-    for profile in ("sample", "public"):
-        runner.parameters(profile, path)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import nbformat
 import numpy as np
@@ -17,21 +18,18 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from nbconvert.filters.markdown_mistune import markdown2html_mistune as markdown2html
+from pytest import approx
+from scipy import stats
 
 from lib import ROOT, metrics, notebook_runs, report
-from lib.analysis import correlation
 from lib.data import DataError
 from lib.report import page
 from lib.report.__main__ import main
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
-NAMES = {
-    "response": "Bot reply",
-    "context": "User message",
-    "dialog": "Conversation ID",
-    "system": "Bot name",
-}
+NAMES = {"response": "Bot reply", "context": "User message"}
+NAMES |= {"dialog": "Conversation ID", "system": "Bot name"}
 
 
 @pytest.fixture(scope="module")
@@ -41,42 +39,27 @@ def user_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("user") / "my dialogs.csv"
     said = ["I baked bread today 😀", "Why, you ask?", "Not sad, only tired…", "What now?"]
     replies = ["Great 🎉, how did it turn out?", "Tell me more about it, please.", "ok", "I see."]
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        out = csv.writer(file, lineterminator="\r\n")
-        out.writerow([*NAMES.values(), "note, free"])
-        for dialog in range(50):
-            for turn in range(4):
-                reply = replies[rng.integers(4)] if (dialog, turn) != (7, 2) else ""
-                history = "\n".join(said[: turn + 1])
-                out.writerow(
-                    [reply, history, f"chat {dialog}", ["Ada 🤖", "Basil"][dialog % 2], "x"]
-                )
+    rows = [
+        (replies[rng.integers(4)] if (dialog, turn) != (7, 2) else "", "\n".join(said[: turn + 1]),
+         f"chat {dialog}", ["Ada 🤖", "Basil"][dialog % 2], "x")
+        for dialog in range(50) for turn in range(4)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=[*NAMES.values(), "note, free"])
+    table.to_csv(path, index=False, encoding="utf-8-sig", lineterminator="\r\n")
     return path
 
 
-def test_misnamed_columns_get_a_mapping_to_paste(user_file):
-    with pytest.raises(DataError) as caught:
-        report.read(user_file)
-    assert f"columns={NAMES!r}" in str(caught.value)
+def test_misnamed_columns_get_a_mapping_to_paste(user_file, capsys):
+    assert main([str(user_file)]) == 2
+    said = capsys.readouterr().err
+    assert f"names in the file suggest: columns={NAMES!r}" in said and "--accept" in said
     turns = report.read(user_file, NAMES)
     assert len(turns) == 200 and turns["dialog"].nunique() == 50
     assert turns["response"].str.contains("🎉").any()
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
-
-
-def test_a_file_without_a_system_says_what_to_add(tmp_path):
-    path = tmp_path / "one_bot.csv"
-    path.write_text("chat,reply\n1,Hello\n")
+    user_file.with_name("one_bot.csv").write_text("chat,reply\n1,Hello\n")
     with pytest.raises(DataError, match="Nothing in the file looks like system: add a column"):
-        report.read(path)
-
-
-def test_other_faults_are_passed_on(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("system,dialog,response,human_overall\nA,1,Hi,good\n")
-    with pytest.raises(DataError, match="row 1") as caught:
-        report.read(path)
-    assert "suggest" not in str(caught.value)
+        report.read(user_file.with_name("one_bot.csv"))
 
 
 def turns_of(**columns):
@@ -108,24 +91,14 @@ def test_each_warning_appears_when_it_should(columns, topic):
     assert topic in report.warnings(turns_of(**columns))["topic"].tolist()
 
 
-def test_own_ratings_are_used_when_there_are_any():
-    turns = turns_of(human_overall=np.arange(40) % 5)
-    scores = pd.DataFrame({"length": np.arange(40.0) % 7})
-    found = report.against_ratings(turns, scores).iloc[0]
-    expected = correlation.coefficient(scores["length"], turns["human_overall"], "spearman").value
-    assert (found["rating"], found["value"]) == ("human_overall", pytest.approx(expected))
-
-
+@mock.patch.dict(metrics.METRICS)
 def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
     def exclamations(turns):
         return turns["response"].str.count("!").astype(float)
 
     metrics.metric("exclamations", "style")(exclamations)
-    try:
-        scores = report.score(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
-        covered = report.coverage(scores).set_index("family")
-    finally:
-        metrics.METRICS.pop("exclamations")
+    scores = report.score(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
+    covered = report.coverage(scores).set_index("family")
     own = covered.loc["style", ["metrics", "scored", "needs"]]
     assert own.tolist() == ["exclamations", 1.0, "response"]
     assert covered.loc["other", "metrics"] == "mine"
@@ -185,13 +158,10 @@ def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
     table, title = pd.DataFrame({PAYLOADS[0]: PAYLOADS}), PAYLOADS[4]
     notebook = page_of(**{PAYLOADS[3]: table})
     body = BeautifulSoup(page.to_html(notebook, title), "lxml")
-    cells = [cell.text for cell in body.select("td")]
-    assert [" ".join(cell.split()) for cell in cells] == [
-        " ".join(text.split()) for text in PAYLOADS
-    ]
-    assert [body.title.text, body.h1.text, body.caption.text, body.th.text] == [
-        title, title, PAYLOADS[3], PAYLOADS[0]
-    ]  # fmt: skip
+    cells = [cell.text.split() for cell in body.select("td")]
+    assert cells == [text.split() for text in PAYLOADS]
+    named = [body.title.text, body.h1.text, body.caption.text, body.th.text]
+    assert named == [title, title, PAYLOADS[3], PAYLOADS[0]]
     assert [img["alt"] for img in body.find_all("img")] == ["a <dot>"]
     assert len(body.find_all("script")) == 1 and not body.select("iframe, svg, base, link, td *")
     assert all(link["href"].startswith("#") for link in body.find_all("a"))
@@ -219,9 +189,8 @@ def test_the_page_stands_alone_and_runs_no_script_but_ours(page_of):
     assert body.html["lang"] == "en" and [h.name for h in body.select("h1, h2")] == ["h1", "h2"]
     (shown,) = pd.read_html(io.StringIO(str(body.table)))  # readable without the script, too
     assert shown["n"].tolist() == [3, 1, 2, 4]
-    assert {th["scope"] for th in body.select("th")} == {"col"} and body.select(
-        "[tabindex] > table"
-    )
+    assert {th["scope"] for th in body.select("th")} == {"col"}
+    assert body.select_one("[tabindex] > table")
 
 
 # Clicks, in a browser, and reports what the table looks like afterwards.
@@ -260,22 +229,13 @@ def test_a_click_on_a_header_sorts(page_of, tmp_path):
     found = json.loads(title)
     up, down, text, count, inner = ([row[k] for row in said["rows"]] for said, k in
                                     zip(found["said"], (1, 1, 0, 2, 2), strict=True))  # fmt: skip
-    assert up == ["-9.0", "-2.5", "10.0", "NaN"] and down == ["10.0", "-2.5", "-9.0", "NaN"]
+    assert up == ["-9.0", "-2.5", "10.0", ""] and down == ["10.0", "-2.5", "-9.0", ""]
     assert text == ["a", "b9", "b10", "c"] and count == ["1", "2", "3", "4"]
-    assert [said["sorted"] for said in found["said"]][:3] == [
-        "ascending",
-        "descending",
-        "ascending",
-    ]
+    order = [said["sorted"] for said in found["said"]]
+    assert order[:3] == ["ascending", "descending", "ascending"]
     assert all(said["marked"] == 1 for said in found["said"])
     assert found["align"] == "left" and found["focusable"] == [0, 0, 0]  # the Tab key reaches them
     assert inner == ["1", "2", "3"] and found["said"][4]["rows"][1] == ["A", "x", "2"]
-
-
-def test_command_line_reports_a_fault_and_its_way_out(user_file, capsys):
-    assert main([str(user_file)]) == 2
-    said = capsys.readouterr().err
-    assert "names in the file suggest" in said and "--accept" in said
 
 
 @pytest.mark.slow
@@ -287,7 +247,7 @@ def test_command_line_writes_a_page(user_file, tmp_path):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     written = out.read_text(encoding="utf-8")
-    for text in ("chat 7", "no references", "Replies to read", "State or trait?", "no verdict"):
+    for text in ("chat 7", "no references", "Replies to read", "State or trait?", report.VERDICT):
         assert text in written
     assert "Traceback" not in written and str(tmp_path) not in written
 
@@ -321,16 +281,12 @@ def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, m
     turns = replies(response=[faulty, whole], **more)
     filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
     turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
-    turns["fact"] = [
-        fact if isinstance(fact, list) else [] for fact in turns.get("fact", turns.turn)
-    ]
+    turns["fact"] = more.get("fact", []) + [[]] * (len(turns) - len(more.get("fact", [])))
     scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
     scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
     scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
     found = report.faults(report.signals(turns, scores))
-    assert found["reply"].is_unique and dict(zip(found["reply"], found["fault"], strict=True)) == {
-        0: fault
-    }
+    assert found[["reply", "fault"]].values.tolist() == [[0, fault]]
 
 
 def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
@@ -352,8 +308,10 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     noise = rng.random(40)
     scores = pd.DataFrame({"good": turns["human_overall"], "noise": noise, "length": 3.0})
     scores["context_similarity"] = noise
-    ranks = report.against_ratings(turns, scores).set_index("metric")["rank"]
-    assert ranks["good"] == 1 and np.isnan(ranks["noise"])
+    found = report.against_ratings(turns, scores).set_index("metric")
+    expected = stats.spearmanr(noise, turns["human_overall"]).statistic
+    assert found.loc["noise", ["rating", "value"]].tolist() == ["human_overall", approx(expected)]
+    assert found.loc["good", "rank"] == 1 and np.isnan(found.loc["noise", "rank"])
     says = report.standing(scores).set_index("metric")["says"]
     assert says.index[0] == "context_similarity" and says.iloc[0] == report.FOLLOWS
     assert says[["noise", "length"]].tolist() == ["not tested", "nothing here"]
@@ -369,5 +327,4 @@ def test_figures_stay_legible_and_say_what_they_show(agents):
     assert f"highest agent {agents - 1} (+1.0), lowest agent 0 (-1.0)" in figure.get_label()
     turns = pd.DataFrame({"system": names})
     scores = pd.DataFrame({"length": np.arange(agents) % 9.0})
-    table = report.with_references(turns, scores, "mine")
-    assert report.beside_references(table, "mine").get_size_inches().max() < 14
+    assert report.beside_references(turns, scores, "mine").get_size_inches().max() < 14

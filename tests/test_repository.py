@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -14,17 +15,14 @@ import pytest
 from lib import ROOT
 from lib.notebook_runs import runner
 
+SAMPLE = ROOT / "data" / "sample"
 MODULES = sorted(path for path in (ROOT / "lib").rglob("*.py"))
 TEXT = {".py", ".md", ".toml", ".yml", ".ipynb", ".txt", ".sql", ".json", ".csv", ".lock", ""}
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
     return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
@@ -82,10 +80,9 @@ def test_conda_pins_equal_the_project_pins():
     assert lines[-1].strip() == "- -e ."
 
 
-@pytest.mark.parametrize("package", sorted(pins()))
-def test_installed_version_is_the_pinned_one(package):
+def test_installed_versions_are_the_pinned_ones():
     # A local build tag, as in 2.13.0+cpu, names the same release.
-    assert version(package).split("+")[0] == pins()[package]
+    assert {package: version(package).split("+")[0] for package in pins()} == pins()
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
@@ -110,23 +107,17 @@ def test_readme_links_lead_somewhere():
                 assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-def test_names_no_machine_and_no_package_registry():
-    hosts = re.compile(
-        "|".join(["pypi" + r"\.org", "python" + "hosted", "npm" + r"js\.", "deb\\.deb"])
-    )
+def test_names_no_machine_no_package_registry_and_no_secret():
+    key = re.compile(r"\bsk-[A-Za-z0-9_-]{20,}")
+    names = ["pypi" + r"\.org", "python" + "hosted", "npm" + r"js\.", "deb\\.deb"]
+    hosts = re.compile("|".join(names))
     machine = re.compile(r"(?<![\w.~-])/(?:work|root|home|farm)/[A-Za-z]")
     for path in tracked():
         if path.suffix in TEXT and path.name not in ("test_repository.py", "test_notebooks.py"):
             text = path.read_text(encoding="utf-8")
             assert not hosts.search(text), path
             assert not machine.search(text), path
-
-
-def test_holds_no_secret():
-    key = re.compile(r"\bsk-[A-Za-z0-9_-]{20,}")
-    for path in tracked():
-        if path.suffix in TEXT:
-            assert not key.search(path.read_text(encoding="utf-8")), path
+            assert not key.search(text), path
 
 
 def test_holds_no_pickle_and_no_large_file():
@@ -175,3 +166,12 @@ def test_importing_everything_touches_no_network_and_no_gpl_package():
     names = [".".join(p).removesuffix(".__init__") for p in parts if p[-1] != "__main__"]
     program = IMPORT_EVERYTHING.format(", ".join(names))
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("folder", ["bots", "personas/comperdial", "robustness_data"])
+def test_sample_is_marked_synthetic_and_stays_small(folder):
+    info = json.loads((SAMPLE / folder / "info.json").read_text("utf-8"))
+    assert info["synthetic"] is True and info["licence"] == "MIT"
+    files = [path for path in (SAMPLE / folder).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 200_000
+    assert "synthetic" in (SAMPLE / "README.md").read_text("utf-8").splitlines()[0]

@@ -4,21 +4,27 @@ Inside a notebook: `run = notebook_runs.start("08", PROFILE, SEED)`, then `run.t
 `run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 08`.
 """
 
+import ast
+import json
 import random
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pydantic
+import seaborn as sns
 from IPython.display import display
 
 from lib import ROOT
-from lib.notebook_runs.parameters import changed
 
 PROFILES = ("sample", "public")
+STRICT = pydantic.ConfigDict(strict=True, extra="forbid")
 SAMPLE_STAMP = "synthetic sample data"
 
 
@@ -56,8 +62,7 @@ class Run:
 
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
-        named = any(level is not None for level in frame.index.names)
-        written = frame.reset_index() if named else frame
+        written = frame.reset_index() if any(frame.index.names) else frame
         if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
             written = written.map(no_formula).rename(columns=no_formula)
         path = self._path("results", f"{name}.csv")
@@ -143,8 +148,7 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     profile's tables and figures: its own go to `build/own`.
 
     Raises:
-        ValueError: on another profile, on a parameter that the notebook does not have, and on one
-            of a wrong type or below its range.
+        ValueError: on another profile; pydantic's for a parameter that `changed` refuses.
     """
     folder(profile, "results")  # an unknown profile fails here, before any work
     other = changed(number, profile, vars(sys.modules["__main__"]))
@@ -152,7 +156,10 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
-    _set_style()
+    titles = {"axes.titlesize": "medium", "axes.titleweight": "bold"}
+    # A name drawn from a hash would change the file from run to run.
+    size = {"figure.dpi": 100, "figure.figsize": (7, 4), "svg.hashsalt": "lib.notebook_runs"}
+    sns.set_theme("notebook", "whitegrid", "colorblind", font_scale=0.9, rc=titles | size)
     packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
     data = "synthetic sample" if profile == "sample" else "public corpora"
     print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
@@ -161,11 +168,61 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     return Run(number, profile, own=bool(other))
 
 
-def _set_style() -> None:
-    """One look for every figure: readable in print, safe for colour-blind readers."""
-    import seaborn as sns
+def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
+    """What `profiles.toml` sets in this notebook.
 
-    titles = {"axes.titlesize": "medium", "axes.titleweight": "bold"}
-    # A name drawn from a hash would change the file from run to run.
-    size = {"figure.dpi": 100, "figure.figsize": (7, 4), "svg.hashsalt": "lib.notebook_runs"}
-    sns.set_theme("notebook", "whitegrid", "colorblind", font_scale=0.9, rc=titles | size)
+    Raises:
+        pydantic.ValidationError: for an unknown name or a wrong value.
+    """
+    chosen = load_profiles().get(profile, {})
+    values = chosen.get("all", {}) | chosen.get(notebook.name[:2], {})
+    declared(notebook)(**values)
+    return values
+
+
+def load_profiles() -> dict:
+    """Read `profiles.toml`."""
+    return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
+
+
+def declared(notebook: Path) -> type[pydantic.BaseModel]:
+    """The parameters of a notebook, from the typed lines of the cell tagged "parameters".
+
+    A number is 0 or more; where an int stands above 0 in the notebook, it counts from 1.
+
+    >>> declared(ROOT / "notebooks" / "08_correlation_with_human_ratings.ipynb")(DRAWS=0)
+    Traceback (most recent call last):
+    pydantic_core._pydantic_core.ValidationError: 1 validation error for 08_correlation_with_hum...
+    """
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    fields = {}
+    for line in ast.parse("".join(cell["source"])).body:
+        kind, default = ast.unparse(line.annotation), ast.literal_eval(line.value)
+        least = {"int": min(1, default), "float": 0}[kind] if kind in ("int", "float") else None
+        fields[line.target.id] = (kind, pydantic.Field(default, ge=least))
+    return pydantic.create_model(notebook.stem, __config__=STRICT, **fields)
+
+
+def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
+    """Check the parameters in a running notebook; return those that are not the profile's.
+
+    papermill only warns of a name that the notebook does not know, and never looks at types.
+
+    Args:
+        number: of the notebook, "08"; a run of another name ("yours") declares nothing.
+        profile: whose values, in `profiles.toml`, are the expected ones.
+        kernel: the variables of the notebook.
+
+    Raises:
+        pydantic.ValidationError: it names parameter, value and what is wanted.
+    """
+    other = []
+    for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
+        model, expected = declared(path), profile_parameters(profile, path)
+        injected = [cell for cell in kernel.get("In", []) if cell.startswith("# Parameters\n")]
+        given = [line.targets[0].id for cell in injected for line in ast.parse(cell).body]
+        own = {name: kernel[name] for name in [*model.model_fields, *given] if name in kernel}
+        now, then = model(**own), model(**expected)
+        other = [name for name, value in now if value != getattr(then, name)]
+    return other

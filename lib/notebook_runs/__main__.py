@@ -29,9 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     for outcome in outcomes:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
-    kinds = {"notebooks": "notebooks", "tables": "results", "figures": "figures"}
-    for what, kind in kinds.items():
-        print(f"{what:9} in {folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
+    for kind in ("notebooks", "results", "figures"):
+        print(f"{kind:9} in {folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
     if chosen.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))

@@ -18,14 +18,11 @@ from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
 from lib.data.storage import sha256, written_whole
-from lib.notebook_runs import folder
-from lib.notebook_runs.parameters import load_profiles, parameters
+from lib.notebook_runs import folder, load_profiles, profile_parameters
 
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 
 
 @dataclass
@@ -63,14 +60,13 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
     paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    values = {n: parameters(profile, paths[n]) for n in paths if not only or n in only}
+    values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
         path, needs = paths[number], settings.get("needs", {}).get(number, [])
         # Those before it have started already, so waiting for them here cannot block them.
-        before = {n: started[n].result().status for n in needs if n in started}
-        if missing := [n for n, status in before.items() if status in ("failed", "not run")]:
+        if missing := [n for n in needs if n in started and started[n].result().message]:
             outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(missing)}")
         else:
             outcome = run_one(path, profile, values[number], needs, force)

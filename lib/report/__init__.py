@@ -12,11 +12,11 @@ from lib.report.scores import (
     agent_profile,
     beside_references,
     coverage,
+    mean_ratings,
     profile_plot,
     quantiles,
     score,
     standing,
     state_or_trait,
-    with_references,
 )
-from lib.report.verdict import VERDICT, differences, mean_ratings, verdict
+from lib.report.verdict import VERDICT, differences, verdict

@@ -5,10 +5,7 @@ python -m lib.report old.jsonl new.jsonl [--format json] [--fail-if "b worse"]
 """
 
 import argparse
-import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,45 +15,59 @@ from lib import ROOT
 from lib.data import DataError
 from lib.data.storage import written_whole
 from lib.report.dialogs import read, reading
-from lib.report.page import to_html, to_json, to_markdown
+from lib.report.page import tables, to_html, to_json, to_markdown
 from lib.report.verdict import VERDICT, fails
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
 FORMATS = {"html": to_html, "md": to_markdown, "json": to_json}
 
 
-def write_page(
-    dialogs: Sequence[str],
-    columns: Mapping[str, str] | None = None,
-    out: Path | str | None = None,
-    given: Mapping[str, str] | None = None,
-    form: str = "html",
-) -> tuple[Path, pd.DataFrame]:
-    """Run notebook 11 on `dialogs` and write the page; returns where it is, and the verdicts.
-
-    Args:
-        dialogs: a file or folder, or two to compare (see `read`).
-        columns: our column name -> the file's.
-        given: what `read` should not guess.
-        out: the page; by default `build/report/<name of the file>.html`.
-        form: "html", "md" or "json".
+def write_page(chosen: argparse.Namespace, columns: dict, given: dict) -> tuple[Path, pd.DataFrame]:
+    """Run notebook 11 and write the page; returns where it is, and the verdicts.
 
     Raises:
-        DataError: a fault in the file.
         papermill.PapermillExecutionError: a fault in the notebook.
     """
-    paths = [Path(path).resolve() for path in dialogs]
-    name = "_".join(path.stem for path in paths)
-    out = Path(out or ROOT / "build" / "report" / f"{name}.{form}")
-    parameters = {"DIALOGS": list(map(str, paths)), "COLUMNS": dict(columns or {}),
-                  "GIVEN": dict(given or {})}  # fmt: skip
+    paths = [Path(path).resolve() for path in chosen.dialogs]
+    name = f"{'_'.join(path.stem for path in paths)}.{chosen.format}"
+    out = Path(chosen.out or ROOT / "build" / "report" / name)
+    parameters = {"DIALOGS": [*map(str, paths)], "COLUMNS": columns, "GIVEN": given}
     how = {"kernel_name": "python3", "cwd": ROOT, "stderr_file": sys.stderr}  # shows what it scores
     ran = papermill.execute_notebook(NOTEBOOK, None, parameters, **how)
+    title = f"Report on {' and '.join(path.name for path in paths)}"
     with written_whole(out) as unfinished:
-        page = FORMATS[form](ran, f"Report on {' and '.join(path.name for path in paths)}")
-        unfinished.write_text(page, encoding="utf-8")
-    calls = json.loads(to_json(ran, ""))["tables"].get(VERDICT, [])
+        unfinished.write_text(FORMATS[chosen.format](ran, title), encoding="utf-8")
+    calls = tables(ran).get(VERDICT, [])
     return out, pd.DataFrame(calls, columns=["version", "against", "verdict", "said"])
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, theirs = text.split("=", 1)
+    return ours, theirs
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    columns, given = dict(chosen.columns), {guess.lower(): value for guess, value in chosen.given}
+    try:
+        turns = read(chosen.dialogs, columns, given)
+    except DataError as error:
+        if not (chosen.accept and getattr(error, "suggested", None)):
+            raise
+        columns = error.suggested
+        turns = read(chosen.dialogs, columns, given)
+    print(reading(turns), flush=True)
+    if chosen.turns:
+        with written_whole(chosen.turns) as unfinished:
+            turns.to_parquet(unfinished, index=False)
+    if chosen.dry:
+        return 0
+    if stop := chosen.fail_if:  # one that cannot be is told before the work
+        fails(pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}), stop)
+    page, verdicts = write_page(chosen, columns, given)
+    print(f"report: {page}")
+    for row in verdicts.head(10).itertuples():
+        print(f"{row.version} against {row.against}: {row.verdict}. {row.said}")
+    return 3 if stop and fails(verdicts, stop) else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,56 +75,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
     add = parser.add_argument
     add("dialogs", nargs="+", help="files or folders: logs of dialogs, or one row per reply")
-    add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
+    add("--columns", nargs="*", type=_pair, default=[], help="such as response=Reply")
     add("--accept", action="store_true", help="take the column names that the error would propose")
-    add("--given", action="append", default=[], metavar="GUESS=VALUE", help="such as bot=Ada")
+    add("--given", action="append", type=_pair, default=[], help="what is guessed, such as bot=Ada")
     add("--dry", action="store_true", help="say what was read, and stop")
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
     add("--out", help="file to write (default: build/report/<name>.html)")
     add("--format", choices=FORMATS, default="html", help="a page (default), Markdown or JSON")
     add("--fail-if", metavar="VERDICT", help="such as 'b worse': then exit with 3")
     chosen = parser.parse_args(arguments)
-    if not all("=" in pair for pair in chosen.columns + chosen.given):
-        parser.error("--columns and --given take pairs such as response=Reply")
-    columns, given = (dict(p.split("=", 1) for p in ps) for ps in (chosen.columns, chosen.given))
-    given = {guess.lower(): value for guess, value in given.items()}
     try:
-        try:
-            turns = read(chosen.dialogs, columns, given)
-        except DataError as error:
-            if not (chosen.accept and getattr(error, "suggested", None)):
-                raise
-            columns = error.suggested
-            turns = read(chosen.dialogs, columns, given)
-        print(reading(turns), flush=True)
-        if chosen.turns:
-            with written_whole(chosen.turns) as unfinished:
-                turns.to_parquet(unfinished, index=False)
-        if chosen.dry:
-            return 0
-        if chosen.fail_if:  # one that cannot be is told before the work
-            fails(
-                pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}),
-                chosen.fail_if,
-            )
-        page, verdicts = write_page(chosen.dialogs, columns, chosen.out, given, chosen.format)
-        print(f"report: {os.path.relpath(page)}")
-        for row in verdicts.head(10).itertuples():
-            print(f"{row.version} against {row.against}: {row.verdict}. {row.said}")
-        return 3 if chosen.fail_if and fails(verdicts, chosen.fail_if) else 0
+        return _report(chosen)
     except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if "names in the file suggest" in str(error):
-            print("To take them: --accept (make report: ACCEPT=1)", file=sys.stderr)
-        return 2
+        code, said = 2, str(error)
+        if getattr(error, "suggested", None):
+            said += "\nTo take them: --accept (make report: ACCEPT=1)"
     except OSError as error:
-        print(
-            f"error: {error}\nWhat to do: make room, or name another place: --out", file=sys.stderr
-        )
-        return 1
+        code, said = 1, f"{error}\nWhat to do: make room, or name another place: --out"
     except papermill.PapermillExecutionError as error:
-        print(f"error: {error.ename}: {error.evalue}", file=sys.stderr)
-        return 1
+        code, said = 1, f"{error.ename}: {error.evalue}"
+    print(f"error: {said}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

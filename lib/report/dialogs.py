@@ -1,5 +1,6 @@
 """A user's dialogs: read one file, or two to compare, show what was read, say what to beware of."""
 
+import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,19 +30,15 @@ def read(
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
-    if len(paths) == 1:
-        return read_turns(paths[0], columns, given=given)
     tables = [read_turns(path, columns, given=given) for path in paths]
+    if len(tables) == 1:
+        return tables[0]
     names = [Path(path).name.partition(".")[0] for path in paths]
     if len(set(names)) < len(names):
-        names = [chr(ord("A") + place) for place in range(len(names))]
-    of = list(zip(names, tables, strict=True))
-    turns = pd.concat([table.assign(system=name) for name, table in of], ignore_index=True)
-    guesses = [[what, taken, f"{name}: {why}", count] for name, table in of
-               for what, taken, why, count in table.attrs["guesses"]]  # fmt: skip
-    lines = [line | {"unit": f"{name}: {line['unit']}"} for name, table in of
-             for line in table.attrs["report"]]  # fmt: skip
-    turns.attrs = {"guesses": guesses, "report": lines}
+        names = [*string.ascii_uppercase[: len(names)]]
+    of = dict(zip(names, tables, strict=True))
+    turns = pd.concat([of[name].assign(system=name) for name in of], ignore_index=True)
+    turns.attrs = {"files": {name: of[name].attrs for name in of}}
     return turns
 
 
@@ -60,13 +57,17 @@ def reading(turns: pd.DataFrame) -> str:
     ...
     """
     lines = []
-    for what, taken, why, count in turns.attrs["guesses"]:
-        files = f", {count} files" if count > 1 else ""
-        lines.append(f"{what}: {taken} ({why}{files}). To change it: {what.upper()}=...")
-    for line in turns.attrs["report"]:
-        lost = f", {line['excluded']} excluded: {line['reasons']}" if line["excluded"] else ""
-        note = f" ({line['notes']})" if line["notes"] else ""
-        lines.append(f"{line['unit']}: {line['read']} read, {line['kept']} kept{note}{lost}")
+    for file, attrs in turns.attrs.get("files", {"": turns.attrs}).items():
+        start = f"{file}: " if file else ""
+        for what, taken, why, count in attrs["guesses"]:
+            files = f", {count} files" if count > 1 else ""
+            way = f"To change it: {what.upper()}=..."
+            lines.append(f"{start}{what}: {taken} ({why}{files}). {way}")
+        for row in attrs["report"]:
+            note = f" ({row['notes']})" if row["notes"] else ""
+            if row["excluded"]:
+                note += f", {row['excluded']} excluded: {row['reasons']}"
+            lines.append(f"{start}{row['unit']}: {row['read']} read, {row['kept']} kept{note}")
     for name, table in turns.groupby("system", sort=False):
         count = table[["agent", "dialog"]].drop_duplicates().shape[0]
         lines.append(f"system {name}: {len(table)} replies in {count} dialogs")
@@ -124,9 +125,7 @@ def warnings(turns: pd.DataFrame) -> pd.DataFrame:
     >>> warnings(turns)["topic"].tolist()
     ['few dialogs', 'one system', 'empty replies', 'no context', 'no references', 'no ratings']
     """
-    keys = ["system", "agent"]
-    dialogs = turns.drop_duplicates([*keys, "dialog"]).groupby(keys).size()
-    few = dialogs[dialogs < FEW_DIALOGS]
+    few = describe(turns)["dialogs"].loc[lambda dialogs: dialogs < FEW_DIALOGS]
     names = ", ".join(f"{' / '.join(dict.fromkeys(k))} ({n})" for k, n in few.head(5).items())
     empty = turns["response"].str.strip().eq("")
     repeat = turns.loc[~empty, "response"].duplicated(keep=False).mean()

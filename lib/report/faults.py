@@ -1,8 +1,8 @@
 """What to fix: replies that a rule finds fault with, and how far each rule can be trusted."""
 
 import re
-from collections.abc import Iterable
-from operator import ge, le
+from functools import cache
+from itertools import product
 
 import pandas as pd
 
@@ -49,12 +49,10 @@ def signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     >>> signals(turns, pd.DataFrame(index=turns.index))["negated_fact"].round(2).tolist()
     [0.89]
     """
-    known = [name for name in RULES["metric"] if name in scores]
-    table, text = scores[known].copy(), turns["response"].str.strip()
-    said = {one: frozenset(words(one)) for one in text.unique()}
+    table, text = scores.filter(RULES["metric"].unique()), turns["response"].str.strip()
     for name, start in (("overlap_with_user", -1), ("overlap_with_itself", -2)):
         pairs = zip(text, turns["context"], strict=True)
-        table[name] = [_nearest(said[own], before[start::-2], said) for own, before in pairs]
+        table[name] = [_nearest(own, before[start::-2]) for own, before in pairs]
     table["words_said_twice"] = [_twice(one) for one in text]
     if "fact" in turns:
         table["negated_fact"] = list(map(_negated, text, turns["fact"]))
@@ -64,18 +62,19 @@ def signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _nearest(own: frozenset, others: Iterable[str], said: dict) -> float:
+@cache
+def _bag(text: str) -> frozenset:
+    return frozenset(words(text))
+
+
+def _nearest(own: str, others: list[str]) -> float:
     """Highest share of words in common; a reply of one or two words repeats nobody."""
-    if len(own) < 3:
-        return 0.0
-    for other in others:
-        if other not in said:
-            said[other] = frozenset(words(other))
-    return max((_dice(own, said[other]) for other in others), default=0.0)
+    compared = others if len(_bag(own)) > 2 else []
+    return max((_dice(_bag(own), _bag(other)) for other in compared), default=0.0)
 
 
 def _dice(a: frozenset, b: frozenset) -> float:
-    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
+    return 2 * len(a & b) / max(len(a) + len(b), 1)
 
 
 def _twice(text: str) -> int:
@@ -84,13 +83,9 @@ def _twice(text: str) -> int:
 
 
 def _negated(text: str, facts: list[str]) -> float:
-    best = 0.0
-    for sentence in re.split(r"[.!?]+", text) if facts else []:
-        own, no = _affirmed(sentence)
-        for fact in facts:
-            other, denied = _affirmed(fact)
-            best = max(best, _dice(own, other) * (no != denied))
-    return best
+    pairs = product(map(_affirmed, re.split(r"[.!?]+", text)), map(_affirmed, facts))
+    return max((_dice(own, other) * (no != denied) for (own, no), (other, denied) in pairs),
+               default=0.0)  # fmt: skip
 
 
 def _affirmed(text: str) -> tuple[frozenset, bool]:
@@ -111,14 +106,16 @@ def faults(signals: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for rule in RULES[RULES["metric"].isin(signals.columns)].itertuples():
-        low = rule.when == "at most"
-        value = signals[rule.metric]
-        met = value[(le if low else ge)(value, rule.bound)].sort_values(
-            ascending=low, kind="stable"
-        )
+        met = signals.loc[_meets(signals, rule), rule.metric]
+        met = met.sort_values(ascending=rule.when == "at most", kind="stable")
         rows.append(pd.DataFrame({"rule": rule.Index, "value": met}).rename_axis("reply"))
     found = pd.concat(rows).reset_index().drop_duplicates("reply", ignore_index=True)
     return found.join(RULES[["fault", "metric"]], on="rule")
+
+
+def _meets(signals: pd.DataFrame, rule) -> pd.Series:
+    value = signals[rule.metric]
+    return value.le(rule.bound) if rule.when == "at most" else value.ge(rule.bound)
 
 
 def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
@@ -174,16 +171,13 @@ def trust(pairs: pd.DataFrame, each: int = 400) -> pd.DataFrame:
     """
     pairs = pairs[pairs["perturbation"].isin(RULES["damage"])].groupby("perturbation").head(each)
     sides = both_sides(pairs.reset_index(drop=True))
-    turns = sides.assign(
-        system=sides["side"], dialog=sides["pair"].astype(str), fact=[[]] * len(sides)
-    )
+    turns = sides.rename(columns={"side": "system"}).assign(dialog=sides["pair"].astype(str))
     tried = [name for name in RULES.loc[RULES["damage"].ne(""), "metric"] if name in METRICS]
     read = signals(turns, compute(turns, tried, say=lambda line: None))
-    damage = pairs["perturbation"].to_numpy()[sides["pair"]]
+    damage, whole = pairs["perturbation"].to_numpy()[sides["pair"]], sides["side"].eq("original")
     rows = []
     for rule in RULES[RULES["damage"].isin(damage)].itertuples():
-        met = (le if rule.when == "at most" else ge)(read[rule.metric], rule.bound)
-        worse = sides["side"].eq("perturbed") & (damage == rule.damage)
-        shares = met[worse].mean(), met[sides["side"].eq("original")].mean()
+        met, worse = _meets(read, rule), ~whole & (damage == rule.damage)
+        shares = met[worse].mean(), met[whole].mean()
         rows.append((rule.fault, rule.metric, rule.damage, worse.sum(), *shares))
     return pd.DataFrame(rows, columns=["fault", "metric", "damage", "pairs", "seen", "false_alarm"])

@@ -26,16 +26,16 @@ def show(table: pd.DataFrame, caption: str) -> None:
     {...<td>&lt;b&gt;</td>...<td>1.23</td>...}
     """
     table = table.reset_index() if any(table.index.names) else table
-    rows = json.loads(table.to_json(orient="records"))
-    text = table.map(_short).astype(object).where(table.notna(), "")
+    text, name = table.map(_short).astype(object).where(table.notna(), ""), html.escape(caption)
     page = text.to_html(index=False, border=0).replace("<th>", '<th scope="col">')
     page = re.sub("<td>(?=[^<]{60})", '<td class="long">', page)
-    page = page.replace("<thead>", f"<caption>{html.escape(caption)}</caption><thead>", 1)
+    page = page.replace("<thead>", f"<caption>{name}</caption><thead>", 1)
+    page = f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{page}</div>'
     marked = text.map(_escaped).rename(columns=_escaped)
     marked = marked.to_markdown(index=False, disable_numparse=True)
+    rows = {"caption": caption, "rows": json.loads(table.to_json(orient="records"))}
     bundle = {"text/html": page, "text/markdown": f"*{_escaped(caption)}*\n\n{marked}\n"}
-    bundle |= {ROWS: {"caption": caption, "rows": rows}, "text/plain": str(table)}
-    display(bundle, raw=True)
+    display(bundle | {ROWS: rows, "text/plain": str(table)}, raw=True)
 
 
 def _short(cell: object) -> object:
@@ -50,25 +50,28 @@ def _escaped(cell: object) -> str:
     return MARKS.sub(r"\\\1", text).replace(r"&\#", "&#")
 
 
-def _pieces(notebook: nbformat.NotebookNode, title: str) -> Iterator[tuple[str, str, str]]:
-    """What the page shows, in order: kind, content, and the words for who cannot see a figure."""
+def _pieces(notebook: nbformat.NotebookNode, title: str) -> Iterator[tuple[str, str]]:
+    """What the page shows, in order: each piece as HTML and as Markdown."""
+    yield f"<h1>{html.escape(title)}</h1>", f"# {_escaped(title)}"
     cells = [c for c in notebook.cells if not LEFT_OUT & set(c.metadata.get("tags", []))]
     for place, cell in enumerate(cells):
         if cell.cell_type == "markdown":
-            source = cell.source
-            if place == 0:  # its question, not its bookkeeping
-                yield "title", title, ""
-                source = source.split("*You will learn*")[0].partition("\n")[2]
             # links to other notebooks lead nowhere from here
-            yield "markdown", re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", source), ""
+            source = re.sub(r"\[([^\]]+)\]\([^)]+\.ipynb\)", r"\1", cell.source)
+            if place == 0:  # its question, not its bookkeeping
+                source = source.split("*You will learn*")[0].partition("\n")[2]
+            renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
+            yield MarkdownWithMath(renderer=renderer).render(source), source.strip()
         for output in cell.get("outputs", []):
-            data, about = output.get("data", {}), output.get("metadata", {})
+            data = output.get("data", {})
             if output.get("name") == "stdout":
-                yield "text", output.text, ""
-            elif "image/png" in data:
-                yield "image", data["image/png"], about.get("image/png", {}).get("alt", "")
+                yield f"<pre>{html.escape(output.text)}</pre>", f"```\n{output.text}```"
+            elif image := data.get("image/png"):
+                words = output.metadata.get("image/png", {}).get("alt", "")  # for who cannot see it
+                shown = f'alt="{html.escape(words)}" src="data:image/png;base64,{image.strip()}"'
+                yield f"<img {shown}>", f"*Figure: {_escaped(words)}*"
             elif "text/markdown" in data:
-                yield "table", data["text/html"], data["text/markdown"]
+                yield data["text/html"], data["text/markdown"].strip()
 
 
 def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
@@ -81,11 +84,10 @@ def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
     >>> "<h1" in to_html(nbformat.v4.new_notebook(cells=[cell]), "t")
     True
     """
-    body = "\n".join(_html(*piece) for piece in _pieces(notebook, title))
+    body = "\n".join(page for page, _ in _pieces(notebook, title))
     body = re.sub(r"<h2>(\d+)", r'<h2 id="s\1">\1', body)
     sections = re.findall(r'<h2 id="(s\d+)">(.*?)</h2>', body)
     links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in sections)
-    contents = f'<nav aria-label="Contents"><ul>{links}</ul></nav>' if links else ""
     style, script = (f"\n{(HERE / n).read_text('utf-8')}" for n in ("page.css", "sorting.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -95,25 +97,10 @@ def to_html(notebook: nbformat.NotebookNode, title: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>{style}</style></head>
-<body>{contents}<main>
+<body><nav aria-label="Contents"><ul>{links}</ul></nav><main>
 {body}
 </main><script>{script}</script></body></html>
 """
-
-
-def _html(kind: str, content: str, words: str) -> str:
-    if kind == "markdown":
-        renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
-        return MarkdownWithMath(renderer=renderer).render(content)
-    if kind == "title":
-        return f"<h1>{html.escape(content)}</h1>"
-    if kind == "text":
-        return f"<pre>{html.escape(content)}</pre>"
-    if kind == "image":
-        return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{content.strip()}">'
-    name = re.search("<caption>(.*?)</caption>", content)
-    label = name[1] if name else "table"
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{label}">{content}</div>'
 
 
 def to_markdown(notebook: nbformat.NotebookNode, title: str) -> str:
@@ -123,18 +110,18 @@ def to_markdown(notebook: nbformat.NotebookNode, title: str) -> str:
     >>> to_markdown(nbformat.v4.new_notebook(cells=[cell]), "t")
     '# t\\n'
     """
-    parts = (_markdown(*piece).strip() for piece in _pieces(notebook, title))
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, (text for _, text in _pieces(notebook, title)))) + "\n"
 
 
-def _markdown(kind: str, content: str, words: str) -> str:
-    if kind == "title":
-        return f"# {_escaped(content)}"
-    if kind == "text":
-        return f"```\n{content}```"
-    if kind == "image":
-        return f"*Figure: {_escaped(words)}*"
-    return words or content
+def tables(notebook: nbformat.NotebookNode) -> dict[str, list[dict]]:
+    """The rows of every table that `show` displayed, by its caption; missing is None.
+
+    >>> tables(nbformat.v4.new_notebook())
+    {}
+    """
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    found = [output["data"][ROWS] for output in outputs if ROWS in output.get("data", {})]
+    return {table["caption"]: table["rows"] for table in found}
 
 
 def to_json(notebook: nbformat.NotebookNode, title: str) -> str:
@@ -143,7 +130,4 @@ def to_json(notebook: nbformat.NotebookNode, title: str) -> str:
     >>> to_json(nbformat.v4.new_notebook(), "t")
     '{"title": "t", "tables": {}}'
     """
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    found = [output["data"][ROWS] for output in outputs if ROWS in output.get("data", {})]
-    tables = {table["caption"]: table["rows"] for table in found}
-    return json.dumps({"title": title, "tables": tables}, ensure_ascii=False)
+    return json.dumps({"title": title, "tables": tables(notebook)}, ensure_ascii=False)

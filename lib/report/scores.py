@@ -12,31 +12,20 @@ from lib.analysis import resampling, significance
 from lib.analysis.variance_components import variance_split
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
+from lib.meta_evaluation.robustness import PSYCHOLOGY
 from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
 
 #: Metrics that describe how an agent talks rather than how good it is.
-PROFILE = ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
-PROFILE += ("language_style_matching", "agreeableness", "empathy")
-PROFILE += ("length", "question", "context_similarity")
-
-BOX = {"q05": "whislo", "q25": "q1", "q50": "med", "q75": "q3", "q95": "whishi"}
-LOOK = {
-    "orientation": "horizontal",
-    "manage_ticks": False,
-    "showfliers": False,
-    "showcaps": False,
-    "patch_artist": True,
-    "medianprops": {"color": "black"},
-}
-MANY = 12  # agents or systems that a figure can tell apart; beyond, it shows the crowd
-FOLLOWS = "follows people"
-QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
-MARKERS = "osD^vP*Xp<>"
+PROFILE = (*PSYCHOLOGY, "agreeableness", "empathy", "length", "question", "context_similarity")
 #: Shown beside the references, in this order, where they were computed.
-SHOWN = ("length", "specificity", "context_similarity", "reference_similarity")
-SHOWN += ("rouge_l_coco", "emotional_entropy", "emotional_entropy_paper")
-SHOWN += ("emotion_matching", "language_style_matching")
+SHOWN = ("length", "specificity", "context_similarity", "reference_similarity", "rouge_l_coco")
+SHOWN += (*PSYCHOLOGY,)
+
+MANY = 12  # agents or systems that a figure can tell apart
+FOLLOWS = "follows people"
+BOUNDS = ["value", "low", "high"]
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
 
 def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
@@ -51,18 +40,16 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
-    blocks = [turns.iloc[start : start + ROWS] for start in range(0, len(turns), ROWS)]
-    # Block by block and not metric by metric: the encoder reads each text of a block once.
-    parts = [_scored(block, embeddings) for block in tqdm(blocks, desc="scores", leave=False)]
-    return pd.concat(parts)
-
-
-def _scored(turns: pd.DataFrame, embeddings: bool) -> pd.DataFrame:
-    unrated = pd.Series(np.nan, index=turns.index, name="human_none")
-    shipped = evaluation_sets.shipped_scores(turns)
-    items = evaluation_sets.EvaluationSet("yours", "turn", turns, unrated, shipped)
     names = evaluation_sets.QUICK + ((*evaluation_sets.ENCODER, "endex") if embeddings else ())
-    return evaluation_sets.score_set(items, names=(*names, *evaluation_sets.own_metrics())).scores
+    names += evaluation_sets.own_metrics()
+    none, parts = pd.Series(name="human_none", dtype=float), []
+    # Block by block and not metric by metric: the encoder reads each text of a block once.
+    for start in tqdm(range(0, len(turns), ROWS), desc="scores", leave=False):
+        block = turns.iloc[start : start + ROWS]
+        shipped = evaluation_sets.shipped_scores(block)
+        items = evaluation_sets.EvaluationSet("yours", "turn", block, none, shipped)
+        parts.append(evaluation_sets.score_set(items, names=names).scores)
+    return pd.concat(parts)
 
 
 def coverage(scores: pd.DataFrame) -> pd.DataFrame:
@@ -82,9 +69,7 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     for family, columns in needs.items():
         names = [name for name in scores if families[name] == family]
         share = scores[names].notna().mean().min() if names else 0.0
-        wanted = (
-            ", ".join(sorted(columns)) or "scores of another notebook, as columns score_<metric>"
-        )
+        wanted = ", ".join(sorted(columns)) or "your own scores, as columns score_<metric>"
         rows.append((family, ", ".join(names) or "none", share, wanted))
     return pd.DataFrame(rows, columns=["family", "metrics", "scored", "needs"])
 
@@ -110,16 +95,14 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame({"metric": list(scores)})
     table = table.merge(recorded("08_standing", ["metric", "corpora", "median", "lowest"]), "left")
     damage = recorded("08_robustness", ["metric", "low", "high"])
-    sides = {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}
-    for name, seen in sides.items():
+    for name, seen in {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}.items():
         table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
     silent = scores.nunique().le(1) | scores.notna().mean().lt(0.5)
     tested, follows = table["corpora"] >= 3, table["lowest"] > 0
-    said = np.select([silent.to_numpy(), ~tested, follows], ["nothing here", "not tested", FOLLOWS],
-                     "changes sides")  # fmt: skip
-    table["says"] = said
-    order = table["median"].where(table["says"] == FOLLOWS).sort_values(ascending=False)
-    return table.loc[order.index].reset_index(drop=True)
+    says = ["nothing here", "not tested", FOLLOWS]
+    table["says"] = np.select([silent.to_numpy(), ~tested, follows], says, "changes sides")
+    place = table["median"].where(table["says"] == FOLLOWS)
+    return table.loc[place.sort_values(ascending=False).index].reset_index(drop=True)
 
 
 def recorded(name: str, columns: list[str]) -> pd.DataFrame:
@@ -144,35 +127,58 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in known else known[0]
     covering = scores.loc[:, scores.notna().mean() >= 0.8]
-    table = significance.rank_metrics(
-        covering, turns[chosen], turns["dialog"], "spearman", resamples=1000, seed=seed
-    )
+    how = {"method": "spearman", "resamples": 1000, "seed": seed}
+    table = significance.rank_metrics(covering, turns[chosen], turns["dialog"], **how)
     table.insert(0, "rating", chosen)
     return table.assign(rank=table["rank"].mask((table["low"] <= 0) & (table["high"] >= 0)))
 
 
-def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Mean of each profile metric per agent, with a 95 % bootstrap interval over its dialogs.
+def means(turns: pd.DataFrame, values: pd.DataFrame, by: list[str], seed: int = 0) -> pd.DataFrame:
+    """Mean of each column per group of turns, with a 95 % bootstrap interval over its dialogs.
 
-    Columns: system, agent, metric, value, low, high, dialogs, turns, z (value minus the mean over
-    all turns, in standard deviations of turns), z_low, z_high. With one dialog the interval is NaN.
+    Columns: those of `by`, metric, value, low, high, dialogs, turns (those with a value). With one
+    dialog the interval is NaN.
 
-    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "1", "2"]})
-    >>> agent_profile(turns, pd.DataFrame({"length": [1.0, 3.0, 5.0]}))["value"].tolist()
+    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "1", "2"]})
+    >>> means(turns, pd.DataFrame({"length": [1.0, 3.0, 5.0]}), ["system"])["value"].tolist()
     [3.0]
     """
     rows = []
-    for name in [metric for metric in PROFILE if metric in scores]:
-        mean, spread = scores[name].mean(), scores[name].std(ddof=0) or np.nan
-        for (system, agent), group in turns.groupby(["system", "agent"], sort=True):
-            found = resampling.bootstrap_mean(
-                scores.loc[group.index, name], group["dialog"], seed=seed
-            )
-            bounds = found[:3]
-            z = [(value - mean) / spread for value in bounds]
-            rows.append((system, agent, name, *bounds, found.clusters, len(group), *z))
-    columns = ["system", "agent", "metric", "value", "low", "high", "dialogs", "turns"]
-    return pd.DataFrame(rows, columns=[*columns, "z", "z_low", "z_high"])
+    for group, of in turns.groupby(by, sort=False):
+        for name in values:
+            found = resampling.bootstrap_mean(values.loc[of.index, name], of["dialog"], seed=seed)
+            rows.append((*group, name, *found[:3], found.clusters, found.n))
+    return pd.DataFrame(rows, columns=[*by, "metric", *BOUNDS, "dialogs", "turns"])
+
+
+def mean_ratings(turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """`means` of each rating per system: system, rating, mean, low, high, dialogs, replies.
+
+    No rows without ratings; counted are the replies that were rated.
+
+    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "2"], "human_fun": [2.0, 4.0]})
+    >>> mean_ratings(turns)[["system", "rating", "mean"]].values.tolist()
+    [['A', 'human_fun', 3.0]]
+    """
+    names = {"metric": "rating", "value": "mean", "turns": "replies"}
+    return means(turns, turns[rated(turns)], ["system"], seed).rename(columns=names)
+
+
+def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """`means` of each profile metric per agent, also in standard deviations of turns.
+
+    Further columns: z (value minus the mean over all turns, in their standard deviations), z_low,
+    z_high; NaN for a metric that is the same everywhere.
+
+    >>> turns = pd.DataFrame({"system": "A", "agent": ["A", "B"], "dialog": ["1", "2"]})
+    >>> agent_profile(turns, pd.DataFrame({"length": [1.0, 5.0]}))["z"].tolist()
+    [-1.0, 1.0]
+    """
+    values = scores[[metric for metric in PROFILE if metric in scores]]
+    table = means(turns, values, ["system", "agent"], seed)
+    mean, spread = (table["metric"].map(of) for of in (values.mean(), values.std(ddof=0)))
+    z = table[BOUNDS].sub(mean, axis=0).div(spread.replace(0, np.nan), axis=0)
+    return table.join(z.set_axis(["z", "z_low", "z_high"], axis=1))
 
 
 def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -188,12 +194,12 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for name in [metric for metric in PROFILE if metric in scores]:
-        row = {"metric": name, "note": ""}
         try:
-            row |= variance_split(turns, scores[name])["share"].to_dict()
+            rows.append(
+                {"metric": name, "note": "", **variance_split(turns, scores[name])["share"]}
+            )
         except DataError as error:
-            row["note"] = str(error).splitlines()[0]
-        rows.append(row)
+            rows.append({"metric": name, "note": str(error).splitlines()[0]})
     return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])
 
 
@@ -219,107 +225,65 @@ def quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
     return table.reset_index()[["corpus", "metric", "n", *QUANTILES]]
 
 
-def with_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> pd.DataFrame:
-    """Quantiles of each of the file's systems (of all as one, if many), then of the public corpora.
+def beside_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> Figure:
+    """Each metric of `SHOWN`: middle half (bar), middle 90 % (line) and median of each corpus.
 
-    The public ones were recorded by notebook 11 in `data/results/11_reference_quantiles.csv`;
-    without that file only the file's own systems are listed.
+    In colour those of the file's systems (all as one, if many), with `yours` before their names;
+    below them the public corpora, as notebook 11 recorded them in `11_reference_quantiles.csv`.
 
-    >>> turns = pd.DataFrame({"system": ["A", "A"]})
-    >>> table = with_references(turns, pd.DataFrame({"length": [1.0, 2.0]}), "mine")
-    >>> table["corpus"].iloc[0]
-    'mine: A'
+    >>> turns = pd.DataFrame({"system": ["A", "A", "A"]})
+    >>> len(beside_references(turns, pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "mine").axes)
+    1
     """
     count = turns["system"].nunique()
     names = turns["system"] if count <= MANY else f"all {count} systems" + turns["system"].str[:0]
-    parts = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
-    parts.append(recorded("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]))
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
-
-
-def beside_references(table: pd.DataFrame, yours: str) -> Figure:
-    """Each metric of `SHOWN`: middle half (bar), middle 90 % (line) and median of each corpus.
-
-    `table` comes from `quantiles`; rows of the corpora in `yours` are drawn in colour.
-
-    >>> frame = quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "mine")
-    >>> len(beside_references(frame, "mine").axes)
-    1
-    """
-    own = set(table.loc[table["corpus"].str.startswith(yours), "metric"])
-    shown = [metric for metric in SHOWN if metric in own]
-    corpora, columns = list(table["corpus"].unique())[::-1], min(3, len(shown))
-    lines = -(-len(shown) // columns)
-    size = (4.2 * columns, lines * (0.9 + 0.27 * len(corpora)))
-    figure, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, sharey=True)
-    for axis, metric in zip(axes.flat, shown, strict=False):
-        rows = table[table["metric"] == metric].rename(columns=BOX)
-        places = rows["corpus"].map(corpora.index)
-        drawn = axis.bxp(rows.to_dict("records"), positions=places, **LOOK)
-        for box, corpus in zip(drawn["boxes"], rows["corpus"], strict=True):
-            box.set_facecolor("C1" if corpus.startswith(yours) else "0.8")
-        axis.set(title=metric, yticks=range(len(corpora)), yticklabels=map(plain, corpora))
-    for axis in axes.flat[len(shown) :]:
-        axis.set_visible(False)
-    figure.tight_layout()
-    own = table["corpus"].str.startswith(yours).map({True: "your file", False: "public corpora"})
-    medians = table.groupby(["metric", own], sort=False)["q50"].agg(["min", "max"]).round(2)
+    own = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
+    public = recorded("11_reference_quantiles", [*own[0]])
+    tables = {"your file": pd.concat(own), "public corpora": public}
+    table = pd.concat([table.assign(whose=whose) for whose, table in tables.items()])
+    table["who"] = table["corpus"].map(plain)
+    shown = [name for name in SHOWN if name in set(tables["your file"]["metric"])]
+    figure = _panels(table, shown, [("q05", "q95", 1.5), ("q25", "q75", 8)], "q50", sharex=False)
+    medians = table.groupby(["metric", "whose"], sort=False)["q50"].agg(["min", "max"]).round(2)
     told = [f"{metric} {low:g} to {high:g} ({whose})"
             for (metric, whose), low, high in medians.loc[shown].itertuples()]  # fmt: skip
-    figure.set_label(f"Box plots of each corpus. Medians: {'; '.join(told)}.")
+    figure.set_label(f"Quantiles of each corpus. Medians: {'; '.join(told)}.")
     return figure
 
 
-def profile_plot(profile: pd.DataFrame) -> Figure:
-    """Each agent's profile: standardised means with intervals, a colour and a marker per agent.
+def _panels(table: pd.DataFrame, shown: list[str], spans: list, dot: str, sharex: bool) -> Figure:
+    """A panel per metric, in it a row per `who`: lines from one column to another, and a dot."""
+    size = 0.9 + 0.27 * table["who"].nunique()
+    look = {"palette": ["C1", "0.6"], "sharex": sharex, "height": size, "aspect": 4.2 / size}
+    columns = min(3, len(shown))
+    grid = sns.FacetGrid(
+        table, col="metric", col_order=shown, col_wrap=columns, hue="whose", **look
+    )
+    for low, high, width in spans:
+        grid.map(plt.hlines, "who", low, high, linewidth=width)
+    grid.map(plt.plot, dot, "who", marker="o", markersize=4, linestyle="", color="black")
+    grid.set_titles("{col_name}").set_axis_labels("", "")
+    grid.axes.flat[0].invert_yaxis()
+    return grid.figure
 
-    Of more than twelve agents a crowd of points, in which the outermost two are named.
+
+def profile_plot(profile: pd.DataFrame) -> Figure:
+    """Each agent's profile: means in standard deviations of turns, with their intervals.
+
+    Of more than twelve agents only the twelve that lie farthest out.
 
     >>> row = {"system": "A", "agent": "A", "metric": "length"}
     >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
     >>> profile_plot(pd.DataFrame([row])).get_label()
     'Means of 1 agents. length: highest A (+0.2), lowest A (+0.2).'
     """
-    metrics = list(dict.fromkeys(profile["metric"]))
     own = profile["agent"] == profile["system"]
-    names = profile["agent"].where(own, profile["system"] + ": " + profile["agent"]).map(plain)
-    profile = profile.assign(who=names, place=-profile["metric"].map(metrics.index))
-    count = profile.groupby(["system", "agent"]).ngroups
-    size = (8, 1.2 + len(metrics) * max(0.4, 0.13 * min(count, MANY)))
-    figure, axes = plt.subplots(figsize=size)
-    (_crowd if count > MANY else _each)(axes, profile)
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks([-k for k in range(len(metrics))], metrics)
-    axes.set_xlabel("mean of the agent, in standard deviations of turns (0: all turns)")
-    ends = [
-        _outermost(rows) for _, rows in profile.dropna(subset="z").groupby("metric", sort=False)
-    ]
-    told = [f"{high.metric}: highest {high.who} ({high.z:+.1f}), lowest {low.who} ({low.z:+.1f})"
-            for low, high in ends]  # fmt: skip
-    figure.set_label(f"Means of {count} agents. {'; '.join(told)}.")
+    who = profile["agent"].where(own, profile["system"] + ": " + profile["agent"]).map(plain)
+    profile = profile.assign(who=who, whose="").dropna(subset="z")
+    z = profile.pivot_table("z", "who", "metric", sort=False)
+    outer = profile[profile["who"].isin(z.abs().max(axis=1).nlargest(MANY).index)]
+    figure = _panels(outer, [*z], [("z_low", "z_high", 3)], "z", sharex=True)
+    told = [f"{name}: highest {of.idxmax()} ({of.max():+.1f}), lowest {of.idxmin()} "
+            f"({of.min():+.1f})" for name, of in z.items()]  # fmt: skip
+    figure.set_label(f"Means of {len(z)} agents. {'; '.join(told)}.")
     return figure
-
-
-def _outermost(rows: pd.DataFrame) -> list[pd.Series]:
-    return [rows.loc[place] for place in (rows["z"].idxmin(), rows["z"].idxmax())]
-
-
-def _each(axes, profile: pd.DataFrame) -> None:
-    agents = profile.groupby(["system", "agent"], sort=False)
-    colours, step = sns.color_palette("colorblind", len(agents)), 0.7 / len(agents)
-    for k, (_, rows) in enumerate(agents):
-        place = rows["place"] + step * ((len(agents) - 1) / 2 - k)
-        axes.hlines(place, rows["z_low"], rows["z_high"], color=colours[k], linewidth=1.6)
-        look = {"color": colours[k], "markersize": 4.5, "label": rows["who"].iloc[0]}
-        axes.plot(rows["z"], place, MARKERS[k % len(MARKERS)], **look)
-    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", fontsize=8)
-
-
-def _crowd(axes, profile: pd.DataFrame) -> None:
-    axes.plot(profile["z"], profile["place"], "|", color="C0", alpha=0.4, markersize=9)
-    for _, rows in profile.dropna(subset="z").groupby("metric"):
-        for end, side in zip(_outermost(rows), ("right", "left"), strict=True):
-            axes.text(
-                end["z"], end["place"], f"  {end['who'][:24]}  ", ha=side, va="center", size=7
-            )
-    axes.margins(x=0.25)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.resampling import blocks, bootstrap_mean, cluster_sums, counts_of_draws
+from lib.analysis.resampling import blocks, cluster_sums, counts_of_draws
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rated
@@ -14,6 +14,8 @@ from lib.report.dialogs import rated
 GREETING = 10  # dialogs of one version with the same opening: beyond, it is a greeting and no test
 LEVEL, POWER = 0.05, 0.8
 VERDICT = "Each version against the first"  # the caption of the table of verdicts
+SIZED = "{name} ({difference:+.2g}, 95 % interval {low:+.2g} to {high:+.2g}, p {p})"
+REACH = "{name} ({low:+.2g} to {high:+.2g}; smallest that would show: {detectable:.2g})"
 KEY = ["system", "agent", "dialog"]
 
 
@@ -32,31 +34,11 @@ def units(turns: pd.DataFrame) -> pd.Series:
     first = turns.loc[turns.groupby(dialog)["turn"].idxmin()]
     opening = first["context"].map(lambda said: "\n".join(said).strip().casefold())
     repeats = first.groupby([opening, "system"])["turn"].transform("size")
+    most = repeats.groupby(opening).transform("max")
     versions = first.groupby(opening)["system"].transform("nunique")
-    shared = (
-        opening.ne("") & versions.gt(1) & repeats.groupby(opening).transform("max").le(GREETING)
-    )
+    shared = opening.ne("") & versions.gt(1) & most.le(GREETING)
     names = opening.where(shared, dialog[first.index].astype(str) + "\n")
     return dialog.map(pd.Series(pd.factorize(names)[0], dialog[first.index]))
-
-
-def mean_ratings(turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Mean of each rating per system, with a 95 % bootstrap interval over its dialogs.
-
-    Columns system, rating, mean, low, high, dialogs, replies (those that were rated); no rows
-    without ratings. With one dialog the interval is NaN.
-
-    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "2"], "human_fun": [2.0, 4.0]})
-    >>> mean_ratings(turns)[["system", "rating", "mean"]].values.tolist()
-    [['A', 'human_fun', 3.0]]
-    """
-    rows = []
-    for system, of in turns.groupby("system", sort=False):
-        for rating in rated(turns):
-            found = bootstrap_mean(of[rating], of["dialog"], seed=seed)
-            rows.append((system, rating, *found[:3], found.clusters, found.n))
-    columns = ["system", "rating", "mean", "low", "high", "dialogs", "replies"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def differences(
@@ -128,11 +110,8 @@ def _difference(turns, values, a: str, b: str, resamples: int, seed: int) -> pd.
         means = sums[:, ::2].sum(axis=0) / sums[:, 1::2].sum(axis=0)
     table = pd.DataFrame({"version": b, "against": a, "score": values.columns})
     table = table.assign(mean=means[1], mean_against=means[0], difference=gap)
-    reason = np.select(
-        [size < 2, (error == 0) & (gap == 0)],
-        ["fewer than 2 dialogs of a version", "all scores equal"],
-        "",
-    )
+    few, flat = size < 2, (error == 0) & (gap == 0)
+    reason = np.select([few, flat], ["fewer than 2 dialogs of a version", "all scores equal"], "")
     table = table.assign(low=gap - margin, high=gap + margin, p=np.where(reason == "", p, np.nan))
     shared = ((sums[:, 1] > 0) & (sums[:, 3] > 0)).sum(axis=0)
     return table.assign(error=error, dialogs=size, paired=shared, reason=reason)
@@ -185,7 +164,7 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
         call = "no difference shown" if len(deciding) else "no verdict"
         if up or down:
             call = "mixed" if up and down else "better" if up else "worse"
-        rows.append((version, against, call, _said(version, against, tested, deciding)))
+        rows.append((version, against, call, _said(version, against, deciding)))
     return pd.DataFrame(rows, columns=["version", "against", "verdict", "said"])
 
 
@@ -207,49 +186,31 @@ def fails(verdicts: pd.DataFrame, condition: str) -> bool:
     found = re.fullmatch(r"(.+?)( not)? (better|worse|mixed)", condition)
     name, negated, word = found.groups() if found else ("", None, "")
     same = verdicts["version"].str.casefold() == name.casefold()
-    if not same.any() and name in ("b", "B"):
-        same.iloc[:1] = True
-    if not (found and (name == "all" or same.any())):
+    if name == "all" or (name in ("b", "B") and not same.any()):
+        same.iloc[: None if name == "all" else 1] = True
+    if not (found and same.any()):
         fix = f'say "b worse" or "b not better"; versions: {", ".join(verdicts["version"])}'
         raise DataError(f"{condition!r} names no version beside the first, or no verdict", fix=fix)
-    return bool((verdicts[same | (name == "all")]["verdict"].eq(word) ^ bool(negated)).any())
+    return bool((verdicts.loc[same, "verdict"].eq(word) ^ bool(negated)).any())
 
 
-def _said(version: str, against: str, tested: pd.DataFrame, deciding: pd.DataFrame) -> str:
+def _said(version: str, against: str, deciding: pd.DataFrame) -> str:
     if deciding.empty:
         return "There are no ratings, and no metric of which higher is better: nothing is decided."
-    sure = tested[tested["p_adjusted"] <= LEVEL]
-    rest = sure.drop(deciding.index, errors="ignore")
-    parts = [_sides(sure.loc[sure.index.intersection(deciding.index)], version, against, _sized)]
-    if len(open_ := deciding.drop(sure.index, errors="ignore")):
-        parts.append(f"No difference shown in {', '.join(map(_reach, open_.itertuples()))}.")
-    follow, describe = (rest[rest["better"] == side] for side in ("higher", ""))
-    parts += [_sides(follow, "Metrics: " + version, against, _name)]
-    if len(describe):
-        parts += [_sides(describe, version, against, _name)[:-1] + ", which is no merit or fault."]
-    n, paired = deciding["dialogs"].max(), deciding["paired"].max()
+    p = [f"= {p:.3f}" if p >= 0.001 else "< .001" for p in deciding["p_adjusted"]]
+    told = deciding.assign(name=deciding["score"].str.removeprefix("human_"), p=p)
+    sure, up = told["p_adjusted"] <= LEVEL, told["difference"] > 0
+    n, paired = told[["dialogs", "paired"]].max()
     pairs = f", {paired:.0f} of them paired by their opening" if paired else ""
-    return " ".join([*filter(None, parts), f"This rests on {n:.0f} dialogs of a version{pairs}."])
+    sentences = [
+        _listed(f"{version} is higher than {against} in", told[sure & up], SIZED),
+        _listed(f"{version} is lower than {against} in", told[sure & ~up], SIZED),
+        _listed("No difference shown in", told[~sure], REACH),
+        f"This rests on {n:.0f} dialogs of a version{pairs}.",
+    ]
+    return " ".join(filter(None, sentences))
 
 
-def _sides(rows: pd.DataFrame, version: str, against: str, shown) -> str:
-    """One sentence: in what a version is higher, and in what lower."""
-    sides = {"higher": rows[rows["difference"] > 0], "lower": rows[rows["difference"] < 0]}
-    told = [f"{word} in {', '.join(map(shown, of.itertuples()))}"
-            for word, of in sides.items() if len(of)]  # fmt: skip
-    return f"{version} is {' and '.join(told)} than {against}." if told else ""
-
-
-def _name(row) -> str:
-    return row.score.removeprefix("human_")
-
-
-def _sized(row) -> str:
-    p = f"p {'< .001' if row.p_adjusted < 0.001 else f'= {row.p_adjusted:.3f}'}"
-    bounds = f"95 % interval {row.low:+.2g} to {row.high:+.2g}"
-    return f"{_name(row)} ({row.difference:+.2g}, {bounds}, {p})"
-
-
-def _reach(row) -> str:
-    bounds = f"{row.low:+.2g} to {row.high:+.2g}"
-    return f"{_name(row)} ({bounds}; smallest that would show: {row.detectable:.2g})"
+def _listed(start: str, rows: pd.DataFrame, form: str) -> str:
+    told = ", ".join(form.format(**row) for row in rows.to_dict("records"))
+    return f"{start} {told}." if told else ""
