@@ -1,10 +1,5 @@
-"""A local judge that fails on purpose: standard library only, bound to 127.0.0.1.
+"""A local judge that fails on purpose: standard library only, bound to 127.0.0.1."""
 
-Run it as a script for benchmarks (``python tests/fault_server.py --latency 0.3``); it prints its
-port, answers ``/stats`` and ends by itself after ``--seconds``.
-"""
-
-import argparse
 import email.utils
 import json
 import random
@@ -41,6 +36,9 @@ CHOICES = {  # how a choice ends without a text: reason and message
 }  # fmt: skip
 
 
+EXTRA = {"fewer": -1, "more": 2}  # choices beyond those asked for
+
+
 def default_reply(body: dict, choice: int) -> str:
     """A mark from 1 to 5 that depends on the prompt only."""
     return f"- Humanness: {1 + sum(map(ord, body['messages'][-1]['content'])) % 5}"
@@ -53,19 +51,14 @@ class FaultServer:
         self,
         plan: Callable[[int, dict], str | None] = lambda number, body: None,
         latency: float = 0.0,
-        cap: float | None = None,  # requests per second, sliding window
         reply: Callable[[dict, int], str] = default_reply,
         reply_tokens: int = 6,
     ):
-        self.plan, self.latency, self.cap = plan, latency, cap
+        self.plan, self.latency, self.lock = plan, latency, threading.Lock()
         self.reply, self.reply_tokens = reply, reply_tokens
-        self.lock = threading.Lock()
-        self.requests = self.answered = self.refused_by_cap = 0
-        self.prompts: Counter[str] = Counter()  # good replies by prompt
+        self.requests = self.answered = self.sent_tokens = 0
         self.faults: Counter[str] = Counter()
         self.bodies: list[dict] = []
-        self.sent_tokens = 0
-        self.recent: list[float] = []
         self.files: dict[str, str] = {}
         self.batches: dict[str, dict] = {}
         self.batch_fate: Callable[[int], str] = lambda line: "ok"
@@ -86,16 +79,6 @@ class FaultServer:
     def __exit__(self, *_: object) -> None:
         self.http.shutdown()
         self.http.server_close()
-
-    def over_cap(self) -> bool:
-        """Whether this request comes too early for the cap (refused ones do not count)."""
-        now = time.monotonic()
-        self.recent = [moment for moment in self.recent if moment > now - 1]
-        if self.cap is None or len(self.recent) < self.cap:
-            self.recent.append(now)
-            return False
-        self.refused_by_cap += 1
-        return True
 
     def completion(self, body: dict, count: int) -> dict:
         choices = [
@@ -127,17 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         owner = self.server.owner
-        if self.path == "/stats":
-            self.json(200, {
-                "requests": owner.requests, "answered": owner.answered,
-                "refused_by_cap": owner.refused_by_cap,
-            })  # fmt: skip
-        elif self.path.startswith("/v1/batches/"):
+        if self.path.startswith("/v1/batches/"):
             self.json(200, owner.batches[self.path.rsplit("/", 1)[1]])
-        elif self.path.endswith("/content"):
-            self.send(200, owner.files[self.path.split("/")[3]].encode())
         else:
-            self.json(404, {"error": {"message": "no such path"}})
+            self.send(200, owner.files[self.path.split("/")[3]].encode())
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["Content-Length"]))
@@ -150,21 +126,17 @@ class _Handler(BaseHTTPRequestHandler):
             number = owner.requests
             owner.requests += 1
             owner.bodies.append(body)
-            fault = "429" if owner.over_cap() else owner.plan(number, body)
-            if fault:
-                owner.faults[fault] += 1
+            fault = owner.plan(number, body)
+            owner.faults.update([fault] if fault else [])
         time.sleep(owner.latency)
-        asked = body.get("n", 1)
-        count = {"fewer": max(1, asked - 1), "more": asked + 2}.get(fault, asked)
-        value = owner.completion(body, count)
-        if fault in (None, "fewer", "more", "usage_missing"):
-            if fault == "usage_missing":
-                del value["usage"]
-            with owner.lock:
-                owner.answered += 1
-                owner.prompts[body["messages"][-1]["content"]] += 1
-            return self.json(200, value)
-        self.fail(fault, value)
+        value = owner.completion(body, body.get("n", 1) + EXTRA.get(fault, 0))
+        if fault == "usage_missing":
+            del value["usage"]
+        elif fault not in (None, *EXTRA):
+            return self.fail(fault, value)
+        with owner.lock:
+            owner.answered += 1
+        self.json(200, value)
 
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
@@ -204,17 +176,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def store_file(self, raw: bytes) -> None:
-        """Keep the file part of a multipart form."""
-        mark = raw.split(b"\r\n", 1)[0]
-        part = next(p for p in raw.split(mark) if b'filename="' in p)
+        """Keep the lines of JSON in a multipart form."""
         name = f"file-{len(self.server.owner.files)}"
-        self.server.owner.files[name] = part.split(b"\r\n\r\n", 1)[1].rstrip(b"\r\n").decode()
+        lines = [line for line in raw.decode().splitlines() if line.startswith("{")]
+        self.server.owner.files[name] = "\n".join(lines)
         self.json(200, {"id": name})
 
     def make_batch(self, body: dict) -> None:
         """Answer every line by its planned fate, in shuffled order."""
-        owner = self.server.owner
-        good, bad = [], []
+        owner, good, bad = self.server.owner, [], []
         lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
         for number, line in enumerate(lines):
             fate = owner.batch_fate(number)
@@ -223,23 +193,21 @@ class _Handler(BaseHTTPRequestHandler):
                 answer["body"] = owner.completion(line["body"], line["body"].get("n", 1))
                 for choice in answer["body"]["choices"] if fate == "length" else ():
                     choice["finish_reason"] = "length"
-            elif fate == "expired":
-                answer = None
-            else:
-                answer["status_code"] = int(fate)
-                answer["body"] = {"error": {"message": f"planned {fate}"}}
+            elif fate != "expired":
+                error = {"error": {"message": f"planned {fate}"}}
+                answer |= {"status_code": int(fate), "body": error}
             # status 0 turns up among the finished lines of a completed batch
             side = good if fate in ("ok", "length", "0") else bad
+            answer = None if fate == "expired" else answer
             side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
         random.Random(0).shuffle(good)
         name = f"batch-{len(owner.batches)}"
         for kind, content in (("out", good), ("err", bad)):
             owner.files[f"{name}-{kind}"] = "\n".join(map(json.dumps, content))
-        errors = {"data": [{"message": owner.batch_error}]} if owner.batch_error else None
         owner.batches[name] = {
             "id": name, "status": owner.batch_status, "input_file_id": body["input_file_id"],
             "output_file_id": f"{name}-out", "error_file_id": f"{name}-err" if bad else None,
-            "errors": errors,
+            "errors": {"data": [{"message": owner.batch_error}]} if owner.batch_error else None,
         }  # fmt: skip
         self.json(200, owner.batches[name])
 
@@ -263,14 +231,3 @@ def random_faults(share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIEN
     """A plan that fails a share of requests, with every kind in turn."""
     dice, turn = random.Random(seed), iter(range(10**9))
     return lambda number, body: kinds[next(turn) % len(kinds)] if dice.random() < share else None
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--cap", type=float)
-    parser.add_argument("--seconds", type=float, default=120)
-    chosen = parser.parse_args()
-    with FaultServer(latency=chosen.latency, cap=chosen.cap) as server:
-        print(server.url, flush=True)
-        time.sleep(chosen.seconds)

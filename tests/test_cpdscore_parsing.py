@@ -13,8 +13,8 @@ special cases: 8 wrong and 52 refused of all 946 at its first run, none wrong an
 "odd", 145 shapes written before the grammar was opened, found 13 wrong and 5 of 60 refused at its
 first run: four rules were mended, and nine marks that its author had called doubtful were granted
 on second reading, as three had been before ("<4>" and "low (2)" say one number without doubt, "As
-an AI I cannot judge. Humanness: 1" says two things). So expect no wrong number from the usual
-shapes, and some refused.
+an AI I cannot judge. Humanness: 1" says two things). "mended" are shapes that were once read wrong,
+or refused without need. So expect no wrong number from the usual shapes, and some refused.
 """
 
 import json
@@ -27,11 +27,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.cpdscore import VARIANTS, load_template, parse_reply
-from lib.cpdscore.reading import STATUSES, USABLE
+from lib.cpdscore.reading import USABLE
 
 GOLDEN = Path(__file__).parent / "golden" / "handwritten_replies.jsonl"
 ROWS = map(json.loads, GOLDEN.read_text(encoding="utf-8").splitlines())
 ALL = [(row["variant"], row["reply"], row["mark"]) for row in ROWS]
+MENDED = ALL[-25:]
 DETAIL, SIMPLE, DIALOGUE = (
     VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
 )
@@ -55,6 +56,7 @@ def test_no_wrong_number_is_accepted():
         if (got := read(variant, reply)) is not None and got != expected
     ]
     assert wrong == []
+    assert [read(variant, reply) for variant, reply, _ in MENDED] == [mark for *_, mark in MENDED]
 
 
 def test_at_most_eight_readable_replies_in_a_hundred_are_refused():
@@ -84,24 +86,12 @@ def test_the_status_says_why(reply, status):
     assert parse_reply(reply, DETAIL).status == status
 
 
-@pytest.mark.parametrize(
-    ("reply", "mark"),
-    [(f"Humanness {hint}: 4", None)
-     for hint in ("(0-10)", "(0-100)", "[0-10]", "(%)", "(scale 10)")]
-    + [(f"Humanness: 4\n{later}", None) for later in (
-        "Final: 3", "Edit: 3", "Adjusted: 3", "Corrected: 3", "New score: 3", "Verdict: 3",
-        "Scratch that: 3.", "Make it 3.", "3", "No, make it three.", "3 it is, then.")]
-    + [("Scale: 0-10\nHumanness: 4", None), ("> - Humanness: 3", 3), ("<answer>3</answer>", 3),
-       ("Assistant: - Humanness: 5 ... It is bad: 1", None), ("~4", None), ("+4", None),
-       ("A's humanness: 5", None),
-       ("> Humanness: 5\nHumanness: 2", 2), ("Humanness: 4\nIt asks 2 questions.", 4),
-       ("| Field | Mark | Max |\n|---|---|---|\n| Humanness | 4 | 5 |", None),
-       ("<THINK>Humanness: 2</THINK> " + "Hm. " * 9000 + "</think>Humanness: 4", 4)],
-)  # fmt: skip
-def test_shapes_that_were_once_read_wrong_or_refused_without_need(reply, mark):
-    assert read("detail_without_reference", reply) == mark
+def test_long_reasoning_is_no_part_of_the_reply():
+    said = "<THINK>Humanness: 2</THINK> " + "Hm. " * 9000 + "</think>Humanness: 4"
+    assert read("detail_without_reference", said) == 4
 
 
+STATUSES = {*USABLE, "unparsable", "out_of_range", "ambiguous", "disclaimed", "refusal", "empty"}
 UNITS = ["Humanness:", "\n", " ", "a", "4", "(", '"', "<think>", "-", ".", "~~", "my ", "> ",
          "1-5 ", "scale ", "1 (", "is ", "humanness 4\n", "final score: ", "not ", "'"]  # fmt: skip
 
@@ -121,7 +111,7 @@ def test_no_reply_takes_more_time_than_its_length_calls_for(unit, end):
 @pytest.mark.parametrize("transport", ["refusal", "truncated", "filtered", "empty", "failed"])
 def test_how_the_call_ended_outweighs_its_text(transport):
     parsed = parse_reply("- Humanness: 4", DETAIL, transport)
-    assert parsed.status == transport in STATUSES and math.isnan(parsed.score)
+    assert parsed.status == transport and math.isnan(parsed.score)
 
 
 def test_the_other_fields_of_a_form_are_kept():

@@ -13,7 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -74,10 +73,9 @@ def estimate_tokens(text: str) -> int:
     """
     total = 0
     for piece in _PIECES.findall(text):
-        if piece.isascii():
-            total += 1 + max(0, len(piece) - 6) // 5 if piece.isalpha() else 1
-        else:
-            total += max(1, round(0.9 * sum(not letter.isascii() for letter in piece)))
+        foreign = sum(not letter.isascii() for letter in piece)
+        longer = max(0, len(piece) - 6) // 5 if piece.isalpha() else 0
+        total += max(1, round(0.9 * foreign)) if foreign else 1 + longer
     return total
 
 
@@ -86,16 +84,11 @@ def request_tokens(request: Request, count: Callable[[str], int] = estimate_toke
     return _PER_REQUEST + sum(_PER_MESSAGE + count(text) for _, text in request.messages)
 
 
-def reply_tokens(request: Request) -> int:
-    """Tokens of a usual reply to this request (its variant says so in a label)."""
-    return int(request.labels.get("reply_tokens", 32))
-
-
 def most_tokens(request: Request, samples: int = 1) -> dict[str, int]:
     """The most a call can use: a token is a byte or more, and replies end at their limit."""
     limits = [request.parameters[name] for name in _LIMITS if name in request.parameters]
     prompt = request_tokens(request, lambda text: len(text.encode()))
-    reply = samples * (limits[0] if limits else reply_tokens(request))
+    reply = samples * [*limits, request.usual_tokens][0]
     return {"prompt_tokens": prompt, "completion_tokens": reply}
 
 
@@ -116,7 +109,7 @@ def forecast(
     for (request, _), *others in tasks_of(wanted, many=True):
         replies = left[request.key]
         requests = min(1, replies) if settings.many else replies
-        tokens = requests * request_tokens(request), replies * reply_tokens(request)
+        tokens = requests * request_tokens(request), replies * request.usual_tokens
         counts = requests, replies, 1 + len(others) - replies, *tokens
         rows.append((request.model, request.labels.get("variant", ""), *counts))
     names = ["model", "variant", "requests", "replies", "stored", "prompt_tokens", "reply_tokens"]
@@ -138,24 +131,20 @@ class Pacer:
     """
 
     def __init__(self, requests_per_minute: float = math.inf):
-        self._gap = 60 / requests_per_minute
-        rate = 0 if math.isinf(requests_per_minute) else requests_per_minute / 60
+        rate = min(requests_per_minute / 60, 10_000)
         most = max(math.ceil(rate), int(1.05 * rate))
-        self._sent: deque[float] = deque([-math.inf] * most, maxlen=most)
-        self._slot = self._paused_until = 0.0
+        self._gap, self._sent = 1 / rate, deque([-math.inf] * most, maxlen=most)
+        self._slot, self._paused_until = time.monotonic(), 0.0
         self._turn = threading.Lock()
 
     def wait(self, stop: threading.Event) -> bool:
         """Sleep until this worker may ask; False if the run was stopped meanwhile."""
         with self._turn:
             while not stop.is_set():
-                full = self._sent[0] + 1 if self._sent else 0.0
                 now = time.monotonic()
-                left = max(self._paused_until, self._slot, full) - now
+                left = max(self._paused_until, self._slot, self._sent[0] + 1) - now
                 if left <= 0:
-                    last = self._sent[-1] if self._sent else now
-                    earliest = now if math.isinf(last) else now - 1
-                    self._slot = max(self._slot, self._paused_until, earliest) + self._gap
+                    self._slot = max(self._slot, self._paused_until, now - 1) + self._gap
                     self._sent.append(now)
                     return True
                 stop.wait(left)
@@ -170,11 +159,7 @@ class Pacer:
 
 
 def ask_all(
-    jobs: Iterable[Job],
-    store: ReplyStore,
-    connection: Connection,
-    settings: JudgeSettings = DEFAULTS,
-    progress: bool = True,
+    jobs: Iterable[Job], store: ReplyStore, connection: Connection, settings=DEFAULTS
 ) -> SimpleNamespace:
     """Ask for all jobs that have no stored reply, and store every call and reply.
 
@@ -187,9 +172,9 @@ def ask_all(
     known, cut off or killed, stays at that most.
 
     Returns:
-        How many `jobs` there are, `stored` before, `done` now (whatever their status), of these
-        `failed` (refused by the server for good), `left` without a reply (run again to ask for
-        them), `requests` made, faults included, and the `dollars` the store has cost.
+        How many `jobs` there are, `stored` before, `done` now (whatever their status), `left`
+        without a reply (run again to ask for them), `requests` made, faults included, and the
+        `dollars` the store has cost.
 
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
@@ -204,51 +189,47 @@ def ask_all(
     with store.asking():
         store.add_requests(job.request for job in wanted)
         missing, away = store.missing(wanted), store.in_batches()
-        tasks = tasks_of((job for job in missing if job.place not in away), settings.many)
-        report = SimpleNamespace(
-            jobs=len(wanted), stored=len(wanted) - len(missing), done=0, failed=0, requests=0
-        )
-        return _Run(store, connection, settings, report).go(tasks, progress)
+        run = _Run(store, connection, settings)
+        cause = run.go(tasks_of((j for j in missing if j.place not in away), settings.many))
+        left = len(store.missing(missing))
+    done, dollars = len(missing) - left, settings.dollars(**run.tokens)
+    report = SimpleNamespace(jobs=len(wanted), stored=len(wanted) - len(missing), done=done,
+                             left=left, requests=run.requests, dollars=dollars)  # fmt: skip
+    if cause:
+        reason = str(cause) if isinstance(cause, Fault) else repr(cause)
+        said = f"{done} of {len(missing)} replies received, then: {reason}"
+        advice = "Put the cause right and run again: only what is left will be asked."
+        raise JudgeStopped(f"{said}. {advice}", report=report) from cause
+    return report
 
 
 class _Run:
     """What the workers share."""
 
-    def __init__(self, store, connection, settings, report):  # as `ask_all` has them
+    def __init__(self, store: ReplyStore, connection: Connection, settings: JudgeSettings):
         self.store, self.connection, self.settings = store, connection, settings
-        self.report, self.tokens = report, Counter(store.spent())
         self.pacer = Pacer(settings.requests_per_minute)
+        self.tokens, self.requests, self.in_flight = Counter(store.spent()), 0, 0
         self.answered, self.refused = False, {}  # whether any request was; calls that never will
         self.left_in_a_row = 0  # jobs without a reply since the last one that got one
         self.lock, self.stop = threading.Condition(), threading.Event()
-        self.in_flight = 0
 
-    def go(self, tasks: list[list[Job]], progress: bool) -> SimpleNamespace:
-        """Let the workers finish, whatever happens, and say what came of it."""
-        report, cause = self.report, None
-        pool = ThreadPoolExecutor(self.settings.workers)
+    def go(self, tasks: list[list[Job]]) -> BaseException | None:
+        """Let the workers finish, whatever happens; what stopped them, if anything did."""
+        cause, pool = None, ThreadPoolExecutor(self.settings.workers)
         futures = [pool.submit(self._finish, jobs) for jobs in tasks]
-        bar = tqdm(as_completed(futures), "asking", len(tasks), delay=3, disable=not progress)
         try:
-            for future in bar:
+            for future in tqdm(as_completed(futures), "asking", len(tasks), delay=3):
                 cause = cause or future.exception()
         except KeyboardInterrupt:
             self.stop.set()
             wait(futures)  # a second interrupt ends the wait for replies on their way
-            raise KeyboardInterrupt(f"interrupted: {report.done} replies received") from None
+            raise KeyboardInterrupt("interrupted: replies received are stored") from None
         finally:
             pool.shutdown(wait=False)
         if cause and not self.answered:  # what was refused may be asked again with other settings
             self.store.complete(self.refused)
-            report.done, report.failed = report.done - report.failed, 0
-        report.left = report.jobs - report.stored - report.done
-        report.dollars = self.settings.dollars(**self.tokens)
-        if cause:
-            reason = str(cause) if isinstance(cause, Fault) else repr(cause)
-            done = f"{report.done} of {report.left + report.done} replies received, then: {reason}"
-            advice = "Put the cause right and run again: only what is left will be asked."
-            raise JudgeStopped(f"{done}. {advice}", report=report) from cause
-        return report
+        return cause
 
     def _finish(self, jobs: list[Job]) -> None:
         """Ask until every sample has its reply, or the attempts or the patience run out."""
@@ -256,15 +237,15 @@ class _Run:
         try:
             while (jobs := self.store.missing(jobs)) and self.pacer.wait(self.stop):
                 if fault := self._call(jobs):
-                    faults += fault.end.http != 429
+                    limited = fault.end.http == 429
+                    faults += not limited
                     pause = self._pause(fault, faults)
                     spent = faults >= self.settings.attempts or time.monotonic() + pause > deadline
                     if fault.kind == "refused" or spent:
                         return self._leave(fault)
-                    if fault.end.http == 429:
+                    if limited:
                         self.pacer.limited(pause)
-                    else:
-                        self.stop.wait(pause)
+                    self.stop.wait(pause)
         except BaseException:  # a full disk, a bug: end in the open, lose nothing stored
             self.stop.set()
             raise
@@ -279,31 +260,29 @@ class _Run:
             ends = self.connection.ask(request, len(calls))
         except Fault as fault:
             met = fault
-        used = used_tokens(ends[0].usage if ends else None, most if ends or met.billed else {})
+        unknown = most if ends or met.billed else {}
+        used = json.loads(ends[0].usage) if ends and ends[0].usage else unknown
         short = met.end if met else Reply("fault", reason="fewer choices than asked for")
         ends = [*ends, *[short] * len(calls)][: len(calls)]
         ends[0] = ends[0]._replace(usage=to_json(used), base_url=self.connection.base_url)
-        done = self.store.complete(dict(zip(calls, ends, strict=True)))
+        self.store.complete(dict(zip(calls, ends, strict=True)))
         with self.lock:
             self.in_flight -= 1
+            self.requests += 1
             self.tokens.subtract(most)
             self.tokens.update(used)
             self.lock.notify_all()
-            self.report.requests += 1
-            self.report.done += done
             if met is None:
                 self.answered, self.left_in_a_row = True, 0
             elif met.kind == "refused":
-                self.report.failed += done
                 self.refused |= dict.fromkeys(calls, met.end._replace(status="fault"))
         return met
 
     def _reserve(self, most: Mapping[str, int]) -> None:
         """Hold the most that a call can cost back; wait where those in flight may leave room."""
+        cap, most = self.settings.max_dollars, Counter(most)
         with self.lock:
-            while (
-                self.settings.dollars(**(self.tokens + Counter(most))) > self.settings.max_dollars
-            ):
+            while self.settings.dollars(**(self.tokens + most)) > cap:
                 if self.stop.is_set() or not self.in_flight:
                     raise Fault("stop", "the cap on dollars is reached")
                 self.lock.wait(1)
@@ -324,17 +303,8 @@ class _Run:
         """Leave a job to a later run; many in a row mean that the cause is not the job's."""
         with self.lock:
             self.left_in_a_row += 1
-            count = self.left_in_a_row
-        if count >= (10 if fault.kind == "refused" else 3):
+        if (count := self.left_in_a_row) >= (10 if fault.kind == "refused" else 3):
             raise Fault("stop", f"no reply to {count} prompts in a row, the last time: {fault}")
-
-
-def used_tokens(usage: str | None, unknown: Mapping[str, int]) -> Mapping[str, int]:
-    """Tokens that the server reports, or those of a call whose usage is `unknown`."""
-    said = json.loads(usage or "{}")
-    with suppress(KeyError, TypeError):
-        return {name: int(said[name]) for name in ("prompt_tokens", "completion_tokens")}
-    return unknown
 
 
 # -- the ways to get replies -----------------------------------------------------------------------

@@ -1,53 +1,29 @@
-"""Is the judge to be trusted? Where a mark comes from, spread, length, and known answers."""
+"""Is the judge to be trusted? Where a mark comes from, its spread, and known answers."""
 
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib.cpdscore.reply_store import Reply, ReplyStore
 from lib.cpdscore.scores import Scores
 
 
-def audit(scores: Scores, store: ReplyStore, **place: object) -> pd.DataFrame:
-    """Show every reply behind the scores of one place, one row each.
-
-    Args:
-        scores: what was scored.
-        store: the store it was scored with.
-        **place: narrows by column: ``system=``, ``dialog=``, ``turn=``.
+def audit(scores: Scores, store: ReplyStore) -> pd.DataFrame:
+    """Show every reply behind the scores, one row each.
 
     Returns:
-        The place, sample, status, score and marks, the reply's text, why it ended, and request
-        id, HTTP status, milliseconds and server of its call (missing for replies read from a file).
-
-    Raises:
-        ValueError: when nothing stands at that place.
+        The place, sample, status, score and marks, the reply's text, why it ended, request id,
+        HTTP status, milliseconds and server of its call (missing for replies read from a file), and
+        the ``prompt``, to the letter.
     """
-    units = scores.units
-    for name, value in place.items():
-        units = units[units[name] == value]
-    if units.empty:
-        raise ValueError(f"no score at {place}; systems are {sorted(set(scores.units['system']))}")
-    rows = scores.replies[scores.replies["item"].isin(units.index)]
+    rows = scores.replies
     stored = store.replies(rows["key"])
     said = [stored[place] for place in zip(rows["key"], rows["sample"], strict=True)]
     said = pd.DataFrame(said, columns=Reply._fields)
     said = said[["text", "finish_reason", "reason", "request_id", "http", "ms", "base_url"]]
-    return units.join(rows.set_index("item"), how="inner").reset_index(drop=True).join(said)
-
-
-def prompt_of(scores: Scores, store: ReplyStore, item: object) -> str:
-    """Show the prompt, to the letter, that an item's score was asked with.
-
-    Raises:
-        ValueError: for an item that was not asked.
-    """
-    key = scores.items.loc[item, "key"]
-    if pd.isna(key):
-        raise ValueError(f"item {item} was not asked: {scores.items.loc[item, 'status']}")
-    return "\n".join(message["content"] for message in store.body(key)["messages"])
+    said["prompt"] = [store.body(key)["messages"][0]["content"] for key in rows["key"]]
+    return scores.units.join(rows.set_index("item"), how="inner").reset_index(drop=True).join(said)
 
 
 def sample_spread(samples: pd.DataFrame) -> pd.Series:
@@ -73,35 +49,6 @@ def sample_spread(samples: pd.DataFrame) -> pd.Series:
             "tied": (sizes * (sizes - 1) / 2).sum() / total if total else np.nan,
         }
     )
-
-
-def length_bias(scores: pd.Series, human: pd.Series, words: pd.Series) -> pd.Series:
-    """Does the judge like long responses more than people do? Spearman correlations.
-
-    Returns:
-        ``judge`` and ``people``: of score and rating with the number of words. ``partial``: of the
-        score with length, the human rating held fixed (rank residuals); 0 means that length adds
-        nothing beyond what people see. ``p``: its two-sided p-value, n - 3 degrees of freedom.
-        ``reason`` says why figures are NaN, if they are: fewer than four items, a column without
-        variation, or a judge or a length that orders the items exactly as people do.
-    """
-    frame = pd.DataFrame({"judge": scores, "people": human, "words": words}).dropna()
-    constant = [name for name in frame if frame[name].nunique() < 2]
-    reason = "fewer than four items" if len(frame) < 4 else None
-    reason = reason or (f"no variation in {', '.join(constant)}" if constant else None)
-    row = {"n": len(frame)} | dict.fromkeys(("judge", "people", "partial", "p"), np.nan)
-    if reason:
-        return pd.Series(row | {"reason": reason})
-    r = frame.rank().corr()
-    judge, people, both = r["words"]["judge"], r["words"]["people"], r["judge"]["people"]
-    row |= {"judge": judge, "people": people}
-    if max(abs(people), abs(both)) > 1 - 1e-12:
-        return pd.Series(row | {"reason": "judge or length orders the items exactly as people do"})
-    partial = (judge - people * both) / np.sqrt((1 - people**2) * (1 - both**2))
-    freedom = len(frame) - 3
-    with np.errstate(divide="ignore"):  # a partial correlation of exactly 1: p = 0
-        t = partial * np.sqrt(freedom / (1 - partial**2))
-    return pd.Series(row | {"partial": partial, "p": 2 * stats.t.sf(abs(t), freedom)})
 
 
 _FORM = "\n\n### Evaluation Form (scores ONLY):\n- Humanness: 5\n- Overall: 5"

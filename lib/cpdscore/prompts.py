@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # The shipped prompts, one file per variant, in this project's own wording.
 FOLDER = Path(__file__).parent / "prompts"
@@ -17,8 +18,7 @@ FENCE = (
 _PLACE = re.compile(r"\{(" + "|".join(INPUTS) + r")\}")
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One prompt of appendix B: what form comes out, and which mark of it is the score."""
 
     name: str
@@ -52,7 +52,6 @@ _ROWS = (
     ("dialogue", "CPDS-Dial", "B.3", _DIALOGUE, 5, 24),
 )
 VARIANTS = {row[0]: Variant(*row) for row in _ROWS}
-TURN_VARIANTS = tuple(name for name, one in VARIANTS.items() if one.level == "turn")
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ class Template:
 
     variant: Variant
     text: str
-    source: str = "project"  # our wording, or the folder it was read from
     fenced: bool = True  # a bar before each line that is quoted: a reply cannot add its own form
 
     @property
@@ -113,38 +111,19 @@ def _fence(said: str) -> str:
     return "\n".join(f"| {line}" for line in said.splitlines() or [""])
 
 
-def variant(name: str) -> Variant:
-    """Return the variant called `name`.
-
-    Raises:
-        ValueError: for another name; it lists the names there are.
-
-    >>> variant("dialogue").score_field
-    'final score'
-    """
-    if name not in VARIANTS:
-        raise ValueError(f"no prompt variant {name!r}; there are: {', '.join(VARIANTS)}")
-    return VARIANTS[name]
-
-
 def load_template(name: str, folder: str | Path | None = None) -> Template:
     """Return the prompt of a variant: the shipped one, fenced, or your folder's, as it is.
 
     A folder of your own holds the paper's wording, say: ``NAME.txt`` for each variant, copied from
     appendix B, with ``{history}``, ``{response}`` and so on where the inputs go.
 
+    Raises:
+        ValueError: for another name; it lists the names there are.
+
     >>> load_template("detail_without_reference").inputs
     ('history', 'fact', 'response')
     """
-    chosen = variant(name)
+    if name not in VARIANTS:
+        raise ValueError(f"no prompt variant {name!r}; there are: {', '.join(VARIANTS)}")
     text = (Path(folder or FOLDER) / f"{name}.txt").read_text(encoding="utf-8")
-    return Template(chosen, text.rstrip("\n"), str(folder or "project"), not folder)
-
-
-def load_templates() -> dict[str, Template]:
-    """Return all shipped prompts by the name of their variant.
-
-    >>> len(load_templates())
-    7
-    """
-    return {name: load_template(name) for name in VARIANTS}
+    return Template(VARIANTS[name], text.rstrip("\n"), not folder)

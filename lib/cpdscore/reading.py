@@ -9,8 +9,6 @@ import json
 import math
 import re
 import unicodedata
-from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple
 
 from lib.cpdscore.prompts import VARIANTS, Variant
@@ -19,8 +17,6 @@ NAN = float("nan")
 LONGEST = 20_000  # characters, reasoning aside: what is longer does not answer the form
 # A score is usable with these statuses; every other one means NaN.
 USABLE = ("ok", "non_integer")
-STATUSES = (*USABLE, "unparsable", "out_of_range", "ambiguous", "disclaimed", "refusal",
-            "truncated", "filtered", "empty", "failed")  # fmt: skip
 
 # What a form calls its marks, the longest first; `general` words name the one mark of a form.
 _SPELT = {
@@ -100,16 +96,26 @@ _INVISIBLE = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe0e\ufe0f\u20e3\u2600-\u27bf\u2b50"
     "\U0001f000-\U0001faff]+"
 )
+# Both ends of the scale named together: "1-5", "1 (lowest) to 5 (highest)".
+_ENDS = (
+    r"(?:, ?)?(?:\bon )?(?:\b(?:a|the) )?(?:\bscale )?(?:\b(?:of|from) )?"
+    r"(?<![\w.,/+-])1(?: ?\([^()\n]{0,40}\) ?to TOP ?\([^()\n]{0,40}\)|"
+    r" ?(?:-|to) ?TOP(?![\w/%+]|[.,]\d))(?: scale\b)?"
+)
+_SCALE = rf" ?[(\[] ?{_ENDS} ?[)\]]| ?{_ENDS}"
 _SIGNS = str.maketrans("‐‑‒–—−“”’", '------""\'')
 
 
-@dataclass(frozen=True)
-class ParsedReply:
-    """What a reply says: ``score`` is NaN unless ``status`` is ok or non_integer."""
+class ParsedReply(NamedTuple):
+    """What a reply says: ``score`` is NaN unless ``status`` is ok or non_integer.
+
+    The other statuses: unparsable, out_of_range, ambiguous, disclaimed, refusal, truncated,
+    filtered, empty, failed.
+    """
 
     status: str
     score: float = NAN
-    fields: dict[str, float] = field(default_factory=dict)  # every mark of the form that was read
+    fields: dict[str, float] = {}  # every mark of the form that was read
 
 
 def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> ParsedReply:
@@ -123,8 +129,8 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     ``disclaimed``. ``transport`` is the status the call ended with: a refusal, a filter stop or a
     reply cut off by the length limit has no score, whatever its text.
 
-    >>> from lib.cpdscore import variant
-    >>> detail = variant("detail_without_reference")
+    >>> from lib.cpdscore import VARIANTS
+    >>> detail = VARIANTS["detail_without_reference"]
     >>> parse_reply("**Humanness**: 4 - it sounds natural", detail).score
     4.0
     >>> parse_reply("- Humanness: 3-4", detail).status
@@ -168,11 +174,11 @@ def mark_odds(
     Returns:
         Mark -> probability and "", or None and the reason.
 
-    >>> from lib.cpdscore import variant
+    >>> from lib.cpdscore import VARIANTS
     >>> marks = '[[13, {"4": 0.75, "2": 0.25, "9": 0.1}]]'
-    >>> mark_odds("- Humanness: 4", marks, variant("detail_without_reference"))
+    >>> mark_odds("- Humanness: 4", marks, VARIANTS["detail_without_reference"])
     ({4: 0.75, 2: 0.25}, '')
-    >>> mark_odds("- Humanness: 4", None, variant("detail_without_reference"))
+    >>> mark_odds("- Humanness: 4", None, VARIANTS["detail_without_reference"])
     (None, 'no probabilities')
     """
     written = parse_reply(text, variant).score
@@ -204,13 +210,11 @@ def _mark(said: str, match: re.Match, variant: Variant) -> _Mark | None:
     start, below = match.start(), "\n" in match["gap"]
     sure = match["link"] and not below and label != "general"
     place = _LINE_START if below else _CLAUSE_START
-    if not (sure or place.search(said, max(0, start - 20), start)):
+    placed = sure or place.search(said, max(0, start - 20), start)
+    denied = _BEFORE.search(said, max(0, start - 80), start)
+    if not placed or denied or (below and not _LINE_END.match(said, match.end())):
         return None
-    if _BEFORE.search(said, max(0, start - 80), start):
-        return None
-    if below and not _LINE_END.match(said, match.end()):
-        return None
-    misfit = None
+    misfit = ""
     if not set(re.findall(r"[\d.]+|%", match["hint"] or "")) <= {"1", str(variant.high)}:
         misfit = "unparsable"  # another scale between label and number
     elif re.search(r"(?:[:=] ?| )-\Z", match["link"] + match["gap"]):
@@ -218,13 +222,11 @@ def _mark(said: str, match: re.Match, variant: Variant) -> _Mark | None:
     return _number_at(said, match, label, variant, misfit)
 
 
-def _number_at(
-    said: str, match: re.Match, label: str, variant: Variant, misfit: str | None = None
-) -> _Mark | None:
-    """The number of a match as a mark, judged by what follows it."""
+def _number_at(said: str, match: re.Match, label: str, variant: Variant, misfit: str = ""):
+    """The number of a match as a mark, judged by what follows it; None where it counts things."""
     value, end = number(match["value"]), match.end("value")
     if top := _TOP.match(said, end):
-        misfit = misfit or ("unparsable" if number(top["top"]) != variant.high else None)
+        misfit = misfit or ("unparsable" if number(top["top"]) != variant.high else "")
         end = top.end()
     free = _FREE.match(said, end) or _MARK.match(said, end + 1)
     if not (top or free) and _COUNTED.match(said, end):
@@ -309,21 +311,10 @@ def clean(text: str, top: int) -> str:
     own = re.sub(r"(?m)^ ?>[^\n]*", "", text)
     text = own if own.strip() else re.sub(r"(?m)^ ?>+(?! ?\d)", "", text)
     text = re.sub(r'"[^"\n]*"|(?<!\w)\'[^\'\n]*\'(?!\w)', _unless_said, text)
-    return _scale(top).sub("", text).strip()
+    return re.sub(_SCALE.replace("TOP", str(top)), "", text).strip()
 
 
 def _unless_said(quoted: re.Match) -> str:
     """A quotation without what somebody else says: words and a number in it."""
     said = quoted[0]
     return "" if re.search("[a-z]", said) and re.search(r"\d", said) else said
-
-
-@cache
-def _scale(top: int) -> re.Pattern:
-    """Both ends of the scale named together: "1-5", "1 (lowest) to 5 (highest)"."""
-    ends = (
-        r"(?:, ?)?(?:\bon )?(?:\b(?:a|the) )?(?:\bscale )?(?:\b(?:of|from) )?"
-        rf"(?<![\w.,/+-])1(?: ?\([^()\n]{{0,40}}\) ?to {top} ?\([^()\n]{{0,40}}\)|"
-        rf" ?(?:-|to) ?{top}(?![\w/%+]|[.,]\d))(?: scale\b)?"
-    )
-    return re.compile(rf" ?[(\[] ?{ends} ?[)\]]| ?{ends}")

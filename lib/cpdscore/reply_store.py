@@ -5,12 +5,11 @@ What is asked once is never asked again: a reply is found by the SHA-256 of all 
 """
 
 import hashlib
-import itertools
 import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from lib.data.storage import written_whole
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
 REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
+TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
 # A call is written before it is sent, with the most it can cost, and completed when it ends. One
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
     status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
     request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
-    batch TEXT);
+    marks TEXT, batch TEXT);
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
 CREATE INDEX IF NOT EXISTS history ON call (key, sample);
 """
@@ -67,6 +67,7 @@ class Request:
     messages: tuple[tuple[str, str], ...]  # (role, content)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    usual_tokens: int = field(default=32, compare=False)  # of a reply, for forecasts
 
     def __post_init__(self) -> None:
         if taken := {"n", "stream", "model", "messages"} & set(self.parameters):
@@ -77,6 +78,10 @@ class Request:
         """The JSON body of the chat-completions call."""
         messages = [{"role": role, "content": content} for role, content in self.messages]
         return {"model": self.model, "messages": messages, **self.parameters}
+
+    def body_for(self, samples: int) -> dict[str, Any]:
+        """The body that asks for so many samples at once."""
+        return self.body | ({"n": samples} if samples > 1 else {})
 
     @cached_property
     def key(self) -> str:
@@ -124,7 +129,7 @@ class Reply(NamedTuple):
     marks: str | None = None  # JSON: at which letter a digit stands, and the odds of each digit
 
 
-class ReplyStore:
+class ReplyStore(AbstractContextManager):
     """The SQLite file (write-ahead log, one commit per call), safe for threads and processes.
 
     Any number of processes may read, one at a time may ask. A killed process loses at most the
@@ -134,8 +139,7 @@ class ReplyStore:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.in_memory = str(path) == ":memory:"
-        if not self.in_memory:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(
             str(path), timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
@@ -147,11 +151,6 @@ class ReplyStore:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
-            with suppress(sqlite3.OperationalError):  # a store from before the odds were kept
-                db.execute("ALTER TABLE call ADD COLUMN marks TEXT")
-
-    def __enter__(self) -> "ReplyStore":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -187,9 +186,7 @@ class ReplyStore:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise StoreError(
-                    f"{self.path}: another run is asking with this store ({error})"
-                ) from None
+                raise StoreError(f"{self.path}: another run is asking with this store") from error
             with self._writing() as db:
                 db.execute(f"UPDATE call SET status = 'lost', holds = 0 {_ASKED} AND batch IS NULL")
             yield
@@ -210,11 +207,11 @@ class ReplyStore:
 
         `usage` is the most they can cost together, which stands until it is known better.
         """
-        query = "INSERT INTO call (key, sample, holds, status, usage) VALUES (?, ?, 1, 'asked', ?)"
-        costs = itertools.chain([usage], itertools.repeat(None))
+        query = "INSERT INTO call (key, sample, holds, status) VALUES (?, ?, 1, 'asked')"
         with self._writing() as db:
-            rows = [(*job.place, cost) for job, cost in zip(jobs, costs, strict=False)]
-            return [db.execute(query, row).lastrowid for row in rows]
+            calls = [db.execute(query, job.place).lastrowid for job in jobs]
+            db.execute("UPDATE call SET usage = ? WHERE id = ?", (usage, calls[0]))
+        return calls
 
     def send_in_batch(self, calls: Iterable[int], batch: str) -> None:
         """Note that calls are with the Batch API, where they stay until the batch is read."""
@@ -226,22 +223,19 @@ class ReplyStore:
         rows = self.rows(f"SELECT key, sample, batch FROM call {_ASKED} AND batch NOT NULL")
         return {(key, sample): batch for key, sample, batch in rows}
 
-    def complete(self, ends: Mapping[int, Reply]) -> int:
-        """Commit how calls ended, and return how many of them are the end of their job.
+    def complete(self, ends: Mapping[int, Reply]) -> None:
+        """Commit how calls ended, and whether that is the end of their job.
 
         A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
         reply cut off or without text is after `REASKS` others, or at once where the temperature
         is 0, which would bring the same again; a fault never is.
         """
-        done = 0
         with self._writing() as db:
             for call, end in ends.items():
                 final = end.status in ("ok", "failed")
                 if end.status in UNREADABLE:
                     final = db.execute(_EARLIER, (call,)).fetchone()[0] >= REASKS
                 db.execute(_COMPLETED, (*end, final, call))
-                done += final
-        return done
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by (key, sample)."""
@@ -267,9 +261,8 @@ class ReplyStore:
 
     def spent(self) -> dict[str, int]:
         """Tokens of all calls so far; one whose cost is not known counts at the most it can be."""
-        names = ("prompt_tokens", "completion_tokens")
-        sums = ", ".join(f"TOTAL(json_extract(usage, '$.{name}'))" for name in names)
-        return dict(zip(names, map(int, self.rows(f"SELECT {sums} FROM call")[0]), strict=True))
+        sums = ", ".join(f"TOTAL(json_extract(usage, '$.{name}'))" for name in TOKENS)
+        return dict(zip(TOKENS, map(int, self.rows(f"SELECT {sums} FROM call")[0]), strict=True))
 
     def body(self, key: str) -> dict[str, Any]:
         """The body of a stored request."""
@@ -278,9 +271,8 @@ class ReplyStore:
 
 _ASKED = "WHERE status = 'asked'"
 _ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
-_COMPLETED = (
-    f"UPDATE call SET {', '.join(f'{n} = ?' for n in Reply._fields)}, holds = ? WHERE id = ?"
-)
+_SET = ", ".join(f"{name} = ?" for name in Reply._fields)
+_COMPLETED = f"UPDATE call SET {_SET}, holds = ? WHERE id = ?"
 _EARLIER = f"""
     SELECT (SELECT COUNT(*) FROM call AS other WHERE other.key = call.key
             AND other.sample = call.sample AND other.status IN {UNREADABLE})

@@ -10,11 +10,9 @@ import pandas as pd
 from lib.cpdscore.prompts import Template, load_template
 from lib.cpdscore.reading import NAN, mark_odds, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
+from lib.data.turn_table import KEY, LEVELS
 
-LEVELS = {"dialog": ["system", "agent", "dialog"], "agent": ["system", "agent"],
-          "system": ["system"]}  # fmt: skip
-COMPLETE = 0.99  # a mean over fewer of its items than this is marked
-Ask = Callable[[Iterable[Job]], object]
+Ask = Callable[[Iterable[Job]], object] | None
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,6 @@ class JudgeModel:
     extra: int = 2  # further samples for an item whose replies could not all be read
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 256})
     forced: bool = False  # hold the server to the answer form by a grammar (llama.cpp)
-    role: str = "user"  # of the message that holds the prompt; G-Eval's code uses "system"
 
 
 @dataclass(frozen=True)
@@ -47,16 +44,11 @@ class Scores:
     items: pd.DataFrame
     replies: pd.DataFrame
 
-    @property
-    def coverage(self) -> float:
-        """Share of items that have a score."""
-        return float(self.items["score"].notna().mean()) if len(self.items) else NAN
-
     def first(self, samples: int) -> "Scores":
         """The scores had only the first few samples been asked (a single call: Table 3)."""
         kept = self.replies[self.replies["sample"] < samples]
+        items = _items(self.items[["words", "key"]], kept, samples)
         judge = replace(self.judge, samples=samples, extra=0)
-        items = _items(self.items[["words", "key"]], kept, judge.samples)
         return replace(self, judge=judge, items=items, replies=kept)
 
 
@@ -87,10 +79,10 @@ def _request(
 ) -> Request:
     prompt = template.fill(**{name: values[name] for name in template.inputs})
     labels = {"variant": template.variant.name, "wording": template.wording}
-    labels |= {"source": template.source, "reply_tokens": template.variant.reply_tokens}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
     form = {"grammar": template.grammar} if judge.forced else {}
-    return Request(judge.model, ((judge.role, prompt),), {**judge.parameters, **form}, labels)
+    sent = judge.model, (("user", prompt),), {**judge.parameters, **form}
+    return Request(*sent, labels, template.variant.reply_tokens)
 
 
 def history_text(context: list[str]) -> str:
@@ -110,7 +102,7 @@ def score_turns(
     variant: str | Template,
     judge: JudgeModel,
     store: ReplyStore,
-    ask: Ask | None = None,
+    ask: Ask = None,
 ) -> Scores:
     """Score turns by CPDScore-Simple, -Detail or an original prompt: 1 to 5 (original detail: 3).
 
@@ -135,8 +127,7 @@ def score_turns(
     template = variant if isinstance(variant, Template) else load_template(variant)
     if template.variant.level != "turn":
         raise ValueError(f"{template.variant.name} rates dialogs: use score_dialogs")
-    units = turns[["system", "agent", "dialog", "turn"]]
-    asked = units.assign(request=turn_requests(turns, template, judge), said=turns["response"])
+    asked = turns[KEY].assign(request=turn_requests(turns, template, judge), said=turns["response"])
     return _score(asked, template, judge, store, ask)
 
 
@@ -145,7 +136,7 @@ def score_dialogs(
     turn_scores: pd.Series,
     judge: JudgeModel,
     store: ReplyStore,
-    ask: Ask | None = None,
+    ask: Ask = None,
     template: Template | None = None,
 ) -> Scores:
     """Score dialogs by CPDScore-Dialogue, step 2: one mark from turn scores and responses.
@@ -161,42 +152,24 @@ def score_dialogs(
 
     Reference: Wakaki et al. (2024), section 4 and appendix B.3.
     """
-    template = template or load_template("dialogue")
-    asked = dialog_requests(turns, turn_scores, template, judge)
-    return _score(asked, template, judge, store, ask)
-
-
-def dialog_requests(
-    turns: pd.DataFrame, turn_scores: pd.Series | float, template: Template, judge: JudgeModel
-) -> pd.DataFrame:
-    """Write one request per dialog, None where a turn has no score.
-
-    Any one number as `turn_scores` gives prompts of the right length for a forecast.
-
-    Returns:
-        system, agent, dialog, ``request`` and ``said``, the responses that it is about.
-    """
-    rows = []
-    for place, group in turns.assign(step1=turn_scores).groupby(LEVELS["dialog"], sort=False):
+    template, rows = template or load_template("dialogue"), []
+    for place, group in turns.assign(step1=turn_scores).groupby([*LEVELS], sort=False):
         group = group.sort_values("turn", kind="stable")
         marks = [f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)]
         said = [f"Turn {i}: {text}" for i, text in enumerate(group["response"], 1)]
         values = {"turn_scores": "\n".join(marks), "responses": "\n".join(said)}
-        row = dict(zip(LEVELS["dialog"], place, strict=True))
-        known = group["step1"].notna().all()
-        values["turns"] = str(len(group))
-        request = _request(values, template, judge, row) if known else None
-        rows.append(row | {"request": request, "said": "\n".join(group["response"])})
-    return pd.DataFrame(rows, columns=[*LEVELS["dialog"], "request", "said"])
+        row, known = dict(zip(LEVELS, place, strict=True)), group["step1"].notna().all()
+        request = _request(values | {"turns": str(len(group))}, template, judge, row)
+        rows.append((*place, request if known else None, "\n".join(group["response"])))
+    asked = pd.DataFrame(rows, columns=[*LEVELS, "request", "said"])
+    return _score(asked, template, judge, store, ask)
 
 
 def _score(
-    asked: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask | None
+    asked: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask
 ) -> Scores:
     """Ask for what is missing, read the replies, ask again where they could not be read."""
-    requests: dict[str, Request] = {}
-    for request in asked["request"].dropna():  # the first of those that are the same
-        requests.setdefault(request.key, request)
+    requests = {request.key: request for request in asked["request"].dropna()}
     get = ask or store.require
     get([Job(request, i) for request in requests.values() for i in range(judge.samples)])
     store.add_requests(requests.values())  # so that a replayed score leads to its prompt, too
@@ -244,10 +217,9 @@ def _replies(
 def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
     """Mean of the first `samples` usable replies of each item, with what stands behind it."""
     readable = _used(replies, samples)
-    used = readable["score"]
-    counts = pd.DataFrame({"usable": used.size(), "asked": replies.groupby("item").size()})
-    frame = facts.assign(score=used.mean(), spread=used.std(ddof=1))
-    frame["weighted"] = readable["weighted"].mean()
+    counts = pd.DataFrame({"usable": readable.size(), "asked": replies.groupby("item").size()})
+    frame = facts.join(readable[["score", "weighted"]].mean())
+    frame["spread"] = readable["score"].std(ddof=1)
     frame = frame.join(counts.reindex(facts.index).fillna(0).astype(int))
     reason = replies[replies["score"].isna()].groupby("item")["status"].first()
     frame["status"] = np.select(
@@ -271,19 +243,11 @@ def aggregate(scores: Scores, level: str) -> pd.DataFrame:
     missing it differs from the mean of dialog means.
 
     Returns:
-        Columns of the level, ``score`` (NaN without any), ``items``, ``scored``, ``coverage``
-        (their ratio) and ``complete`` (coverage at least .99).
-
-    Raises:
-        ValueError: for another level.
+        The columns that name a unit, ``score`` (NaN without any), ``items`` and ``scored``.
     """
-    if level not in LEVELS:
-        raise ValueError(f"level {level!r}: choose one of {', '.join(LEVELS)}")
-    joined = scores.units[LEVELS[level]].join(scores.items["score"])
-    groups = joined.groupby(LEVELS[level], sort=False)["score"]
-    frame = pd.DataFrame({"score": groups.mean(), "items": groups.size(), "scored": groups.count()})
-    frame["coverage"] = frame["scored"] / frame["items"]
-    return frame.assign(complete=frame["coverage"] >= COMPLETE).reset_index()
+    keys = [*LEVELS[: LEVELS.index(level) + 1]]
+    groups = scores.units[keys].join(scores.items["score"]).groupby(keys, sort=False)["score"]
+    return groups.agg(score="mean", items="size", scored="count").reset_index()
 
 
 def intermediate(scores: Scores) -> pd.Series:

@@ -2,7 +2,7 @@
 
 import base64
 import email.utils
-import io
+import itertools
 import json
 import math
 import os
@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, tasks_of, to_json
+from lib.cpdscore.reply_store import TOKENS, Job, Reply, ReplyStore, Request, tasks_of, to_json
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
@@ -38,9 +39,7 @@ class Fault(Exception):
     says that the server may have charged for it, `wait` how long it asks to be left alone.
     """
 
-    def __init__(
-        self, kind: str, reason: str, wait: float | None = None, billed: bool = False, **facts: Any
-    ):
+    def __init__(self, kind: str, reason: str, wait=None, billed=False, **facts: Any):
         super().__init__(reason)
         self.kind, self.wait, self.billed = kind, wait, billed
         self.end = Reply("failed" if kind == "refused" else "fault", reason=reason, **facts)
@@ -87,25 +86,26 @@ def _parsed(text: str) -> dict[str, Any]:
     return {}
 
 
-def read_answer(text: str, base_url: str, **facts: Any) -> list[Reply]:
-    """The replies in the body of a 200 answer, one per choice, or the fault that it hides.
+def read_answer(status: int, text: str, headers: Mapping, base_url: str, ms=None) -> list[Reply]:
+    """The replies in the body of an answer, one per choice, or the fault that it is.
 
     >>> choice = {"message": {"content": "- Humanness: 4"}, "finish_reason": "stop"}
-    >>> read_answer(to_json({"choices": [choice]}), "")[0].status
+    >>> read_answer(200, to_json({"choices": [choice]}), {}, "")[0].status
     'ok'
     """
     value = _parsed(text)
-    if value.get("error"):
-        raise fault_of_status(200, text, {}, base_url)
-    facts |= {"http": 200, "body": text, "base_url": base_url}
-    facts["fingerprint"] = value.get("system_fingerprint")
+    if status != 200 or value.get("error"):
+        raise fault_of_status(status, text, headers, base_url)
+    facts = {"http": 200, "base_url": base_url, "fingerprint": value.get("system_fingerprint")}
+    facts |= {"request_id": headers.get("x-request-id"), "ms": ms}
     try:
         first, *others = [_reply_of(choice)._replace(**facts) for choice in value["choices"]]
     except (LookupError, TypeError, ValueError, AttributeError):
         reason = "200, but no choices with a message"
-        raise Fault("retry", reason, billed=True, **facts) from None
-    usage = value.get("usage") and to_json(value["usage"])
-    return [first._replace(usage=usage), *(reply._replace(body=None) for reply in others)]
+        raise Fault("retry", reason, billed=True, body=text, **facts) from None
+    with suppress(LookupError, TypeError, ValueError):
+        first = first._replace(usage=to_json({name: int(value["usage"][name]) for name in TOKENS}))
+    return [first._replace(body=text), *others]
 
 
 def _reply_of(choice: Mapping[str, Any]) -> Reply:
@@ -166,14 +166,15 @@ class Connection:
                 "no usable key: set the environment variable OPENAI_API_KEY, give base_url of a "
                 "local server, or use mode='replay' with stored replies"
             )
+        url, self.timeout_s = urlsplit(base_url or OPENAI_URL), timeout_s
+        login, _, host = url.netloc.rpartition("@")
+        self.base_url = url._replace(netloc=host).geturl().rstrip("/")
+        basic, password = base64.b64encode(unquote(login).encode()).decode(), login.split(":")[-1]
         self.client = openai.OpenAI(
-            api_key=key or "none", base_url=base_url or OPENAI_URL, timeout=timeout_s, max_retries=0
-        )
-        url, self.timeout_s = self.client.base_url, timeout_s
-        self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path.rstrip('/')}"
-        login = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-        secrets = (key, url.password, url.password and login)
-        self._secrets = [secret for secret in secrets if secret]
+            api_key=key or "none", base_url=self.base_url, timeout=timeout_s, max_retries=0,
+            default_headers={"Authorization": f"Basic {basic}"} if login else None,
+        )  # fmt: skip
+        self._secrets = [one for one in (key, password, unquote(password), basic) if one]
 
     def redact(self, text: str) -> str:
         """`text` without the key and the password of the address, should a server echo them."""
@@ -186,24 +187,23 @@ class Connection:
         import openai  # replay needs no client
 
         started = time.monotonic()
-        body = dict(request.body)  # as extra_body: servers know parameters that the client does not
-        model, messages = body.pop("model"), body.pop("messages")
-        body |= {"n": samples} if samples > 1 else {}
         create = self.client.chat.completions.with_streaming_response.create
-        try:
-            with create(model=model, messages=messages, extra_body=body) as response:
-                text = self.redact(_read(response, started + 2 * self.timeout_s))
-                request_id = response.headers.get("x-request-id")
+        try:  # all in extra_body: servers know parameters that the client does not
+            with create(model="", messages=[], extra_body=request.body_for(samples)) as response:
+                text = _read(response, started + 2 * self.timeout_s)
         except openai.APIStatusError as error:
-            status, said = error.response.status_code, self.redact(error.response.text)
-            raise fault_of_status(status, said, error.response.headers, self.base_url) from None
+            response, text = error.response, error.response.text
         except openai.APIConnectionError as error:
             cause = type(error.__cause__).__name__
             reason = "time-out" if "Timeout" in cause else f"no connection to {self.base_url}"
             billed = "Connect" not in cause  # lost later than connecting: it may be answered
             raise Fault("retry", reason, billed=billed) from None
         ms = 1000 * (time.monotonic() - started)
-        return read_answer(text, self.base_url, request_id=request_id, ms=ms)
+        return self.read(response.status_code, text, response.headers, ms)
+
+    def read(self, status: int, text: str, headers: Mapping[str, str], ms=None) -> list[Reply]:
+        """The replies in an answer of this server, without secrets; raises `Fault`."""
+        return read_answer(status, self.redact(text), headers, self.base_url, ms)
 
 
 def _read(response: Any, deadline: float) -> str:
@@ -257,16 +257,15 @@ def ask_by_batch(
 def _submit(tasks: list[list[Job]], store: ReplyStore, client: Any) -> None:
     """Send one batch."""
     calls = [store.claim(task) for task in tasks]
-    lines = "".join(map(_line, tasks, calls)).encode()
-    file = client.files.create(file=("judge.jsonl", io.BytesIO(lines)), purpose="batch")
+    lines = [
+        {"custom_id": ".".join(map(str, ids)), "method": "POST", "url": _URL,
+         "body": task[0].request.body_for(len(ids))}
+        for task, ids in zip(tasks, calls, strict=True)
+    ]  # fmt: skip
+    content = "\n".join(map(json.dumps, lines)).encode()
+    file = client.files.create(file=("judge.jsonl", content), purpose="batch")
     batch = client.batches.create(input_file_id=file.id, endpoint=_URL, completion_window="24h")
-    store.send_in_batch([call for line in calls for call in line], batch.id)
-
-
-def _line(task: list[Job], calls: list[int]) -> str:
-    body = task[0].request.body | ({"n": len(calls)} if len(calls) > 1 else {})
-    line = {"custom_id": ".".join(map(str, calls)), "method": "POST", "url": _URL, "body": body}
-    return json.dumps(line) + "\n"
+    store.send_in_batch([call for ids in calls for call in ids], batch.id)
 
 
 def collect(store: ReplyStore, connection: Connection) -> None:
@@ -297,8 +296,8 @@ def _read_batch(batch: Any, store: ReplyStore, connection: Connection) -> str | 
     ends = {call: Reply("fault", reason=batch.status) for (call,) in rows}
     reasons = [error.message for error in (batch.errors and batch.errors.data) or []]
     files = filter(None, (batch.output_file_id, batch.error_file_id))
-    contents = [connection.client.files.content(file).text.splitlines() for file in files]
-    for line in map(json.loads, [line for content in contents for line in content]):
+    contents = [connection.client.files.content(file).content.splitlines() for file in files]
+    for line in map(json.loads, itertools.chain(*contents)):
         calls = [int(call) for call in line["custom_id"].split(".")]
         try:
             replies = _replies(line, connection)
@@ -314,10 +313,8 @@ def _read_batch(batch: Any, store: ReplyStore, connection: Connection) -> str | 
 
 
 def _replies(line: dict[str, Any], connection: Connection) -> list[Reply]:
-    """The replies of one line, or the fault in it."""
-    response = line.get("response") or {}
-    status, name = response.get("status_code") or 0, response.get("request_id")
-    text = connection.redact(json.dumps(response.get("body") or line, ensure_ascii=False))
-    if status != 200:
-        raise fault_of_status(status, text, {"x-request-id": name}, connection.base_url)
-    return read_answer(text, connection.base_url, request_id=name)
+    """The replies of one line; raises the `Fault` in it."""
+    answer = line.get("response") or {}
+    text = json.dumps(answer.get("body") or line, ensure_ascii=False)
+    headers = {"x-request-id": answer.get("request_id")}
+    return connection.read(answer.get("status_code") or 0, text, headers)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.analysis.correlation import correlate
-from lib.cpdscore import Scores, aggregate, intermediate
+from lib.cpdscore.scores import Scores, aggregate, intermediate
 from lib.meta_evaluation.papers import published
 
 JUDGES = ("GPT-3.5", "GPT-4")

@@ -8,9 +8,9 @@ they come), which stores nothing. Rates need a quiet machine: the load average i
 
 import datetime
 import math
+import multiprocessing
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,35 +27,47 @@ import pandas as pd
 from fault_server import FaultServer, random_faults
 
 from lib import ROOT, cpdscore
-from lib import meta_evaluation as tables
-from lib.cpdscore import Connection, Job, JudgeSettings, ReplyStore
+from lib.cpdscore import Job, JudgeSettings, ReplyStore
 from lib.cpdscore.reply_store import Reply, Request
+from lib.cpdscore.server import Connection
 from lib.data import corpora
+from lib.meta_evaluation import cpdscore_tables as tables
 
 PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
 WORKERS = 64
 
 
+def capped_at(rate: float) -> Callable:
+    """A plan that answers 429 to what is more than `rate` good requests within a second."""
+    recent: list[float] = []
+
+    def plan(number: int, body: dict) -> str | None:
+        recent[:] = [moment for moment in recent if moment > time.monotonic() - 1]
+        if len(recent) >= rate:
+            return "429"
+        return recent.append(time.monotonic())
+
+    return plan
+
+
+def serve(pipe, latency: float, cap: float) -> None:
+    with FaultServer(capped_at(cap), latency) as service:
+        pipe.send(service.url)
+        while pipe.recv():
+            pipe.send(service.requests)
+
+
 @contextmanager
-def server(*options: str) -> Iterator[str]:
-    """The fault server in a process of its own; yields its address."""
-    script = Path(__file__).parents[1] / "fault_server.py"
-    process = subprocess.Popen(
-        [sys.executable, str(script), *options], stdout=subprocess.PIPE, text=True
-    )
+def server(latency: float = 0, cap: float = math.inf) -> Iterator[tuple[str, Callable[[], int]]]:
+    """The fault server in a process of its own: its address, and a count of its requests."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=serve, args=(theirs, latency, cap), daemon=True)
+    process.start()
     try:
-        yield process.stdout.readline().strip()
+        yield ours.recv(), lambda: (ours.send(True), ours.recv())[1]
     finally:
-        process.terminate()
-        process.wait()
-
-
-def stats(url: str) -> dict[str, int]:
-    import json
-    from urllib.request import urlopen
-
-    with urlopen(url.removesuffix("/v1") + "/stats", timeout=10) as answer:
-        return json.load(answer)
+        ours.send(False)
+        process.join()
 
 
 def timed(call: Callable[[], object]) -> tuple[object, float, float]:
@@ -74,7 +86,7 @@ def ours(url: str, count: int, **settings) -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
         connection = Connection(url, timeout_s=settings.pop("timeout_s", 60))
         options = JudgeSettings(**({"workers": WORKERS} | settings))
-        report = cpdscore.ask_all(jobs_for(count), store, connection, options, progress=False)
+        report = cpdscore.ask_all(jobs_for(count), store, connection, options)
         return report.done, report.requests
 
 
@@ -100,7 +112,7 @@ def throughput(count: int = 1920) -> Iterator[dict]:
         ("ours", lambda url: ours(url, count)[0]),
         ("peer", lambda u: bare(u, count)),
     ):
-        with server("--latency", "0.3") as url:
+        with server(latency=0.3) as (url, _):
             got, wall, cpu = timed(lambda url=url, call=call: call(url))
         yield {
             "task": "64 workers, 300 ms a reply", "who": who, "jobs": count, "lost": count - got,
@@ -115,7 +127,7 @@ def overhead(count: int = 1500) -> Iterator[dict]:
         ("ours", lambda url: ours(url, count, workers=8)[0]),
         ("peer", lambda url: bare(url, count, workers=8)),
     ):
-        with server() as url:
+        with server() as (url, _):
             call_once = bare(url, 16, workers=8)  # imports and first connections are not measured
             got, wall, cpu = timed(lambda url=url, call=call: call(url))
         yield {
@@ -127,7 +139,7 @@ def overhead(count: int = 1500) -> Iterator[dict]:
 def capped(count: int = 500) -> Iterator[dict]:
     """A server that refuses more than 50 requests a second."""
     for who in ("ours, told 45/s", "ours, not told", "peer"):
-        with server("--cap", "50", "--latency", "0.1") as url:
+        with server(0.1, 50) as (url, requests):
             if who == "peer":
                 got, wall, cpu = timed(lambda url=url: bare(url, count))
             else:
@@ -135,7 +147,7 @@ def capped(count: int = 500) -> Iterator[dict]:
                 (got, _), wall, cpu = timed(
                     lambda url=url, pace=pace: ours(url, count, requests_per_minute=pace)
                 )
-            made = stats(url)["requests"]
+            made = requests()
         yield {
             "task": "server cap 50/s", "who": who, "jobs": count, "lost": count - got,
             "per_second": got / wall, "requests": made, "extra_share": made / count - 1,
