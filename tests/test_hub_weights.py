@@ -26,10 +26,8 @@ def need(*names):
 def test_bartscore_of_the_authors_readme():
     """The first example in README.md of neulab/BARTScore, commit 0f93c564."""
     need("facebook/bart-large-cnn")
-    turns = pd.DataFrame(
-        {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
-    )
-    found = metrics.bartscore(turns)["bartscore_context_to_response"][0]
+    turns = {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
+    found = metrics.bartscore(pd.DataFrame(turns))["bartscore_context_to_response"][0]
     assert found == pytest.approx(-2.510652780532837, abs=1e-4)
 
 

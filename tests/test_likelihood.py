@@ -46,91 +46,46 @@ def shuffled(function, turns=TURNS, **options):
     return function(turns.iloc[order], device="cpu", **options).loc[turns.index]
 
 
-def token_by_token(network, source, target):
-    """Log-probability of each target token, one forward pass for each."""
-    said, logs = [network.config.decoder_start_token_id], []
-    for token in target:
-        with torch.no_grad():
-            output = network(
-                input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([said])
-            )
-        logs.append(float(output.logits[0, -1].log_softmax(-1)[token]))
-        said.append(token)
-    return logs
-
-
-def mean_given(model, a, b):
-    """-loss of the model's own forward pass on one unpadded pair of texts."""
+def mean_given(model, a, b, skip):
+    """Mean log-probability of the tokens of b given a, one forward pass for each token."""
     if not (a.strip() and b.strip()):
         return np.nan
-    source, target = (torch.tensor([model.tokenizer(text)["input_ids"]]) for text in (a, b))
-    with torch.no_grad():
-        return -float(model.network(input_ids=source, labels=target).loss)
+    both = [model.tokenizer(text)["input_ids"] for text in (a, b)]
+    source, target = ([*ids[:127], ids[-1]][: len(ids)] for ids in both)  # the model takes 128
+    said, logs = [model.network.config.decoder_start_token_id], []
+    for token in target:
+        ids = {"input_ids": torch.tensor([source]), "decoder_input_ids": torch.tensor([said])}
+        with torch.no_grad():
+            logs.append(float(model.network(**ids).logits[0, -1].log_softmax(-1)[token]))
+        said.append(token)
+    return np.mean(logs[skip:])
 
 
-def test_bartscore_is_the_mean_log_probability_in_each_direction(tiny, batches):
-    model = models.load_seq2seq(tiny["bart"], device="cpu")
-    scores = shuffled(metrics.bartscore, checkpoint=tiny["bart"])
-    for key, turn in TURNS.iterrows():
-        to_response = [mean_given(model, r, turn.response) for r in turn.reference] or [np.nan]
-        to_reference = [mean_given(model, turn.response, r) for r in turn.reference] or [np.nan]
-        before = mean_given(model, " ".join(turn.context), turn.response)
-        p, r = max(to_response), max(to_reference)
-        expected = [before, p, r, (p + r) / 2, p * r / (p + r)]
+LONG = [(["word " * 200, "so"], "tea", ["tea"])]  # a context that is cut and keeps its end token
+
+
+@pytest.mark.parametrize(("name", "skip"), [("bart", 0), ("m2m100", 1)])
+def test_an_encoder_decoder_scores_each_direction(tiny, name, skip, batches):
+    """Prism-style scores skip the language tag that the tokenizer puts first."""
+    turns = pd.concat([TURNS, pd.DataFrame(LONG, [8], TURNS.columns)])
+    model = models.load_seq2seq(tiny[name], device="cpu")
+    metric = metrics.prism_style if skip else metrics.bartscore
+    scores = shuffled(metric, turns, checkpoint=tiny[name])
+    for key, turn in turns.iterrows():
+        before, said = " ".join(turn.context), turn.response
+        forward = mean_given(model, before, said, skip)
+        p = [mean_given(model, gold, said, skip) for gold in turn.reference] or [np.nan]
+        r = [mean_given(model, said, gold, skip) for gold in turn.reference] or [np.nan]
+        if skip:
+            backward = mean_given(model, said, before, skip)
+            expected = [max(np.add(p, r) / 2), forward, (forward + backward) / 2]
+        else:
+            p, r = max(p), max(r)
+            expected = [forward, p, r, (p + r) / 2, p * r / (p + r)]
         assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5, nan_ok=True)
     names = ("context_to_response", "reference_to_response", "response_to_reference")
-    names += ("f_mean", "f_harmonic")
-    assert list(scores.columns) == [f"bartscore_{name}[bart]" for name in names]
-
-
-def test_prism_style_skips_the_language_tag(tiny, batches):
-    model = models.load_seq2seq(tiny["m2m100"], device="cpu")
-    tag, end = model.tokenizer.convert_tokens_to_ids("__en__"), model.tokenizer.eos_token_id
-
-    def p(a, b):
-        if not (a.strip() and b.strip()):
-            return np.nan
-        source, target = (
-            [tag, *model.tokenizer(text, add_special_tokens=False)["input_ids"], end]
-            for text in (a, b)
-        )
-        return float(np.mean(token_by_token(model.network, source, target)[1:]))
-
-    scores = shuffled(metrics.prism_style, checkpoint=tiny["m2m100"])
-    for key in (5, 3, 0, 7, 2):
-        turn = TURNS.loc[key]
-        before = " ".join(turn.context)
-        both = [(p(r, turn.response) + p(turn.response, r)) / 2 for r in turn.reference]
-        forward = p(before, turn.response)
-        backward = (forward + p(turn.response, before)) / 2
-        expected = [max(both, default=np.nan), forward, backward]
-        assert scores.loc[key].to_numpy() == pytest.approx(expected, abs=1e-5, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    "metric, name, first, column",
-    [
-        ("bartscore", "bart", "<s>", "bartscore_context_to_response"),
-        ("prism_style", "m2m100", "__en__", "prism_style_response_given_context"),
-    ],
-)
-def test_a_long_text_is_cut_at_its_end_and_keeps_its_special_tokens(
-    tiny, metric, name, first, column
-):
-    """The tiny models take 128 tokens."""
-    model = models.load_seq2seq(tiny[name], device="cpu")
-    long, short = " ".join(str(number * 7919 % 1000) for number in range(200)), "tea"
-    start, end = model.tokenizer.convert_tokens_to_ids([first, "</s>"])
-    source, target = (
-        [start, *model.tokenizer(text, add_special_tokens=False)["input_ids"][:126], end]
-        for text in (long, short)
-    )
-    assert len(source) == 128
-    turns = TURNS.loc[[5]].assign(context=[[long]], response=[short], reference=[[]])
-    found = getattr(metrics, metric)(turns, checkpoint=tiny[name], device="cpu")
-    column += "[bart]" if name == "bart" else ""
-    logs = token_by_token(model.network, source, target)[int(metric == "prism_style") :]
-    assert found.loc[5, column] == pytest.approx(np.mean(logs), abs=1e-5)
+    names = [f"bartscore_{n}[bart]" for n in (*names, "f_mean", "f_harmonic")]
+    assert skip or list(scores.columns) == names
 
 
 def spoken(model, given, said):
@@ -143,8 +98,8 @@ def spoken(model, given, said):
 
 
 @pytest.mark.parametrize("name", ["gpt2", models.SMOLLM2])
-def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name, monkeypatch):
-    """On random weights and on the packaged ones, in batches that hold one path or several."""
+def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name):
+    """On random weights and on the packaged ones; BARTScore of such a model reads lines, too."""
     checkpoint = tiny.get(name, name)
     model = models.load_causal(checkpoint, device="cpu")
     scores = shuffled(metrics.log_likelihood, checkpoint=checkpoint, last=2)
@@ -156,20 +111,13 @@ def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name, monk
         assert scores.loc[key].to_numpy() == expected
     assert scores.loc[7].isna().all()
     assert scores.columns[0] == f"log_likelihood[{name}]"
-
-
-def test_bartscore_of_a_left_to_right_model_reads_lines(tiny):
-    model = models.load_causal(tiny["gpt2"], device="cpu")
-    scores = shuffled(metrics.bartscore, checkpoint=tiny["gpt2"]).loc[3]
-    turn = TURNS.loc[3]
-    before = spoken(model, "".join(f"{text}\n" for text in turn.context), f"{turn.response}\n")
+    turn, joint = TURNS.loc[3], shuffled(metrics.bartscore, checkpoint=checkpoint).loc[3]
     recall = spoken(model, f"{turn.response}\n", f"{turn.reference[0]}\n")
-    expected = [before, recall]
-    assert scores.iloc[[0, 2]].to_numpy() == pytest.approx(expected, abs=1e-5)
+    assert joint.iloc[[0, 2]].to_numpy() == pytest.approx([scores.loc[3].iloc[0], recall], abs=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 30, 10_000])
-def test_what_paths_share_is_read_once(tiny, tokens, monkeypatch):
+def test_what_texts_share_is_read_once(tiny, tokens, monkeypatch):
     model, read = models.load_causal(tiny["gpt2"], device="cpu"), []
     network = type(model.network)
     forward = network.forward
@@ -179,30 +127,38 @@ def test_what_paths_share_is_read_once(tiny, tokens, monkeypatch):
         return forward(self, input_ids=input_ids, **given)
 
     monkeypatch.setattr(network, "forward", counted)
-    paths = [((5, 6, 7), (a, 8), (b, 9, 10)) for a in (11, 12) for b in (13, 14, 15)]
-    found = segment_log_probabilities(model, [*paths, paths[0]], tokens)
+    texts = [("abc", f"{a}8", f"{b}xy") for a in "12" for b in "345"]  # of one token a letter
+    texts.append(texts[0])
+    found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
     assert sum(read) == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
-    for path, sums in zip([*paths, paths[0]], found, strict=True):
-        ids = torch.tensor([sum(path, ())])
+    for text, pairs in zip(texts, found, strict=True):
+        ids = torch.tensor([model.tokenizer("".join(text))["input_ids"]])
         with torch.no_grad():
             logs = forward(model.network, input_ids=ids).logits[0, :-1].log_softmax(-1)
         each = logs.gather(1, ids[0, 1:, None])[:, 0]
         expected = [float(part.sum()) for part in each.split([2, 2, 3])]
-        assert sums == pytest.approx(expected, abs=1e-4)
+        assert pairs[:, 0] == pytest.approx(expected, abs=1e-4)
+        assert pairs[:, 1].tolist() == [2, 2, 3]
 
 
 def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
-    """Padding with EOS and averaging over it, as a known batched version does, changes signs."""
+    """Padding with EOS and averaging over it, as a known batched version does, changes signs.
+
+    Of a conversation that is too long the oldest tokens are cut.
+    """
     model = models.load_causal(tiny["gpt2"], device="cpu")
+    long = pd.DataFrame([(["word " * 300, "do you like tea?"], "yes", [])], [8], TURNS.columns)
+    endless = long.assign(response="word " * 300).set_axis([6])  # no room for a first token
+    options = {"checkpoint": tiny["gpt2"], "utterances": FOLLOW_UPS}
+    scores = shuffled(metrics.fed, pd.concat([TURNS, long, endless]), **options)
+    assert scores.loc[[7, 6]].isna().all(axis=None)  # 7 is an empty response
 
     def loss(text):
-        ids = torch.tensor([model.tokenizer("<|endoftext|> " + text)["input_ids"]])
+        ids = torch.tensor([model.tokenizer("<|endoftext|> " + text)["input_ids"][-128:]])
         with torch.no_grad():
             return float(model.network(input_ids=ids, labels=ids).loss)
 
-    scores = shuffled(metrics.fed, checkpoint=tiny["gpt2"], utterances=FOLLOW_UPS)
-    assert scores.loc[7].isna().all()  # an empty response
-    for key, turn in TURNS.drop(index=7).iterrows():
+    for key, turn in pd.concat([TURNS.drop(index=7), long]).iterrows():
         talk = " <|endoftext|> ".join([*turn.context, turn.response]) + " <|endoftext|> "
         for name, said in FOLLOW_UPS.items():
             low, high = (
@@ -212,23 +168,7 @@ def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
             assert scores.loc[key, f"fed_{name}[gpt2]"] == pytest.approx(low - high, abs=1e-5)
 
 
-def test_fed_cuts_the_oldest_tokens_of_a_long_conversation(tiny):
-    ends = ["word " * 300, "do you like tea?"]
-    first, second = (
-        metrics.fed(
-            TURNS.loc[[5]].assign(context=[context]), checkpoint=tiny["gpt2"], utterances=FOLLOW_UPS
-        )
-        for context in (ends, ["other " * 900, *ends])
-    )
-    assert np.isfinite(first.to_numpy()).all()
-    assert first.to_numpy() == pytest.approx(second.to_numpy(), abs=1e-6)
-    endless = TURNS.loc[[5]].assign(response="word " * 300)  # leaves no room for a first token
-    assert (
-        metrics.fed(endless, checkpoint=tiny["gpt2"], utterances=FOLLOW_UPS).isna().all(axis=None)
-    )
-
-
-def test_follow_ups_are_read_as_text_and_never_run(tmp_path):
+def test_follow_ups_are_read_as_text_and_never_run(tmp_path, monkeypatch):
     file = tmp_path / "fed.py"
     file.write_text(
         "raise SystemExit('this file was run')\n"
@@ -236,7 +176,8 @@ def test_follow_ups_are_read_as_text_and_never_run(tmp_path):
         "  turn_level_utts = {'lively': {'positive': ['fun'], 'negative': []}}\n"
         "  dialog_level_utts = {'deep': {'positive': [], 'negative': ['dull'],}}\n"
     )
-    assert metrics.follow_ups(file) == {
+    monkeypatch.setattr("pooch.retrieve", lambda *given, **options: file)
+    assert metrics.follow_ups.__wrapped__() == {
         "lively": {"positive": ["fun"], "negative": []},
         "deep": {"positive": [], "negative": ["dull"]},
     }
@@ -289,20 +230,20 @@ def test_a_blank_text_has_no_likelihood(tiny, blank):
     assert metrics.bartscore(unseen, checkpoint=tiny["bart"]).isna().all(axis=None)
 
 
-@pytest.mark.parametrize(
-    ("metric", "said"),
-    [
-        ("log_likelihood", {"predeng600": 0.51, "dstc10_dailydialog_zhao": 0.34, "better": 0.25}),
-        ("log_likelihood", {"dstc10_persona_zhao": 0.31, "grade_convai2": 0.15}),
-        ("log_likelihood", {"usr_topical": -0.2, "usr_persona": -0.29, "fed_turn": 0.01}),
-        ("log_likelihood_alone", {"dstc10_dailydialog_zhao": -0.06, "predeng600": 0.45}),
-        ("log_likelihood_gain", {"dstc10_dailydialog_zhao": 0.32, "better": -0.06}),
-        ("fed_engaging", {"fed_turn": 0.37, "usr_topical": 0.04, "usr_persona": 0.15}),
-        ("fed_relevant", {"fed_turn": -0.1}),
-    ],
-)
-def test_the_table_holds_what_notebook_03_says(metric, said):
+SPEARMAN = {
+    "log_likelihood": {"predeng600": 0.51, "dstc10_dailydialog_zhao": 0.34, "better": 0.25}
+    | {"dstc10_persona_zhao": 0.31, "grade_convai2": 0.15, "fed_turn": 0.01}
+    | {"usr_topical": -0.2, "usr_persona": -0.29},
+    "log_likelihood_alone": {"dstc10_dailydialog_zhao": -0.06, "predeng600": 0.45},
+    "log_likelihood_gain": {"dstc10_dailydialog_zhao": 0.32, "better": -0.06},
+    "fed_engaging": {"fed_turn": 0.37, "usr_topical": 0.04, "usr_persona": 0.15},
+    "fed_relevant": {"fed_turn": -0.1},
+}
+
+
+@pytest.mark.parametrize("metric", SPEARMAN)
+def test_the_table_holds_what_notebook_03_says(metric):
     table = pd.read_csv(ROOT / "data/results/03_likelihood_correlations.csv")
     rows = table[(table["method"] == "spearman") & (table["metric"] == f"{metric}[smollm2]")]
-    found = rows.set_index("corpus")["value"].reindex(said)
-    assert found.to_numpy() == pytest.approx([*said.values()], abs=0.0051)
+    found = rows.set_index("corpus")["value"].reindex(SPEARMAN[metric])
+    assert found.to_numpy() == pytest.approx([*SPEARMAN[metric].values()], abs=0.0051)

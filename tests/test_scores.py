@@ -64,16 +64,6 @@ def test_no_torch_is_imported_before_a_network_runs(module):
     assert done.stdout == "set()\n"
 
 
-def test_a_score_is_computed_once_and_reused(tmp_path):
-    said = []
-    first, again = (
-        metrics.compute(slow_metric.big_table(50), ["hashed"], folder=tmp_path, say=said.append)
-        for _ in range(2)
-    )
-    pd.testing.assert_frame_equal(first, again)
-    assert said == ["hashed: computed 50 rows", "hashed: reused 50 rows"]
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -107,26 +107,25 @@ def test_a_classifier_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_
     assert torch.equal(loaded.embeddings.word_embeddings.weight, before)
 
 
-def cut_by_the_authors(context, response):
-    """Tokens of `encode_truncate` and of the tokenizer that it calls (longest first, in pairs)."""
-    if len(context) + len(response) > 50:
-        context, response = context[-25:], response[:25]
-    while 3 + len(context) + len(response) > 50:
-        if len(context) > len(response):
-            context = context[:-1]
-        else:
-            response = response[:-1]
-    return context, response
+# Beyond 50 tokens together: the last 25 of the context, the first 25 of the response. Then, for
+# three special tokens, the longer part loses its last ones, the response where both are equal.
+CUTS = [
+    ((30, 8), (0, 30, 8)),
+    ((8, 30), (0, 8, 30)),
+    ((25, 25), (0, 24, 23)),
+    ((40, 8), (0, 39, 8)),
+]
+CUTS += [((26, 25), (1, 25, 23)), ((60, 60), (35, 59, 23))]
 
 
-@pytest.mark.parametrize("sizes", [(30, 8), (8, 30), (25, 25), (40, 8), (26, 25), (60, 60)])
-def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes):
+@pytest.mark.parametrize(("sizes", "kept"), CUTS)
+def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes, kept):
     """Defect N7: both parts were always cut to 25, and the pair was never cut to 50."""
     model = trained["sensible"].model
     words = [w for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200)) if w.isalpha()]
     context, response = words[: sizes[0]], words[-sizes[1] :]
     (ids,), (types,) = encode(model, [" ".join(context)], [" ".join(response)])
-    a, b = cut_by_the_authors(context, response)
+    a, b = context[kept[0] : kept[1]], response[: kept[2]]
     assert model.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
     assert types == [0] * (len(a) + 2) + [1] * (len(b) + 1)
     (alone,), _ = encode(model, None, [" ".join(response)])

@@ -56,14 +56,8 @@ def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
     return folder
 
 
-BERT = {
-    "vocab_size": 30522,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-    "max_position_embeddings": 512,
-}
+BERT = {"vocab_size": 30522, "hidden_size": 16, "intermediate_size": 24}
+BERT |= {"num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 512}
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
@@ -110,20 +104,11 @@ def gpt2_classifier(folder: Path, seed: int = 0) -> Path:
 
 
 MARKS = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-SEQ2SEQ = {
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 128,
-    "decoder_start_token_id": 2,
-    "bos_token_id": 0,
-    "pad_token_id": 1,
-    "eos_token_id": 2,
-}
+PARTS = ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads")
+SEQ2SEQ = dict.fromkeys(PARTS, 2)
+SEQ2SEQ |= {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "bos_token_id": 0}
+SEQ2SEQ |= {"max_position_embeddings": 128, "pad_token_id": 1, "eos_token_id": 2}
+SEQ2SEQ |= {"decoder_start_token_id": 2}
 
 
 def bart(folder: Path, seed: int = 0) -> Path:

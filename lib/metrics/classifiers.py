@@ -55,26 +55,22 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
         Series "toxicity" on `turns.index` in [0, 1]; NaN for a blank response.
 
     Raises:
-        ValueError: the model has no label "toxic".
+        KeyError: the model has no label "toxic".
 
     Reference: Hanu and Unitary team (2020), Detoxify.
     """
     model = models.load_classifier(checkpoint, **options)
-    labels = [name.lower() for _, name in sorted(model.network.config.id2label.items())]
-    place = labels.index("toxic")
+    place = model.network.config.label2id["toxic"]
 
     def score(tokens, mask):
-        logits = model.network(input_ids=tokens, attention_mask=mask).logits
-        return logits[:, place].float().sigmoid()
+        return model(tokens, mask).logits[:, place].float().sigmoid()
 
     scores = where_words(lambda t: infer(model, score, token_ids(model, t)), turns["response"])
     return pd.Series(scores, turns.index, name="toxicity")
 
 
 @metric("bleurt", "classifier", ("response", "reference"), BLEURT_20, version="1")
-def bleurt(
-    turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
-) -> pd.Series:
+def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd.Series:
     """Score each response against its references by BLEURT; the best of them counts.
 
     The regression head over [CLS] of "[CLS] reference [SEP] response [SEP]", cut to the model's
@@ -84,7 +80,7 @@ def bleurt(
         turns: turn table; uses `response` and `reference`.
         checkpoint: a PyTorch conversion; BLEURT-20 (and D3 to D12) or an older bleurt-*; scores of
             two checkpoints do not compare, and older ones are not calibrated to any range.
-        device: a GPU where there is one, by default.
+        options: `device`, a GPU where there is one by default.
 
     Returns:
         Series "bleurt" on `turns.index`, about 0 to 1 for BLEURT-20, higher is better; NaN for a
@@ -92,15 +88,14 @@ def bleurt(
 
     Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
     """
-    model = _load_bleurt(models.find(checkpoint), device)
+    model = _load_bleurt(models.find(checkpoint), **options)
 
     def regression(tokens, mask, types, _):
-        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types * mask}
-        return model.network(**inputs).logits[:, 0].float()
+        return model(tokens, mask, token_type_ids=types * mask).logits[:, 0].float()
 
     def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
-        options = {"truncation": True, "max_length": model.positions}
-        pairs = model.tokenizer(references, responses, return_token_type_ids=True, **options)
+        cut = {"truncation": True, "max_length": model.positions}
+        pairs = model.tokenizer(references, responses, return_token_type_ids=True, **cut)
         return infer(model, regression, pairs["input_ids"], pairs["token_type_ids"])
 
     scores = best_of(turns["reference"], turns["response"], partial(where_words, score))
@@ -108,13 +103,13 @@ def bleurt(
 
 
 @lru_cache(maxsize=2)
-def _load_bleurt(location, device: str | None) -> models.Model:
+def _load_bleurt(location: models.Location, device: str | None = None) -> models.Model:
     """Load a BLEURT checkpoint as the transformers architecture that it is.
 
     The conversions say model type "bleurt", which transformers does not know. It is BERT, or with
     embeddings of their own width (BLEURT-20) RemBERT, under other names.
     """
-    from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModelForSequenceClassification
 
     folder, device = location.folder, device or models.default_device()
     stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -127,12 +122,7 @@ def _load_bleurt(location, device: str | None) -> models.Model:
     names = {"^bleurt": kind, "embedding_projection": "embedding_hidden_mapping_in"}
     auto = AutoModelForSequenceClassification
     network = models.load_network(auto, folder, config=config, key_mapping=names).to(device)
-    if (file := folder / "tokenizer.json").exists():
-        marks = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
-        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **marks)
-    else:  # a vocabulary that the architecture's own tokenizer reads
-        tokenizer = models.load_tokenizer(folder, config=config)
-    return models.Model(network, tokenizer, device)
+    return models.Model(network, models.load_tokenizer(folder, config=config), device)
 
 
 def dialogrpt_ensemble(scores: Mapping):
@@ -149,21 +139,19 @@ def dialogrpt_ensemble(scores: Mapping):
     return prior * feedback
 
 
-def _heads_facts(*, heads: Mapping[str, str] | None = None, **options) -> dict:
-    found = (heads or HEADS).items()
-    return {name: models.provenance_of(checkpoint, **options) for name, checkpoint in found}
+def _heads_facts(*, heads: Mapping[str, str] = HEADS, **options) -> dict:
+    return {name: models.provenance_of(head, **options) for name, head in heads.items()}
 
 
-@metric("dialogrpt", "classifier", ("context", "response"), version="2", facts=_heads_facts)
-def dialogrpt(
-    turns: pd.DataFrame, *, heads: Mapping[str, str] | None = None, **options
-) -> pd.DataFrame:
+@metric("dialogrpt", "classifier", ("context", "response"), version="3", facts=_heads_facts)
+def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.DataFrame:
     """Score each response by DialogRPT's heads, and by the ensemble where all five are given.
 
     Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
     the last hidden state at the last token of the response. The text is the last two turns of the
     context (as in the authors' script) and the response, each without blanks at its ends, parted by
-    "<|endoftext|>". Beyond the model's positions the oldest tokens are cut.
+    "<|endoftext|>"; a blank turn is left out. Beyond the model's positions the oldest tokens are
+    cut.
 
     The state is read at the row's own last token. (transformers 4.35 looked for the padding id,
     which is the separator too, and gave every response of a context one and the same score.)
@@ -179,25 +167,20 @@ def dialogrpt(
 
     Reference: Gao et al. (2020), EMNLP; weights of the ensemble: restore/ensemble.yml.
     """
-    heads = heads or HEADS
-    texts = [
-        None
-        if is_blank(said) or is_blank(" ".join(before))
-        else MARK.join(text.strip() for text in [*before, said])
-        for before, said in zip(history(turns, last=2), turns["response"], strict=True)
-    ]
+    before = [MARK.join(t.strip() for t in said if not is_blank(t)) for said in history(turns, 2)]
     found = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
         model = models.load_classifier(checkpoint, **options)
-        found[name] = where_words(partial(_at_last_token, model), texts)
+        found[name] = where_words(partial(_at_last_token, model), before, turns["response"])
     scores = found.add_prefix("dialogrpt_")
     if set(HEADS) <= set(found):
         scores["dialogrpt"] = dialogrpt_ensemble(found)
     return scores
 
 
-def _at_last_token(model: models.Model, texts: Sequence[str]) -> np.ndarray:
-    """Sigmoid of the head at the last token of each text, shape (n,)."""
+def _at_last_token(model: models.Model, *parts: Sequence[str]) -> np.ndarray:
+    """Sigmoid of the head at the last token of the texts that parts make up, shape (n,)."""
+    texts = [MARK.join(map(str.strip, text)) for text in zip(*parts, strict=True)]
 
     def score(tokens, mask):
         hidden = model.network.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state
@@ -217,8 +200,8 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
 
     def score(tokens, mask):
         first = tokens.new_full((len(tokens), 1), start)
-        output = model.network(input_ids=tokens, attention_mask=mask, decoder_input_ids=first)
-        return output.logits[:, 0, answers].float().softmax(-1)[:, 0]
+        logits = model(tokens, mask, decoder_input_ids=first).logits
+        return logits[:, 0, answers].float().softmax(-1)[:, 0]
 
     return infer(model, score, token_ids(model, texts, limit=1024))
 

@@ -16,13 +16,8 @@ from lib.data.turn_table import is_blank
 from lib.metrics.registry import best_of, history, metric, where_words
 from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 
-# Layers that the authors chose on WMT16; any other encoder uses its last layer.
-LAYERS = {
-    "FacebookAI/roberta-large": 17,
-    "FacebookAI/roberta-base": 10,
-    "google-bert/bert-base-uncased": 9,
-    "google-bert/bert-base-multilingual-cased": 9,
-}
+# Layers that the authors chose on WMT16, of the encoders of the papers; of any other the last.
+LAYERS = {"FacebookAI/roberta-large": 17, "google-bert/bert-base-multilingual-cased": 9}
 COMPARED = ("response", "reference")
 BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
 DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
@@ -33,12 +28,7 @@ MEMORY = 50_000
 
 
 def bertscore_pairs(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    encoder: str = DEFAULT_ENCODER,
-    layer: int | None = None,
-    **options,
+    hypotheses: Sequence[str], references: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
 ) -> np.ndarray:
     """Score hypotheses against one reference each.
 
@@ -50,8 +40,8 @@ def bertscore_pairs(
     Args:
         hypotheses, references: texts, n of each.
         encoder: folder or hub id; the scores of two encoders do not compare.
-        layer: hidden layer; the authors' choice where they made one, else the last.
-        options: `device`, `dtype`, `revision` of `lib.models.load_encoder`.
+        options: `device`, `dtype`, `revision` and `layers` of `lib.models.load_encoder`. Vectors
+            are those of the last layer kept: the authors' for a paper's encoder, else the last.
 
     Returns:
         Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
@@ -65,8 +55,8 @@ def bertscore_pairs(
     >>> print(scores.round(3).tolist())
     [[1.0, 1.0, 1.0], [nan, nan, nan]]
     """
-    layer = layer or LAYERS.get(str(encoder))
-    model = load_encoder(encoder, **options, **({"layers": layer} if layer else {}))
+    chosen = {"layers": LAYERS[encoder]} if encoder in LAYERS else {}
+    model = load_encoder(encoder, **{**chosen, **options})
     asked = list(zip(hypotheses, references, strict=True))
     # Pairs of one reference stand together, so that a block encodes it once.
     pairs = sorted({pair for pair in asked if not any(map(is_blank, pair))}, key=lambda p: p[::-1])
@@ -88,7 +78,7 @@ def _token_vectors(model: Model, texts: list[str]) -> dict:
     special = [model.tokenizer.cls_token_id, model.tokenizer.sep_token_id]
 
     def read(tokens, mask, place, _):
-        hidden = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
+        hidden = model(tokens, mask).last_hidden_state.float()
         unit = (hidden / hidden.norm(dim=-1, keepdim=True)).cpu().numpy()
         for row, own in zip(place[:, 0].tolist(), unit, strict=True):
             vectors[texts[row]] = own[: len(ids[row])], ~np.isin(ids[row], special)
@@ -170,8 +160,7 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
     new = list(dict.fromkeys(text for text in texts if text not in known))
 
     def read(tokens, mask):
-        hidden = model.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        return _mean(hidden, mask)
+        return _mean(model(tokens, mask).last_hidden_state.float(), mask)
 
     ids = token_ids(model, new, MAX_TOKENS)
     _keep(model, new, ids, infer(model, read, ids, tokens=2048))
@@ -183,9 +172,7 @@ def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray
     return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1).round(DIGITS)
 
 
-@metric(
-    "reference_similarity", "embedding", ("response", "reference"), DEFAULT_ENCODER, version="2"
-)
+@metric("reference_similarity", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
 

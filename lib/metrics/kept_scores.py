@@ -5,6 +5,8 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,17 +21,13 @@ ROWS = 2000  # rows per batch, the unit that a crash can cost
 LIBRARIES = ("numpy", "pandas", "torch", "transformers", "nltk", "sacrebleu", "rouge-score")
 
 
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
 def compute(
     turns: pd.DataFrame,
     names: Sequence[str],
     *,
     options: Mapping[str, Mapping] | None = None,
     folder: str | Path | None = None,
-    say: Callable[[str], object] = _to_stderr,
+    say: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
     """Compute metrics of a turn table, or read them where they were computed before.
 
@@ -40,7 +38,7 @@ def compute(
     Args:
         turns: turn table with the columns that each metric needs (`METRICS[name].needs`).
         names: names of metrics.
-        options: options by metric name, such as {"bertscore": {"layer": 9}}; numbers, texts and
+        options: options by metric name, such as {"bertscore": {"layers": 4}}; numbers, texts and
             lists of them, since they are part of the provenance.
         folder: where scores are kept; data/cache/scores by default.
         say: takes a line for each metric: what was reused, what was computed; prints to standard
@@ -66,6 +64,7 @@ def compute(
     [1.0, nan] {'word_f1_normalized': {'no reference': 1}}
     """
     folder = Path(folder or ROOT / "data" / "cache" / "scores")
+    say = say or partial(print, file=sys.stderr)
     tables, records, missing = [pd.DataFrame(index=range(len(turns)))], {}, {}
     for name in names:
         chosen, given = registered(name), dict((options or {}).get(name, {}))
@@ -73,8 +72,8 @@ def compute(
         record = _provenance(chosen, given)
         table = _scores(turns, chosen, given, record, folder, say)
         why = reasons(turns, chosen.needs).to_numpy()
+        records |= dict.fromkeys(table, record)
         for column, values in table.items():
-            records[column] = record
             missing[column] = pd.Series(why[values.isna()]).value_counts().to_dict()
         tables.append(table)
     scores = pd.concat(tables, axis=1).set_axis(turns.index)
@@ -88,10 +87,8 @@ def _check(turns: pd.DataFrame, chosen: Metric, options: dict) -> None:
     try:
         inspect.signature(chosen.function).bind(turns, **options)
     except TypeError as error:
-        raise ValueError(
-            f"{chosen.name}: {error}. Options are given by metric: "
-            f'compute(turns, [...], options={{"{chosen.name}": {{...}}}})'
-        ) from None
+        way = f'options are given by metric: compute(..., options={{"{chosen.name}": {{...}}}})'
+        raise ValueError(f"{chosen.name}: {error}; {way}") from None
 
 
 def _provenance(chosen: Metric, options: dict) -> dict:
@@ -114,7 +111,9 @@ def _scores(turns, chosen, options, record, folder, say) -> pd.DataFrame:
     parts, computed = [], 0
     for start in tqdm(range(0, max(len(turns), 1), size), desc=chosen.name, delay=5, leave=False):
         piece, file = turns.iloc[start : start + size], place / f"{start // size:06d}.parquet"
-        part = _kept(file) if chosen.version else None
+        part = None
+        with suppress(OSError, ValueError):  # not there, or damaged: to be computed
+            part = pd.read_parquet(file)
         if part is None:
             part = _columns(chosen.function(piece, **options), chosen, len(piece))
             computed += len(piece)
@@ -127,14 +126,6 @@ def _scores(turns, chosen, options, record, folder, say) -> pd.DataFrame:
     done = [f"{word} {count:,} rows" for word, count in counts.items() if count]
     say(f"{chosen.name}: {', '.join(done) or 'no rows'}")
     return pd.concat(parts, ignore_index=True)
-
-
-def _kept(file: Path) -> pd.DataFrame | None:
-    """Read a finished part; one that is not there, or damaged, is to be computed."""
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError):
-        return None
 
 
 def _columns(result: pd.Series | pd.DataFrame, chosen: Metric, rows: int) -> pd.DataFrame:

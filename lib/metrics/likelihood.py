@@ -22,20 +22,10 @@ from lib import models
 from lib.data.turn_table import is_blank
 from lib.metrics.embedding import sentence_vectors
 from lib.metrics.registry import best_of, history, metric, where_words
-from lib.models import (
-    DEFAULT_ENCODER,
-    SMOLLM2,
-    Model,
-    find,
-    infer,
-    load_causal,
-    load_seq2seq,
-    token_ids,
-)
+from lib.models import DEFAULT_ENCODER, SMOLLM2, Model, infer, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
-MAX_TOKENS = 1024
 # FED's follow-ups are the authors' texts without a licence: read from their file, not copied here.
 COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
 SOURCE = f"https://raw.githubusercontent.com/Shikib/fed/{COMMIT}/fed.py"
@@ -43,87 +33,70 @@ SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
 
 
-def mean_log_probability(logits, target, counted):
-    r"""Mean log-probability of the counted tokens; padding has no share in it.
-
-    .. math:: s(b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i})
-
-    Args:
-        logits: of the model at the place of each token, shape (b, length, words).
-        target: token ids, shape (b, length).
-        counted: 1 for a token that counts, else 0.
-
-    Returns:
-        Shape (b,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
-    """
-    logs = logits.float().log_softmax(-1).gather(2, target[..., None])[..., 0]
-    return (logs * counted).sum(1) / counted.sum(1)
-
-
-def segment_log_probabilities(
-    model: Model, paths: Sequence[tuple[tuple[int, ...], ...]], tokens: int = 512
-) -> np.ndarray:
+def segment_log_probabilities(model: Model, *segments: Sequence[str], tokens=512) -> np.ndarray:
     """Log-probability of each segment of texts that share their beginnings, by a causal model.
 
-    A path is a text in segments of token ids, such as (context, reply, follow-up). What paths share
-    is read once: a batch is one row of tokens, and each attends to its own path alone. Beyond the
+    A text comes in segments, such as context, reply and follow-up. What texts share is read once: a
+    batch is one row of tokens, and each attends to those of its own text alone. Beyond the
     positions of the model the oldest tokens of the first segment are cut.
 
     Args:
-        paths: n paths of the same number of segments, none of them empty.
-        tokens: most tokens in a batch; a longer path stands alone.
+        segments: columns of n texts each, no text empty.
+        tokens: most tokens in a batch; a longer text stands alone.
 
     Returns:
-        Shape (n, segments): sums over the tokens of a segment, natural logarithm. The first token
-        of a path has nothing before it and does not count. NaN where only the first segment fits.
+        Shape (n, segments, 2): the sum over the tokens of a segment, natural logarithm, and how
+        many they are. The very first token has nothing before it and does not count. NaN where
+        nothing of the first segment fits.
     """
     import torch
 
-    room = [model.positions - sum(map(len, rest)) for _, *rest in paths]
-    cut = [(path[0][-most:], *path[1:]) for path, most in zip(paths, room, strict=True) if most > 0]
-    found: dict = {}
+    texts = list({text for column in segments for text in column})
+    ids = dict(zip(texts, map(tuple, token_ids(model, texts, newest=True)), strict=True))
+    paths, found = [], {}
+    for first, *rest in zip(*segments, strict=True):
+        after = [ids[text] for text in rest]
+        room = model.positions - sum(map(len, after))
+        paths.append((ids[first][-room:], *after) if room > 0 else ())
     with torch.inference_mode():
-        for tree in tqdm(_trees(sorted(set(cut)), tokens), "paths", delay=5, leave=False):
+        for tree in tqdm(_trees(sorted(set(paths)), tokens), "paths", delay=5, leave=False):
             found |= _read(model, tree)
-    sums = iter([[found[path[: end + 1]] for end in range(len(path))] for path in cut])
-    missing = [np.nan] * len(paths[0])
-    return np.array([next(sums) if most > 0 else missing for most in room])
+    ends = range(1, len(segments) + 1)
+    return np.array([[found.get(path[:end], (np.nan,) * 2) for end in ends] for path in paths])
 
 
-def _trees(paths: list, tokens: int) -> list[list]:
+def _trees(paths: list, tokens: int) -> list[dict]:
     """Beginnings of sorted paths, each once and the shorter first, in batches."""
-    trees, size = [{}], 0
+    trees: list[dict] = [{}]
     for path in paths:
-        starts = [path[: end + 1] for end in range(len(path))]
-        more = sum(len(start[-1]) for start in starts if start not in trees[-1])
-        if trees[-1] and size + more > tokens:
-            trees, size, more = [*trees, {}], 0, sum(map(len, path))
-        trees[-1] |= dict.fromkeys(starts)
-        size += more
-    return [list(tree) for tree in trees if tree]
+        starts = dict.fromkeys(path[: end + 1] for end in range(len(path)))
+        if sum(len(start[-1]) for start in trees[-1] | starts) > tokens:
+            trees.append({})
+        trees[-1] |= starts
+    return [tree for tree in trees if tree]
 
 
-def _read(model: Model, tree: list) -> dict:
-    """Sum of log-probabilities of the last segment of each beginning in one pass."""
+def _read(model: Model, tree: dict) -> dict:
+    """Log-probability of the last segment of each beginning, and its tokens, in one pass."""
     import torch
 
-    ids = [token for start in tree for token in start[-1]]
-    seen, before, spans = torch.zeros(len(ids), len(ids), dtype=torch.bool), [], {(): slice(0)}
+    before, end = [], {(): -1}  # the place of the token before each; -1 for none
     for start in tree:
-        last = spans[start[:-1]].stop - 1  # the token before the segment; -1 for none
-        span = slice(len(before), len(before) + len(start[-1]))
-        if last >= 0:
-            seen[span] = seen[last]
-        seen[span, span] = torch.ones(2 * (len(start[-1]),), dtype=torch.bool).tril()
-        before += [last, *range(span.start, span.stop - 1)]
-        spans[start] = span
-    row, mask = torch.tensor([ids]), torch.zeros(seen.shape, dtype=model.network.dtype)
+        own = range(len(before), len(before) + len(start[-1]))
+        before += [end[start[:-1]], *own[:-1]]
+        end[start] = own[-1]
+    seen = torch.eye(len(before), dtype=torch.bool, device=model.device)
+    for place, earlier in enumerate(before):
+        if earlier >= 0:
+            seen[place] |= seen[earlier]
+    ids = torch.tensor([[token for start in tree for token in start[-1]]], device=model.device)
+    mask = torch.zeros_like(seen, dtype=model.network.dtype)
     mask = mask.masked_fill(~seen, torch.finfo(mask.dtype).min)[None, None]
-    inputs = {"input_ids": row, "attention_mask": mask, "position_ids": seen.sum(1)[None] - 1}
-    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
-    logs = model.network(**inputs).logits[0].float().log_softmax(-1)[before, ids]
+    logits = model(ids, mask, position_ids=seen.sum(1)[None] - 1).logits[0]
+    logs = logits.float().log_softmax(-1)[before, ids[0]]
     logs[[place < 0 for place in before]] = 0
-    return {start: float(logs[spans[start]].sum()) for start in tree}
+    parts = zip(tree, logs.split([len(start[-1]) for start in tree]), strict=True)
+    return {start: (float(part.sum()), len(part) - (len(start) == 1)) for start, part in parts}
 
 
 def named(scores: pd.DataFrame, checkpoint: str | Path, own: str = "") -> pd.DataFrame:
@@ -132,7 +105,7 @@ def named(scores: pd.DataFrame, checkpoint: str | Path, own: str = "") -> pd.Dat
     >>> named(pd.DataFrame({"fed_engaging": [1.0]}), SMOLLM2, DIALOGPT).columns.tolist()
     ['fed_engaging[smollm2]']
     """
-    model = "" if checkpoint == own else find(checkpoint).name.rpartition("/")[2]
+    model = "" if checkpoint == own else models.find(checkpoint).name.rpartition("/")[2]
     return scores.add_suffix(f"[{model}]") if model else scores
 
 
@@ -143,17 +116,14 @@ def line_log_probability(model: Model, given: Sequence[str], said: Sequence[str]
     and its line break count. An empty `given` leaves the start token alone. Shape (n,), NaN where
     `said` does not fit the model.
     """
-    start = model.tokenizer.bos_token_id or model.tokenizer.eos_token_id
-    before = token_ids(model, [text and f"{text}\n" for text in given], newest=True)
-    lines = token_ids(model, [f"{text}\n" for text in said], newest=True)
-    paths = [((start, *a), tuple(b)) for a, b in zip(before, lines, strict=True)]
-    return segment_log_probabilities(model, paths)[:, 1] / np.array([len(row) for row in lines])
+    start = model.tokenizer.bos_token or model.tokenizer.eos_token
+    before = [start + (text and f"{text}\n") for text in given]
+    said_logs = segment_log_probabilities(model, before, [f"{text}\n" for text in said])[:, 1]
+    return said_logs[:, 0] / said_logs[:, 1]
 
 
 @metric("log_likelihood", "likelihood", ("context", "response"), SMOLLM2, version="1")
-def log_likelihood(
-    turns: pd.DataFrame, *, checkpoint: str = SMOLLM2, last: int | None = 5, **options
-) -> pd.DataFrame:
+def log_likelihood(turns: pd.DataFrame, *, checkpoint=SMOLLM2, last=5, **options) -> pd.DataFrame:
     """Log-likelihood of each response after its context, alone, and the difference.
 
     Turns are lines (see `line_log_probability`). Joined by the end-of-text token, as DialoGPT was
@@ -170,36 +140,37 @@ def log_likelihood(
         Natural logarithm, mean over tokens; the first two at most 0; higher is likelier. NaN for a
         blank response, the first and the last also without a context.
     """
-    model = load_causal(checkpoint, **options)
-    s, said = partial(line_log_probability, model), turns["response"]
+    s = partial(line_log_probability, models.load_causal(checkpoint, **options))
+    said = turns["response"]
     given = where_words(s, list(map("\n".join, history(turns, last))), said)
     alone = where_words(lambda texts: s([""] * len(texts), texts), said)
     columns = {"": given, "_alone": alone, "_gain": given - alone}
     return named(pd.DataFrame(columns, turns.index).add_prefix("log_likelihood"), checkpoint)
 
 
-def log_probability(
-    model: Model, given: Sequence[Sequence[int]], said: Sequence[Sequence[int]], skip: int = 0
-) -> np.ndarray:
-    """Mean log-probability of texts given others, by an encoder-decoder: s(given, said).
+def log_probability(model: Model, given: Sequence[str], said: Sequence[str], skip=0) -> np.ndarray:
+    r"""Mean log-probability of texts given others, by an encoder-decoder: s(given, said).
+
+    .. math:: s(a, b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i}, a)
 
     Args:
         model: encodes `given`.
-        given, said: n rows of token ids, special tokens included.
+        given, said: n texts each, of which the first 1,024 tokens are read, special ones included.
         skip: first tokens of `said` that are given, not scored (a language tag).
 
     Returns:
-        Shape (n,), as `mean_log_probability` has it.
+        Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
     """
 
     def read(source, source_mask, target, mask):
         before = target.roll(1, 1)
         before[:, 0] = model.network.config.decoder_start_token_id
-        inputs = {"input_ids": source, "attention_mask": source_mask, "decoder_input_ids": before}
         mask[:, :skip] = 0
-        return mean_log_probability(model.network(**inputs).logits, target, mask)
+        logits = model(source, source_mask, decoder_input_ids=before).logits.float()
+        logs = logits.log_softmax(-1).gather(2, target[..., None])[..., 0]
+        return (logs * mask).sum(1) / mask.sum(1)
 
-    return infer(model, read, given, said)
+    return infer(model, read, *(token_ids(model, texts, 1024) for texts in (given, said)))
 
 
 @metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
@@ -225,7 +196,7 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
         Five columns on `turns.index`, at most 0, higher is better; equal texts do not reach 0. NaN
         where one of the two texts is blank.
     """
-    s, joint = _direction(checkpoint, **options)
+    joint, s = _conditional(checkpoint, **options)
     before, said = list(map(joint.join, history(turns))), turns["response"]
     precision = best_of(turns["reference"], said, s)
     recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
@@ -239,16 +210,13 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     return named(pd.DataFrame(columns, turns.index).add_prefix("bartscore_"), checkpoint, BART)
 
 
-def _direction(checkpoint: str | Path, **options) -> tuple[Callable, str]:
-    """s(a, b) of BARTScore, and what joins the turns of a context."""
-    config = find(checkpoint).folder / "config.json"  # beside a GGUF file there is none
-    if not (config.exists() and json.loads(config.read_text()).get("is_encoder_decoder")):
-        s, joint = partial(line_log_probability, load_causal(checkpoint, **options)), "\n"
-    else:
-        model = load_seq2seq(checkpoint, **options)
-        ids, joint = partial(token_ids, model, limit=MAX_TOKENS), " "
-        s = lambda a, b: log_probability(model, ids(a), ids(b))  # noqa: E731
-    return partial(where_words, s), joint
+def _conditional(checkpoint: str | Path, **options) -> tuple[str, Callable]:
+    """What joins the turns of a context, and s(a, b) of an encoder-decoder or a causal model."""
+    config = models.find(checkpoint).folder / "config.json"  # beside a GGUF file there is none
+    joint, s, load = "\n", line_log_probability, models.load_causal
+    if config.exists() and json.loads(config.read_text()).get("is_encoder_decoder"):
+        joint, s, load = " ", log_probability, models.load_seq2seq
+    return joint, partial(where_words, partial(s, load(checkpoint, **options)))
 
 
 @metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
@@ -275,15 +243,9 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     Returns:
         Three columns on `turns.index`, at most 0, higher is better; NaN where a text is blank.
     """
-    model = load_seq2seq(checkpoint, **options)
-    tag = model.tokenizer.convert_tokens_to_ids("__en__")  # of English, of all texts
-
-    def ids(texts: Sequence[str]) -> list[list[int]]:
-        plain = model.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        limit = min(MAX_TOKENS, model.positions) - 2
-        return [[tag, *row[:limit], model.tokenizer.eos_token_id] for row in plain]
-
-    p = partial(where_words, lambda a, b: log_probability(model, ids(a), ids(b), skip=1))
+    # The tokenizer puts the tag of its source language first, of English unless its file says so.
+    model = models.load_seq2seq(checkpoint, **options)
+    p = partial(where_words, partial(log_probability, model, skip=1))
     before, said = list(map(" ".join, history(turns))), turns["response"]
     forward = p(before, said)
     columns = {
@@ -295,20 +257,17 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
 
 
 @cache
-def follow_ups(path: str | Path | None = None) -> FollowUps:
+def follow_ups() -> FollowUps:
     """Read the follow-up utterances of FED's 18 attributes out of the authors' `fed.py`.
 
-    The file is parsed as text, not run. Without `path` it is downloaded once (and checked) into the
-    user's cache.
+    The file is downloaded once (and checked) into the user's cache; it is parsed as text, not run.
 
     Returns:
         attribute -> {"positive": [...], "negative": [...]}; 8 of turns and 10 of dialogues.
-
     """
-    if path is None:
-        import pooch
+    import pooch
 
-        path = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
+    path = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
     tables = {}
     for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_level_utts"):
@@ -334,12 +293,7 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
 
 @metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="2")
 def fed(
-    turns: pd.DataFrame,
-    *,
-    checkpoint=DIALOGPT,
-    utterances: FollowUps | None = None,
-    last: int | None = None,
-    **options,
+    turns: pd.DataFrame, *, checkpoint=DIALOGPT, utterances: FollowUps = (), last=None, **options
 ) -> pd.DataFrame:
     """FED's attributes of each response in its context (Mehri and Eskenazi 2020, section 4).
 
@@ -358,22 +312,20 @@ def fed(
         DialoGPT; unbounded, higher is better, comparable within an attribute only: one without
         positive follow-ups is all loss and dominates any average. NaN for a blank response.
     """
-    model, utterances = load_causal(checkpoint, **options), utterances or follow_ups()
+    model, utterances = models.load_causal(checkpoint, **options), utterances or follow_ups()
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
-    ids, end = partial(token_ids, model, newest=True), model.tokenizer.eos_token
-    after = ids([f" {text}" for text in reactions])
-    talks = ["".join(f" {text} {end}" for text in said) for said in history(turns, last)]
-    said = {row: text for row, text in enumerate(turns["response"]) if not is_blank(text)}
-    losses = np.full((len(turns), len(reactions)), np.nan)
-    if said:
-        before = ids([end + talks[row] for row in said])
-        replies = ids([f" {text} {end}" for text in said.values()])
-        segments = zip(before, replies, strict=True)
-        paths = [tuple(map(tuple, (a, b, c))) for a, b in segments for c in after]
-        counted = np.minimum([sum(map(len, path)) for path in paths], model.positions) - 1
-        found = segment_log_probabilities(model, paths).sum(axis=1) / counted
-        losses[list(said)] = -found.reshape(-1, len(reactions))
-    scores = fed_score(dict(zip(reactions, losses.T, strict=True)), utterances)
+    end, said = model.tokenizer.eos_token, turns["response"]
+    talks = [end + "".join(f" {text} {end}" for text in before) for before in history(turns, last)]
+    replies = [None if is_blank(text) else f" {text} {end}" for text in said]
+
+    def loss(*segments):
+        logs, counted = segment_log_probabilities(model, *segments).sum(axis=1).T
+        return -logs / counted
+
+    columns = [pd.Series(texts, dtype=object).repeat(len(reactions)) for texts in (talks, replies)]
+    losses = where_words(loss, *columns, [f" {text}" for text in reactions] * len(turns))
+    losses = dict(zip(reactions, losses.reshape(-1, len(reactions)).T, strict=True))
+    scores = fed_score(losses, utterances)
     table = pd.DataFrame(scores, turns.index).rename(columns=lambda name: name.replace(" ", "_"))
     return named(table.add_prefix("fed_"), checkpoint, DIALOGPT)
 
@@ -405,10 +357,8 @@ def mauve(
     sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
     sizes = [len(texts) for texts in sets]
     if isinstance(responses, pd.DataFrame | str) or min(sizes) < 2:
-        raise ValueError(
-            "mauve is defined for a set of responses, not per turn: call lib.metrics.mauve on two "
-            "sets of texts, each of two or more, such as the responses of a system and of people."
-        )
+        way = "call lib.metrics.mauve on two sets of texts, each of two or more"
+        raise ValueError(f"mauve is defined for a set of responses, not per turn: {way}")
     if min(sizes) < 1000:
         warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
     from mauve import compute_mauve
@@ -423,10 +373,10 @@ def mauve(
 def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
     if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
-    model = load_causal(encoder)
+    model = models.load_causal(encoder)
 
     def last_state(tokens, mask):
-        output = model.network(input_ids=tokens, attention_mask=mask, output_hidden_states=True)
-        return output.hidden_states[-1][range(len(mask)), mask.sum(1) - 1]
+        states = model(tokens, mask, output_hidden_states=True).hidden_states[-1]
+        return states[range(len(mask)), mask.sum(1) - 1]
 
     return infer(model, last_state, token_ids(model, texts))

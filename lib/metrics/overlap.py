@@ -61,9 +61,6 @@ from lib.metrics.registry import metric, reasons
 #: Every variant by name: a function of one response and its references.
 OVERLAP: dict[str, Callable[[str, Sequence[str]], float]] = {}
 
-#: The variants behind the published figures of DialEvalMetrics (Yeh et al. 2021).
-DIALEVALMETRICS = ("bleu4_coco", "meteor_15", "rouge_l_coco")
-
 NO_JAVA = (
     "METEOR is NaN: its program needs Java 8 or later on the PATH "
     "('apt install default-jre-headless', 'conda install openjdk' or 'brew install openjdk')"
@@ -109,13 +106,12 @@ def overlap_scores(
     >>> scores.attrs["missing"] == {"no response": 1, "no reference": 1}
     True
     """
-    metrics = list(OVERLAP) if metrics is None else metrics
-    if unknown := [name for name in metrics if name not in OVERLAP]:
+    names = list(OVERLAP) if metrics is None else metrics
+    if unknown := [name for name in names if name not in OVERLAP]:
         raise ValueError(f"unknown metric {unknown[0]!r}: choose from {', '.join(OVERLAP)}")
     kept = turns["reference"].str[: {"all": None, "first": 1}[references]]
-    scores = pd.DataFrame(index=turns.index, columns=metrics, dtype=float)
-    for name in metrics:
-        scores[name] = list(map(OVERLAP[name], turns["response"], kept))
+    found = {name: list(map(OVERLAP[name], turns["response"], kept)) for name in names}
+    scores = pd.DataFrame(found, turns.index, dtype=float)
     why = reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
     scores.attrs["missing"] = why.value_counts().to_dict()
     return scores

@@ -83,10 +83,8 @@ def registered(name: str) -> Metric:
     ('response', 'reference')
     """
     if name not in METRICS:
-        raise ValueError(
-            f"unknown metric {name!r}: {nearest(name, METRICS) or 'see lib.metrics.METRICS'} "
-            "(a room registers its metrics when it is imported: lib.psychology, lib.endex, ...)"
-        )
+        hint = nearest(name, METRICS) or "see lib.metrics.METRICS"
+        raise ValueError(f"unknown metric {name!r}: {hint} (is its room imported, as lib.endex?)")
     return METRICS[name]
 
 

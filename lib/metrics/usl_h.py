@@ -30,8 +30,7 @@ class Classifier:
 
     def logits(self, tokens, mask, types, _=None):
         """Return the two class scores of each row, shape (b, 2)."""
-        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types * mask}
-        hidden = self.model.network(**inputs).last_hidden_state
+        hidden = self.model(tokens, mask, token_type_ids=types * mask).last_hidden_state
         return self.head(hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values)
 
     def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
@@ -47,13 +46,14 @@ def encode(
 
     Alone it is cut to 25 tokens, [CLS] and [SEP] included; a pair as `cut_pair` says.
     """
-    if contexts is None:
-        ids = token_ids(model, responses, limit=PART)
-        return ids, [[0] * len(row) for row in ids]
     start, end = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
-    texts = (contexts, responses)
-    plain = [model.tokenizer(list(t), add_special_tokens=False)["input_ids"] for t in texts]
-    pairs = [([start, *a, end], [*b, end]) for a, b in map(cut_pair, *plain)]
+    plain = partial(model.tokenizer, add_special_tokens=False)
+    said = plain(list(responses))["input_ids"]
+    if contexts is None:
+        pairs = [([start, *row[: PART - 2], end], []) for row in said]
+    else:
+        both = map(cut_pair, plain(list(contexts))["input_ids"], said)
+        pairs = [([start, *a, end], [*b, end]) for a, b in both]
     return [a + b for a, b in pairs], [[0] * len(a) + [1] * len(b) for a, b in pairs]
 
 
@@ -189,8 +189,7 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
     def surprisal(tokens, mask, place, _):
         truth = tokens.gather(1, place)
         hidden = tokens.scatter(1, place, model.tokenizer.mask_token_id)
-        logits = model.network(input_ids=hidden, attention_mask=mask).logits
-        there = logits[range(len(place)), place[:, 0]].float().log_softmax(-1)
+        there = model(hidden, mask).logits[range(len(place)), place[:, 0]].float().log_softmax(-1)
         return -there.gather(1, truth)[:, 0]
 
     each = infer(model, surprisal, [ids[text] for text, _ in places], [[p] for _, p in places])
@@ -200,13 +199,7 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
 
 @metric("usl_h", "likelihood", ("context", "response"))
 def usl_h(
-    turns: pd.DataFrame,
-    *,
-    valid: Classifier,
-    sensible: Classifier,
-    masked: str | None = None,
-    quartiles: Sequence[float] | None = None,
-    **options,
+    turns: pd.DataFrame, valid: Classifier, sensible: Classifier, masked="", quartiles=(), **options
 ) -> pd.DataFrame:
     """USL-H of each response and its parts.
 
@@ -232,9 +225,9 @@ def usl_h(
     u = where_words(lambda texts: valid.probability(None, texts), said)
     s = where_words(sensible.probability, list(last), said)
     likely = np.full(len(turns), np.nan)
-    if masked is not None:
-        sums = where_words(partial(masked_surprisal, models.load_masked(masked, **options)), said)
-        likely = (np.clip(sums, *quartiles) - quartiles[0]) / (quartiles[1] - quartiles[0])
+    if masked:
+        surprisal = partial(masked_surprisal, models.load_masked(masked, **options))
+        likely = np.interp(where_words(surprisal, said), quartiles, (0, 1))
     composed = 0.33 * u + 0.33 * s + 0.34 * s * likely
     parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely, "usl_h": composed}
     return pd.DataFrame(parts, turns.index)
