@@ -2,7 +2,12 @@
 
 The records have the 39 fields of a 2019 dump and the shapes that matter for speed and for
 correctness: interleaved threads of power-law size, 44 % answers to submissions, votes with a long
-tail, and every irregularity that the loader must survive (see `TRAPS`).
+tail, and every irregularity that the loader must survive:
+
+- edited: false, true, integer, float, string, null; created_utc: integer, string, float, null;
+- score: null, negative, hidden; author or body deleted or removed, bots, quotes;
+- parents of the month before, that the dump does not hold;
+- lines cut in the middle, blank lines, lines that are no object.
 """
 
 from __future__ import annotations
@@ -17,43 +22,16 @@ import zstandard
 START = 1_546_300_800  # 2019-01-01 in UTC: the first second of the generated month
 MONTH = 31 * 86_400
 
-# What is mixed into a dump with traps=True.
-TRAPS = (
-    "edited: false, true, integer, float, string, null",
-    "created_utc: integer, string, float, null",
-    "score: null, negative, hidden",
-    "author or body deleted or removed, bots, quotes",
-    "parents of the month before, that the dump does not hold",
-    "lines cut in the middle, blank lines, lines that are no object",
-)
-
 FUNCTION_WORDS = ["the", "a", "and", "of", "to", "i", "it", "is", "in", "you", "that", "not"]
 SYLLABLES = [consonant + vowel for consonant in "bdklmrst" for vowel in "aeiou"]
 
 # Fields that the pipeline does not read: they make the lines as long as real ones.
-FILLER = (
-    '"all_awardings":[],"approved_at_utc":null,"approved_by":null,"archived":false,'
-    '"associated_award":null,"author_flair_background_color":null,"author_flair_css_class":null,'
-    '"author_flair_richtext":[],"author_flair_template_id":null,"author_flair_text":null,'
-    '"author_flair_text_color":null,"author_flair_type":"text","author_patreon_flair":false,'
-    '"awarders":[],"banned_at_utc":null,"banned_by":null,"can_gild":true,'
-    '"can_mod_post":false,"collapsed":false,"collapsed_because_crowd_control":null,'
-    '"collapsed_reason":null,"distinguished":null,"gilded":0,"gildings":{},"is_submitter":false,'
-    '"likes":null,"locked":false,"mod_note":null,"mod_reason_by":null,"mod_reason_title":null,'
-    '"mod_reports":[],"no_follow":true,"num_reports":null,"quarantined":false,'
-    '"removal_reason":null,"replies":"","report_reasons":null,"saved":false,"send_replies":true,'
-    '"stickied":false,"subreddit_type":"public","total_awards_received":0,"treatment_tags":[],'
-    '"user_reports":[]'
-)
+FILLER = ",".join(f'"field_that_nobody_reads_{n}":null' for n in range(28))
 
 
 def base36(number: int) -> str:
     """A comment id as Reddit writes it."""
-    digits = ""
-    while number:
-        number, rest = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
-    return digits or "0"
+    return np.base_repr(number, 36).lower()
 
 
 def vocabulary(rng: np.random.Generator, size: int = 4000) -> np.ndarray:
@@ -77,7 +55,7 @@ def threads(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return thread, np.where((rank == 0) | (rng.random(n) < 0.4), -1, parent)
 
 
-def records(n: int, seed: int = 0, traps: bool = True, first_id: int = 36**6) -> Iterator[str]:
+def records(n: int, seed: int = 0, first_id: int = 36**6) -> Iterator[str]:
     """The lines of one dump, in time order, without line ends.
 
     `first_id` sets the id of the first comment: two months generated with different values can be
@@ -95,76 +73,56 @@ def records(n: int, seed: int = 0, traps: bool = True, first_id: int = 36**6) ->
     created = START + np.sort(rng.integers(0, MONTH, n))
     kind = rng.random((n, 6))
     drawn = words[rng.integers(0, len(words), ends[-1])].tolist()
-    for i in range(n):
+    for i, u in enumerate(kind):
         body = " ".join(drawn[ends[i] - length[i] : ends[i]])
         author, edited, votes, when = f"user_{i % 9973}", "false", str(score[i]), str(created[i])
-        hidden, controversial = "false", int(kind[i, 3] < 0.03)
+        hidden, parent_id = "false", f"t3_{base36(36**5 + int(thread[i]))}"
         if parent[i] >= 0:
-            parent_id = f"t1_{base36(first_id + parent[i])}"
-        else:
-            parent_id = f"t3_{base36(36**5 + int(thread[i]))}"
-        if traps:
-            u = kind[i]
-            if u[0] < 0.05:
-                edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
-            if u[1] < 0.3:
-                when = (f'"{when}"', f"{when}.0", when)[int(u[1] * 10)]
-            elif u[1] > 0.99:
-                when = "null"
-            if u[2] < 0.04:
-                author, body = (
-                    ("[deleted]", "[deleted]"),
-                    (author, "[removed]"),
-                    ("AutoModerator", body),
-                    (
-                        author,
-                        "&gt; " + body + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9',
-                    ),
-                )[int(u[2] * 100)]
-            if u[4] < 0.01:
-                votes, hidden = ("null", "false") if u[4] < 0.004 else (votes, "true")
-            if u[5] < 0.02 and parent[i] >= 0:
-                parent_id = f"t1_{base36(1000 + i)}"
+            known = u[5] >= 0.02
+            parent_id = f"t1_{base36(first_id + parent[i] if known else 1000 + i)}"
+        if u[0] < 0.05:
+            edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
+        if u[1] < 0.3:
+            when = (f'"{when}"', f"{when}.0", when)[int(u[1] * 10)]
+        elif u[1] > 0.99:
+            when = "null"
+        if u[2] < 0.04:
+            quote = "&gt; " + body + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9'
+            gone = ("[deleted]", "[deleted]"), (author, "[removed]")
+            author, body = (*gone, ("AutoModerator", body), (author, quote))[int(u[2] * 100)]
+        if u[4] < 0.01:
+            votes, hidden = ("null", "false") if u[4] < 0.004 else (votes, "true")
         yield (
             f'{{{FILLER},"author":"{author}","author_fullname":"t2_{i % 9973:06d}","body":"{body}",'
-            f'"controversiality":{controversial},"created_utc":{when},"edited":{edited},'
+            f'"controversiality":{int(u[3] < 0.03)},"created_utc":{when},"edited":{edited},'
             f'"id":"{base36(first_id + i)}","link_id":"t3_{base36(36**5 + int(thread[i]))}",'
             f'"parent_id":"{parent_id}","retrieved_on":{created[i] + 86_400},"score":{votes},'
             f'"score_hidden":{hidden},"subreddit":"sub_{thread[i] % 60}",'
             f'"subreddit_id":"t5_{thread[i] % 60:04d}"}}'
         )
-        if traps and i % 20_011 == 20_010:
+        if i % 20_011 == 20_010:
             yield ('{"id": "cut off here', "", "[1, 2]", '"text"')[i // 20_011 % 4]
 
 
 def write(
-    path: Path,
-    n: int,
-    seed: int = 0,
-    traps: bool = True,
-    window_log: int = 22,
-    frames: int = 1,
-    first_id: int = 36**6,
-    level: int = 3,
+    path: Path, n: int, seed: int = 0, window_log: int = 22, frames: int = 1, first_id: int = 36**6
 ) -> Path:
     """Write `n` comments as plain ndjson or, for a name ending in .zst, compressed.
 
     window_log: 31 is the window of the public dumps; 22 is one that every reader accepts.
     frames: number of zstd frames, one after the other, in the file.
     """
-    lines = records(n, seed, traps, first_id)
+    lines = records(n, seed, first_id)
     if path.suffix != ".zst":
-        with path.open("w", encoding="utf-8") as out:
-            out.writelines(line + "\n" for line in lines)
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         return path
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        level, window_log=window_log, enable_ldm=window_log > 27
+        3, window_log=window_log, enable_ldm=window_log > 27
     )
     with path.open("wb") as raw:
-        for frame in range(frames):
-            part = islice(lines, -(-n // frames)) if frame < frames - 1 else lines
+        for rest in reversed(range(frames)):
             compressor = zstandard.ZstdCompressor(compression_params=parameters)
             with compressor.stream_writer(raw, closefd=False) as out:
-                for line in part:
+                for line in islice(lines, n // frames if rest else None):
                     out.write(line.encode() + b"\n")
     return path

@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from data.models import train_goemotions as train
@@ -15,14 +14,6 @@ from lib.data import goemotions
 from lib.endex import emotions, reddit
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
-
-
-def test_weights_are_those_of_tf_idf(tmp_path):
-    hashed = emotions.counts(TEXTS[:3] + ["it is so so sad"])
-    kept = np.flatnonzero(np.asarray(hashed.sum(axis=0)).ravel())
-    peer = TfidfTransformer(sublinear_tf=True).fit(hashed[:, kept])
-    ours = emotions.weigh(hashed[:, kept], peer.idf_)
-    np.testing.assert_allclose(ours.toarray(), peer.transform(hashed[:, kept]).toarray())
 
 
 def test_training_writes_a_model_that_learned(tmp_path):
@@ -111,10 +102,8 @@ def test_recorded_scores_are_those_of_the_test_split():
     test = goemotions("test")
     measured = train.evaluate(test["text"], test["labels"])
     assert measured == pytest.approx(emotions.record()["test"], abs=1e-4)
-    y, p = train.targets(test["labels"]), emotions.probabilities(test["text"])
-    assert f1_score(y, p > 0.3, average="micro") > 0.54
-    positive = np.isin(emotions.LABELS, emotions.POSITIVE)
-    assert roc_auc_score(y[:, positive].max(1), emotions.positive_emotion(test["text"])) > 0.89
+    positive = train.targets(test["labels"])[:, np.isin(emotions.LABELS, emotions.POSITIVE)]
+    assert roc_auc_score(positive.max(1), emotions.positive_emotion(test["text"])) > 0.89
 
 
 def test_scores_of_other_texts_or_weights_are_made_anew(tmp_path, network):

@@ -21,7 +21,7 @@ from lib import ROOT, endex, metrics, models
 from lib.endex import network as networks
 from lib.endex import reddit, scoring
 from lib.endex import train as training
-from lib.endex.pairs import KINDS, corrupt
+from lib.endex.train import KINDS, corrupt
 
 OPTIONS = endex.Options(encoder="tiny", epochs=3, rate=3e-3, batch_tokens=128)
 WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
@@ -41,6 +41,20 @@ def pairs(n=150, seed=0):
         for i in range(n)
     ]
     return pd.DataFrame(rows)
+
+
+def logits(network, tokenizer, contexts, texts):
+    """A plain forward pass of transformers."""
+    batch = tokenizer(contexts, texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        return network.eval()(**batch).logits
+
+
+def plain(folder, contexts, texts):
+    """Probability of engaging by the network of a folder."""
+    network = AutoModelForSequenceClassification.from_pretrained(folder)
+    found = logits(network, AutoTokenizer.from_pretrained(folder), contexts, texts)
+    return found.softmax(-1)[:, 1].numpy()
 
 
 def turns(texts, contexts=None):
@@ -120,7 +134,7 @@ def test_matched_pairs_have_the_same_lengths_in_both_classes():
     given = pd.DataFrame({"context": words[:1000], "response": words[1000:]})
     sizes = pd.DataFrame({name: text.str.split().str.len() for name, text in given.items()})
     given["label"] = (sizes.sum(axis=1) + rng.normal(0, 8, 1000) > 40).astype(int)
-    kept = endex.matched_in_length(given)
+    kept = training.matched_in_length(given)
     bins = np.floor(np.log2(sizes + 1)).astype(int)
     of = given.groupby([bins["context"], bins["response"], "label"]).size().unstack(fill_value=0)
     assert len(kept) == 2 * of.min(axis=1).sum() > 200 and kept["label"].mean() == 0.5
@@ -142,13 +156,8 @@ def test_training_learns_and_keeps_the_best_epoch(run):
 
 def test_validation_figures_are_those_of_a_plain_forward_pass(run):
     _, held_out = endex.split(pairs())
-    tokenizer = AutoTokenizer.from_pretrained(run.folder)
-    plain = AutoModelForSequenceClassification.from_pretrained(run.folder).eval()
-    texts = held_out["context"].tolist(), held_out["response"].tolist()
-    with torch.no_grad():
-        logits = plain(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+    engaging = plain(run.folder, held_out["context"].tolist(), held_out["response"].tolist())
     labels = held_out["label"].to_numpy()
-    engaging = logits.softmax(-1)[:, 1].numpy()
     best = run.validation.set_index("epoch").loc[run.record["best"]]
     pairs_won = np.sign(engaging[labels == 1][:, None] - engaging[labels == 0])
     assert best["auc"] == pytest.approx((pairs_won.mean() + 1) / 2)
@@ -173,9 +182,9 @@ def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch()
 def plain_losses(options, seed, frozen=()):
     """The losses of a training written out: no Trainer, dropout by seed and step."""
     train, _ = endex.split(pairs())
-    network, tokenizer, _ = networks.build("tiny", seed)
+    network, tokenizer = networks.build("tiny", seed)
     rows = networks.encode(tokenizer, train, options.max_length)
-    lengths = [len(row["input_ids"]) for row in rows]
+    lengths = [*map(len, rows["input_ids"])]
     drawn = [networks.batches(lengths, options.batch_tokens, seed, e) for e in range(3)]
     named = network.named_parameters()
     weights = [w for name, w in named if not any(part in name for part in frozen)]
@@ -192,8 +201,8 @@ def plain_losses(options, seed, frozen=()):
         torch.manual_seed((seed * 1_000_003 + step) * 1009)
         chosen = train.iloc[batch]
         texts = chosen["context"].tolist(), chosen["response"].tolist()
-        logits = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
-        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(chosen["label"].tolist()))
+        found = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+        loss = torch.nn.functional.cross_entropy(found, torch.tensor(chosen["label"].tolist()))
         network.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -231,8 +240,8 @@ def test_layers_that_stay_are_run_once_and_the_losses_are_those_of_the_whole_net
 @pytest.mark.parametrize("layers", [1, 5, 6])
 def test_a_network_that_is_cut_gives_the_logits_of_the_whole_one(layers):
     """By the layers of transformers, for pairs of several lengths in one batch."""
-    whole, tokenizer, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
-    part, _, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
+    whole, tokenizer = networks.build(models.DEFAULT_ENCODER, seed=3)
+    part, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
     below = networks.cut(part, models.DEFAULT_ENCODER, layers, seed=3)
     texts = ["How was it?", "We went to the lake before sunrise."], ["Cold.", "Oh no, again?"]
     batch = tokenizer(*texts, padding=True, return_tensors="pt")
@@ -256,7 +265,6 @@ def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
     """Epoch 0, before training, is shown and never kept; a whole epoch is found again."""
     given = iter(aucs)
     monkeypatch.setattr(networks, "roc_auc_score", lambda *a: next(given))
-    monkeypatch.setattr(networks, "collapsed", lambda figures: False)
     monkeypatch.setattr(training, "collapsed", lambda figures: False)
     chosen = endex.fine_tune(*endex.split(pairs(60)), tmp_path, OPTIONS)
     assert chosen.record["best"] == best and chosen.validation["auc"].tolist() == aucs
@@ -269,13 +277,11 @@ def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
 
 
 def test_an_epoch_of_equal_scores_is_kept_only_without_another():
-    rows = [(1, 0.9, 0.001, 0.5), (2, 0.7, 0.2, 0.7), (3, 0.6, 0.2, 0.6)]
-    log = [
-        {"epoch": e, "eval_auc": a, "eval_spread": s, "eval_accuracy": c, "eval_loss": 0.6}
-        for e, a, s, c in rows
-    ]
-    assert training._progress({**log[0], "epoch": 0}, log)["best"] == 2
-    alone = training._progress({**log[0], "epoch": 0}, log[:1])
+    names = ["epoch", "eval_auc", "eval_spread", "eval_accuracy", "eval_loss"]
+    rows = [(0, 0.5, 0.1, 0.5, 1), (1, 0.9, 0.001, 0.5, 1), (2, 0.7, 0.2, 0.7, 1)]
+    untrained, *log = (dict(zip(names, row, strict=True)) for row in rows)
+    assert training._progress(untrained, log)["best"] == 2
+    alone = training._progress(untrained, log[:1])
     assert alone["best"] == 1 and alone["collapsed"]
 
 
@@ -326,25 +332,19 @@ def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
     assert flat.record["collapsed"]
 
 
-def test_one_class_and_bad_options_are_refused(tmp_path):
+def test_one_class_is_refused(tmp_path):
     train, held_out = endex.split(pairs())
     with pytest.raises(ValueError, match="training pairs .* one class only"):
         endex.fine_tune(train[train["label"] == 1], held_out, tmp_path, OPTIONS)
-    for wrong in ({"precision": "fp64"}, {"warmup": 1.0}):
-        with pytest.raises(ValueError):
-            endex.Options(**wrong)
 
 
 def test_scores_equal_a_plain_forward_pass(run):
     texts = ["I like the lake", "", "no", "What is your favourite tart and why do you like it?"]
-    contexts = [["a", "How was it?"], ["Hi"], [], ["Tell me"]]
+    contexts = [["a", "How was it?"], ["Hi"], None, []]
     ours = endex.endex_scores(turns(texts, contexts), run.folder, device="cpu")
-    tokenizer = AutoTokenizer.from_pretrained(run.folder)
-    plain = AutoModelForSequenceClassification.from_pretrained(run.folder).eval()
     for i, text in enumerate(texts):
         said = contexts[i][-1] if contexts[i] else ""
-        logits = plain(**tokenizer([said], [text], return_tensors="pt")).logits[0].detach()
-        assert ours[i] == pytest.approx(float(logits.softmax(-1)[1]), abs=1e-5)
+        assert ours[i] == pytest.approx(plain(run.folder, [said], [text])[0], abs=1e-5)
 
 
 def test_scores_do_not_depend_on_batches_or_order(run):
@@ -359,7 +359,7 @@ def test_scores_do_not_depend_on_batches_or_order(run):
 def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
     """Its layers put into the whole network of transformers, and a reply that says more."""
     made = load_file(scoring.WEIGHTS)
-    whole, tokenizer, _ = networks.build(models.DEFAULT_ENCODER, seed=9)
+    whole, tokenizer = networks.build(models.DEFAULT_ENCODER, seed=9)
     cut_off = 6 - sum("attention.self.query.weight" in name for name in made)
     weights = {
         re.sub(r"layer\.(\d+)", lambda m: f"layer.{int(m[1]) + cut_off}", name): part.float()
@@ -367,9 +367,7 @@ def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
     }
     assert not whole.load_state_dict(weights, strict=False).unexpected_keys
     texts = ["no", "We swam in the lake at dawn, it was so cold that we sang. Have you been there?"]
-    batch = tokenizer(["How was it?"] * 2, texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        expected = whole.eval()(**batch).logits.softmax(-1)[:, 1]
+    expected = logits(whole, tokenizer, ["How was it?"] * 2, texts).softmax(-1)[:, 1]
     ours = endex.endex_scores(turns(texts, [["How was it?"]] * 2))
     np.testing.assert_allclose(ours, expected, atol=1e-5)
     assert ours[0] < ours[1]
@@ -384,19 +382,6 @@ def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
         endex.endex_scores(turns(["ok"]), tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("context_turns", "context", "read"),
-    [(2, ["one", "two", "three"], ["two three"]), (5, ["one", "two"], ["one two"])]
-    + [(0, ["one", "two"], []), (1, None, []), (0, None, [])],
-)
-def test_the_last_turns_of_the_context_are_read(run, context_turns, context, read):
-    """Defect N11: 0 turns read the whole context, and a missing context was an error."""
-    table = turns(["ok", "no"], [context, context])
-    ours = endex.endex_scores(table, run.folder, context_turns=context_turns)
-    plain = endex.endex_scores(turns(["ok", "no"], [read, read]), run.folder)
-    np.testing.assert_allclose(ours, plain, atol=1e-6)
-
-
 def test_baselines_read_tokenised_and_plain_texts_alike():
     """Defect N1: a mark at a word was missed, and "when" in a statement made it a question."""
     table = turns(
@@ -408,13 +393,6 @@ def test_baselines_read_tokenised_and_plain_texts_alike():
     np.testing.assert_equal(endex.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
     np.testing.assert_equal(endex.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
     assert endex.random(table).equals(endex.random(table))
-
-
-def test_a_pretrained_encoder_gets_a_new_head_and_says_where_it_came_from():
-    network, tokenizer, origin = networks.build(models.DEFAULT_ENCODER, seed=0)
-    assert network.classifier.weight.shape[0] == 2 and network.config.num_hidden_layers == 6
-    assert tokenizer("tea")["input_ids"]
-    assert origin["checkpoint"] == models.DEFAULT_ENCODER and len(origin["weights_sha256"]) == 64
 
 
 def test_random_draws_do_not_repeat(tmp_path):

@@ -47,7 +47,8 @@ def main() -> None:
         "model": "the last layer, pooler and head of a classifier on all-MiniLM-L6-v2",
         "trained_on": f"RED of {', '.join(SOURCES)}: {len(train)} pairs",
         "held_out": f"{len(held_out)} pairs of other threads",
-        "settings": model.record["options"] | {"seed": SEED},
+        "options": model.record["options"],
+        "seed": SEED,
         "auc_on_held_out_threads": round(model.best["auc"], 4),
         "agreement": found.drop(columns=["method", "seed"]).round(4).to_dict("records"),
         "largest_change_by_half_precision": round(

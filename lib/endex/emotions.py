@@ -12,7 +12,6 @@ split, and its record, beside the weights, states its scores on the test split.
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -20,15 +19,17 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import load_file
 from scipy import sparse, special
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from tqdm.auto import tqdm
 
 from lib import ROOT, models
 from lib.data.storage import sha256, written_whole
+from lib.data.turn_table import is_blank
 from lib.endex.reddit import parquet_files
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
 HASHES = 2**20  # so many that few of the 44,000 kept features share a number
+TOKEN = r"[\w']+|[^\w\s]"  # a word, or one mark
 EMBEDDED = "embedded"
 PART = 50_000  # texts in a file of scores: what an interruption can cost at most
 
@@ -73,14 +74,11 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
     >>> bool(good > 0.8 > 0.3 > bad)
     True
     """
-    there = np.array([isinstance(text, str) and bool(text.strip()) for text in texts], dtype=bool)
-    known = [text for text, kept in zip(texts, there, strict=True) if kept]
+    there = np.array([not is_blank(text) for text in texts], dtype=bool)
+    known = [text for text in texts if not is_blank(text)]
     share = np.full(len(texts), np.nan)
     if known:
-        if model == EMBEDDED:
-            scored, labels = probabilities(known), LABELS
-        else:
-            scored, labels = _network(known, model, **options)
+        scored, labels = _scored(known, model, **options)
         if missing := set(POSITIVE) - set(labels):
             raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
         positive = [labels.index(name) for name in POSITIVE]
@@ -113,9 +111,8 @@ def score_replies(
             made_of = json.dumps([weights, options, replies], default=str).encode()
             parts.append(folder / f"part-{hashlib.sha256(made_of).hexdigest()[:16]}.parquet")
             if not parts[-1].is_file():
-                ids, texts = zip(*replies, strict=True) if replies else ((), ())
-                ee = positive_emotion(texts, model, **options)
-                frame = pd.DataFrame({"id": pd.Series(ids, dtype="str"), "ee": ee})
+                frame = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
+                frame["ee"] = positive_emotion(frame.pop("text"), model, **options)
                 with written_whole(parts[-1]) as unfinished:
                     frame.to_parquet(unfinished)
             bar.update(len(replies))
@@ -124,9 +121,9 @@ def score_replies(
     return folder
 
 
-def record(weights: Path = WEIGHTS) -> dict:
+def record() -> dict:
     """What the embedded model was trained on, and its scores on the GoEmotions test split."""
-    return json.loads(weights.with_suffix(".json").read_text(encoding="utf-8"))
+    return json.loads(WEIGHTS.with_suffix(".json").read_text(encoding="utf-8"))
 
 
 def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
@@ -140,39 +137,30 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
     >>> LABELS[row.argmax()]
     'gratitude'
     """
-    model = _load(weights)
-    x = weigh(counts(texts)[:, model["kept"]], model["idf"])
+    model = {name: part.astype(np.float64) for name, part in load_file(weights).items()}
+    x = weigh(counts(texts)[:, model["kept"].astype(int)], model["idf"])
     return special.expit(x @ model["coefficients"] + model["intercepts"])
 
 
 def counts(texts: Sequence[str]) -> sparse.csr_matrix:
     """Counts of hashed words, marks and pairs of neighbours; shape (texts, HASHES)."""
     hashing = HashingVectorizer(
-        n_features=HASHES,
-        ngram_range=(1, 2),
-        token_pattern=r"[\w']+|[^\w\s]",
-        alternate_sign=False,
-        norm=None,
+        n_features=HASHES, token_pattern=TOKEN, ngram_range=(1, 2), alternate_sign=False, norm=None
     )
     return hashing.transform(texts)
 
 
 def weigh(kept_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
     """(1 + log count) * idf, each row scaled to length 1; an empty row stays 0."""
-    weighed = kept_counts.astype(np.float64)
-    weighed.data = (1 + np.log(weighed.data)) * idf[weighed.indices]
-    length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
-    return sparse.diags(1 / np.where(length == 0, 1, length)) @ weighed
+    weighing = TfidfTransformer(sublinear_tf=True)
+    weighing.idf_ = idf
+    return weighing.transform(kept_counts)
 
 
-@cache
-def _load(weights: Path) -> dict[str, np.ndarray]:
-    arrays = load_file(weights)
-    return {k: a.astype(np.float64) if a.dtype == np.float16 else a for k, a in arrays.items()}
-
-
-def _network(texts: list[str], name: str, **options) -> tuple[np.ndarray, list[str]]:
-    """Probability of each label by a classifier of the hub, and the names of its labels."""
+def _scored(texts: list[str], name: str, **options) -> tuple[np.ndarray, Sequence[str]]:
+    """Probability of each label by the embedded model or one of the hub, and the labels."""
+    if name == EMBEDDED:
+        return probabilities(texts), LABELS
     model = models.load_classifier(name, **options)
 
     def read(tokens, mask):

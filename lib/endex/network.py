@@ -18,22 +18,18 @@ from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import models
-from lib.endex.train import RECORD, Options, collapsed
+from lib.endex.train import RECORD, Options, quality
 from lib.models import quiet, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
-NAMES = {0: "non-engaging", 1: "engaging"}
 WINDOW = 32  # batches whose rows are sorted by length together
 NEVER = 10**9  # steps
 KEPT = 1_000_000  # tokens whose hidden states are kept: 1.5 GB for the packaged encoder
-Rows = list[dict[str, list[int] | int]]  # token ids, segments, and the label, of each pair
 
 
-def build(
-    encoder: str | Path, seed: int
-) -> tuple[transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase, dict]:
-    """An encoder with a new head for two classes, its tokenizer, and where it came from.
+def build(encoder: str | Path, seed: int) -> tuple:
+    """An encoder with a new head for two classes, and its tokenizer.
 
     Args:
         encoder: "tiny", or the folder or hub id of a pretrained encoder: RoBERTa-large in the
@@ -45,18 +41,16 @@ def build(
     """
     torch.manual_seed(seed)
     tiny = str(encoder) == TINY
-    classes = {"id2label": NAMES, "label2id": {name: i for i, name in NAMES.items()}}
     folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
+    auto, options = transformers.AutoModelForSequenceClassification, {"num_labels": 2}
     with quiet():  # it would report the new head as missing weights
         if tiny:
-            config = transformers.AutoConfig.from_pretrained(folder, **classes, **TINY_SIZE)
-            network = transformers.AutoModelForSequenceClassification.from_config(config)
+            config = transformers.AutoConfig.from_pretrained(folder, **options, **TINY_SIZE)
+            network = auto.from_config(config)
         else:
-            network = transformers.AutoModelForSequenceClassification.from_pretrained(
-                folder, **classes, local_files_only=True, use_safetensors=True
-            )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return network, tokenizer, {"checkpoint": TINY} if tiny else models.provenance_of(encoder)
+            options |= {"local_files_only": True, "use_safetensors": True}
+            network = auto.from_pretrained(folder, **options)
+    return network, models.load_tokenizer(folder)
 
 
 class Lower:
@@ -73,20 +67,19 @@ class Lower:
         stack.layer, self.network.pooler = stack.layer[:layers], None
         self.kept, self.tokens = {}, 0
 
-    def __call__(self, batch: dict, training: bool = True) -> dict:
+    def __call__(self, batch: dict) -> dict:
         """A padded batch with hidden states (`inputs_embeds`) in place of token ids."""
-        given = {name: batch[name] for name in ("input_ids", "token_type_ids") if name in batch}
-        mask = batch["attention_mask"]
-        if training:  # each pair alone: its last digits do not hang on what stands beside it
-            rows = [
-                self._once({name: part[row : row + 1, :size] for name, part in given.items()})
-                for row, size in enumerate(mask.sum(1).tolist())
-            ]
-            states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        else:
-            states = self._states(given | {"attention_mask": mask})
-        ready = {"inputs_embeds": states, "attention_mask": mask[:, : self.ends]}
-        return ready | {name: batch[name] for name in ("labels",) if name in batch}
+        given = dict(batch)
+        mask, labels = given.pop("attention_mask"), given.pop("labels", None)
+        seen = {"attention_mask": mask[:, : self.ends]}
+        if labels is None:  # scores
+            return seen | {"inputs_embeds": self._states(given | {"attention_mask": mask})}
+        rows = [  # each pair alone: its last digits do not hang on what stands beside it
+            self._once({name: part[row : row + 1, :size] for name, part in given.items()})
+            for row, size in enumerate(mask.sum(1).tolist())
+        ]
+        states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return seen | {"inputs_embeds": states, "labels": labels}
 
     def _once(self, pair: dict) -> torch.Tensor:
         key = b"".join(part.numpy().tobytes() for part in pair.values())
@@ -98,13 +91,12 @@ class Lower:
 
     @torch.no_grad()
     def _states(self, given: dict) -> torch.Tensor:
-        given = {name: part.to(self.network.device) for name, part in given.items()}
-        return self.network(**given).last_hidden_state[:, : self.ends].cpu()
+        there = {name: part.to(self.network.device) for name, part in given.items()}
+        states = self.network(**there).last_hidden_state[:, : self.ends]
+        return states.to(given["input_ids"].device)
 
 
-@cache
-def _lower(encoder: str, layers: int, seed: int) -> Lower:
-    return Lower(encoder, layers, seed)
+_lower = cache(Lower)  # one for all runs of a process
 
 
 class _Ready(torch.nn.Module):
@@ -129,9 +121,7 @@ def _first_token(layer, hidden, mask=None, *_, **__) -> torch.Tensor:
     return layer.output(layer.intermediate(seen), seen)
 
 
-def cut(
-    network: transformers.PreTrainedModel, encoder: str, layers: int, seed: int
-) -> Lower | None:
+def cut(network: torch.nn.Module, encoder: str, layers: int, seed: int) -> Lower | None:
     """Take embeddings and the first `layers` layers off a network; None where there are none."""
     if not layers:
         return None
@@ -149,38 +139,33 @@ def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]
         model: folder of a run, weights with a card of the same name beside them, or a hub id.
         options: `device`, `dtype`, `revision` of `models.load_classifier`.
     """
-    file, made = Path(model), {}
-    if (file / RECORD).is_file():
-        record = json.loads((file / RECORD).read_text(encoding="utf-8"))
-        file, made = file / "model.safetensors", record["options"] | {"seed": record["seed"]}
-    elif file.is_file():
-        made = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["settings"]
-    length = made.get("max_length", 128)
-    if not made.get("frozen_layers"):
+    place = Path(model)
+    card = place / RECORD if place.is_dir() else place.with_suffix(".json")
+    made = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    chosen = made.get("options", {})
+    length = chosen.get("max_length", 128)
+    if not chosen.get("frozen_layers"):
         return models.load_classifier(model, **options), None, length
-    network, tokenizer, _ = build(made["encoder"], made["seed"])
-    below = cut(network, made["encoder"], made["frozen_layers"], made["seed"])
-    network.load_state_dict({name: part.float() for name, part in load_file(file).items()})
-    device = options.get("device") or models.default_device()
-    return models.Model(network.eval().to(device), tokenizer, torch.device(device)), below, length
+    network, tokenizer = build(chosen["encoder"], made["seed"])
+    below = cut(network, chosen["encoder"], chosen["frozen_layers"], made["seed"])
+    network.load_state_dict(load_file(place / "model.safetensors" if place.is_dir() else place))
+    device = torch.device(options.get("device") or models.default_device())
+    return models.Model(network.eval().to(device), tokenizer, device), below, length
 
 
-def encode(
-    tokenizer: transformers.PreTrainedTokenizerBase, pairs: pd.DataFrame, max_length: int
-) -> Rows:
+def encode(tokenizer, pairs: pd.DataFrame, max_length: int) -> dict[str, list]:
     """Token ids (and segments, where the model has them) of pairs; the longer text is cut first.
 
     Args:
+        tokenizer: of transformers.
         pairs: with context and response, and label (0 or 1) for training.
     """
-    if pairs.empty:
-        return []
+    if pairs.empty:  # tokenizers refuse nothing
+        return {"input_ids": []}
     how = {"truncation": "longest_first", "max_length": max_length, "return_attention_mask": False}
-    encoded = tokenizer(pairs["context"].tolist(), pairs["response"].tolist(), **how)
-    if "label" in pairs:
-        encoded["labels"] = pairs["label"].astype(int).tolist()
-    rows = zip(*encoded.values(), strict=True)
-    return [dict(zip(encoded, row, strict=True)) for row in rows]
+    encoded = dict(tokenizer(pairs["context"].tolist(), pairs["response"].tolist(), **how))
+    labels = {"labels": pairs["label"].astype(int).tolist()} if "label" in pairs else {}
+    return encoded | labels
 
 
 def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
@@ -210,7 +195,7 @@ def batches(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[
 
 
 def trainer(
-    network, below, tokenizer, train: Rows, held_out: Rows, folder: Path, options: Options, seed
+    network, below, tokenizer, train: dict, held_out: dict, folder: Path, options: Options, seed
 ) -> transformers.Trainer:
     """A `Trainer` that keeps its state in `folder` at the end of each epoch.
 
@@ -220,50 +205,30 @@ def trainer(
     Args:
         network, tokenizer: what `build` gave.
         below: what `cut` took off the network, or None.
-        train, held_out: rows of `encode`.
+        train, held_out: what `encode` gave.
         seed: of batches, order and dropout.
     """
     arguments = _arguments(folder, options)
-    lengths = [len(row["input_ids"]) for row in train]
+    lengths = [*map(len, train["input_ids"])]
+    train, held_out = (pd.DataFrame(part).to_dict("records") for part in (train, held_out))
     ready, ends = [], []
     for epoch in range(options.epochs):
         drawn = batches(lengths, options.batch_tokens, seed, epoch)
-        drawn = drawn[: len(drawn) - len(drawn) % arguments.world_size]  # each GPU has as many
         ready += [[train[i] for i in rows] for rows in drawn]
         ends.append(len(ready) // arguments.world_size)
     # Rows of similar length follow each other in validation too: little is padded.
     single = [[row] for row in sorted(held_out, key=lambda row: len(row["input_ids"]))]
-    widths = 8 if torch.cuda.is_available() else None  # multiples of 8 suit a GPU
-    pad = transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=widths)
+    pad = transformers.DataCollatorWithPadding(tokenizer)
 
-    def collate(items: list[Rows]) -> dict:
+    def collate(items: list[list[dict]]) -> dict:
         batch = pad([row for rows in items for row in rows])
         return below(batch) if below else batch
 
-    made = _Trainer(
-        network,
-        arguments,
-        data_collator=collate,
-        train_dataset=ready,
-        eval_dataset=single,
-        compute_metrics=_figures,
-        callbacks=[_Watch(ends, seed)],
-    )
+    parts = {"data_collator": collate, "train_dataset": ready, "eval_dataset": single}
+    parts |= {"compute_metrics": _figures, "callbacks": [_Watch(ends, seed)]}
+    made = transformers.Trainer(network, arguments, **parts)
     made.remove_callback(transformers.PrinterCallback)
     return made
-
-
-class _Trainer(transformers.Trainer):
-    """A `Trainer` whose first step has a rate above 0, which Trainer's own warm-up leaves out."""
-
-    def create_scheduler(self, num_training_steps, optimizer=None):
-        rising = max(1, round(self.args.warmup_steps * num_training_steps))
-        falling = max(1, num_training_steps - rising)
-        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer or self.optimizer,
-            lambda step: min((step + 1) / rising, (num_training_steps - step) / falling),
-        )
-        return self.lr_scheduler
 
 
 def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments:
@@ -273,6 +238,7 @@ def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments
         train_sampling_strategy="sequential",
         learning_rate=options.rate,
         warmup_steps=options.warmup,  # below 1: a share of the steps
+        lr_scheduler_type="constant",  # `_Watch` sets the rate
         weight_decay=0.01,
         bf16=options.precision == "bf16",
         use_cpu=not torch.cuda.is_available(),
@@ -280,7 +246,6 @@ def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments
         per_device_eval_batch_size=max(1, 4 * options.batch_tokens // options.max_length),
         eval_strategy="steps",  # `_Watch` says at which
         eval_steps=NEVER,
-        save_strategy="steps",
         save_steps=NEVER,
         save_total_limit=1,
         load_best_model_at_end=True,
@@ -303,12 +268,11 @@ def _figures(predicted: transformers.EvalPrediction) -> dict[str, float]:
         "auc": float(roc_auc_score(truth, engaging)),
         "spread": float(engaging.std()),
     }
-    # The AUC reads order alone: scores that are all alike can have a high one by their last digits.
-    return figures | {"quality": figures["auc"] - collapsed(figures)}
+    return figures | {"quality": quality(figures)}
 
 
 class _Watch(transformers.TrainerCallback):
-    """Ends of epochs, dropout by seed and step alone, a progress bar, and a stop for a runaway."""
+    """Ends of epochs, rate, dropout by seed and step alone, a bar, and a stop for a runaway."""
 
     def __init__(self, ends: list[int], seed: int):
         self.ends, self.seed = ends, seed
@@ -317,9 +281,14 @@ class _Watch(transformers.TrainerCallback):
         how = {"desc": "EnDex", "leave": False, "disable": not state.is_world_process_zero}
         self.bar = tqdm(initial=state.global_step, total=state.max_steps, **how)
 
-    def on_step_begin(self, args, state, control, **kwargs):
-        step = self.seed * 1_000_003 + state.global_step
-        torch.manual_seed(step * 1009 + args.process_index)
+    def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
+        step, steps = state.global_step, state.max_steps
+        torch.manual_seed((self.seed * 1_000_003 + step) * 1009 + args.process_index)
+        # Trainer's own warm-up would leave out the first step, whose rate it makes 0.
+        rising = max(1, round(args.warmup_steps * steps))
+        share = min((step + 1) / rising, (steps - step) / max(1, steps - rising))
+        for group in optimizer.param_groups:
+            group["lr"] = args.learning_rate * share
 
     def on_step_end(self, args, state, control, **kwargs):
         self.bar.update()

@@ -64,8 +64,8 @@ class RedSettings:
         >>> RedSettings().sql().split(", ")[0]
         'select cast(1.0 as double) as alpha_re'
         """
-        alphas = FOOTNOTE_ALPHAS if self.alpha == "footnote" else dict.fromkeys(FOOTNOTE_ALPHAS)
-        numbers = {f"alpha_{name}": value for name, value in alphas.items()}
+        given = FOOTNOTE_ALPHAS if self.alpha == "footnote" else {}
+        numbers = {f"alpha_{name}": given.get(name) for name in FOOTNOTE_ALPHAS}
         numbers |= {f"w_{name}": value for name, value in self.weights.items()}
         numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
         columns = [
@@ -89,8 +89,7 @@ class DuckDB:
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""
-        quoted = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-        self.view(name, f"select * from read_parquet([{quoted}])")
+        self.connection.read_parquet([*map(str, files)]).create_view(name)
 
     def view(self, name: str, sql: str, kept: bool = False) -> None:
         """Give a query a name; it runs each time the name is used, or once where it is kept."""
@@ -145,12 +144,10 @@ class Red:
         sample: one row per labelled pair: id, parent, link, source (the dump), subreddit, label (1
             engaging, 0 not),
             endex (0-1), z, n_re, n_be, n_ae, n_ee (0-1), draw, context, response.
-        settings: the choices that made it.
         engine: answers further queries on `comments`, `emotions`, `settings` and `posts`.
     """
 
     sample: pd.DataFrame
-    settings: RedSettings
     engine: DuckDB | Spark
 
     def posts(self) -> pd.DataFrame:
@@ -159,9 +156,8 @@ class Red:
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of engagement.sql, such as "medians" or "alphas"."""
-        until, step = POSTS.split(f"\n{name} as (\n")
-        step = step.split("\n)")[0]
-        return self.engine.frame(f"{until}\n{name} as (\n{step}\n)\nselect * from {name}")
+        until = POSTS[: POSTS.index("\n)", POSTS.index(f"\n{name} as (\n"))]
+        return self.engine.frame(f"{until}\n) select * from {name}")
 
     def funnel(self, part: str | None = None) -> pd.DataFrame:
         """How many comments are left after each condition, and how many each one takes away.
@@ -204,7 +200,7 @@ def build(
     settings, engine = settings or RedSettings(), engine or DuckDB()
     prepare(engine, settings, comments, emotions, toxicity)
     engine.view("posts", POSTS, kept=True)
-    red = Red(engine.frame(SAMPLE), settings, engine)
+    red = Red(engine.frame(SAMPLE), engine)
     _refuse_no_sample(red)
     return red
 
@@ -219,15 +215,13 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
     engine.read("features", parquet_files(comments))
     copies = engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]
     engine.view("single", _LATEST if copies else "select * from features", kept=bool(copies))
-    if emotions is None:
-        engine.view("emotions", "select id, cast(null as double) as ee from single where 1 = 0")
-    else:
-        engine.read("emotions", parquet_files(emotions))
-    if toxicity is None:
-        engine.view("comments", "select *, cast(null as double) as toxicity from single")
-    else:
-        engine.read("toxicities", parquet_files(toxicity))
-        engine.view("comments", "select * from single left join toxicities using (id)")
+    given = {"emotions": ("ee", emotions), "toxicities": ("toxicity", toxicity)}
+    for name, (column, place) in given.items():
+        if place is None:
+            engine.view(name, f"select id, cast(null as double) as {column} from single limit 0")
+        else:
+            engine.read(name, parquet_files(place))
+    engine.view("comments", "select * from single left join toxicities using (id)")
     engine.view("settings", settings.sql(), kept=True)
 
 
@@ -243,20 +237,17 @@ select * from (
 
 def _refuse_no_sample(red: Red) -> None:
     """Stop where no sample can be drawn, and say why."""
-    posts, be, engaging, other = red.engine.frame(
+    if red.sample["label"].nunique() == 2:
+        return
+    posts, rated, *classes = red.engine.frame(
         "select count(*), count(pvbe), count(case when label = 1 then 1 end), "
         "count(case when label = 0 then 1 end) from posts"
     ).iloc[0]
-    if not posts:
-        lost = red.funnel().to_string(index=False)
-        raise NoPostsError(f"no eligible post. Comments left after each condition:\n{lost}")
-    if not be:
-        raise ValueError(
-            f"half of the {posts} eligible posts have no votes: the median of BE is 0, and "
-            "equation 6 divides by it. Use more comments or other forums."
-        )
-    if not engaging or not other:
-        raise NoPostsError(
-            f"one class only: {engaging} engaging and {other} non-engaging posts of {posts}. Use "
-            "more comments, or a smaller kappa."
-        )
+    why = "{} engaging and {} non-engaging".format(*classes)
+    if posts and not rated:
+        why = "half have no votes: the median of BE is 0, and equation 6 divides by it"
+    raise NoPostsError(
+        f"no sample can be drawn of {posts} eligible posts: {why}. Use more comments, other forums "
+        "or a smaller kappa. Comments left after each condition:\n"
+        + red.funnel().to_string(index=False)
+    )

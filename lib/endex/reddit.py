@@ -12,13 +12,12 @@ time, hidden scores), so each field is read as text and cast in features.sql, on
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import count
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,11 +39,9 @@ CACHE = ROOT / "data" / "cache" / "reddit"
 SOURCES = {load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)}
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
 STOP_WORDS = Path(__file__).with_name("stop_words.txt")
-# Every byte in lower case; a blank where it is no part of a token of [a-z0-9'].
-TOKEN_BYTES = "".join(
-    letter if re.fullmatch("[a-z0-9']", letter) else " "
-    for letter in (chr(byte).lower() for byte in range(256))
-).encode("latin-1")
+# A blank for every byte that is no part of a token.
+TOKEN_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789'"
+TOKEN_BYTES = bytes(byte if byte in TOKEN_LETTERS else ord(" ") for byte in range(256))
 # The letters outside ASCII that are a token in lower case: I with a dot (which ends the token) and
 # the sign for kelvin.
 FOREIGN = {"\u0130": "i ", "\u212a": "k"}
@@ -133,16 +130,14 @@ def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
     if len({dump.name for dump in dumps}) < len(dumps):
         raise DumpError("two dumps have the same name: read each into a folder of its own")
     records, failures = [], []
-    total = sum(dump.stat().st_size for dump in dumps)
-    with tqdm(total=total, unit="B", unit_scale=True, desc="comment dumps", leave=False) as bar:
-        for dump in dumps:
-            try:
-                records.append(_one_dump(dump, folder, bar.update))
-            except DumpError as error:
-                failures.append(str(error))
+    for dump in dumps:
+        try:
+            records.append(_one_dump(dump, folder))
+        except DumpError as error:
+            failures.append(str(error))
     if failures:
-        failures.append(f"{len(records)} other dump(s) are finished and kept.")
-        raise DumpError("\n".join(failures))
+        finished = f"{len(records)} other dump(s) are finished and kept."
+        raise DumpError("\n".join([*failures, finished]))
     return pd.DataFrame(records).drop(columns="made_of")
 
 
@@ -164,58 +159,51 @@ def _write_dump(records: pd.DataFrame, dump: Path) -> None:
             unfinished.write_text(text, encoding="utf-8")
 
 
-def _one_dump(dump: Path, folder: Path, progress: Callable) -> dict:
-    """Read one dump, or find it read: the folder appears under its name only when complete."""
-    done, state = folder / dump.name, dump.stat()
-    recipe = json.dumps([VERSION, FEATURES, BOTS, sorted(stop_words())])
-    recipe = hashlib.sha256(recipe.encode()).hexdigest()
-    made_of = [state.st_size, state.st_mtime_ns, recipe]
+def _one_dump(dump: Path, folder: Path) -> dict:
+    """Read one dump, or find it read: the folder appears under its name only when complete.
+
+    A dump of something else stops at its first piece, instead of being called bad lines.
+    """
+    done, state, counts = folder / dump.name, dump.stat(), Counter()
+    recipe = [state.st_size, state.st_mtime_ns, VERSION, FEATURES, BOTS, sorted(stop_words())]
+    made_of = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
     if (done / RECORD).is_file():
         record = json.loads((done / RECORD).read_text(encoding="utf-8"))
-        if record.get("made_of") == made_of:
-            progress(state.st_size)
+        if record["made_of"] == made_of:
             return record
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, suffix=".partial") as scratch:
-        parts = Path(scratch, "parts")
-        parts.mkdir()
-        counts = _all_pieces(dump, parts, progress)
+    unfinished = TemporaryDirectory(dir=folder, suffix=".partial", ignore_cleanup_errors=True)
+    with unfinished as scratch:
+        for piece in _all_pieces(dump, Path(scratch)):
+            counts.update(piece)
+            if not counts["comments"]:
+                break
+        if not counts["comments"]:
+            raise DumpError(
+                f"{dump.name}: no Reddit comment in the first {counts['lines']:,} lines. A "
+                "comment dump (RC_*, not RS_*) has one JSON object per line with id, parent_id, "
+                "link_id and body; unpack other archives than zstandard first."
+            )
         record = {"file": dump.name, "made_of": made_of, **counts}
-        (parts / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        Path(scratch, RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(done, ignore_errors=True)
-        parts.rename(done)
+        Path(scratch).rename(done)
     return record
 
 
-def _all_pieces(dump: Path, parts: Path, progress: Callable) -> Counter:
-    """Read the pieces of a dump, some at a time on a thread each, and count their lines.
-
-    A dump of something else stops at its first pieces, instead of being called bad lines.
-    """
-    counts, waiting = Counter(), deque()
+def _all_pieces(dump: Path, folder: Path) -> Iterator[dict[str, int]]:
+    """Read the pieces of a dump, some at a time on a thread each, and yield their counts."""
+    waiting = deque()
     with ThreadPoolExecutor(READERS) as pool:
-        for piece in pieces(dump, parts.parent, progress):
-            waiting.append(pool.submit(_one_piece, piece, parts, dump.stem))
+        for piece in pieces(dump, folder):
+            waiting.append(pool.submit(_one_piece, piece, dump.stem))
             if len(waiting) > READERS:  # so many pieces lie on the disk, not the whole dump
-                _add(dump, counts, waiting.popleft().result())
+                yield waiting.popleft().result()
         for job in waiting:
-            _add(dump, counts, job.result())
-    if not counts["lines"]:
-        raise DumpError(f"{dump.name}: the file holds no comment. Check the download.")
-    return counts
+            yield job.result()
 
 
-def _add(dump: Path, counts: Counter, piece: dict[str, int]) -> None:
-    counts.update(piece)
-    if counts["lines"] and counts["lines"] == counts["bad_lines"]:
-        raise DumpError(
-            f"{dump.name}: no Reddit comment in the first {counts['lines']:,} lines. A "
-            "comment dump (RC_*, not RS_*) has one JSON object per line with id, "
-            "parent_id, link_id and body; unpack other archives than zstandard first."
-        )
-
-
-def _one_piece(piece: Path, parts: Path, source: str) -> dict[str, int]:
+def _one_piece(piece: Path, source: str) -> dict[str, int]:
     """Write the comments of one piece, on one thread, which keeps their order, and count them."""
     with duckdb.connect(config={"threads": 1}) as connection:
         given = {"file": str(piece), "bots": BOTS, "source": source}
@@ -225,11 +213,10 @@ def _one_piece(piece: Path, parts: Path, source: str) -> dict[str, int]:
     answers = pc.and_(found["usable"], found["parent"].is_valid()).combine_chunks()
     counted = count_content_words(found["body"].combine_chunks().filter(answers))
     tokens = pc.replace_with_mask(pa.nulls(len(found), pa.int32()), answers, counted)
-    part = parts / f"part-{piece.stem}.parquet"
     # Texts hardly ever repeat, so a dictionary of them costs time and saves no space.
     names = [name for name in found.column_names if name not in ("id", "body")]
     found = found.add_column(found.column_names.index("body"), "tokens", tokens)
-    pq.write_table(found, part, use_dictionary=names)
+    pq.write_table(found, piece.with_suffix(".parquet"), use_dictionary=names)
     return {"lines": len(lines), "bad_lines": len(lines) - len(found), "comments": len(found)}
 
 
@@ -250,26 +237,26 @@ def count_content_words(texts: pa.Array) -> pa.Array:
         texts = pc.replace_substring(texts, letter, ascii_letters)
     _, ends, letters = texts.buffers()
     # Byte for byte, so that each text still ends where it did.
-    letters = pa.py_buffer((letters.to_pybytes() if letters else b"").translate(TOKEN_BYTES))
-    plain = pa.LargeStringArray.from_buffers(len(texts), ends, letters, offset=texts.offset)
+    letters = (letters.to_pybytes() if letters else b"").lower().translate(TOKEN_BYTES)
+    plain = pa.LargeStringArray.from_buffers(
+        len(texts), ends, pa.py_buffer(letters), offset=texts.offset
+    )
     words = pc.ascii_split_whitespace(plain)  # "" where a text begins or ends with a blank
     counted = pc.invert(pc.is_in(words.values, pa.array(["", *stop_words()], pa.large_string())))
     before = np.concatenate([[0], np.cumsum(counted)])
     return pa.array(np.diff(before[words.offsets]), pa.int32())
 
 
-def pieces(path: Path, folder: Path, progress: Callable[[int], object]) -> Iterator[Path]:
+def pieces(path: Path, folder: Path) -> Iterator[Path]:
     """Write a dump as plain files of whole lines into `folder`; who has read one deletes it."""
-    lines = whole_lines(blocks(path, progress))
-    for number in count():
-        piece = folder / f"{number:05d}.ndjson"
+    lines = whole_lines(blocks(path))
+    for number, first in enumerate(lines):
+        piece = folder / f"part-{number:05d}.ndjson"
         with piece.open("wb") as out:
-            for chunk in lines:
+            for chunk in chain([first], lines):
                 out.write(chunk)
                 if out.tell() >= PIECE:
                     break
-            if not out.tell():
-                return
         yield piece
 
 
@@ -283,20 +270,18 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
     for block in blocks:
         for start in range(0, len(block), LONGEST):
             part = block[start : start + LONGEST]
-            end = part.rfind(b"\n") + 1
-            if not end:
-                rest = rest + part if len(rest) <= LONGEST else rest
-                continue
-            first = part.find(b"\n") + 1
-            yield TOO_LONG if len(rest) + first > LONGEST else rest + part[:first]
-            yield memoryview(part)[first:end]
-            rest = part[end:]
+            first, end = part.find(b"\n") + 1, part.rfind(b"\n") + 1
+            rest = (rest + part[: first or None])[: LONGEST + 1]
+            if first:
+                yield TOO_LONG if len(rest) > LONGEST else rest
+                yield memoryview(part)[first:end]
+                rest = part[end:]
     if rest:
         yield TOO_LONG if len(rest) > LONGEST else rest
 
 
-def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a dump in order; `progress` is told the bytes read.
+def blocks(path: Path) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a dump in order.
 
     All frames are read, with windows up to 2 GiB. A file that does not begin like zstandard is
     read as it is.
@@ -304,12 +289,11 @@ def blocks(path: Path, progress: Callable[[int], object] = lambda n: None) -> It
     Raises:
         DumpError: the file is damaged, or ends in the middle of a frame.
     """
-    frame = None
-    with path.open("rb") as dump:
+    frame, bar = None, {"total": path.stat().st_size, "desc": path.name, "leave": False}
+    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", **bar) as dump:
         compressed = dump.read(len(ZSTD)) == ZSTD
         dump.seek(0)
         while chunk := dump.read(READ):
-            progress(len(chunk))
             while compressed and chunk:
                 frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
                 try:

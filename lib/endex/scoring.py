@@ -31,21 +31,18 @@ def _facts(model: str | Path = PACKAGED, **options) -> dict:
 def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,
-    context_turns: int = 1,
     max_length: int | None = None,
     batch_tokens: int = models.TOKENS,
     **options,
 ) -> pd.Series:
     """Probability that each reply is engaging, by a network that `fine_tune` made.
 
-    EnDex, section 2.5: the pair of what was said before and the reply is classified.
+    EnDex, section 2.5: the pair of what was said last and the reply is classified.
 
     Args:
         turns: turn table with context and response.
         model: "packaged", which data/models/train_endex.py trained; the folder of a run; or the
             hub id of a classifier of two classes (label 1 engaging).
-        context_turns: last utterances of the context that are read; 1 as in training. More are
-            joined by a space, and 0 reads none.
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
         batch_tokens: size of a batch; scores do not depend on it.
         options: `device`, `dtype`, `revision` of `models.load_classifier`.
@@ -58,9 +55,6 @@ def endex_scores(
         CheckpointError: the model cannot be loaded.
         ValueError: the model has not two classes.
     """
-    import torch
-    from transformers import DataCollatorWithPadding
-
     from lib.endex.network import encode, load
 
     loaded, below, own_length = load(WEIGHTS if model == PACKAGED else model, **options)
@@ -68,25 +62,22 @@ def endex_scores(
         raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
     there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
     known = turns.loc[there, ["context", "response"]]
-    known["context"] = [_last(context, context_turns) for context in known["context"]]
+    known["context"] = ["" if past is None else "".join(past[-1:]) for past in known["context"]]
     pairs = encode(loaded.tokenizer, known, min(max_length or own_length, loaded.positions))
-    pad = DataCollatorWithPadding(loaded.tokenizer)
 
-    @torch.inference_mode()
-    def engaging(rows: np.ndarray) -> torch.Tensor:
-        batch = pad([pairs[row] for row in rows])
-        batch = below(batch, training=False) if below else batch
-        tensors = {name: part.to(loaded.device) for name, part in batch.items()}
-        return loaded.network(**tensors).logits.float().softmax(-1)[:, 1]
+    def engaging(*read):
+        batch = dict(zip(pairs, read[::2], strict=True)) | {"attention_mask": read[1]}
+        given = below(batch) if below else batch
+        return loaded.network(**given).logits.float().softmax(-1)[:, 1]
 
-    lengths = [len(pair["input_ids"]) for pair in pairs]
     scores = np.full(len(turns), np.nan)
-    scores[there] = models.map_batches(engaging, lengths, tokens=batch_tokens, label="EnDex")
+    size = batch_tokens * len(pairs)  # segments are counted beside the tokens
+    scores[there] = models.infer(loaded, engaging, *pairs.values(), tokens=size)
     return pd.Series(scores, turns.index, name="endex")
 
 
-def system_turns(dialogs: pd.DataFrame, speaker: str = "system") -> pd.DataFrame:
-    """The replies of one side of whole dialogs as a turn table; `item` is the dialog's position.
+def system_turns(dialogs: pd.DataFrame) -> pd.DataFrame:
+    """The replies of the systems of whole dialogs as a turn table; `item` is the dialog's position.
 
     An utterance without anything before it is an opening, not a reply, and is left out.
 
@@ -95,20 +86,14 @@ def system_turns(dialogs: pd.DataFrame, speaker: str = "system") -> pd.DataFrame
     >>> system_turns(dialogs)[["turn", "context", "response"]].values.tolist()
     [[1, ['Hi'], 'Hello']]
     """
+    columns = ["system", "agent", "dialog", "utterances", "speakers"]
     rows = [
-        {
-            **{name: getattr(dialog, name) for name in ("system", "agent", "dialog")},
-            "turn": turn,
-            "context": list(dialog.utterances[:turn]),
-            "response": text,
-            "item": item,
-        }
-        for item, dialog in enumerate(dialogs.itertuples())
-        for turn, (text, who) in enumerate(zip(dialog.utterances, dialog.speakers, strict=True))
-        if who == speaker and turn > 0
+        (*key, turn, list(said[:turn]), said[turn], item)
+        for item, (*key, said, speakers) in enumerate(dialogs[columns].itertuples(index=False))
+        for turn, who in enumerate(speakers)
+        if who == "system" and turn > 0
     ]
-    columns = ["system", "agent", "dialog", "turn", "context", "response", "item"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns[:3], "turn", "context", "response", "item"])
 
 
 @metric("question", "baseline", version="2")
@@ -169,12 +154,6 @@ def words(text: str) -> list[str]:
     ["don't", "isn't", 'it', '3', "o'clock"]
     """
     return WORD.findall(text.lower().replace("’", "'"))
-
-
-def _last(context: list[str] | None, turns: int) -> str:
-    """The last utterances, joined; none of them for a missing context."""
-    said = [] if context is None else context
-    return " ".join(said[max(0, len(said) - turns) :])
 
 
 def _of_response(turns: pd.DataFrame, count, name: str) -> pd.Series:

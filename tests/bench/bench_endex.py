@@ -66,9 +66,9 @@ def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
     finally:
         networks.batches = kept
     seconds = run.record["seconds_of_last_session"]
-    _, tokenizer, _ = networks.build(options.encoder, 0)
+    _, tokenizer = networks.build(options.encoder, 0)
     rows = networks.encode(tokenizer, data, options.max_length)
-    tokens = sum(len(row["input_ids"]) for row in rows[:-20])
+    tokens = sum(map(len, rows["input_ids"][:-20]))
     return {"pairs": len(data) - 20, "seconds": seconds, "cpu_seconds": cpu,
             "pairs_per_second": (len(data) - 20) / seconds,
             "tokens_per_second": tokens / seconds}  # fmt: skip
@@ -100,7 +100,7 @@ def main() -> None:
             {"what": "train, ours", **train(data, options, networks.batches)},
             {"what": "train, random batches of 32", **train(data, options, random_batches)},
         ]
-        network, tokenizer, _ = networks.build(encoder, 0)
+        network, tokenizer = networks.build(encoder, 0)
         network.save_pretrained(f"{temporary}/model")
         tokenizer.save_pretrained(f"{temporary}/model")
         dtype = {"dtype": "bfloat16", "batch_tokens": 65_536} if gpu else {}
