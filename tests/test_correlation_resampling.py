@@ -38,24 +38,19 @@ def triple(request):
 
 @METHODS
 @pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.filterwarnings("ignore:An input array is constant")
 def test_counts_equal_repeating_the_items(method, clustered, monkeypatch):
     monkeypatch.setattr(resampling, "CELLS", 200)  # several blocks, as for a large corpus
     _, x, y = tied_data(31)
     clusters = np.random.default_rng(1).integers(0, 7, 31) if clustered else np.arange(31)
     counts = np.random.default_rng(2).integers(0, 3, (20, clusters.max() + 1))
+    counts[0] = 4 * np.eye(clusters.max() + 1, dtype=int)[clusters[0]]  # drawn alone
     found = resampling.resampled_correlations(x, y, counts, method, clusters)
     for value, row in zip(found, counts, strict=True):
         times = row[clusters]
         expected = SCIPY[method](np.repeat(x, times), np.repeat(y, times)).statistic
-        assert value == pytest.approx(expected, abs=1e-12)
-
-
-@METHODS
-def test_a_constant_resample_is_nan(method):
-    x, y = np.array([0.1, 0.2, 0.3]), np.array([1.0, 1.0, 5.0])
-    counts = np.array([[2, 1, 0], [0, 3, 0], [1, 1, 1]])
-    found = resampling.resampled_correlations(x, y, counts, method)
-    assert np.isnan(found[:2]).all() and found[2] == pytest.approx(SCIPY[method](x, y).statistic)
+        assert value == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert np.isnan(found[0]) or clustered
 
 
 def test_many_equal_scores_in_a_resample_are_constant_despite_rounding():
@@ -212,14 +207,13 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     found = correlation.pairwise_accuracy(x, human, groups)
     assert found.value == pytest.approx(max(values))
     assert acc23(x, human, groups, found.threshold) == pytest.approx(max(values))
-    assert (found.pairs, found.groups) == (15 + 45 + 171, 3)
 
 
 def test_acc23_of_equal_missing_and_infinite_scores():
     equal = correlation.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3], [0, 0, 0, 0])
     assert (equal.value, equal.threshold) == (0.5, 0), "the share of human ties"
     found = correlation.pairwise_accuracy([1, np.nan, np.inf, -np.inf], [2, 9, 3, 1], [0, 0, 0, 0])
-    assert (found.value, found.pairs) == (1.0, 3)
+    assert found.value == 1.0
     nothing = correlation.pairwise_accuracy([1, 2], [1, 2], ["a", "b"])
     assert np.isnan(nothing.value) and "no group" in nothing.reason
 
@@ -245,8 +239,6 @@ def test_soft_pairwise_accuracy_equals_its_definition():
 def test_soft_pairwise_accuracy_needs_systems_that_share_a_context():
     """Defect N6: without one it was 1 for noise and for minus the ratings."""
     human = pd.DataFrame([[1, 2, np.nan, np.nan], [np.nan, np.nan, 5, 6]])
-    gaps = (human.iloc[0] - human.iloc[1]).fillna(0)  # the old formula: no gap reaches no gap
-    assert np.mean([(signs * gaps).sum() >= gaps.sum() for signs in np.eye(4)]) == 1
     found = systems.soft_pairwise_accuracy(-human, human)
     assert np.isnan(found.value) and found.reason == "no two systems share a context"
     third = pd.concat([human, pd.DataFrame([[4.0, 4, 4, 4]])], ignore_index=True)
@@ -299,9 +291,6 @@ def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
 def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
     """Defect N9: six points were bootstrapped; the formula gives -.56 to .93 for a rho of .486."""
     low, high = systems.fisher_interval(0.486, 6, "spearman")
-    points, draws = np.array([2, 1, 5, 6, 3, 4]), np.random.default_rng(0).integers(0, 6, (500, 6))
-    old = [np.corrcoef(stats.rankdata(d), stats.rankdata(points[d]))[0, 1] for d in draws]
-    assert np.nanquantile(old, 0.975) > 0.999 > 0.95 > high
     half = 1.96 * np.sqrt(1.06 / 3)
     expected = np.tanh([np.arctanh(0.486) - half, np.arctanh(0.486) + half])
     assert (low, high) == pytest.approx(expected, abs=1e-4)

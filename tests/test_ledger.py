@@ -126,7 +126,7 @@ def test_ours_are_the_numbers_of_the_results(every):
     r, n = bert.loc[("dstc10_persona_usr", "pearson"), ["ours", "n"]]
     endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])
     usr = pd.read_csv(RESULTS / "08_comperdial_table6.csv")
-    usr = usr.set_index(["metric_name", "corpus", "coefficient"])["ours"]
+    usr = usr.set_index(["method", "corpus", "coefficient"])["ours"]
     sizes = pd.read_csv(RESULTS / "01_overview.csv").set_index("corpus")
     red = pd.read_csv(RESULTS / "04_table1.csv").set_index(["dimension", "class"])
     expected = {

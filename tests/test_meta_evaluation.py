@@ -103,25 +103,18 @@ def test_the_heat_map_stars_what_was_not_ranked_and_frames_the_best():
     assert ranked.get_xlabel() == "" and len(ranked.patches) == 3
 
 
-def test_the_overview_parts_what_runs_everywhere_from_what_came_with_one_corpus():
-    """No empty columns or rows: lone scores are points, with the limit of their corpus."""
-    rows = [(corpus, "length", 0.1) for corpus in ("usr_topical", "better", "fed_turn")]
-    rows += [("gpt4_fed", "gpt4_overall", 0.7), ("fed_turn", "fed_engaging[smollm2]", 0.3)]
-    table = pd.DataFrame(rows, columns=["corpus", "metric", "value"]).assign(low=0, high=0.9, n=9)
-    limit = table.drop_duplicates("corpus").assign(metric="limit", value=0.8, rank=0)
-    table = pd.concat([table.assign(rank=1), limit]).assign(rating="overall")
-    cells, points, _ = figures.heat_map(table, "three corpora and one").axes
-    assert [text.get_text() for text in cells.get_xticklabels()] == [
-        "USR Topical\nn=9", "BETTER\nn=9", "FED turns\nn=9"
-    ]  # fmt: skip
-    assert [text.get_text() for text in cells.get_yticklabels()] == [
-        "length in words", "limit for a metric"
-    ]  # fmt: skip
-    assert sum(text.get_text() == "0.80" for text in cells.texts) == 3
-    assert [text.get_text() for text in points.get_yticklabels()] == [
-        "FED engaging (SmolLM2)", "GPT-4 overall"
-    ]  # fmt: skip
-    assert [text.get_text() for text in points.texts] == ["FED turns", "FED dialogs"]
+def test_limits_stand_below_the_cells_and_beside_the_points():
+    table = pd.DataFrame({"corpus": ["usr_topical", "better"], "metric": "length", "value": 0.1})
+    table = table.assign(low=0, high=0.9, n=9, rating="overall", rank=1)
+    limit = table.assign(metric="limit_for_a_metric", value=0.8, rank=0)
+    cells = figures.heat_map(pd.concat([table, limit]), "two corpora").axes[0]
+    names = [[text.get_text() for text in of] for of in (cells.get_xticklabels(),
+             cells.get_yticklabels())]  # fmt: skip
+    assert names[0] == ["USR Topical\nn=9", "BETTER\nn=9"]
+    assert names[1] == ["length in words", "limit for a metric"]
+    assert sum(text.get_text() == "0.80" for text in cells.texts) == 2
+    points = figures.interval_plot(table.assign(limit=[0.7, 0.8]), "corpus").axes[0]
+    assert points.lines[1].get_xydata().tolist() == [[0.7, 1], [0.8, 0]]
 
 
 def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure(monkeypatch):
@@ -136,8 +129,6 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure(monkeypatc
 
     items = evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
     assert items.scores["exclamations"].sum() == items.table["response"].str.count("!").sum()
-    families = overview.families_at_hand([items]).set_index("family")["metrics"]
-    assert families["a family of mine"] == "exclamations"
     table = overview.overview([items], resamples=20)
     assert table.set_index("metric").loc["exclamations", "family"] == "a family of mine"
     axes = figures.heat_map(table, "with a metric of mine").axes[0]
@@ -164,14 +155,6 @@ def test_contributions_equal_the_regressions(bots):
     row = table.loc[("baseline", "psychological")]
     assert (row["r2_both"], row["r2_base"]) == pytest.approx((both, alone))
     assert table.loc[("none", "baseline"), "r2_both"] == pytest.approx(alone)
-
-
-def test_beside_keeps_every_published_row():
-    paper = pd.DataFrame({"m": ["a", "b"], "value": [0.1, 0.2]})
-    table = papers.beside(paper, paper.iloc[:1].assign(value=0.15), ["m"])
-    assert table["difference"].tolist() == pytest.approx([0.05, np.nan], nan_ok=True)
-    with pytest.raises(ValueError, match="not a many-to-one"):
-        papers.beside(paper, pd.concat([paper, paper]), ["m"])
 
 
 @pytest.mark.public
@@ -201,11 +184,8 @@ def test_averaged_runs_are_means_over_all_subsets():
 @pytest.mark.public
 def test_question_baseline_is_the_one_of_notebook_05():
     run = Run("08", "public")
-    for dataset, name, values in (
-        ("BETTER", "better", (0.133, 0.133)),
-        ("FED-ENG", "fed_engaging", (0.302, 0.302)),
-    ):
-        rows = papers.endex_rows(dataset, name, run).query("method == 'Question'")
+    for dataset, values in (("BETTER", (0.133, 0.133)), ("FED-ENG", (0.302, 0.302))):
+        rows = papers.endex_rows(dataset, run).query("method == 'Question'")
         assert rows["value"].tolist() == pytest.approx(values, abs=5e-4)
 
 

@@ -88,7 +88,6 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [
         1, "undefined by the metric"
     ]  # fmt: skip
-    assert table.loc["emotional_entropy", "higher"] == "more mixed, no better"
     assert (table.drop("emotional_entropy")["reason"] == "").all()
 
 

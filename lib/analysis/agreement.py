@@ -5,13 +5,14 @@ item, annotator, dimension, rating. Items with a single rating say nothing about
 left out and counted.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lib.analysis.correlation import METHODS, cluster_codes, rowwise_correlations
-from lib.analysis.resampling import cluster_sums, resampled_clusters, summarise
+from lib.analysis.resampling import cluster_sums, interval_of
 
 
 class Agreement(NamedTuple):
@@ -53,9 +54,7 @@ def _rated_twice(matrix: pd.DataFrame) -> pd.DataFrame:
     return matrix[matrix.notna().sum(axis=1) >= 2]
 
 
-def krippendorff_alpha(
-    ratings: pd.DataFrame, dimension: str, clusters=None, resamples=2000, seed=0
-) -> Agreement:
+def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0) -> Agreement:
     r"""Krippendorff's alpha for interval ratings, with a bootstrap interval over items or dialogs.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}
@@ -86,13 +85,8 @@ def krippendorff_alpha(
         return Agreement(np.nan, np.nan, np.nan, *counts, "all ratings equal")
     labels = None if clusters is None else clusters.loc[matrix.index]
     codes = cluster_codes(labels, len(matrix))
-    value = float(resampled_alphas(values, codes, np.ones((1, codes.max() + 1)))[0])
-    if codes.max() < 1:
-        return Agreement(value, np.nan, np.nan, *counts, "fewer than 2 clusters")
-    drawn = resampled_clusters(codes.max() + 1, resamples, seed)
-    alphas = np.concatenate([resampled_alphas(values, codes, block) for block in drawn])
-    found = summarise(value, alphas, len(matrix), codes.max() + 1)
-    return Agreement(value, found.low, found.high, *counts, found.reason)
+    found = interval_of(partial(resampled_alphas, values, codes), codes, resamples, seed)
+    return Agreement(*found[:3], *counts, found.reason)
 
 
 def resampled_alphas(values: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -144,15 +138,14 @@ def metric_limit(alpha: Agreement) -> tuple[float, float, float]:
     return tuple(np.sqrt(reliability).tolist())
 
 
-def rating_limit(ratings: pd.DataFrame | None, dimension: str) -> tuple[float, float, float]:
+def rating_limit(ratings: pd.DataFrame, dimension: str) -> tuple[float, float, float]:
     """`metric_limit` for the mean of one rated dimension; NaN where no single ratings are kept.
 
-    >>> rating_limit(None, "overall")
+    >>> rating_limit(pd.DataFrame({"dimension": ["fun"]}), "overall")
     (nan, nan, nan)
     """
-    if ratings is None or dimension not in set(ratings["dimension"]):
-        return np.nan, np.nan, np.nan
-    return metric_limit(krippendorff_alpha(ratings, dimension))
+    kept = (ratings["dimension"] == dimension).any()
+    return metric_limit(krippendorff_alpha(ratings, dimension)) if kept else (np.nan,) * 3
 
 
 def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
@@ -171,11 +164,9 @@ def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
 
     matrix = _rated_twice(rating_matrix(ratings, dimension))
     given = matrix.notna().sum(axis=1)
-    values = matrix[given.isin(given.mode()[:1])].to_numpy()
-    levels = np.unique(values[~np.isnan(values)])
-    if len(levels) < 2:
-        return float("nan")
-    return float(inter_rater.fleiss_kappa((values[:, :, None] == levels).sum(axis=1)))
+    chosen = matrix[given.isin(given.mode()[:1])].stack()
+    table = pd.crosstab(chosen.index.get_level_values(0), chosen.to_numpy())
+    return float(inter_rater.fleiss_kappa(table.to_numpy())) if table.shape[1] > 1 else np.nan
 
 
 def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
@@ -214,8 +205,8 @@ def one_more_annotator(ratings: pd.DataFrame, dimension: str, method="pearson") 
     given, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
     pick = np.random.default_rng(0).integers(0, given, (200, len(given)))
     one = values[np.arange(len(values)), pick]
-    rest = (total - one) / (given - 1)
-    return float(pd.Series(rowwise_correlations(one, rest, method)).mean())
+    found = rowwise_correlations(one, (total - one) / (given - 1), method)
+    return float(pd.Series(found).mean())
 
 
 def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
@@ -232,13 +223,15 @@ def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) 
     >>> agreement_summary(ratings)[["dimension", "items", "alpha", "kappa"]].values.tolist()
     [['overall', 3, 1.0, 1.0]]
     """
+    columns = ["dimension", "annotators", "alpha", *Agreement._fields[1:]]
+    columns += ["limit", "limit_low", "limit_high", "kappa"]
+    columns += [f"{of}_{how}" for of in ("pairwise", "one_more") for how in METHODS[:2]]
     rows = []
     for dimension, one in ratings.groupby("dimension"):
         alpha = krippendorff_alpha(one, dimension, clusters)
-        row = {"dimension": dimension, "annotators": one["annotator"].nunique()} | alpha._asdict()
-        row |= dict(zip(("limit", "limit_low", "limit_high"), metric_limit(alpha), strict=True))
-        row |= {"kappa": fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan}
-        for name, of in (("pairwise", mean_pairwise_correlation), ("one_more", one_more_annotator)):
-            row |= {f"{name}_{how}": of(one, dimension, how) for how in METHODS[:2]}
+        kappa = fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan
+        row = [dimension, one["annotator"].nunique(), *alpha, *metric_limit(alpha), kappa]
+        for of in (mean_pairwise_correlation, one_more_annotator):
+            row += [of(one, dimension, how) for how in METHODS[:2]]
         rows.append(row)
-    return pd.DataFrame(rows).rename(columns={"value": "alpha"})
+    return pd.DataFrame(rows, columns=columns)

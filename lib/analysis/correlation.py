@@ -142,21 +142,16 @@ def partial_correlation(x, y, given, method: str = "spearman") -> float:
     1.0
     """
     frame = pd.DataFrame({"x": x, "y": y, "z": given}).astype(float).dropna()
-    if len(frame) < 3:
-        return float("nan")
-    pairs = (("x", "y"), ("x", "z"), ("y", "z"))
-    r_xy, r_xz, r_yz = (coefficient(frame[a], frame[b], method).value for a, b in pairs)
-    left = (1 - r_xz**2) * (1 - r_yz**2)
-    return float((r_xy - r_xz * r_yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
+    (_, xy, xz), (_, _, yz), _ = frame.corr(method).to_numpy()
+    left = (1 - xz**2) * (1 - yz**2)
+    return float((xy - xz * yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
 
 
 class PairwiseAccuracy(NamedTuple):
-    """Share of pairs ordered (or tied) as humans do, the tie threshold, pairs and groups."""
+    """Share of pairs ordered (or tied) as humans do, the tie threshold, `reason` when NaN."""
 
     value: float
     threshold: float
-    pairs: int
-    groups: int
     reason: str
 
 
@@ -183,12 +178,12 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
     Reference: Deutsch, Foster and Freitag 2023, "Ties Matter".
 
     >>> pairwise_accuracy([0.1, 0.2, 0.9], [1, 1, 3], ["a", "a", "a"])  # .1 apart is a tie
-    PairwiseAccuracy(value=1.0, threshold=0.1, pairs=3, groups=1, reason='')
+    PairwiseAccuracy(value=1.0, threshold=0.1, reason='')
     """
     x, y, codes = complete_rows(scores, human, clusters=groups)
     members = [rows for rows in pd.Series(codes).groupby(codes).indices.values() if len(rows) > 1]
     if not members:
-        return PairwiseAccuracy(np.nan, np.nan, 0, 0, "no group with two scored and rated items")
+        return PairwiseAccuracy(np.nan, np.nan, "no group with two scored and rated items")
     pairs = [rows[np.stack(np.triu_indices(len(rows), 1))] for rows in members]
     weight = np.concatenate([np.full(p.shape[1], 1 / p.shape[1]) for p in pairs])
     first, second = np.concatenate(pairs, axis=1)
@@ -203,8 +198,7 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
     accuracy = (within + beyond[-1] - beyond) / len(pairs)
     ends = np.searchsorted(gap, np.unique(np.r_[0.0, gap]), side="right")
     best = ends[np.argmax(accuracy[ends].round(12))]
-    threshold = float(gap[best - 1]) if best else 0.0
-    return PairwiseAccuracy(float(accuracy[best]), threshold, len(first), len(pairs), "")
+    return PairwiseAccuracy(float(accuracy[best]), float(gap[best - 1]) if best else 0.0, "")
 
 
 def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:

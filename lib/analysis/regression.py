@@ -23,6 +23,7 @@ class GainTest(NamedTuple):
 
 
 NO_TEST = GainTest(np.nan, np.nan)
+FOLDS = 10
 
 
 def zscore(frame: pd.DataFrame) -> pd.DataFrame:
@@ -141,13 +142,11 @@ def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None)
     return GainTest(float(tested.fvalue), float(tested.pvalue))
 
 
-def cross_validated_gain(
-    data: pd.DataFrame, outcome: str, smaller: list, added: list, clusters=None, folds=10, seed=0
-) -> GainTest:
+def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -> GainTest:
     """Compare A and P+A on rows they were not fitted to: mean drop of the absolute error.
 
-    Folds never split a cluster. The errors of the two models are averaged per cluster before the
-    paired t-test, so that clusters and not rows are the units of evidence.
+    Ten folds that never split a cluster. The errors of the two models are averaged per cluster
+    before the paired t-test, so that clusters and not rows are the units of evidence.
 
     Returns:
         Mean over clusters of |error| of A minus that of P+A, in standard deviations of the
@@ -164,13 +163,13 @@ def cross_validated_gain(
 
     scaled = zscore(data[[outcome, *smaller, *added]])
     codes = cluster_codes(clusters, len(data))
-    if codes.max() + 1 < folds:
+    if codes.max() + 1 < FOLDS:
         return NO_TEST
-    splits = list(GroupKFold(folds, shuffle=True, random_state=seed).split(scaled, groups=codes))
+    splits = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(scaled, groups=codes))
     of_a, of_both = (_errors(scaled, outcome, c, splits) for c in (smaller, [*smaller, *added]))
-    per_cluster = pd.Series(of_a - of_both).groupby(codes).mean()
-    test = _paired_t(per_cluster)
-    return test if test == NO_TEST else GainTest(float(per_cluster.mean()), test.p)
+    gained = pd.Series(of_a - of_both).groupby(codes).mean()
+    test = _paired_t(gained)
+    return test if test == NO_TEST else GainTest(float(gained.mean()), test.p)
 
 
 def _errors(scaled: pd.DataFrame, outcome: str, predictors: list, splits: list) -> np.ndarray:
@@ -183,27 +182,25 @@ def _errors(scaled: pd.DataFrame, outcome: str, predictors: list, splits: list) 
     return error
 
 
-def bootstrap_gain(
-    data, outcome: str, smaller: list, added: list, clusters=None, resamples=1000, seed=0
-) -> tuple[float, float]:
+def bootstrap_gain(data, outcome, smaller, added, clusters, resamples=1000, seed=0) -> np.ndarray:
     """95 % percentile interval of adjusted R2(P+A) - adjusted R2(A), drawing whole clusters again.
 
     Each resample needs only sums of cross products per cluster, so a thousand cost one matrix
     product and a batch of solves. Refitting inside each resample lifts R2 a little, so an interval
-    just above 0 is no proof: read it with `nested_f_test`. (NaN, NaN) for fewer than 3 clusters.
+    just above 0 is no proof: read it with `nested_f_test`. Both NaN for fewer than 3 clusters.
 
     >>> rng = np.random.default_rng(0)
     >>> data = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "p"])
     >>> data["y"] = data["p"] + rng.normal(size=90)
     >>> low, high = bootstrap_gain(data, "y", ["a"], ["p"], np.arange(90) // 3, resamples=200)
-    >>> 0.2 < low < high < 0.8
+    >>> bool(0.2 < low < high < 0.8)
     True
     """
     scaled = zscore(data[[outcome, *smaller, *added]])
     codes = cluster_codes(clusters, len(data))
     count = codes.max() + 1
     if count < 3:
-        return np.nan, np.nan
+        return np.full(2, np.nan)
     rows = np.column_stack([np.ones(len(scaled)), scaled[[*smaller, *added, outcome]]])
     moments = np.zeros((count, rows.shape[1], rows.shape[1]))
     np.add.at(moments, codes, rows[:, :, None] * rows[:, None, :])
@@ -211,8 +208,7 @@ def bootstrap_gain(
     counts = rng.multinomial(count, np.full(count, 1 / count), size=resamples)
     summed = np.tensordot(counts.astype(float), moments, axes=1)
     gains = _adjusted(summed, rows.shape[1] - 1) - _adjusted(summed, 1 + len(smaller))
-    low, high = np.quantile(gains, [0.025, 0.975])
-    return float(low), float(high)
+    return np.quantile(gains, [0.025, 0.975])
 
 
 def _adjusted(moments: np.ndarray, used: int) -> np.ndarray:
@@ -220,14 +216,13 @@ def _adjusted(moments: np.ndarray, used: int) -> np.ndarray:
     design, cross = moments[:, :used, :used], moments[:, :used, -1]
     n, total = moments[:, 0, 0], moments[:, -1, -1] - moments[:, 0, -1] ** 2 / moments[:, 0, 0]
     # The pseudo-inverse keeps a resample in which a column is constant or a copy of another.
-    weights = np.einsum("dij,dj->di", np.linalg.pinv(design, hermitian=True), cross)
-    residual = moments[:, -1, -1] - (weights * cross).sum(axis=1)
+    explained = np.einsum("di,dij,dj->d", cross, np.linalg.pinv(design, hermitian=True), cross)
+    residual = moments[:, -1, -1] - explained
     return 1 - (residual / total) * (n - 1) / (n - used)
 
 
-_KEYS = ["outcome", "automatic", "psychological", "n", "dropped"]
-_VALUES = ["A", "P", "P+A", "gain", "gain_low", "gain_high"]
-_VALUES += ["t", "p", "F", "p_nested", "cv_gain", "p_cv"]
+_COLUMNS = ["outcome", "automatic", "psychological", "n", "dropped", "A", "P", "P+A"]
+_COLUMNS += ["gain", "gain_low", "gain_high", "t", "p", "F", "p_nested", "cv_gain", "p_cv", "note"]
 
 
 def incremental_validity(
@@ -267,17 +262,15 @@ def incremental_validity(
     for metric in tqdm(automatic, desc=f"regressions on {outcome}", disable=len(automatic) < 3):
         data = table.dropna(subset=[outcome, metric, *psychological, cluster])
         for name, added in models.items():
-            keys = (outcome, metric, name, len(data), len(table) - len(data))
-            row = dict(zip(_KEYS, keys, strict=True))
             try:
-                row |= _compare(data, outcome, metric, added, data[cluster], resamples, seed)
+                found = _compare(data, outcome, metric, added, data[cluster], resamples, seed)
             except DataError as fault:
-                row["note"] = fault.problem
-            rows.append(row)
-    return pd.DataFrame(rows, columns=[*_KEYS, *_VALUES, "note"])
+                found = [*[np.nan] * 12, fault.problem]
+            rows.append([outcome, metric, name, len(data), len(table) - len(data), *found])
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _compare(data, outcome, metric, added, clusters, resamples, seed) -> dict[str, float | str]:
+def _compare(data, outcome, metric, added, clusters, resamples, seed) -> list[float | str]:
     small, large = fit_ols(data, outcome, [metric]), fit_ols(data, outcome, [metric, *added])
     r2 = [small.rsquared_adj, adjusted_r2(data, outcome, added), large.rsquared_adj]
     interval = bootstrap_gain(data, outcome, [metric], added, clusters, resamples, seed)
@@ -285,8 +278,7 @@ def _compare(data, outcome, metric, added, clusters, resamples, seed) -> dict[st
     values += residual_t_test(small, large)
     values += nested_f_test(data, outcome, [metric], added, clusters)
     values += cross_validated_gain(data, outcome, [metric], added, clusters, seed=seed)
-    note = "collinear predictors" if large.df_model < 1 + len(added) else ""
-    return dict(zip(_VALUES, values, strict=True)) | {"note": note}
+    return [*values, "collinear predictors" if large.df_model < 1 + len(added) else ""]
 
 
 def adjust(comparisons: pd.DataFrame, family: str | list[str] | None = None) -> pd.DataFrame:
@@ -330,9 +322,7 @@ def paper_layout(comparisons: pd.DataFrame) -> pd.DataFrame:
         sign = "(-)" if row["stars"] and row["t"] < 0 else ""
         cells[row["psychological"], "P"] = _three(row["P"])
         cells[row["psychological"], "P+A"] = _three(row["P+A"]) + row["stars"] + sign
-    layout = pd.DataFrame(wide).T
-    layout.index.name = "automatic"
-    return layout
+    return pd.DataFrame(wide).T.rename_axis("automatic")
 
 
 def _three(value: float) -> str:

@@ -6,12 +6,13 @@ quadratic form: no resample is ever sorted.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse, stats
 
-from lib.analysis.correlation import coefficient, complete_rows
+from lib.analysis.correlation import complete_rows, undefined
 
 CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
 
@@ -67,9 +68,7 @@ def cluster_sums(columns: Sequence[np.ndarray], codes: np.ndarray, count: int) -
     return np.stack([np.bincount(codes, column, count) for column in columns], axis=1)
 
 
-def resampled_correlations(
-    x: np.ndarray, y: np.ndarray, counts: np.ndarray, method="pearson", clusters=None
-) -> np.ndarray:
+def resampled_correlations(x, y, counts, method="pearson", clusters=None) -> np.ndarray:
     """The coefficient of (x, y) under each row of `counts`.
 
     Args:
@@ -183,24 +182,34 @@ def bootstrap_interval(
     (True, 4)
     """
     x, y, codes = complete_rows(scores, human, clusters=clusters)
-    point, count = coefficient(x, y, method), len(np.unique(codes))
-    if reason := point.reason or ("fewer than 2 clusters" if count < 2 else ""):
-        return Interval(point.value, np.nan, np.nan, point.n, count, 0, reason)
-    return summarise(point.value, bootstrap(x, y, codes, method, resamples, seed), len(x), count)
+    if reason := undefined(x, y, method):
+        return Interval(np.nan, np.nan, np.nan, len(x), len(np.unique(codes)), 0, reason)
+    statistic = partial(resampled_correlations, x, y, method=method, clusters=codes)
+    return interval_of(statistic, codes, resamples, seed, method)
 
 
-def bootstrap(x, y, codes: np.ndarray, method: str, resamples: int, seed: int) -> np.ndarray:
-    """(resamples,) coefficients of seeded resamples of the clusters `codes` (0 ... c-1).
+def interval_of(statistic, codes, resamples, seed, method="", expanded=True) -> Interval:
+    """Value and 95 % bootstrap interval of any statistic of counts, drawing whole clusters again.
 
-    The same seed and clusters give the same resamples whatever the scores, so that two metrics can
-    be compared resample by resample.
+    The same seed and clusters give the same resamples whatever the statistic. Fewer than two
+    clusters give NaN bounds with a reason.
 
-    >>> x = np.array([1.0, 2, 3, 5])
-    >>> bootstrap(x, x, np.arange(4), "pearson", 3, seed=0).round(6)
-    array([1., 1., 1.])
+    Args:
+        statistic: of (resamples, c) counts, how often each cluster is in the resample; gives
+            (resamples,) values.
+        codes: (n,) clusters of the items, 0 ... c-1.
+        method: "kendall" draws longer blocks (`blocks`).
+        expanded: see `summarise`.
+
+    >>> interval_of(lambda counts: counts @ np.array([2.0, 3.0]), np.array([0, 1]), 9, 0).value
+    5.0
     """
-    drawn = resampled_clusters(int(codes.max()) + 1, resamples, seed, method)
-    return np.concatenate([resampled_correlations(x, y, c, method, codes) for c in drawn])
+    count = int(codes.max()) + 1
+    value = float(statistic(np.ones((1, count)))[0])
+    if count < 2:
+        return Interval(value, np.nan, np.nan, len(codes), count, 0, "fewer than 2 clusters")
+    samples = [statistic(drawn) for drawn in resampled_clusters(count, resamples, seed, method)]
+    return summarise(value, np.concatenate(samples), len(codes), count, expanded)
 
 
 def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
@@ -213,17 +222,17 @@ def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
     (4.0, 2.0, 7.0, 3)
     """
     known, codes = complete_rows(values, clusters=clusters)
-    count, mean = len(np.unique(codes)), float(known.mean()) if len(known) else np.nan
-    if count < 2:
-        return Interval(mean, np.nan, np.nan, len(known), count, 0, "fewer than 2 clusters")
-    sums = cluster_sums((known, np.ones_like(known)), codes, count)
-    totals = np.concatenate([drawn @ sums for drawn in resampled_clusters(count, resamples, seed)])
-    return summarise(mean, totals[:, 0] / totals[:, 1], len(known), count, expanded=False)
+    if not len(known):
+        return Interval(np.nan, np.nan, np.nan, 0, 0, 0, "fewer than 2 clusters")
+    total, size = cluster_sums((known, np.ones_like(known)), codes, codes.max() + 1).T
+
+    def means(counts: np.ndarray) -> np.ndarray:
+        return (counts @ total) / (counts @ size)
+
+    return interval_of(means, codes, resamples, seed, expanded=False)
 
 
-def summarise(
-    value: float, samples: np.ndarray, n: int, clusters: int, expanded: bool = True
-) -> Interval:
+def summarise(value, samples, n: int, clusters: int, expanded=True) -> Interval:
     r"""95 % percentile interval of bootstrap samples; NaN samples are counted and excluded.
 
     With c clusters the plain percentile interval is too narrow by about :math:`\sqrt{(c-1)/c}` and
@@ -239,5 +248,5 @@ def summarise(
         return Interval(value, np.nan, np.nan, n, clusters, len(samples), "no resample defined")
     if expanded:
         tail = stats.norm.cdf(np.sqrt(clusters / (clusters - 1)) * stats.t.ppf(tail, clusters - 1))
-    low, high = np.quantile(kept, [tail, 1 - tail])
-    return Interval(value, float(low), float(high), n, clusters, len(samples) - len(kept), "")
+    low_high = np.quantile(kept, [tail, 1 - tail]).tolist()
+    return Interval(value, *low_high, n, clusters, len(samples) - len(kept), "")

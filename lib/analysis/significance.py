@@ -9,9 +9,14 @@ import pandas as pd
 from scipy import stats
 from tqdm.auto import tqdm
 
-from lib.analysis import resampling
 from lib.analysis.correlation import coefficient, complete_rows, undefined
-from lib.analysis.resampling import Interval, bootstrap_interval
+from lib.analysis.resampling import (
+    Interval,
+    blocks,
+    bootstrap_interval,
+    interval_of,
+    resampled_correlations,
+)
 
 QUALITY = 0.6  # correlation of both metrics of `simulate_null` with the ratings
 
@@ -66,11 +71,11 @@ def permutation_test(
         return found
     both = stats.zscore(a), stats.zscore(b)
     drawn = _permutations(found.clusters, resamples, method, seed)
-    blocks = [permuted_differences(*both, y, codes, block, method) for block in drawn]
-    permuted = np.concatenate(blocks)[~np.isnan(np.concatenate(blocks))]
+    permuted = [permuted_differences(*both, y, codes, block, method) for block in drawn]
+    sizes = np.abs(np.concatenate(permuted))
     # A resample that exchanges all or nothing equals the observed value up to rounding.
-    reached = np.sum(np.abs(permuted) >= abs(found.difference) - 1e-12)
-    return found._replace(p=float((reached + 1) / (len(permuted) + 1)))
+    reached = np.sum(sizes >= abs(found.difference) - 1e-12)
+    return found._replace(p=float((reached + 1) / (np.sum(~np.isnan(sizes)) + 1)))
 
 
 def _observed(a, b, y, codes, method, fewest: int = 2) -> Difference:
@@ -85,15 +90,13 @@ def _observed(a, b, y, codes, method, fewest: int = 2) -> Difference:
 def _permutations(count: int, resamples: int, method: str, seed: int) -> Iterator[np.ndarray]:
     """Blocks of (resamples, count) random bits: 1 where a and b are exchanged."""
     rng = np.random.default_rng(seed)
-    for block in resampling.blocks(resamples, 2 * count, method):
+    for block in blocks(resamples, 2 * count, method):
         random = rng.bytes(len(block) * -(-count // 8))
         bits = np.frombuffer(random, np.uint8).reshape(len(block), -1)
         yield np.unpackbits(bits, axis=1, count=count)
 
 
-def permuted_differences(
-    a: np.ndarray, b: np.ndarray, y: np.ndarray, codes, exchanged: np.ndarray, method="pearson"
-) -> np.ndarray:
+def permuted_differences(a, b, y, codes, exchanged, method="pearson") -> np.ndarray:
     """r(a', y) - r(b', y) for each row of `exchanged`, NaN where a permuted metric is constant.
 
     A permuted metric is a resample of the scores of a and b together: it holds a's score of an
@@ -111,8 +114,8 @@ def permuted_differences(
     together, ratings = np.r_[a, b], np.r_[y, y]
     clusters = np.r_[codes, codes + exchanged.shape[1]]
     held = np.hstack([1 - exchanged, exchanged])
-    correlations = resampling.resampled_correlations
-    r_a, r_b = (correlations(together, ratings, u, method, clusters) for u in (held, 1 - held))
+    both = together, ratings
+    r_a, r_b = (resampled_correlations(*both, u, method, clusters) for u in (held, 1 - held))
     return r_a - r_b
 
 
@@ -132,11 +135,14 @@ def bootstrap_difference(
     """
     a, b, y, codes = complete_rows(a, b, human, clusters=clusters)
     found = _observed(a, b, y, codes, method)
-    n, count = found.n, found.clusters
     if found.reason:
-        return Interval(found.difference, np.nan, np.nan, n, count, 0, found.reason)
-    r_a, r_b = (resampling.bootstrap(x, y, codes, method, resamples, seed) for x in (a, b))
-    return resampling.summarise(found.difference, r_a - r_b, n, count)
+        return Interval(found.difference, np.nan, np.nan, *found[4:6], 0, found.reason)
+
+    def gap(counts: np.ndarray) -> np.ndarray:
+        r_a, r_b = (resampled_correlations(x, y, counts, method, codes) for x in (a, b))
+        return r_a - r_b
+
+    return interval_of(gap, codes, resamples, seed, method)
 
 
 def williams_test(a, b, human, method="pearson") -> Difference:
@@ -159,16 +165,39 @@ def williams_test(a, b, human, method="pearson") -> Difference:
     found = _observed(a, b, y, codes, method, fewest=4)
     if found.reason:
         return found
-    t = _williams_t(found.a, found.b, coefficient(a, b, method).value, found.n)
-    return found._replace(p=float(2 * stats.t.sf(abs(t), found.n - 3)))
-
-
-def _williams_t(ah: float, bh: float, ab: float, n: int) -> float:
-    if ah == bh:
-        return 0.0
+    ah, bh, ab, n = found.a, found.b, coefficient(a, b, method).value, found.n
     determinant = 1 - ah**2 - bh**2 - ab**2 + 2 * ah * bh * ab
     spread = 2 * (n - 1) / (n - 3) * determinant + ((ah + bh) / 2) ** 2 * (1 - ab) ** 3
-    return (ah - bh) * np.sqrt((n - 1) * (1 + ab) / max(spread, np.finfo(float).tiny))
+    # Identical metrics have neither a difference nor a spread: t is 0.
+    t = (ah - bh) * np.sqrt((n - 1) * (1 + ab) / max(spread, np.finfo(float).eps))
+    return found._replace(p=float(2 * stats.t.sf(abs(t), n - 3)))
+
+
+def difference_tests(a, b, human, clusters, method, resamples, seed=0) -> pd.DataFrame:
+    """Two metrics compared in four ways, two-sided; one row each.
+
+    Rows: permutation of single turns (PERM-BOTH), Williams, permutation of dialogs (p-values), and
+    the bootstrap interval of the difference over dialogs (low, high).
+
+    Returns:
+        a, b (their coefficients), difference, p, low, high, n, reason, by name of the test.
+
+    >>> human = np.arange(12.0)
+    >>> difference_tests(human, human % 3, human, human // 2, "pearson", 50).index.tolist()
+    ['permute turns', 'williams', 'permute dialogs', 'bootstrap dialogs']
+    """
+    triple, drawn = (a, b, human), (resamples, seed)
+    interval = bootstrap_difference(*triple, clusters, method, *drawn)
+    tests = {
+        "permute turns": permutation_test(*triple, method, None, *drawn),
+        "williams": williams_test(*triple, method),
+        "permute dialogs": permutation_test(*triple, method, clusters, *drawn),
+        "bootstrap dialogs": interval,
+    }
+    columns = ["a", "b", "difference", "p", "low", "high", "n", "reason"]
+    rows = [test._asdict() for test in tests.values()]
+    rows[-1]["difference"] = interval.value
+    return pd.DataFrame(rows, tests.keys(), columns).rename_axis("test")
 
 
 def benjamini_hochberg(p, family=None) -> np.ndarray:
@@ -230,10 +259,7 @@ def compare_metrics(
 def _comparable(scores, human, clusters):
     """Defined metrics on common items, and why each of the others is left out."""
     labels = np.arange(len(human)) if clusters is None else np.asarray(clusters)
-    reasons = {}
-    for name in scores:
-        known = human.notna() & scores[name].notna()
-        reasons[name] = undefined(scores.loc[known, name].to_numpy(), human[known].to_numpy())
+    reasons = {name: coefficient(scores[name], human).reason for name in scores}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     scores = scores.drop(columns=list(left_out))
     kept = human.notna() & scores.notna().all(axis=1)
@@ -309,17 +335,10 @@ def simulate_null(dialogs: int, turns: int, icc: float, rng: np.random.Generator
     return pd.DataFrame({"dialog": dialog, "human": human, "a": a, "b": b})
 
 
-def _p_values(frame: pd.DataFrame, method: str, resamples: int) -> dict[str, float]:
-    """Two-sided p of each test; 0 or 1 for the interval, which leaves zero out or does not."""
-    a, b, human, dialog = (frame[name].to_numpy() for name in ("a", "b", "human", "dialog"))
-    by_dialog = permutation_test(a, b, human, method, dialog, resamples=resamples)
-    interval = bootstrap_difference(a, b, human, dialog, method, resamples)
-    return {
-        "permute turns": permutation_test(a, b, human, method, resamples=resamples).p,
-        "williams": williams_test(a, b, human, method).p,
-        "permute dialogs": by_dialog.p,
-        "bootstrap dialogs": float(interval.low <= 0 <= interval.high),
-    }
+def _alarms(null: pd.DataFrame, method: str, resamples: int) -> pd.Series:
+    """Which tests find a difference at 5 %; an interval does when it leaves zero out."""
+    tests = difference_tests(null["a"], null["b"], null["human"], null["dialog"], method, resamples)
+    return (tests["p"] <= 0.05) | (tests["low"] > 0) | (tests["high"] < 0)
 
 
 def false_positive_rates(
@@ -338,9 +357,8 @@ def false_positive_rates(
     rows = []
     for value in icc:
         rng = np.random.default_rng([seed, int(round(1000 * value))])
-        p = pd.DataFrame(
-            _p_values(simulate_null(dialogs, turns, value, rng), method, resamples)
-            for _ in tqdm(range(runs), desc=f"icc {value}", leave=False)
-        )
-        rows.append({"icc": value} | (p <= 0.05).mean().to_dict())
+        nulls = (simulate_null(dialogs, turns, value, rng) for _ in range(runs))
+        shown = tqdm(nulls, desc=f"icc {value}", total=runs, leave=False)
+        alarms = [_alarms(null, method, resamples) for null in shown]
+        rows.append({"icc": value} | pd.DataFrame(alarms).mean().to_dict())
     return pd.DataFrame(rows).assign(runs=runs, standard_error=np.sqrt(0.05 * 0.95 / runs))

@@ -51,8 +51,7 @@ def fisher_interval(value: float, systems: int, method: str = "pearson") -> tupl
     if systems <= lost or abs(value) >= 1:
         return np.nan, np.nan
     half = stats.norm.ppf(0.975) * np.sqrt(variance / (systems - lost))
-    low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
-    return float(low), float(high)
+    return tuple(np.tanh(np.arctanh(value) + np.array([-half, half])).tolist())
 
 
 def system_interval(
@@ -110,9 +109,7 @@ def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:
     return [np.take_along_axis(np.broadcast_to(m, drawn.shape), drawn, axis=1) for m in means]
 
 
-def soft_pairwise_accuracy(
-    scores: pd.DataFrame, human: pd.DataFrame, resamples: int = 1000, seed: int = 0
-) -> SoftAccuracy:
+def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccuracy:
     r"""SPA: do metric and humans agree on which systems differ, and how surely?
 
     .. math:: SPA = 1 - \frac{1}{|pairs|} \sum_{i<j} |p^{human}_{ij} - p^{metric}_{ij}|

@@ -43,9 +43,7 @@ class Nest(NamedTuple):
     squares: np.ndarray
 
 
-def separable_levels(
-    table: pd.DataFrame, levels: Sequence[str] = LEVELS
-) -> tuple[list[str], dict[str, str]]:
+def separable_levels(table: pd.DataFrame, levels=LEVELS) -> tuple[list[str], dict[str, str]]:
     """Find the levels whose variance can be estimated, and say why the others cannot.
 
     A level needs two groups or more, and somewhere two groups inside one group of the level
@@ -93,9 +91,7 @@ def _paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return table.groupby(list(columns), sort=False, dropna=False).ngroup()
 
 
-def variance_split(
-    table: pd.DataFrame, score: str | pd.Series, unit="turn", levels=LEVELS
-) -> pd.DataFrame:
+def variance_split(table: pd.DataFrame, score, unit="turn", levels=LEVELS) -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
     Section 3 made measurable. y = mu + u_system + u_agent + u_dialog + e_turn with independent
@@ -214,9 +210,7 @@ def _fractions(pieces: np.ndarray) -> np.ndarray:
     return np.clip(pieces[:-1] / np.maximum(left, SMALLEST), 0, 1)
 
 
-def _maximise(
-    groups: Nest, shares: Callable[[np.ndarray], np.ndarray], starts: Sequence[np.ndarray]
-) -> tuple[np.ndarray, float]:
+def _maximise(groups: Nest, shares: Callable, starts: Sequence) -> tuple[np.ndarray, float]:
     """Maximise the likelihood over fractions in [0, 1] that `shares` turns into shares."""
 
     def cost(fractions: np.ndarray) -> float:

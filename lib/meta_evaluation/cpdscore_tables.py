@@ -13,10 +13,8 @@ JUDGES = ("GPT-3.5", "GPT-4")
 CALLS = {3: 1, 15: 1, 4: 3, 5: 3, 6: 3, 16: 3}
 _PLACE = ["system", "agent", "dialog"]
 _OURS = ["method", "level", "coefficient", "ours", "n", "coverage"]
-_NAMES = {
-    "Simple": "Original simple", "Detail": "Original detail",  # as Table 3 shortens them
-    "$FED_{En}$": "FED-En", "$FED_{Rel}$": "FED-Rel",
-}  # fmt: skip
+_NAMES = {"Simple": "Original simple", "Detail": "Original detail"}  # as Table 3 shortens them
+_NAMES |= {"$FED_{En}$": "FED-En", "$FED_{Rel}$": "FED-Rel"}
 
 
 def comperdial_table(table: int) -> pd.DataFrame:
@@ -48,9 +46,7 @@ def comperdial_table(table: int) -> pd.DataFrame:
     return order.merge(wide, how="left")
 
 
-def judged(
-    scores: Mapping[str, pd.Series], human: pd.Series, units: pd.DataFrame, item: str = "turn"
-) -> pd.DataFrame:
+def judged(scores: Mapping, human: pd.Series, units: pd.DataFrame, item="turn") -> pd.DataFrame:
     """Correlations of any metrics with people, shaped to fill a published table.
 
     `scores` maps a method as the table names it to its values on `human`'s index. `item`
@@ -104,9 +100,7 @@ def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[
     return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
 
 
-def judged_on_corpus(
-    scores: Mapping[str, pd.Series], human: pd.Series, corpus: str
-) -> pd.DataFrame:
+def judged_on_corpus(scores: Mapping, human: pd.Series, corpus: str) -> pd.DataFrame:
     """Turn-level rows of Tables 6 and 16, where `level` names the corpus (`usr-topical`)."""
     rows = judged(scores, human, pd.DataFrame({"system": human.index}, index=human.index))
     return rows[rows["level"] == "turn"].assign(level=corpus.replace("_", "-"))

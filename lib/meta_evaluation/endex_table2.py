@@ -1,14 +1,15 @@
 """EnDex beside the rules (Xu et al. 2022, Table 2): scores, correlations, dialogs and agents."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib import endex
-from lib.analysis.correlation import coefficient, partial_correlation
-from lib.analysis.resampling import resampled_clusters, resampled_correlations
+from lib.analysis.correlation import cluster_codes, coefficient, partial_correlation
+from lib.analysis.resampling import interval_of, resampled_correlations
 from lib.data import load
 from lib.metrics import compute
 
@@ -52,9 +53,7 @@ def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataF
     rules = RULES | {"Random": endex.random}
     columns = {(name, 0): rule(turns) for name, rule in rules.items()}
     columns |= {key: kept_scores(turns, m.folder, max_length) for key, m in models.items()}
-    frame = pd.DataFrame(columns)
-    frame.columns.names = ["method", "seed"]
-    return frame
+    return pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
 
 
 def seed_means(values: pd.DataFrame) -> pd.DataFrame:
@@ -92,9 +91,7 @@ def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.
     return pd.DataFrame(rows)
 
 
-def item_intervals(
-    values: Mapping[str, pd.DataFrame], sets: Mapping, resamples: int = 1000, seed: int = 0
-) -> pd.DataFrame:
+def item_intervals(values: Mapping, sets: Mapping, resamples=1000, seed=0) -> pd.DataFrame:
     """95 % percentile intervals over items of each coefficient's mean over the seeds (Table 2).
 
     Whole dialogs are drawn again; all seeds of a method are read on the same resample.
@@ -103,22 +100,22 @@ def item_intervals(
         low and high of pearson and spearman (range -1 to 1), by method and dataset; NaN where
         undefined.
     """
-    rows = []
+    found = {}
     for name, (turns, human) in sets.items():
-        dialogs = pd.factorize(turns["dialog"])[0]
-        drawn = np.vstack(list(resampled_clusters(dialogs.max() + 1, resamples, seed)))
+        dialogs = cluster_codes(turns["dialog"], len(turns))
         for method, scores in values[name].T.groupby(level="method", sort=False):
             known = human.notna().to_numpy() & scores.notna().all().to_numpy()
-            row = {"method": method, "dataset": name}
+            complete = scores.to_numpy()[:, known], human[known], dialogs[known]
+            row = found[method, name] = {}
             for how in ("pearson", "spearman"):
-                found = [
-                    resampled_correlations(score[known], human[known], drawn, how, dialogs[known])
-                    for score in scores.to_numpy()
-                ]
-                low_high = np.nanpercentile(np.mean(found, axis=0), [2.5, 97.5])
-                row |= dict(zip((f"{how} low", f"{how} high"), low_high, strict=True))
-            rows.append(row)
-    return pd.DataFrame(rows).set_index(["method", "dataset"])
+                means = partial(_mean_of_seeds, *complete, how)
+                interval = interval_of(means, complete[-1], resamples, seed, expanded=False)
+                row |= {f"{how} low": interval.low, f"{how} high": interval.high}
+    return pd.DataFrame(found).T.rename_axis(["method", "dataset"])
+
+
+def _mean_of_seeds(seeds, y, codes, how: str, counts: np.ndarray) -> np.ndarray:
+    return np.mean([resampled_correlations(x, y, counts, how, codes) for x in seeds], axis=0)
 
 
 def verdict(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -144,9 +141,7 @@ def pool_dialogs(dialogs: pd.DataFrame, models: Models, max_length: int) -> pd.D
     NaN for a dialog without a reply.
     """
     replies = endex.system_turns(dialogs)
-    found = {key: kept_scores(replies, m.folder, max_length) for key, m in models.items()}
-    values = pd.DataFrame(found).rename_axis(["method", "seed"], axis=1)
-    pooled = seed_means(values).assign(Length=endex.length(replies))
+    pooled = seed_means(all_scores(replies, models, max_length)).filter([*METHODS, "Length"])
     return dialogs.reset_index(drop=True).join(pooled.groupby(replies["item"]).mean())
 
 

@@ -14,12 +14,8 @@ from lib.metrics import METRICS, compute, registered
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
 
 #: Corpora that were rated under one scheme and are reported pooled.
-_TRANSFORMERS = ("transformer_generator", "transformer_ranker")
-_GRADE = {
-    "convai2": ("bert_ranker", "dialogGPT", *_TRANSFORMERS),
-    "dailydialog": _TRANSFORMERS,
-    "empatheticdialogues": _TRANSFORMERS,
-}
+_BOTS = ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
+_GRADE = {"convai2": _BOTS, "dailydialog": _BOTS[2:], "empatheticdialogues": _BOTS[2:]}
 POOLED = {f"grade_{name}": [f"grade_{name}_{m}" for m in _GRADE[name]] for name in _GRADE}
 
 #: Two loaders of one corpus whose replies share their keys (the second rates 261 of the 375).
@@ -70,7 +66,8 @@ class EvaluationSet:
         table: the turn or dialog table, one row per rated item.
         human: the rating that metrics are held against, on the index of `table`.
         scores: one column per metric on the same index; higher is better.
-        ratings: the single ratings (item, annotator, dimension, rating), or None.
+        ratings: the single ratings (item, annotator, dimension, rating); None or empty where only
+            means were published.
         synthetic: True for the shipped sample.
     """
 
@@ -117,24 +114,20 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     kept, shipped = human.notna(), shipped_scores(table)
     if parts[0].level == "dialog" and len(shipped.columns):
         kept &= shipped.notna().any(axis=1)
-    if ratings is not None:
-        ratings = ratings[kept[ratings["item"]].to_numpy()].reset_index(drop=True)
-        ratings["item"] = (kept.cumsum() - 1)[ratings["item"]].to_numpy()
+    ratings = ratings[kept[ratings["item"]].to_numpy()].reset_index(drop=True)
+    ratings["item"] = (kept.cumsum() - 1)[ratings["item"]].to_numpy()
     table, human, shipped = (part[kept].reset_index(drop=True) for part in (table, human, shipped))
     synthetic = bool(parts[0].info.get("synthetic", False))
     return EvaluationSet(name, parts[0].level, table, human, shipped, ratings, synthetic)
 
 
-def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Tables and ratings of several corpora, one below the other; items keep their position."""
-    tables = [part.turns if part.level == "turn" else part.dialogs for part in parts]
-    start, ratings = 0, []
-    for part, table in zip(parts, tables, strict=True):
-        if part.ratings is not None and len(part.ratings):
-            ratings.append(part.ratings.assign(item=part.ratings["item"] + start))
-        start += len(table)
-    both = pd.concat(ratings, ignore_index=True) if ratings else None
-    return pd.concat(tables, ignore_index=True), both
+def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables and ratings of several corpora, one below the other; `item` is the new position."""
+    table = pd.concat({place: part.items for place, part in enumerate(parts)})
+    ratings = pd.concat(part.ratings.assign(part=place) for place, part in enumerate(parts))
+    rows = pd.MultiIndex.from_frame(ratings[["part", "item"]])
+    ratings = ratings.assign(item=table.index.get_indexer(rows)).drop(columns="part")
+    return table.reset_index(drop=True), ratings.reset_index(drop=True)
 
 
 def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -169,15 +162,12 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     0           1.5
     """
     scores = table.filter(regex="^score_").astype(float)
-    if scores.empty:
-        return pd.DataFrame(index=table.index)
     names = scores.columns.str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
     scores = scores.T.groupby(names.to_numpy(), sort=False).mean().T
     if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
-    kept = [n for n in scores if n in ("fed_engaging", "fed_relevant") or n[:4] != "fed_"]
-    return scores[kept].assign(fed_mean=mean)
+    return scores.filter(regex="^(?!fed_)|^fed_(engaging|relevant)$").assign(fed_mean=mean)
 
 
 def family(metric: str) -> str:
@@ -262,10 +252,9 @@ def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
         recorded = _of_corpus(recorded, items.name)
         if not set(key) <= set(recorded) or recorded.duplicated(key).any():
             continue
-        metrics = recorded.drop(columns=key).select_dtypes("number")
-        joined = items.table[key].merge(recorded[key].join(metrics), on=key, how="left")
-        new = [name for name in metrics if joined[name].notna().any() and name not in found]
-        found = found.join(joined[new])
+        joined = items.table[key].merge(recorded, on=key, how="left").drop(columns=key)
+        new = joined.select_dtypes("number").dropna(axis=1, how="all")
+        found = found.join(new[new.columns.difference(found.columns, sort=False)])
     return found
 
 

@@ -19,7 +19,6 @@ from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
 from lib.meta_evaluation.evaluation_sets import family, in_family_order
 
 MARKED = "tab:orange"
-LIMIT = "limit for a metric"
 NAMES = read_json(ROOT / "data" / "names.json")
 
 
@@ -39,9 +38,8 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
     (it scores too few of the items); an empty place has no value (the metric needs references,
-    say). Metrics with values on less than a third of the sets stand below, as points with their
-    intervals; full ones are of the best cluster. `table` is the result of `overview`; rows of rank
-    0 are the limit of each set, written below the cells and dotted beside the points.
+    say). `table` is the result of `overview`; rows of rank 0 are the limit of each set, written
+    below the cells.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
@@ -49,91 +47,55 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     2
     """
     limit, table = table[table["rank"] == 0], table[table["rank"] != 0]
-    sets = table.groupby("metric")["corpus"].transform("nunique")
-    wide = sets >= table["corpus"].nunique() / 3
-    rows = [table[wide]["metric"].nunique() + 4, 2 + 0.6 * (~wide).sum()][: 1 + (~wide).any()]
-    size = (4.5 + 0.8 * table[wide]["corpus"].nunique(), 0.36 * sum(rows))
-    look = {"height_ratios": rows, "layout": "constrained", "squeeze": False}
-    figure, axes = plt.subplots(len(rows), figsize=size, **look)
-    _cells(axes[0, 0], table[wide], limit)
-    axes[0, 0].set_title(title, pad=24, loc="left")
-    if not wide.all():
-        _points(axes[1, 0], table[~wide], limit.set_index("corpus")["value"])
-    return figure
-
-
-def _cells(axes, table: pd.DataFrame, limit: pd.DataFrame) -> None:
     metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
+    lines = [*metrics, *limit["metric"].unique()]
+    size = (4.5 + 0.8 * len(sets), 1.4 + 0.36 * len(lines))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    axes.set_title(title, pad=24, loc="left")
     values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
-    values = values.loc[metrics, sets].reindex([*metrics, ""] if len(limit) else metrics)
+    values = values.reindex(index=lines, columns=sets)
     image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
-    for row in table.dropna(subset="value").itertuples():
-        _cell(axes, sets.index(row.corpus), metrics.index(row.metric), row)
-    for row in limit[limit["corpus"].isin(sets)].assign(rank=2).itertuples():
-        _cell(axes, sets.index(row.corpus), len(metrics), row)
+    for row in pd.concat([table, limit]).dropna(subset="value").itertuples():
+        _cell(axes, sets.index(row.corpus), lines.index(row.metric), row)
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
     names = [textwrap.fill(label(name), 11, break_long_words=False) for name in sets]
     axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
     axes.xaxis.tick_top()
-    lines = [*map(label, metrics), LIMIT][: len(values)]
-    axes.set_yticks(range(len(lines)), lines, fontsize=8)
+    axes.set_yticks(range(len(lines)), map(label, lines), fontsize=8)
     axes.grid(False)
-    families, ratings = [*map(family, metrics), LIMIT][: len(lines)], heads["rating"].tolist()
+    families, ratings = [family(line) for line in lines], heads["rating"].tolist()
     for place in _starts(families):
         axes.axhline(place - 0.5, color="black", linewidth=1)
     for place in _starts(ratings):
         axes.axvline(place - 0.5, color="black", linewidth=1)
         said = f"rated: {label(ratings[place])}"
         axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
-    axes.figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
+    figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     if table["rank"].isna().any():
         axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
+    return figure
 
 
 def _starts(names: list[str]) -> list[int]:
     return [n for n, name in enumerate(names) if names[n - 1 : n] != [name]]
 
 
-def _points(axes, table: pd.DataFrame, limit: pd.Series) -> None:
-    table = table.dropna(subset="value").sort_values(["corpus", "value"], kind="stable")
-    place = np.arange(len(table))
-    axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
-    best = table["rank"] == 1
-    for part, look in ((best, {"color": "C0"}), (~best, {"mfc": "white", "mec": "C0"})):
-        axes.plot(table["value"][part], place[part], "o", linestyle="", **look)
-    rows = table.reset_index().groupby("corpus").indices
-    for name, found in rows.items():
-        axes.vlines(limit.get(name, np.nan), found[0] - 0.4, found[-1] + 0.4, "C1", "dotted")
-        axes.text(1.01, found.mean(), label(name), transform=axes.get_yaxis_transform(), fontsize=8)
-        axes.axhline(found[0] - 0.5, color="black", linewidth=1)
-    axes.set_yticks(place, map(label, table["metric"]), fontsize=8)
-    axes.set(ylim=(-0.6, len(table) - 0.4), xlabel="scores of a few corpora")
-    axes.axvline(0, color="black", linewidth=0.8)
-
-
 def _cell(axes, x: int, y: int, row) -> None:
-    colour = "white" if abs(row.value) > 0.55 and row.rank != 2 else "black"
-    value = two_digits(row.value) + ("*" if np.isnan(row.rank) else "")
+    colour = "white" if abs(row.value) > 0.55 and row.rank != 0 else "black"
+    value = f"{row.value:z.2f}" + ("*" if np.isnan(row.rank) else "")
     axes.text(x, y - 0.14, value, ha="center", va="center", fontsize=8, color=colour)
     if not np.isnan(row.low):
-        interval = f"{two_digits(row.low)} to {two_digits(row.high)}"
+        interval = f"{row.low:z.2f} to {row.high:z.2f}"
         axes.text(x, y + 0.24, interval, ha="center", va="center", fontsize=5.5, color=colour)
     if row.rank == 1:
         look = {"fill": False, "linewidth": 1.6, "edgecolor": "black"}
         axes.add_patch(plt.Rectangle((x - 0.47, y - 0.46), 0.94, 0.92, **look))
 
 
-def two_digits(value: float) -> str:
-    """A number with two digits after the point, without the sign of a rounded zero.
-
-    >>> two_digits(-0.004), two_digits(-0.006)
-    ('0.00', '-0.01')
-    """
-    return f"{round(value, 2) + 0.0:.2f}"
-
-
 def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     """Points with their intervals, one line per row (columns `names`, value, low, high).
+
+    A column `limit` is marked by a diamond: what a metric could reach there.
 
     >>> frame = pd.DataFrame({"metric": ["a"], "value": [0.2], "low": [0.1], "high": [0.3]})
     >>> len(interval_plot(frame, "metric").axes)
@@ -143,6 +105,8 @@ def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     place = np.arange(len(table))[::-1]
     axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
     axes.plot(table["value"], place, "o", color="C0")
+    if "limit" in table:
+        axes.plot(table["limit"], place, "D", color="C1", label="limit for a metric")
     axes.set_yticks(place, map(label, table[names]))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
@@ -204,17 +168,13 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
 def training_plot(models: Models) -> Figure:
     """Smoothed training loss by step, and validation AUC by epoch, a line per trained model."""
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.4))
-    shown = set()
     for (method, _), model in models.items():
-        color, label = f"C{METHODS.index(method)}", "_" if method in shown else method
-        smooth = model.history.set_index("step")["loss"].ewm(span=20).mean()
-        smooth.plot(ax=axes[0], color=color, lw=1, label=label)
-        model.validation.plot(
-            "epoch", "auc", ax=axes[1], color=color, marker="o", lw=1, legend=False
-        )
-        shown.add(method)
+        look = {"color": f"C{METHODS.index(method)}", "lw": 1, "label": method}
+        axes[0].plot(model.history["step"], model.history["loss"].ewm(span=20).mean(), **look)
+        axes[1].plot(model.validation["epoch"], model.validation["auc"], marker="o", **look)
     axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
-    axes[0].legend()
+    lines, names = axes[0].get_legend_handles_labels()
+    axes[0].legend(handles=dict(zip(names, lines, strict=True)).values())
     epochs = range(max(len(model.validation) for model in models.values()))
     axes[1].set(title="Validation by epoch", ylabel="AUC on held-out threads", xticks=epochs)
     return figure

@@ -8,7 +8,6 @@ import pandas as pd
 from lib import ROOT
 from lib.meta_evaluation.papers import PAPER_SETS, published
 
-PUBLISHED = ROOT / "data" / "published"
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
 GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
 KEYS = ["paper", "table", "row", "column"]
@@ -34,7 +33,7 @@ OWN = [
     ("04_alphas", XU, ["alpha"], [], ["re", "be", "ae"]),
     ("05_table2", XU, ["method"], ["dataset"], ["pearson", "spearman"]),
     ("08_endex_table2", XU, ["method"], ["dataset", "coefficient"], ["ours"]),
-    ("08_comperdial_table6", WAKAKI, ["metric_name"], ["corpus", "coefficient"], ["ours"]),
+    ("08_comperdial_table6", WAKAKI, ["method"], ["corpus", "coefficient"], ["ours"]),
 ]
 
 #: Automatic metrics of notebook 09 that stand in for one of the paper's, by its name there.
@@ -75,7 +74,7 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     table["difference"] = table["ours"] - table["published"]
     figures = table[["published", "ours", "digits", "spread"]].to_numpy()
     table["status"] = replication_status(*figures.T)
-    table = explained(table, pd.read_csv(PUBLISHED / "ledger_reasons.csv", dtype=str).fillna(""))
+    table = explained(table, published("ledger_reasons", dtype=str).fillna(""))
     if (table["status"] == "").any():
         raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
     return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
@@ -121,7 +120,7 @@ def printed_numbers() -> pd.DataFrame:
         parts.append(_named(frame, *names).assign(paper=paper, digits=digits))
     known = pd.concat(parts)
     again = known["column"].str.startswith("usr ") & ~known["row"].str.contains(r"GPT-3\.5")
-    other = pd.read_csv(PUBLISHED / "other_figures.csv", dtype=str)
+    other = published("other_figures", dtype=str)
     other["digits"] = other["number"].str.partition(".")[2].str.len()
     whole = pd.concat([known, known[again].assign(table=6), other]).dropna(subset="number")
     whole = whole.merge(published("endex_table2_spread"), how="left", on=["row", "column"])

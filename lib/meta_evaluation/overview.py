@@ -7,9 +7,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.analysis import regression, resampling, significance, systems
-from lib.analysis.agreement import agreement_summary
 from lib.data import DataError
-from lib.meta_evaluation.evaluation_sets import FAMILIES, EvaluationSet, family
+from lib.meta_evaluation.evaluation_sets import EvaluationSet, family
 
 #: A metric is ranked on a set if it scores at least this share of its items.
 COVERAGE = 0.8
@@ -24,22 +23,10 @@ def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     """
     rows = []
     for s in sets:
-        row = {"corpus": s.name, "level": s.level, "rating": s.dimension, "items": len(s.human)}
-        row |= {"clusters": s.clusters.nunique(), "systems": s.table["system"].nunique()}
-        rows.append(row | {"metrics": s.scores.shape[1]})
-    return pd.DataFrame(rows)
-
-
-def families_at_hand(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
-    """The metrics of each family that some set has scores of; "none" if there are none.
-
-    >>> families_at_hand([]).loc[0].tolist()
-    ['baseline', 'none']
-    """
-    names = sorted({metric for items in sets for metric in items.scores})
-    families = dict.fromkeys([*FAMILIES, *map(family, names)])
-    rows = [(f, ", ".join(n for n in names if family(n) == f) or "none") for f in families]
-    return pd.DataFrame(rows, columns=["family", "metrics"])
+        nested = s.clusters.nunique(), s.table["system"].nunique()
+        rows.append((s.name, s.level, s.dimension, len(s.human), *nested, s.scores.shape[1]))
+    columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
@@ -60,9 +47,7 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
     return kept
 
 
-def overview(
-    sets: Iterable[EvaluationSet], method: str = "spearman", resamples: int = 1000, seed: int = 0
-) -> pd.DataFrame:
+def overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
     """Correlation, interval and significance cluster of each metric on each evaluation set.
 
     Value and interval use the items that the metric scores; the rank uses the items that all ranked
@@ -97,7 +82,7 @@ def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd
     return pd.DataFrame(rows, columns=[*columns, "rank", "reason"])
 
 
-def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0) -> pd.DataFrame:
+def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
     """Adjusted R2 and cross-validated gain of every family, alone and added to every other one.
 
     All metrics of a family enter as predictors. A family is used where its metrics score at least
@@ -115,12 +100,11 @@ def contributions(sets: Iterable[EvaluationSet], folds: int = 10, seed: int = 0)
     >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
     [['none', 'baseline', 1]]
     """
-    rows = [row for items in sets for row in _contributions(items, folds, seed)]
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame([row for items in sets for row in _contributions(items, seed)])
     return table.assign(q_cv=significance.benjamini_hochberg(table["p_cv"]))
 
 
-def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
+def _contributions(items: EvaluationSet, seed: int) -> list[dict]:
     known = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float)
     complete = known.notna().all(axis=1) & items.human.notna()
     data = known[complete].loc[:, known[complete].nunique() > 1]
@@ -131,52 +115,19 @@ def _contributions(items: EvaluationSet, folds: int, seed: int) -> list[dict]:
     for base, old in {"none": [], **families}.items():
         for added in (name for name in families if name != base):
             row = {"corpus": items.name, "rating": items.dimension, "base": base, "added": added}
-            rows.append(row | _gain(data, old, families[added], folds, seed))
+            rows.append(row | _gain(data, old, families[added], seed))
     return rows
 
 
-def _gain(data: pd.DataFrame, old: list[str], new: list[str], folds: int, seed: int) -> dict:
+def _gain(data: pd.DataFrame, old: list[str], new: list[str], seed: int) -> dict:
     r2_base = regression.adjusted_r2(data, "human", old) if old else 0.0
     r2_both = regression.adjusted_r2(data, "human", [*old, *new])
-    unseen = regression.cross_validated_gain(data, "human", old, new, data["cluster"], folds, seed)
+    unseen = regression.cross_validated_gain(data, "human", old, new, data["cluster"], seed)
     row = {"metrics": len(new), "n": len(data), "r2_base": r2_base, "r2_both": r2_both}
     return row | {"gain": r2_both - r2_base, "cv_gain": unseen.statistic, "p_cv": unseen.p}
 
 
-def difference_tests(
-    items: EvaluationSet, a: str, b: str, method: str, resamples: int = 1000, seed: int = 0
-) -> pd.DataFrame:
-    """Two metrics of a set compared in four ways, one row each, two-sided.
-
-    Rows: permutation of items (PERM-BOTH), permutation of dialogs, Williams (p-values) and the
-    bootstrap interval of the difference over dialogs (low, high).
-
-    Returns:
-        test, a, b (their coefficients), difference, p, low, high, n, reason.
-
-    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
-    >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
-    >>> difference_tests(bots, "length", "question", "spearman", 50)["test"].tolist()
-    ['permute items', 'permute dialogs', 'Williams', 'bootstrap dialogs']
-    """
-    pair, clusters = (items.scores[a], items.scores[b], items.human), items.clusters
-    drawn = (resamples, seed)
-    interval = significance.bootstrap_difference(*pair, clusters, method, *drawn)
-    tests = {
-        "permute items": significance.permutation_test(*pair, method, None, *drawn),
-        "permute dialogs": significance.permutation_test(*pair, method, clusters, *drawn),
-        "Williams": significance.williams_test(*pair, method),
-        "bootstrap dialogs": interval,
-    }
-    rows = [{"test": name} | result._asdict() for name, result in tests.items()]
-    rows[-1]["difference"] = interval.value
-    columns = ["test", "a", "b", "difference", "p", "low", "high", "n", "reason"]
-    return pd.DataFrame(rows)[columns]
-
-
-def system_intervals(
-    items: EvaluationSet, metric: str, method: str, resamples: int = 1000, seed: int = 0
-) -> pd.DataFrame:
+def system_intervals(items, metric: str, method: str, resamples=1000, seed=0) -> pd.DataFrame:
     """System-level correlation with intervals over contexts, over systems, and over both.
 
     Returns:
@@ -188,11 +139,9 @@ def system_intervals(
     [3, 3, 3]
     """
     both = [systems.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
-    rows = []
-    for kind in ("contexts", "systems", "both"):
-        found = systems.system_interval(*both, method, kind, resamples, seed=seed)
-        rows.append({"resampled": kind} | found._asdict())
-    return pd.DataFrame(rows)
+    kinds = ["contexts", "systems", "both"]
+    found = [systems.system_interval(*both, method, kind, resamples, seed) for kind in kinds]
+    return pd.DataFrame(found, kinds).rename_axis("resampled").reset_index()
 
 
 def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
@@ -212,18 +161,3 @@ def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) 
         rows.append((name, *systems.soft_pairwise_accuracy(judged, rated, resamples, seed)))
     table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "reason"])
     return table.sort_values("spa", ascending=False, ignore_index=True)
-
-
-def agreement_table(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
-    """`agreement_summary` of every set that keeps single ratings, with its corpus.
-
-    >>> from lib.meta_evaluation.evaluation_sets import load_set
-    >>> agreement_table([load_set("sample_bots")])["corpus"].unique().tolist()
-    ['sample_bots']
-    """
-    rated = [items for items in sets if items.ratings is not None and len(items.ratings)]
-    if not rated:
-        columns = ["corpus", "dimension", "items", "alpha", "low", "high", "raters"]
-        return pd.DataFrame(columns=[*columns, "limit", "limit_low", "limit_high"])
-    found = {s.name: agreement_summary(s.ratings, s.clusters) for s in rated}
-    return pd.concat(found, names=["corpus"]).reset_index("corpus").reset_index(drop=True)

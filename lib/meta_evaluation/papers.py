@@ -1,23 +1,22 @@
 """The papers' printed figures, and ours under the papers' own names."""
 
+from collections.abc import Mapping
 from itertools import combinations
 
 import pandas as pd
 
-from lib import ROOT, endex
+from lib import ROOT
 from lib.analysis.correlation import METHODS, coefficient, correlate
+from lib.meta_evaluation.endex_table2 import ENDEX_SETS
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set, score_set
 
-#: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: their name -> ours.
-COMPERDIAL_ROWS = {"METEOR": "meteor_15", "GRADE": "grade"}
+#: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: ours -> their name.
+COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}
 
-#: Rows of Xu et al. 2022, Table 2 that a recorded score can fill: their name -> ours.
-ENDEX_ROWS = {
-    "Pred_En (FT+DD)": "pred_en_mean",
-    "EnDex": "endex",
-    "EnDex+NS": "endex_ns",
-    "USL-H": "usl_h",
-}
+#: Rows of Xu et al. 2022, Table 2 that a score of ours can fill: ours -> their name.
+ENDEX_ROWS = {"random": "Random", "question": "Question", "specificity": "Specificity"}
+ENDEX_ROWS |= {"pred_en_mean": "Pred_En (FT+DD)", "usl_h": "USL-H"}
+ENDEX_ROWS |= {"endex": "EnDex", "endex_ns": "EnDex+NS"}
 
 #: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
@@ -32,13 +31,13 @@ PAPER_SETS = {
 }
 
 
-def published(name: str) -> pd.DataFrame:
-    """Read one table of `data/published`, for example "endex_table2".
+def published(name: str, **options) -> pd.DataFrame:
+    """Read one table of `data/published`, such as "endex_table2"; `options` go to `read_csv`.
 
     >>> published("endex_table2").columns.tolist()
     ['method', 'dataset', 'pearson', 'spearman']
     """
-    return pd.read_csv(ROOT / "data" / "published" / f"{name}.csv")
+    return pd.read_csv(ROOT / "data" / "published" / f"{name}.csv", **options)
 
 
 def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
@@ -72,57 +71,53 @@ def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
     0
     """
     keys = ["corpus", "metric", "rating", "level", "method"]
-    wanted = paper.loc[paper["corpus"] == name, keys]
-    rows = []
-    for rating, group in wanted.groupby("rating"):
-        items = load_set(name, str(rating))
-        for row in group.itertuples(index=False):
-            found = coefficient(items.scores[row.metric], items.human, row.method)
-            rows.append((*row, found.value))
-    return pd.DataFrame(rows, columns=[*keys, "value"])
+    wanted = paper.loc[paper["corpus"] == name, keys].sort_values("rating", kind="stable")
+    sets = {rating: load_set(name, rating) for rating in wanted["rating"].unique()}
+    pairs = [(sets[r.rating].scores[r.metric], sets[r.rating].human) for r in wanted.itertuples()]
+    found = [coefficient(*p, how).value for p, how in zip(pairs, wanted["method"], strict=True)]
+    return wanted.assign(value=found)
 
 
-def endex_rows(dataset: str, name: str, run, seed: int = 0) -> pd.DataFrame:
-    """Pearson and Spearman of the rows of EnDex Table 2 that can be computed for one data set.
+def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataFrame:
+    """Pearson and Spearman of the rows of a printed table that our scores can fill.
 
-    Random (seeded uniform scores), Question, Specificity (content words by our own stop list), and
-    rows whose scores came with the corpus or were recorded by an earlier notebook. Columns:
-    method, dataset, coefficient, value.
+    Args:
+        scores: one column per metric; those that `names` does not know are passed over.
+        human: the ratings, on the same index.
+        names: our metric -> the row of the paper.
+        keys: what else tells the rows apart, such as `dataset`.
 
-    >>> endex_rows("SAMPLE", "sample_bots", None)["method"].unique().tolist()
-    ['Random', 'Question', 'Specificity']
+    Returns:
+        method, the `keys`, coefficient, value.
+
+    >>> scores = pd.DataFrame({"endex": [1.0, 2, 3], "length": [2.0, 3, 1]})
+    >>> paper_rows(scores, pd.Series([1.0, 2, 3]), ENDEX_ROWS, dataset="A").values.tolist()
+    [['EnDex', 'A', 'pearson', 1.0], ['EnDex', 'A', 'spearman', 1.0]]
     """
-    rating = "coherence" if name.startswith("grade") else "engaging"
-    items = score_set(load_set(name, rating), run, ())
-    turns = items.table
-    rows = {"Random": endex.random(turns, seed), "Question": endex.question(turns)}
-    rows |= {"Specificity": endex.specificity(turns)}
-    rows |= {row: items.scores[name] for row, name in ENDEX_ROWS.items() if name in items.scores}
-    found = _both(rows, items.human)
-    return found.assign(dataset=dataset)[["method", "dataset", "coefficient", "value"]]
+    found = correlate(scores.filter(names).rename(columns=names), human, METHODS[:2]).assign(**keys)
+    found = found.rename(columns={"metric": "method", "method": "coefficient"})
+    return found[["method", *keys, "coefficient", "value"]]
+
+
+def endex_rows(dataset: str, run) -> pd.DataFrame:
+    """The rows of EnDex Table 2 that can be computed for one data set (`paper_rows`).
+
+    Rules and chance are computed, the others came with the corpus or were recorded by an earlier
+    notebook.
+    """
+    corpus, rating = ENDEX_SETS[dataset]
+    items = load_set(corpus, rating.removeprefix("human_"))
+    scores = score_set(items, run, ("random", "question", "specificity")).scores
+    return paper_rows(scores, items.human, ENDEX_ROWS, dataset=dataset)
 
 
 def comperdial_rows(items: EvaluationSet) -> pd.DataFrame:
-    """Pearson and Spearman of the baselines of ComperDial Table 6 (appendix: 16) that we have.
+    """The baselines of ComperDial Table 6 (appendix: 16) that we have (`paper_rows`).
 
-    The ground-truth responses are left out, as they are the references. Columns: metric_name,
-    corpus, coefficient, value; no row for a metric without scores.
-
-    >>> comperdial_rows(load_set("sample_bots")).columns.tolist()
-    ['metric_name', 'corpus', 'coefficient', 'value']
+    The ground-truth responses are left out, as they are the references.
     """
     kept = items.table["system"] != "Original Ground Truth"
-    scores = items.scores[kept]
-    rows = {row: scores[metric] for row, metric in COMPERDIAL_ROWS.items() if metric in scores}
-    found = _both(rows, items.human[kept]).rename(columns={"method": "metric_name"})
-    return found.assign(corpus=items.name)[["metric_name", "corpus", "coefficient", "value"]]
-
-
-def _both(rows: dict[str, pd.Series], human: pd.Series) -> pd.DataFrame:
-    """Pearson and Spearman of each row: method, coefficient, value."""
-    found = correlate(pd.DataFrame(rows, human.index), human.rename("human"), METHODS[:2])
-    names = {"metric": "method", "method": "coefficient"}
-    return found.rename(columns=names)[["method", "coefficient", "value"]]
+    return paper_rows(items.scores[kept], items.human[kept], COMPERDIAL_ROWS, corpus=items.name)
 
 
 def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
@@ -169,9 +164,7 @@ def giorgi_tables() -> pd.DataFrame:
     >>> row.set_index("psychological_metric").loc["emotion_matching", "signed"].unique().tolist()
     [-0.003]
     """
-    path = ROOT / "data" / "published" / "human_centered_metrics.csv"
-    printed = pd.read_csv(path, keep_default_na=False)
-    printed["adjusted_r2"] = pd.to_numeric(printed["adjusted_r2"])
+    printed = published("human_centered_metrics").fillna({"stars": "", "psychological_metric": ""})
     place, metric = ["table", "dataset", "automatic_metric"], ["table", "psychological_metric"]
     alone = printed[printed["model"] == "A"].groupby(place)["adjusted_r2"].first().rename("alone")
     both = printed[printed["model"] == "P+A"].join(alone, on=place)

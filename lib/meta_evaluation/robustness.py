@@ -10,23 +10,14 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
+from lib.meta_evaluation.evaluation_sets import QUICK
 from lib.meta_evaluation.figures import label
-from lib.metrics import compute
+from lib.metrics import compute, registered
 
 KIND = ["perturbation", "dimension", "level"]
 SIDES = ["original", "perturbed"]
-RULES = ["length", "specificity", "question", "random"]
-PSYCHOLOGY = ["emotional_entropy", "emotional_entropy_paper"]
-PSYCHOLOGY += ["emotion_matching", "language_style_matching"]
 #: They ask for a reference. There is none, so the utterance before takes its place.
-TO_CONTEXT = ["bleu4_coco", "rouge_l_coco", "word_f1_normalized"]
-#: What a higher score says where it does not say "closer to what was said before".
-HIGHER = {
-    **dict.fromkeys(["length", "specificity", "question", "endex"], "more engaging"),
-    **dict.fromkeys(["emotional_entropy", "emotional_entropy_paper"], "more mixed, no better"),
-    **dict.fromkeys(["agreeableness", "empathy"], "more of the trait"),
-    "random": "nothing",
-}
+TO_CONTEXT = [name for name in QUICK if "reference" in registered(name).needs]
 
 
 def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -69,7 +60,8 @@ def score(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     """
     items = sides.drop_duplicates("item").set_index("item")
     items["reference"] = [said[-1:] for said in items["context"]]
-    plain = [*RULES, *PSYCHOLOGY, *(["endex", "context_similarity"] if encoder else [])]
+    plain = [name for name in (*QUICK[:3], "random", *QUICK[3:]) if name not in TO_CONTEXT]
+    plain += ["endex", "context_similarity"] if encoder else []
     near = compute(items, TO_CONTEXT, say=lambda line: None)
     scores = compute(items, plain, say=lambda line: None)
     missing = {f"{name}_to_context": found for name, found in near.attrs["missing"].items()}
@@ -95,8 +87,7 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
         A row per perturbation and metric: share of the pairs in which the original scores higher,
         ties (equal to nine decimals) counted half; low, high; tied, the share of ties; n pairs of
         so many originals; missing, the pairs in which a side has no score, and the reasons that
-        the metric gave; higher, what a higher score says. At .5 a metric is blind, below it
-        prefers the damage.
+        the metric gave. At .5 a metric is blind, below it prefers the damage.
 
     >>> pairs = pd.DataFrame({"perturbation": "dull", "dimension": "x", "level": "turn",
     ...     "context": [["a"], ["b"]], "original": ["so long", "ok"], "perturbed": ["no", "no"]})
@@ -122,8 +113,7 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
     table["low"], table["high"] = proportion_confint(table["share"] * n, n, method="wilson")
     told = scores.attrs.get("missing", {}).items()
     causes = {name: "; ".join(found).replace("reference", "context") for name, found in told}
-    table["reason"] = table["metric"].map(causes).where(table["missing"] > 0, "")
-    return table.assign(higher=table["metric"].map(HIGHER).fillna("closer"))
+    return table.assign(reason=table["metric"].map(causes).where(table["missing"] > 0, ""))
 
 
 def plot(table: pd.DataFrame, title: str) -> Figure:
