@@ -65,7 +65,6 @@ def main(arguments: list[str] | None = None) -> int:
     add = parser.add_argument
     add("dialogs", nargs="+", help="files or folders: logs of dialogs, or one row per reply")
     add("--columns", nargs="*", default=[], metavar="OURS=THEIRS", help="such as response=Reply")
-    add("--accept", action="store_true", help="take the column names that the error would propose")
     add("--given", action="append", default=[], metavar="GUESS=VALUE", help="such as bot=Ada")
     add("--dry", action="store_true", help="say what was read, and stop")
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
@@ -78,13 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     columns, given = (dict(p.split("=", 1) for p in ps) for ps in (chosen.columns, chosen.given))
     given = {guess.lower(): value for guess, value in given.items()}
     try:
-        try:
-            turns = read(chosen.dialogs, columns, given)
-        except DataError as error:
-            if not (chosen.accept and getattr(error, "suggested", None)):
-                raise
-            columns = error.suggested
-            turns = read(chosen.dialogs, columns, given)
+        turns = read(chosen.dialogs, columns, given)
         print(reading(turns), flush=True)
         if chosen.turns:
             with written_whole(chosen.turns) as unfinished:
@@ -103,8 +96,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 3 if chosen.fail_if and fails(verdicts, chosen.fail_if) else 0
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
-        if "names in the file suggest" in str(error):
-            print("To take them: --accept (make report: ACCEPT=1)", file=sys.stderr)
         return 2
     except OSError as error:
         print(
