@@ -144,15 +144,14 @@ def write(folder: Path) -> Path:
 TURN_RATINGS = "dialog,turn,annotator,dimension,rating\n"
 
 
-def bots(folder: Path, **changes) -> Path:
-    """The files of `three_bots` in miniature; `turns_csv="..."` replaces a whole file."""
+def requested(folder: Path, **changes: str) -> Path:
+    """A corpus on request in miniature; `turns="..."` replaces a whole file."""
     files = {
-        "turns.csv": "system,agent,dialog,turn,speaker,text\n"
-        "A,A1,d,0,user,Hi\nA,A1,d,1,system,Oh\n",
-        "turn_ratings.csv": TURN_RATINGS + "d,1,x,Overall,4\nd,1,y,Overall,\n",
-        "dialog_ratings.csv": "dialog,annotator,dimension,rating\nd,x,Overall,5\n",
+        "turns": "system,dialog,context,response,fact\n"
+        'S,d,"[""A""]",oh,b\nS,d,"[""A"", ""B"", ""AA""]",hm,b\n',
+        "turn_ratings": TURN_RATINGS + "d,3,x,Overall,4\nd,3,y,Overall,5\nd,1,y,Overall,\n",
+        "dialog_ratings": "system,dialog,annotator,dimension,rating\nS,d,x,Overall,3\n",
     }
-    files |= {name.replace("_csv", ".csv"): body for name, body in changes.items()}
-    for name, body in files.items():
-        text(folder / name, body)
+    for name, body in (files | changes).items():
+        text(folder / f"{name}.csv", body)
     return folder

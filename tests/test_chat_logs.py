@@ -163,11 +163,11 @@ FORMATS = {
     openai_json: ("messages", "OpenAI", "assistant", "assistant"),
     sharegpt: ("messages", "ShareGPT", "gpt", "gpt"),
     convokit: ("utterances", "ConvoKit", "ada", "ada"),
-    parlai_text: ("parlai", "text", "bot", "bot"),
-    parlai_json: ("parlai", "JSON", "TransformerBot", "TransformerBot"),
-    multiwoz: ("multiwoz", "2.1", "system", "system"),
-    persona_chat: ("persona-chat", "numbered", "bot", "bot"),
-    persona_json: ("persona-chat", "Persona-Chat", "bot", "bot"),
+    parlai_text: ("lines", "text", "bot", "bot"),
+    parlai_json: ("messages", "JSON", "TransformerBot", "TransformerBot"),
+    multiwoz: ("messages", "2.1", "bot", "bot"),
+    persona_chat: ("lines", "numbered", "bot", "bot"),
+    persona_json: ("messages", "Persona-Chat", "bot", "bot"),
     transcript: ("transcript", "transcript", "Ada", "Ada"),
     excel_csv: ("table", "one row per reply", None, "Ada"),
     excel: ("utterances", "Speaker, Text", "Agent", "Agent"),
@@ -187,7 +187,7 @@ def test_ten_formats_go_in_as_they_are(write, tmp_path):
     assert [list(map(same, c)) for c in turns["context"]] == [list(map(same, c)) for c in CONTEXTS]
     assert turns["system"].unique().tolist() == [system] and turns["dialog"].nunique() == 2
     assert turns["dialog"].tolist()[0] == turns["dialog"].tolist()[1]
-    assert (turns["fact"].iloc[0] == ["i drink tea."]) == (kind == "persona-chat")
+    assert (turns["fact"].iloc[0] == ["i drink tea."]) == (write in (persona_chat, persona_json))
     said = {what: (taken, why) for what, taken, why, _ in turns.attrs["guesses"]}
     assert said["kind"][0] == kind and form in said["kind"][1]
     assert said.get("bot", [None])[0] == bot
@@ -271,7 +271,7 @@ def test_all_is_counted_and_written_out(tmp_path, capsys):
     assert turns["response"].tolist() == [*REPLIES, "", "Oh"]
     assert turns["context"].tolist() == [*CONTEXTS, [], [""]]
     assert turns["human_rating"].tolist()[3] == 3 and turns["human_rating"].isna().sum() == 4
-    assert turns["dialog_score"].tolist()[3:] == [5, 5]
+    assert turns["human_score"].tolist()[3:] == [5, 5]  # of the dialog, at each of its replies
     said = read_report(read_turns(logs)).set_index("unit")
     assert said.loc["files", ["kept", "reasons"]].tolist() == [2, "1 hold no dialogs (README)"]
 

@@ -10,9 +10,8 @@ import pytest
 import small_corpora as small
 
 from lib import data
-from lib.data import DataError, corpora, reddit_goemotions_wassa, storage
+from lib.data import DataError, corpora, storage, unrated_texts
 from lib.data.corpora import LOADERS
-from lib.data.tbd_comperdial import comperdial, three_bots
 from lib.data.turn_table import validate
 
 SMALL = ["dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "zhao_persona"]
@@ -21,7 +20,7 @@ SMALL = ["dstc10_persona_usr", "dstc10_persona_zhao", "dstc10_persona_clean", "z
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A data folder of small files, whose checksums are not looked at."""
-    for module in (corpora, reddit_goemotions_wassa):
+    for module in (corpora, unrated_texts):
         monkeypatch.setattr(module, "path", lambda key: tmp_path / key)
     return small.write(tmp_path)
 
@@ -77,7 +76,7 @@ def test_both_forms_of_the_derived_files_give_the_same(tmp_path, folder, monkeyp
         moved = storage.registry()["files"][key].get("upstream", {"key": key})["key"]
         return other / moved if (other / moved).is_file() else other / key
 
-    for module in (corpora, reddit_goemotions_wassa):
+    for module in (corpora, unrated_texts):
         monkeypatch.setattr(module, "path", upstream)
     for read, subset in zip(readers, subsets, strict=True):
         pd.testing.assert_frame_equal(subset, read(), check_flags=False)
@@ -133,59 +132,36 @@ def test_sample_means_are_those_of_the_file():
         assert row.human_overall == pytest.approx(expected, nan_ok=True)
 
 
-def test_three_bots_maps_columns(tmp_path):
-    small.bots(tmp_path, turns_csv="bot,agent,dialog,turn,speaker,said\nA,A1,d,0,system,Oh\n",
-         turn_ratings_csv="dialog,turn,annotator,dimension,rating\nd,0,x,Overall,4\n")  # fmt: skip
-    columns = {"turns.csv": {"system": "bot", "text": "said"}}
-    turns = three_bots(tmp_path, columns)["turns"]
-    assert turns[["system", "response", "human_overall"]].values.tolist() == [["A", "Oh", 4.0]]
-    with pytest.raises(
-        DataError, match="'system': this column is missing.*\n.*did you mean 'sytem'"
-    ):
-        three_bots(tmp_path, {"turns.csv": {"sytem": "bot"}})
+def test_a_corpus_on_request_is_a_turn_table_with_ratings(tmp_path):
+    corpus = corpora.load("comperdial", folder=small.requested(tmp_path))
+    row = corpus.turns.iloc[1]
+    assert row[["turn", "response", "fact", "human_overall"]].tolist() == [3, "hm", ["b"], 4.5]
+    dialog = corpus.dialogs.iloc[0]
+    assert dialog["utterances"] == ["A", "oh", "AA", "hm"], "with the system's own replies"
+    assert dialog["speakers"] == ["user", "system"] * 2 and dialog["human_overall"] == 3
+    assert corpus.report.loc[1, "reasons"] == "1 left empty"
 
 
-TALK = {"persona": {"A": ["a"], "B": ["b"]},
-        "dialogue": [{"persona_id": who, "text": who * 2} for who in "ABAB"]}  # fmt: skip
-MAPPED = {"turn_annotations.csv": {"system": "model"}}
-
-
-def comperdial_files(folder, talk, judged, dialogs=""):
-    small.dump(folder / "ComperDial_data.json", talk)
-    head = "dialog_id,turn,model,response,reference,annotator,rating\n"
-    small.text(folder / "turn_annotations.csv", head + judged)
-    head = "dialog_id,system,annotator,rating\n"
-    small.text(folder / "dialogue_annotations.csv", head + (dialogs or "0,S,w1,3\n"))
-    return folder
-
-
-def test_comperdial_unfolds_dialogs(tmp_path):
-    judged = "0,1,S,hm,BB,w1,4\n0,1,S,hm,BB,w2,5\n"
-    parts = comperdial(comperdial_files(tmp_path, [TALK], judged, "0,S,w1,3\n"), MAPPED)
-    row = parts["turns"].iloc[0]
-    assert row[["dialog", "turn", "response", "human_overall"]].tolist() == ["0", 3, "hm", 4.5]
-    assert row[["context", "fact", "reference"]].tolist() == [["AA", "BB", "AA"], ["b"], ["BB"]]
-    assert parts["dialogs"]["human_overall"].tolist() == [3]
-
-
-BAD_COMPERDIAL = [
-    ([{"dialogue": TALK["dialogue"]}], "", "", "ComperDial_data.json, row 1|persona"),
-    ([TALK, TALK | {"dialogue": TALK["dialogue"][1:]}], "", "", "row 2|take turns"),
-    ({"dialogs": [TALK]}, "", "", "ComperDial_data.json|JSON objects"),
-    ([TALK], "7,0,S,hm,B,w1,4\n", "", "row 1|'dialog_id'|'7'"),
-    ([TALK], "0,2,S,hm,B,w1,4\n", "", "row 1|'turn'|counted from 0"),
-    ([TALK], "0,1,S,hm,B,w1,4\n0,1,S,ho,B,w2,4\n", "", "row 2|'response'|'ho'|two texts"),
-    ([TALK], "0,1,S,hm,B,w1,4\n0,1,S,hm,B,w1,5\n", "", "row 2|'w1'|second time"),
-    ([TALK], "0,1,S,hm,B,w1,6\n", "", "turn_annotations.csv, row 1|'6'|1 to 5"),
-    ([TALK], "0,1,S,hm,B,w1,4\n", "9,S,w1,3\n", "dialogue_annotations.csv, row 1|'9': no rated"),
+BAD = [
+    ("turns", "system,dialog,turn,response\nA,1,-1,x\n", "turns.csv, row 1|'turn'|not a count"),
+    ("turns", "system,dialog,response\nA,1\n", "turns.csv|row 1 has 2 cells"),
+    ("turn_ratings", small.TURN_RATINGS + "d,0,x,Overall,4\n", "row 1|nothing that was said"),
+    ("turn_ratings", small.TURN_RATINGS + "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
+    (
+        "turn_ratings",
+        small.TURN_RATINGS + "d,1,x,Fun,0\n",
+        "row 1|'rating'|1 to 5|correct that row",
+    ),
+    ("turn_ratings", small.TURN_RATINGS + 'd,1,x,Fun,"4,5"\n', "row 1|'4,5'|a point for"),
+    ("dialog_ratings", "dialog,annotator,rating\nd,x,5\n", "no column|'dimension'|data/README.md"),
 ]
 
 
-@pytest.mark.parametrize("talk, judged, dialogs, expected", BAD_COMPERDIAL)
-def test_bad_input_of_comperdial(talk, judged, dialogs, expected, tmp_path):
+@pytest.mark.parametrize("name, body, expected", BAD)
+def test_bad_files_of_a_corpus_on_request(name, body, expected, tmp_path):
     with pytest.raises(DataError) as caught:
-        comperdial(comperdial_files(tmp_path, talk, judged, dialogs), MAPPED)
-    for words in expected.split("|"):
+        corpora.load("tbd_q1", folder=small.requested(tmp_path, **{name: body}))
+    for words in [f"{name}.csv", *expected.split("|")]:
         assert words in str(caught.value)
 
 
@@ -210,33 +186,6 @@ def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
 def test_names_that_are_no_corpora_lead_on(name, words):
     with pytest.raises(DataError, match=words):
         corpora.load(name)
-
-
-HEAD = "system,agent,dialog,turn,speaker,text\n"
-RATED = small.TURN_RATINGS
-BAD_BOTS = [
-    ("turns", HEAD + "A,A1,d,0,user,Hi\nA,A1,d,2,system,Oh\n", "row 2|'turn'|'2'|must count 0, 1"),
-    ("turns", HEAD + "A,A1,d,first,user,Hi\n", "row 1|'first'"),
-    ("turns", HEAD + "A,A1,d,0,bot,Hi\n", "row 1|'speaker'|'bot'"),
-    ("turns", HEAD + "A,A1,d,0,user,Hi\nA,A2,d,1,system,Oh\n", "row 2|'agent'|'A2'"),
-    ("turns", HEAD + ",A1,d,0,user,Hi\n", "row 1|'system'|is empty|fill it in"),
-    ("turns", HEAD.replace("text", "txt") + "A,A1,d,0,user,Hi\n", "'text'|is missing|'txt'"),
-    ("turns", HEAD + "A,A1,d,0,user,Hi\nA,A1,d,1,system\n", "row 2 has fewer cells"),
-    ("turn_ratings", RATED + "d,0,x,Overall,4\n", "row 1|no rated item"),
-    ("turn_ratings", RATED + "d,1,x,Overall,4\nd,1,x,overall,5\n", "row 2|'x'|a second time"),
-    ("turn_ratings", RATED + "d,1,x,Overall,0\n", "row 1|'rating'|from 1 to 5|correct that row"),
-    ("turn_ratings", RATED + 'd,1,x,Fun,4\nd,1,y,Fun,"4,5"\n', "row 2|'rating'|'4,5'|a point for"),
-    ("turn_ratings", RATED + "d,1, ,Overall,4\n", "row 1|'annotator'|is empty"),
-    ("references", "dialog,turn,reference\nd,0,Fine\n", "row 1|'turn'|'0'"),
-]
-
-
-@pytest.mark.parametrize("name, body, expected", BAD_BOTS)
-def test_bad_input_of_three_bots(name, body, expected, tmp_path):
-    with pytest.raises(DataError) as caught:
-        three_bots(small.bots(tmp_path, **{f"{name}_csv": body}))
-    for words in [f"{name}.csv", *expected.split("|")]:
-        assert words in str(caught.value)
 
 
 # --- what a notebook asks of a corpus -------------------------------------------------------------

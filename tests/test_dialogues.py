@@ -123,16 +123,15 @@ def test_whole_numbers_are_names_and_counts(tmp_path):
     assert read_turns(path)[["system", "dialog", "turn"]].values.tolist() == [["7", "12", 3]]
 
 
-def test_mapping_extra_columns_and_scales_per_dimension(tmp_path):
-    body = "bot,chat,said,liked,funny,model version\nA,1,x,5,0.5,v2\n"
-    names = {"system": "bot", "dialog": "chat", "response": "said", "human_liking": "liked",
-             "human_fun": "funny"}  # fmt: skip
-    turns = read_turns(csv(tmp_path, body), names, {"human_liking": (1, 5), "human_fun": (0, 1)})
-    assert turns[["human_liking", "human_fun", "model version"]].values.tolist() == [
-        [5.0, 0.5, "v2"]
-    ]
-    with pytest.raises(DataError, match=r"row 1, column 'funny': rating 0.5 is outside"):
-        read_turns(csv(tmp_path, body), names, (1, 5))
+def test_mapped_and_extra_columns_and_ratings_under_a_similar_name(tmp_path):
+    body = "bot,chat,said,liked,Human fun,model version\nA,1,x,5,0.5,v2\n"
+    names = {"system": "bot", "dialog": "chat", "response": "said", "human_liking": "liked"}
+    turns = read_turns(csv(tmp_path, body), names, (0, 5))
+    shown = turns[["human_liking", "human_fun", "model version"]].values.tolist()
+    assert shown == [[5.0, 0.5, "v2"]]
+    assert ["columns", "human_fun='Human fun'", "by their names", 1] in turns.attrs["guesses"]
+    with pytest.raises(DataError, match=r"row 1, column 'liked': rating 5 is outside"):
+        read_turns(csv(tmp_path, body), names, (0, 1))
 
 
 @pytest.mark.parametrize("blank", ["", "NA", "n/a", "NaN", "null", "None"])
@@ -155,8 +154,6 @@ BAD = {
     "wrong column": ("system,dialog,respones\nA,1,x\n", ["'response'", "did you mean 'respones'?"]),
     "misnamed optional column": ("system,dialog,response,contexts\nA,1,x,y\n",
                                  ["'context'", "did you mean 'contexts'?"]),
-    "rating under another name": ("system,dialog,response,Human rating\nA,1,x,3\n",
-                                  ["'Human rating'", "human_<dimension>"]),
     "non-numeric rating": (HEAD + "A,1,x,4\nA,2,y,good\n", ["row 2", "'human_overall'", "'good'"]),
     "commas of thousands": (HEAD + 'A,1,x,"3,500"\n', ["row 1", "'3,500'", "not a number"]),
     "infinite rating": (HEAD + "A,1,x,inf\n", ["row 1", "'human_overall'"]),
@@ -171,8 +168,8 @@ BAD = {
                     ["row 1", "'context'", "whole list"]),
     "list of numbers": ('system,dialog,response,context\nA,1,x,"[""a"", 3]"\n',
                         ["row 1", "'context'", "not text"]),
-    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["line 3, saw 5"]),
-    "a cell too few": (HEAD + "A,1\n", ["row 1 has fewer cells"]),
+    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 2 has 5 cells, the header 4"]),
+    "a cell too few": (HEAD + "A,1\n", ["row 1 has 2 cells"]),
     "unclosed quote": (HEAD + 'A,1,"x,4\n', ["not a readable file"]),
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
     "no header": ("", ["not a readable file"]),

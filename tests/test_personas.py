@@ -87,24 +87,23 @@ def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
 def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
     old = "i worked at the same station for 20 years in the past."
     young = Profile(
-        ("my name is A.", "i'm 25 years old.", "i have two cats.", old, "i am a beekeeper.",
-         "i am a beekeeper."),
-        ("i am a retired firefighter", "i am a beekeeper"), 25, "A", "male",
+        sentences=("my name is A.", "i'm 25 years old.", "i have two cats.", old,
+                   "i am a beekeeper.", "i am a beekeeper."),
+        heads=("i am a retired firefighter", "i am a beekeeper"), age=25,
     )  # fmt: skip
     table = personas.review([young], graph, lists)
     assert table["reason"].tolist() == [
         "at 25, this began at 5", "age 25 is outside 45-50", "said twice",
     ]  # fmt: skip
     assert (table["decision"] == "").all() and (table["profile"] == 0).all()
-    calm = Profile(
-        (*young.sentences[:3], "i am a beekeeper."), (young.heads[1],) * 2, 40, "A", "male"
-    )
+    said = (*young.sentences[:3], "i am a beekeeper.")
+    calm = Profile(sentences=said, heads=(young.heads[1],) * 2, age=40)
     assert personas.review([calm], graph, lists).empty
 
 
 def test_too_few_heads_or_names_are_an_error(graph, lists):
     with pytest.raises(ValueError, match="larger sample"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
-    few = lists._replace(names=lists.names[lists.names["generation"] == 99])
+    few = personas.Lists(**vars(lists) | {"names": lists.names.query("generation == 99")})
     with pytest.raises(ValueError, match="no (fe)?male name"):
         personas.make_profiles(graph, few, 1)

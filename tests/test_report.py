@@ -49,17 +49,27 @@ def user_file(tmp_path_factory):
     return path
 
 
-def test_misnamed_columns_get_a_mapping_to_paste(user_file, capsys):
-    assert main([str(user_file)]) == 2
-    said = capsys.readouterr().err
-    assert f"names in the file suggest: columns={NAMES!r}" in said and "--accept" in said
-    turns = report.read(user_file, NAMES)
+def test_misnamed_columns_are_found_by_their_names(user_file):
+    turns = report.read(user_file)
+    assert turns.attrs["columns"] == NAMES and "COLUMNS=..." in report.reading(turns)
     assert len(turns) == 200 and turns["dialog"].nunique() == 50
     assert turns["response"].str.contains("🎉").any()
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
-    user_file.with_name("one_bot.csv").write_text("chat,reply\n1,Hello\n")
-    with pytest.raises(DataError, match="Nothing in the file looks like system: add a column"):
-        report.read(user_file.with_name("one_bot.csv"))
+
+
+def test_a_file_without_a_system_says_what_to_add(tmp_path):
+    path = tmp_path / "one_bot.csv"
+    path.write_text("chat,reply\n1,Hello\n")
+    with pytest.raises(DataError, match="column 'system'.*\n.*like this"):
+        report.read(path)
+
+
+def test_other_faults_are_passed_on(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("system,dialog,response,human_overall\nA,1,Hi,good\n")
+    with pytest.raises(DataError, match="row 1") as caught:
+        report.read(path)
+    assert "suggest" not in str(caught.value)
 
 
 def turns_of(**columns):
@@ -238,11 +248,16 @@ def test_a_click_on_a_header_sorts(page_of, tmp_path):
     assert inner == ["1", "2", "3"] and found["said"][4]["rows"][1] == ["A", "x", "2"]
 
 
+def test_command_line_reports_a_fault_and_its_way_out(user_file, capsys):
+    assert main([str(user_file), "--columns", "response=Bot repl"]) == 2
+    assert "did you mean 'bot reply'" in capsys.readouterr().err.lower()
+
+
 @pytest.mark.slow
 def test_command_line_writes_a_page(user_file, tmp_path):
     out = tmp_path / "page.html"
     ran = subprocess.run(
-        [sys.executable, "-m", "lib.report", str(user_file), "--accept", "--out", str(out)],
+        [sys.executable, "-m", "lib.report", str(user_file), "--out", str(out)],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr

@@ -1,8 +1,11 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
-from lib.data import grade_predeng_ji_zhang, tbd_comperdial, usr_fed_dstc
+from lib.data import corpora_on_request, rated_corpora
+from lib.data.comp_analysis import robustness_pairs
 from lib.data.corpora import accounts, available, load, overview, ten_replies
-from lib.data.reddit_goemotions_wassa import (
+from lib.data.storage import DataError
+from lib.data.turn_table import KEY, read_report
+from lib.data.unrated_texts import (
     dailydialog_pairs,
     goemotions,
     reddit_52_forums,
@@ -10,7 +13,4 @@ from lib.data.reddit_goemotions_wassa import (
     reddit_college,
     wassa2022,
 )
-from lib.data.robustness import robustness_pairs
-from lib.data.storage import DataError
-from lib.data.turn_table import KEY, read_report
 from lib.data.user_files import read_turns

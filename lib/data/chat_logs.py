@@ -1,22 +1,29 @@
-"""Dialogs as people keep them: one small function per format.
+"""Dialogs as people keep them: each format becomes records with a list of messages, or is one.
 
-A dialog is a mapping with `id`, `said` (its utterances, oldest first) and where known `form`,
-`system`, `fact` and ratings; an utterance one with `speaker`, `role`, `text` and where known `id`,
-`reply_to`, `reference`, `system` and ratings. What a format does not hold, its function skips.
+`dialogs` reads these. A dialog is a mapping with `id`, `said` (its utterances, oldest first),
+`system`, `fact` and `marks`; an utterance one with `speaker`, `role`, `text`, `system`, `marks`,
+`reference`, and where known `id` and `reply_to`. What a format does not hold is skipped.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lib.data.bot_replies import role
+from lib.data.corpora import snake
 from lib.data.file_contents import Reading, Unknown, contents, listed
+from lib.data.storage import DataError, nearest
 
+MOST = 200  # earlier utterances that a context keeps
+ROLES = {
+    "bot": "assistant bot chatbot gpt chatgpt model ai llm agent system wizard machine",
+    "user": "user human customer client usr visitor guest prompter apprentice worker you",
+    "neither": "tool tools function observation developer prompt context",
+}
 #: What people call our columns, normalised: lower case, words joined by "_".
 SYNONYMS = {
     "response": "reply answer output bot_reply bot_response assistant model_response "
@@ -35,8 +42,11 @@ SPEAKER = ("role", "from", "speaker", "speaker_id", "sender", "author", "user_id
            "user", "id")  # fmt: skip
 TEXT = ("content", "value", "utterance", "text", "message", "body")
 ROLE = ("role", "speaker_role", "sender_class", "speaker_type", "type")
+MODEL = ("model", "model_name", "bot_name")
+DIALOG = ("dialog", *SYNONYMS["dialog"].split())
 FORMS = {"role, content": "OpenAI chat messages", "from, value": "ShareGPT",
-         "speaker, utterance": "MultiWOZ 2.2"}  # fmt: skip
+         "id, text": "ParlAI (JSON)", "speaker, utterance": "MultiWOZ 2.2",
+         "in turn, text": "MultiWOZ 2.1 or Persona-Chat: user and bot in turn"}  # fmt: skip
 EXAMPLES = {
     str: ["User: Hi\nBot: Hello", "1 your persona: i drink tea.\n2 Hi\tHello"],
     pd.DataFrame: ["system,dialog,context,response\nA,1,Hi,Ho", "dialog,speaker,text\n1,user,Hi"],
@@ -49,35 +59,34 @@ EXAMPLES = {
 }
 
 
-def dialogs(
-    value: Any, file: Path, reading: Reading, theirs: Mapping[str, str]
-) -> list[dict] | None:
+def dialogs(value: Any, file: Path, reading: Reading) -> list[dict] | None:
     """The dialogs in what a file holds; None for a table with one row per reply.
-
-    `theirs` maps our names of columns, also `speaker` and `text`, to those of the file.
 
     Raises:
         Unknown: nothing of the kind, with an example of the nearest format.
     """
-    asked = reading.given.get("kind")
+    asked, table = reading.given.get("kind"), isinstance(value, pd.DataFrame)
     if isinstance(value, str):
-        tries = {name: partial(read, value, reading) for name, read in TEXTS.items()}
+        readers = {
+            "lines": lambda: _lines(value),
+            "transcript": lambda: _transcript(value, reading),
+        }
     else:
-        ours = {their: name for name, their in theirs.items()}
-        start = value.head(1) if isinstance(value, pd.DataFrame) else value
-        if asked in (None, "table") and any(map(_has_replies, [theirs, *records(start)[:1]])):
+        rows = records(value)
+        if asked in (None, "table") and any(map(_has_replies, [reading.columns, *rows[:1]])):
             return None
-        rows = [{ours.get(name, name): row[name] for name in row} for row in records(value)]
-        tries = {name: partial(_each, read, rows, reading) for name, read in RECORDS.items()}
-        tries["utterances"] = partial(_utterances, rows, file)
-    for name in tries if asked is None else tries.keys() & {asked}:
-        if found := tries[name]():
-            reading.guess("kind", name, found[0]["form"])
+        ours = {their: name for name, their in reading.columns.items()}
+        rows = [{ours.get(name, name): row[name] for name in row} for row in rows]
+        readers = {"messages": lambda: rows, "utterances": lambda: _utterances(rows, file)}
+    for kind in readers if asked is None else readers.keys() & {asked}:
+        if any(map(_dialog, (given := readers[kind]())[:20])):
+            found = [dialog for record in given if (dialog := _dialog(record))]
+            reading.excluded["dialogs", "are in another shape"] += len(given) - len(found)
+            reading.guess("kind", kind, found[0]["form"])
             folder = f"{reading.below(file)}/" if file != reading.path else ""
-            for place, dialog in enumerate(found, start=1):
-                dialog["id"] = f"{folder}{dialog['id'] or place}"
-            return found
-    if isinstance(value, pd.DataFrame) and asked in (None, "table"):
+            return [one | {"id": f"{folder}{one['id'] or place}"}
+                    for place, one in enumerate(found, start=1)]  # fmt: skip
+    if table and asked in (None, "table"):
         return None  # whose columns may be mapped
     problem = f"is not of the kind {asked!r}" if asked else "is no chat log that we know"
     raise Unknown(problem, file, fix=f"write it like this:\n{example(value)}")
@@ -94,23 +103,13 @@ def example(value: Any) -> str:
     return max(known, key=lambda one: len(words & set(re.findall(r"\w+", one))))
 
 
-def plain(name: object) -> str:
-    """A column's name in lower case, its words joined by "_".
-
-    >>> plain("Conversation ID"), plain("dialogId")
-    ('conversation_id', 'dialog_id')
-    """
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name))
-    return "_".join(re.findall(r"[^\W_]+", name.lower()))
-
-
 def records(value: Any) -> list[dict]:
     """One mapping per dialog or row, whatever holds them together; none where they are others."""
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
         inner = list(value.values())
-        if _has_replies(value) or any(read(value) for read in RECORDS.values()):
+        if _has_replies(value) or _dialog(value):
             return [value]
         if all(isinstance(one, dict) for one in inner):  # MultiWOZ: by their names
             return [{"id": name} | one for name, one in value.items()]
@@ -121,15 +120,7 @@ def records(value: Any) -> list[dict]:
 
 def _has_replies(row: Mapping[str, Any]) -> bool:
     known = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-    return bool({plain(name) for name in row} & known)
-
-
-def _each(read: Callable[[dict], dict | None], rows: list[dict], reading: Reading) -> list[dict]:
-    if not any(read(row) for row in rows[:20]):
-        return []
-    found = [dialog for row in rows if (dialog := read(row))]
-    reading.excluded["dialogs", "are in another shape"] += len(rows) - len(found)
-    return found
+    return bool({snake(name) for name in row} & known)
 
 
 def _first(fields: Mapping[str, Any], names: Sequence[str], kinds: Any = object) -> Any:
@@ -138,13 +129,44 @@ def _first(fields: Mapping[str, Any], names: Sequence[str], kinds: Any = object)
     return next((one for one in values if isinstance(one, kinds) and one not in (None, "")), None)
 
 
-def _dialog(fields: Mapping[str, Any], said: list[dict], form: str, fact: Any = None) -> dict:
-    fields = {plain(name): cell for name, cell in fields.items()}
-    fact = fact if isinstance(fact, list) else []
-    marks = {f"dialog_{name[6:]}": mark for name, mark in _ratings(fields).items()}
-    name = _first(fields, ("id", "dialog", *SYNONYMS["dialog"].split()), str | int)
-    return {"id": name, "said": said, "form": form, "fact": fact, "marks": marks,
-            "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
+def _dialog(record: dict) -> dict | None:
+    """What a record tells of a dialog, where one of its fields is a list of messages."""
+    found = next(filter(None, map(_messages, record.values())), None)
+    if found is None:
+        return None
+    form, said = found
+    fields, kept = {snake(name): cell for name, cell in record.items()}, []
+    fact = fields.get("personality")
+    facts = [*fact] if isinstance(fact, list) else []
+    for one in said:  # ParlAI tells what the bot knows before the first words
+        lines = PERSONA.match(one["text"] or "")
+        facts += re.findall(r"^your persona: *(.*)", lines[0], flags=re.M)
+        text = one["text"] and one["text"][lines.end() :]
+        kept += [one | {"text": text}] if text or not lines[0] else []
+    return {"id": _first(fields, ("id", *DIALOG), str | int), "said": kept, "fact": facts,
+            "form": record.get("read as", form), **_about(fields)}  # fmt: skip
+
+
+def _messages(cell: Any) -> tuple[str, list[dict]] | None:
+    """The utterances in a list of messages, and what has it so."""
+    said = listed(cell) if isinstance(cell, str) and cell.startswith("[{") else cell
+    said = said if isinstance(said, list) else []
+    # ParlAI has lists of them, exchange by exchange.
+    said = [one for part in said for one in (part if isinstance(part, list) else [part])]
+    if not said or not all(isinstance(one, dict) for one in said):
+        return None
+    last = said[-1].get("candidates")
+    if isinstance(last, list):  # Persona-Chat: the last of them is what was said
+        texts = [*(said[-1].get("history") or ()), *last[-1:]]
+        said = [{"text": text, "metadata": None} for text in texts]
+    keys = {snake(key): key for key in dict.fromkeys(key for one in said for key in one)}
+    speaker, text = (_first(keys, names) for names in (SPEAKER, TEXT))
+    if "metadata" in keys and not speaker:
+        speaker, names = "in turn", cycle(("user", "bot"))
+        said = [{speaker: name} | one for name, one in zip(names, said, strict=False)]
+    form = f"{speaker}, {text}"
+    found = [_utterance(one, speaker, text) for one in said]
+    return (FORMS.get(form, f"messages ({form})"), found) if speaker and text else None
 
 
 def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
@@ -155,115 +177,64 @@ def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
     if isinstance(said, list):  # parts, of which some are text
         parts = [part.get("text") if isinstance(part, dict) else part for part in said]
         said = "\n".join(part for part in parts if isinstance(part, str)) or None
+    thread = {part: str(one.get(part)) for part in ("id", "reply_to") if "reply_to" in one}
     return {"speaker": name, "role": "prompt" if prompt else next(roles, name),
-            "text": said if isinstance(said, str) else None, "marks": _ratings(fields),
-            "system": _first(fields, ("model", "model_name", "bot_name"), str)}  # fmt: skip
+            "text": said if isinstance(said, str) else None,
+            **thread, **_about(fields)}  # fmt: skip
 
 
-def _ratings(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """`human_<name>` for what is called a rating, score or human_<name>, also within `ratings`."""
-    inner = fields.get("ratings")
-    inner = (
-        {f"human_{name}": mark for name, mark in inner.items()} if isinstance(inner, dict) else {}
-    )
-    marks = {name: mark for name, mark in {**fields, **inner}.items()
-             if re.fullmatch(r"human_.+|(.+_)?rating|score", plain(name))}  # fmt: skip
-    return {f"human_{plain(name).removeprefix('human_')}": mark for name, mark in marks.items()}
+def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The model, references, and each rating, score or human_<name>, also within `ratings`."""
+    inner, others = fields.get("ratings"), fields.get("reference")
+    inner = inner.items() if isinstance(inner, dict) else ()
+    marks = {snake(name): mark for name, mark in fields.items()}
+    marks |= {f"human_{snake(name)}": mark for name, mark in inner}
+    marks = {f"human_{name.removeprefix('human_')}": mark for name, mark in marks.items()
+             if re.fullmatch(r"human_.+|(.+_)?rating|score", name)}  # fmt: skip
+    return {"system": _first(fields, MODEL, str), "marks": marks,
+            "reference": others if isinstance(others, list) else []}  # fmt: skip
 
 
-def _said(pairs: Sequence[tuple[str, str]]) -> list[dict]:
-    return [_utterance({"speaker": name, "text": text}, "speaker", "text") for name, text in pairs]
-
-
-def _messages(record: dict) -> dict | None:
-    for cell in record.values():
-        said = listed(cell) if isinstance(cell, str) and cell.startswith("[{") else cell
-        if isinstance(said, list) and said and all(isinstance(one, dict) for one in said):
-            keys = {plain(key): key for one in said for key in one}
-            speaker, text = (_first(keys, names) for names in (SPEAKER, TEXT))
-            if speaker and text:
-                form = FORMS.get(f"{speaker}, {text}", f"messages ({speaker}, {text})")
-                return _dialog(record, [_utterance(one, speaker, text) for one in said], form)
-    return None
-
-
-def _log(record: dict) -> dict | None:
-    """MultiWOZ 2.1: what the system says comes with its state."""
-    log = record.get("log")
-    if not isinstance(log, list) or not all(isinstance(one, dict) for one in log):
-        return None
-    names = [("user", "system")[bool(one.get("metadata", k % 2))] for k, one in enumerate(log)]
-    texts = [one.get("text") for one in log]
-    return _dialog(record, _said(list(zip(names, texts, strict=True))), "MultiWOZ 2.1")
-
-
-def _candidates(record: dict) -> dict | None:
-    """Persona-Chat as JSON: the last candidate is what was said."""
-    try:
-        last = record["utterances"][-1]
-        texts, fact = [*last["history"], last["candidates"][-1]], record.get("personality")
-    except (LookupError, TypeError):
-        return None
-    names = [("bot", "user")[k % 2] for k in range(len(texts))][::-1]
-    return _dialog(record, _said(list(zip(names, texts, strict=True))), "Persona-Chat", fact)
-
-
-def _acts(record: dict) -> dict | None:
-    """ParlAI's logs: exchanges of acts."""
-    talk = record.get("dialog")
-    if not isinstance(talk, list) or not talk or not all(isinstance(acts, list) for acts in talk):
-        return None
-    acts = [act for exchange in talk for act in exchange if isinstance(act, dict)]
-    said, fact = [_utterance(act, "id", "text") for act in acts], []
-    for one in said:
-        persona, one["text"] = _persona(one["text"] or "")
-        fact += persona
-    return _dialog(record, [one for one in said if one["text"]], "ParlAI (JSON)", fact)
-
-
-def _persona(text: str) -> tuple[list[str], str]:
-    facts = re.findall(r"^your persona: *(.*)", text, flags=re.M)
-    return facts, re.sub(r"^(your|partner's) persona:.*\n?", "", text, flags=re.M)
-
-
-def _exchanges(rows: Sequence[tuple[bool, str, str]], form: str) -> list[dict]:
-    """Dialogs of (is the first, what was said, answers parted by |): the answerer is the bot."""
-    found: list[dict] = []
-    for first, text, labels in rows:
-        if first or not found:
-            found.append(_dialog({}, [], form))
-        persona, text = _persona(text)
-        reply, *others = labels.split("|")
-        found[-1]["fact"] += persona
-        found[-1]["said"] += _said([("user", text)] * bool(text) + [("bot", reply)] * bool(reply))
-        found[-1]["said"][-1:] = [one | {"reference": others} for one in found[-1]["said"][-1:]]
-    return found
-
-
-def _parlai(text: str, reading: Reading) -> list[dict]:
-    """ParlAI's text format: fields parted by tabs, the last act of an episode marked."""
-    rows, first = [], True
-    for line in filter(None, text.split("\n")):
-        if not line.startswith("text:"):
-            return []
-        line = line.replace("\\n", "\n")
-        fields = dict(part.split(":", 1) for part in line.split("\t") if ":" in part)
-        rows.append((first, fields["text"], fields.get("labels", fields.get("eval_labels", ""))))
-        first = fields.get("episode_done") == "True"
-    return _exchanges(rows, "ParlAI (text)")
-
-
-def _numbered(text: str, reading: Reading) -> list[dict]:
-    """Persona-Chat and ParlAI's older format: numbered lines, a new dialog at 1."""
-    rows = [re.match(r"(\d+) ([^\t]*)(?:\t([^\t]*))?", line) for line in text.split("\n") if line]
-    if "\t" not in text or not all(rows):
+def _utterances(rows: list[dict], file: Path) -> list[dict]:
+    """One row per utterance, as ConvoKit and many tables have it, by dialogs."""
+    names = {snake(name): name for name in rows[0]} if rows else {}
+    speaker, text, talk = (_first(names, known) for known in (SPEAKER[:-1], TEXT, DIALOG))
+    if not speaker or not text:
         return []
-    rows = [(row[1] == "1", row[2], row[3] or "") for row in rows]
-    return _exchanges(rows, "Persona-Chat (numbered lines)")
+    form = f"one row per utterance ({speaker}, {text})"
+    form = "ConvoKit utterances" if "reply_to" in names else form
+    beside, groups = file.with_name("speakers.json"), {}  # ConvoKit's, what the speakers are
+    about = contents(beside, Reading(beside)) if beside.is_file() else {}
+    for row in rows:
+        if row[speaker] in about:
+            row = row | {"meta": {**about[row[speaker]]["meta"], **row.get("meta", {})}}
+        groups.setdefault(row.get(talk), []).append(row)
+    return [{"read as": form, "id": str(name), "messages": said} for name, said in groups.items()]
+
+
+def _lines(text: str) -> list[dict]:
+    """Lines of the user's words, a tab, and the bot's, of which further ones are parted by "|".
+
+    Persona-Chat and older ParlAI number them, a new dialog at 1; ParlAI's `text:` marks the last.
+    """
+    acts = [ACT.match(line) for line in text.split("\n") if line]
+    if "\t" not in text or not all(acts):
+        return []
+    form = "ParlAI (text)" if text.startswith("text:") else "Persona-Chat (numbered lines)"
+    talk: list[dict] = []
+    for act, before in zip(acts, [None, *acts], strict=False):
+        if act[1] == "1" or before is None or "episode_done:True" in before[0]:
+            talk.append({"read as": form, "messages": []})
+        user, answers = (act[part].replace("\\n", "\n") for part in ("user", "bot"))
+        reply, *others = answers.split("|")
+        said = [{"speaker": "user", "text": user},
+                {"speaker": "bot", "text": reply, "reference": others}]  # fmt: skip
+        talk[-1]["messages"] += [one for one in said if one["text"]]
+    return talk
 
 
 # A time, a name of at most 40 characters, a colon; matched in the start of a line only.
-LINE = re.compile(
+NAMED = re.compile(
     r"(?:[\[(]?\d[\d:./, T-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?[*_>#]*"
     r"([^\W\d][^:\t\n]{0,39}?)[*_]* ?:[*_]*(?:\s|$)",
     re.I,
@@ -271,70 +242,123 @@ LINE = re.compile(
 RULE = re.compile(
     r"\s*([-=*_~#]{3,}|#+ .*|(dialog(ue)?|conversation|chat|session)\W*\d+\W*)\s*$", re.I
 )
+PERSONA = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
+ACT = re.compile(r"(?:(\d+) |text:)(?P<user>[^\t]*)\t?(?:(?:eval_)?labels:)?(?P<bot>[^\t]*).*")
+ENDS = {
+    "rules": lambda line: RULE.match(line[0][:120]) is not None,
+    "blank": lambda line: not line[0].strip(),
+}
 
 
 def _transcript(text: str, reading: Reading) -> list[dict]:
     """Lines such as `Name: text`; further lines belong to the one above."""
-    lines = [(line, LINE.match(line[:120])) for line in text.strip().split("\n")]
+    lines = [(line, NAMED.match(line[:120])) for line in text.strip().split("\n")]
     counts = Counter(match[1] for _, match in lines if match)
     known = {name for name in counts if counts[name] > 1 or role(name)}
     known = known if len(known) > 1 else set(counts)
-    named = [match and match[1] in known for _, match in lines]
-    turns, filled = sum(map(bool, named)), sum(bool(line.strip()) for line, _ in lines)
+    lines = [(line, match if match and match[1] in known else None) for line, match in lines]
+    turns = sum(match is not None for _, match in lines)
+    filled = sum(bool(line.strip()) for line, _ in lines)
     if len(known) < 2 or (turns < filled / 2 and not {"bot", "user"} & set(map(role, known))):
         return []
-    ends = [("blank" if not line.strip() else "rules" if RULE.match(line[:120]) else "none")
-            for line, _ in lines]  # fmt: skip
-    inner, ahead = {"blank"} if 2 * ends.count("blank") >= turns else set(), True
-    for end, speaks in zip(reversed(ends), reversed(named), strict=True):
-        ahead = speaks if end == "none" else ahead
-        inner |= set() if ahead else {end}  # it stands within what somebody says
-    split = next((end for end in ("rules", "blank") if end in ends and end not in inner), "none")
-    split = reading.guess("split", split, "what parts the dialogs: rules, blank (lines) or none")
-    talk: list[list[tuple[str, str]]] = [[]]
-    for (line, match), speaks, end in zip(lines, named, ends, strict=True):
-        if end == split != "none":
-            talk.append([])
-        elif speaks:
-            talk[-1].append((match[1], line[match.end() :]))
-        elif talk[-1]:
-            talk[-1][-1] = (talk[-1][-1][0], f"{talk[-1][-1][1]}\n{line}")
+    parts = {split: [[*part] for end, part in groupby(lines, ends) if not end]
+             for split, ends in ENDS.items()}  # fmt: skip
+    clear = [split for split, found in parts.items()
+             if 1 < len(found) < turns / 2 + 1 and all(map(_begins, found[1:]))]  # fmt: skip
+    why = "what parts the dialogs: rules, blank (lines) or none"
+    parted = parts.get(reading.guess("split", [*clear, "none"][0], why), [lines])
+    return [{"read as": "transcript", "messages": _spoken(part, reading)} for part in parted]
+
+
+def _begins(part: list[tuple]) -> bool:
+    """Whether somebody speaks first in it, so that it does not stand within what somebody says."""
+    ends = ENDS.values()
+    return next((bool(line[1]) for line in part if not any(end(line) for end in ends)), True)
+
+
+def _spoken(part: list[tuple], reading: Reading) -> list[dict]:
+    said: list[dict] = []
+    for line, match in part:
+        if match:
+            said.append({"speaker": match[1], "text": line[match.end() :]})
+        elif said:
+            said[-1]["text"] += f"\n{line}"
         elif line.strip():
             reading.excluded["utterances", "are lines before the first speaker"] += 1
-    talk = [[(name, words.strip()) for name, words in said] for said in talk if said]
-    return [_dialog({}, _said(said), "transcript") for said in talk]
+    return [one | {"text": one["text"].strip()} for one in said]
 
 
-def _utterances(rows: list[dict], file: Path) -> list[dict]:
-    """One row per utterance, as ConvoKit and many tables have it."""
-    names = {plain(name): name for name in rows[0]} if rows else {}
-    talks = ("dialog", *SYNONYMS["dialog"].split())
-    speaker, text, talk, parent = (
-        _first(names, known) for known in (SPEAKER[:-1], TEXT, talks, ("reply_to",))
-    )
-    if not speaker or not text:
-        return []
-    form = "ConvoKit utterances" if parent else f"one row per utterance ({speaker}, {text})"
-    roles, groups = _roles(file.with_name("speakers.json")), {}
-    for row in rows:
-        above = {"reply_to": _name(row.get(parent))} if parent else {}
-        said = _utterance(row, speaker, text) | {"id": _name(row.get("id"))} | above
-        said["role"] = roles.get(said["speaker"]) or said["role"]
-        groups.setdefault(_name(row.get(talk)), []).append(said)
-    return [_dialog({"id": name}, said, form) for name, said in groups.items()]
+def role(name: str) -> str | None:
+    """What the name of a speaker tells: "bot", "user", "neither" or nothing.
+
+    >>> [role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
+    ['bot', 'user', 'neither', None]
+    """
+    words = set(re.findall(r"[^\W\d_]+", name.lower()))
+    return next((kind for kind in ROLES if words & set(ROLES[kind].split())), None)
 
 
-def _name(cell: Any) -> str:
-    return "" if cell is None else str(cell)
+def bots(talk: Sequence[dict], reading: Reading) -> set[str]:
+    """The speakers that are the bot: as said, by their roles, or whoever is not the user.
+
+    Raises:
+        DataError: where nothing tells, with the speakers to choose from.
+    """
+    roles = {one["speaker"]: one["role"] for dialog in talk for one in dialog["said"]}
+    kinds, why = {name: role(roles[name]) for name in roles}, "by the name of the role"
+    found, asked = {name for name in roles if kinds[name] == "bot"}, reading.given.get("bot", "")
+    if not found and "user" in kinds.values():
+        found, why = {name for name in roles if kinds[name] is None}, "everybody but the user"
+    if asked:
+        names = {one.strip().lower() for one in asked.split(",")}
+        found = {name for name in roles if {name.lower(), roles[name].lower()} & names}
+    speakers = ", ".join(sorted(roles)[:8])
+    reached = sum(any(one["speaker"] in found for one in dialog["said"]) for dialog in talk)
+    doubtful = (len(found) > 1 and found == set(roles)) or reached < len(talk) / 2
+    if not found or (doubtful and not asked):
+        hint = nearest(asked, map(str.lower, roles)) or f"the speakers are {speakers}"
+        problem = "does not tell which speaker is the bot"
+        raise DataError(problem, reading.path, fix=f"name it: BOT=...; {hint}")
+    reading.guess("bot", ", ".join(sorted(found)[:8]), f"{why}; the speakers: {speakers}")
+    return found
 
 
-def _roles(file: Path) -> dict[str, Any]:
-    """ConvoKit keeps beside the utterances what a speaker is."""
-    about = contents(file, Reading(file)) if file.is_file() else {}
-    known = about.items() if isinstance(about, dict) else ()
-    metas = {name: one.get("meta") for name, one in known if isinstance(one, dict)}
-    return {name: _first(one, ROLE, str) for name, one in metas.items() if isinstance(one, dict)}
+def replies(talk: Sequence[dict], reading: Reading) -> Iterator[dict]:
+    """One row of the turn table per utterance of the bot that has words."""
+    found, times = bots(talk, reading), Counter()
+    for dialog in talk:
+        said = [one for one in dialog["said"] if _counts(one, found, reading)]
+        mine = [place for place, one in enumerate(said) if one["speaker"] in found]
+        if not mine:
+            reading.excluded["dialogs", "have no reply of the bot"] += 1
+            continue
+        reading.kept.update(dialogs=1, utterances=len(said))
+        systems = {k: said[k]["system"] or dialog["system"] or said[k]["speaker"] for k in mine}
+        times[systems[mine[0]], dialog["id"]] += 1
+        again = times[systems[mine[0]], dialog["id"]]
+        name = f"{dialog['id']} ({again})" if again > 1 else dialog["id"]
+        by_id = {one["id"]: one for one in said if one.get("id")}
+        for place in mine:
+            one = said[place]
+            yield {"system": systems[place], "dialog": name, "turn": place, "response": one["text"],
+                   "context": _context(said, place, by_id), "reference": one["reference"],
+                   "fact": dialog["fact"], **dialog["marks"], **one["marks"]}  # fmt: skip
 
 
-RECORDS = {"parlai": _acts, "persona-chat": _candidates, "multiwoz": _log, "messages": _messages}
-TEXTS = {"parlai": _parlai, "persona-chat": _numbered, "transcript": _transcript}
+def _counts(one: Mapping[str, Any], found: set[str], reading: Reading) -> bool:
+    """Whether an utterance is talk: of a person or the bot, and in words."""
+    tool = one["speaker"] not in found and role(one["role"]) == "neither"
+    why = "are of tools or prompts" if tool else "have no words (calls of tools, pictures)"
+    reading.excluded["utterances", why] += (lost := tool or one["text"] is None)
+    return not lost
+
+
+def _context(said: Sequence[dict], place: int, by_id: Mapping[Any, dict]) -> list[str]:
+    """The texts before an utterance, oldest first: those it replies to where that is said."""
+    if "reply_to" not in said[place]:
+        return [one["text"] for one in said[max(0, place - MOST) : place]]
+    chain, above = [], said[place]["reply_to"]
+    while above in by_id and len(chain) < MOST:
+        chain.append(by_id[above]["text"])
+        above = by_id[above]["reply_to"]
+    return chain[::-1]

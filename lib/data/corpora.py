@@ -7,6 +7,7 @@ are read by the loaders of those.
 
 import fnmatch
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ import pandas as pd
 
 from lib import ROOT
 from lib.data.storage import DataError, data_folder, nearest, on_disk, path, registry
-from lib.data.turn_table import KEY, turn_table, validate, with_agents
+from lib.data.turn_table import KEY, turn_table, with_agents
 
 INFO = ["title", "licence", "citation", "source"]
 LOADERS: dict[str, Callable[..., dict]] = {}
@@ -110,7 +111,7 @@ def load(name: str, **options: Any) -> Corpus:
 
     Args:
         name: one of `available()`.
-        options: `folder` and `columns={file: {ours: theirs}}` for `tbd_q1` and `comperdial`.
+        options: `folder`, where the files of `tbd_q1` and `comperdial` are.
 
     Raises:
         DataError: for an unknown name, and for a file that is missing, damaged or, where it is the
@@ -151,17 +152,14 @@ def ten_replies(profile: str) -> pd.DataFrame:
     return chosen[["reply", *KEY]].merge(turns, "left", on=KEY, validate="1:1").set_index("reply")
 
 
-def _requested(name: str, about: dict, folder: str | Path | None = None, **options: Any) -> dict:
-    sample = "layout" in about
-    folder = Path(folder or (ROOT / about["source"] if sample else data_folder() / name))
+def _requested(name: str, about: dict, folder: str | Path | None = None) -> dict:
+    folder = Path(folder or (ROOT / about["source"] if "layout" in about else data_folder() / name))
     for file in about["files"]:
         if not (folder / file).is_file():
             fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
                    "layout of data/README.md, or pass folder=")  # fmt: skip
             raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
-    parts = LOADERS[about["layout"] if sample else name](folder, **options)
-    validate(parts["turns"], file=folder)
-    return parts
+    return LOADERS[about.get("layout", name)](folder)
 
 
 def rated(
@@ -199,8 +197,7 @@ def rated(
     ['', '1 marked N/A by the annotator']
     """
     single, means, line = judged(_judgements(rows) if ratings is None else ratings, len(rows))
-    rows = [{name: _cleaned(cell) for name, cell in row.items()} for row in rows]
-    table = pd.DataFrame(rows).drop(columns="ratings", errors="ignore")
+    table = pd.DataFrame(rows).drop(columns="ratings", errors="ignore").map(_stripped)
     kind, unit = ("dialogs", "dialogs") if "utterances" in table else ("turns", "responses")
     table = with_agents(table, DIALOG) if kind == "dialogs" else turn_table(table)
     kept = account(unit, len(rows), excluded, note)
@@ -209,7 +206,7 @@ def rated(
     return {kind: table, "ratings": single, "report": report}
 
 
-def _cleaned(cell: Any) -> Any:
+def _stripped(cell: Any) -> Any:
     if isinstance(cell, list):
         return [text.strip() for text in cell]
     return cell.strip() if isinstance(cell, str) else cell
@@ -271,13 +268,14 @@ def with_account(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
     return table
 
 
-def snake(name: str) -> str:
-    """Write a dimension's name in lower case with underscores.
+def snake(name: object) -> str:
+    """Write a name in lower case with underscores.
 
-    >>> snake("Maintains Context")
-    'maintains_context'
+    >>> snake("Maintains Context"), snake("dialogId")
+    ('maintains_context', 'dialog_id')
     """
-    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name))
+    return "_".join(re.findall(r"[^\W_]+", name.lower()))
 
 
 def available() -> pd.DataFrame:
@@ -344,6 +342,5 @@ def _words(texts: pd.Series) -> float:
 
 def accounts(corpora: Iterable[Corpus]) -> pd.DataFrame:
     """List the accounts of corpora below each other: what was read, kept and excluded."""
-    tables = [corpus.report.assign(corpus=corpus.name) for corpus in corpora]
-    table = pd.concat(tables, ignore_index=True)
-    return table[["corpus", *table.columns.drop("corpus")]]
+    tables = {corpus.name: corpus.report for corpus in corpora}
+    return pd.concat(tables, names=["corpus"]).reset_index("corpus").reset_index(drop=True)

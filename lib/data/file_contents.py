@@ -38,6 +38,8 @@ class Reading:
     Attributes:
         path: the file or the folder.
         given: what the caller says instead of a guess, by the names in `GUESSES`.
+        columns: our column name -> the file's, also for `speaker` and `text` of an utterance.
+        taken: the same, with what was guessed.
         guesses: (what, taken, why) -> number of files.
         kept: unit -> how many were read and kept.
         excluded: (unit, reason) -> how many were read and left out.
@@ -46,8 +48,11 @@ class Reading:
         DataError: for a name that is not in `GUESSES`.
     """
 
-    def __init__(self, path: Path | str, given: Mapping[str, str] | None = None):
-        self.path, self.given = Path(path), dict(given or {})
+    def __init__(
+        self, path: Path | str, given: Mapping | None = None, columns: Mapping | None = None
+    ):
+        self.path, self.given, self.columns = Path(path), dict(given or {}), dict(columns or {})
+        self.taken: dict[str, str] = {}
         self.guesses: Counter[tuple[str, str, str]] = Counter()
         self.kept: Counter[str] = Counter()
         self.excluded: Counter[tuple[str, str]] = Counter()
@@ -134,26 +139,25 @@ def _decoded(raw: bytes, reading: Reading) -> str:
 
 
 def _delimited(text: str, ending: str, reading: Reading) -> pd.DataFrame:
-    """Rows of as many cells as the header; pandas refuses longer ones and fills up shorter ones."""
+    """Rows of as many cells as the header: pandas would fill up shorter ones."""
     first, _, rest = text.partition("\n")
     if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own line
         text, found = rest, first[4]
     else:
         known = "\t,;|" if ending == ".tsv" else ",;\t|"
         found = max(known, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
-    form = {"sep": reading.guess("delimiter", found, "its header has most cells with it")}
-    kept = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
-    cells = pd.read_csv(io.StringIO(text), engine="python", **form, **kept).dropna(how="all")
-    if (short := cells.isna().any(axis=1)).any():
-        place = f"row {short.argmax()} has fewer cells than the header"
-        raise ValueError(f"{place}: check its delimiter and quotes")
-    return _headed(cells)
+    found = reading.guess("delimiter", found, "its header has most cells with it")
+    rows = [*csv.reader(io.StringIO(text), delimiter=found, strict=True)]
+    for place, row in enumerate(rows):
+        if row and len(row) != len(rows[0]):
+            found = f"row {place} has {len(row)} cells, the header {len(rows[0])}"
+            raise ValueError(f"{found}: check its delimiter and quotes")
+    return _headed(rows)
 
 
-def _headed(cells: pd.DataFrame) -> pd.DataFrame:
-    header = cells[:1].to_numpy().ravel() if len(cells) else cells.columns
-    table = cells[1:].set_axis(header, axis=1).rename(columns=str.strip)
-    return table.reset_index(drop=True)
+def _headed(rows: list[list[str]]) -> pd.DataFrame:
+    header, *rows = rows  # or an error, as a file without any
+    return pd.DataFrame(filter(any, rows), columns=[name.strip() for name in header], dtype=object)
 
 
 def _spreadsheet(raw: bytes, reading: Reading) -> pd.DataFrame:
@@ -162,11 +166,10 @@ def _spreadsheet(raw: bytes, reading: Reading) -> pd.DataFrame:
             _limit(sum(part.file_size for part in parts.infolist()))
             if damaged := parts.testzip():  # also one that holds more than it says
                 raise ValueError(f"its part {damaged} is damaged")
-    book = pd.ExcelFile(io.BytesIO(raw), engine="calamine")
-    names = book.sheet_names
-    sheet = reading.guess("sheet", names[0], f"the first of {len(names)}: {', '.join(names)}")
-    cells = book.parse(sheet, header=None, dtype=str, na_filter=False)
-    return _headed(cells[cells.ne("").any(axis=1)])
+    form = {"header": None, "dtype": str, "na_filter": False, "engine": "calamine"}
+    sheets = pd.read_excel(io.BytesIO(raw), sheet_name=None, **form)
+    why = f"the first of {len(sheets)}: {', '.join(sheets)}"
+    return _headed(sheets[reading.guess("sheet", [*sheets][0], why)].to_numpy().tolist())
 
 
 def _parquet(raw: bytes) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,24 +29,9 @@ DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Ta
 THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
 
 
-class PersonaLists(NamedTuple):
-    """The lists that turn a graph into profiles (Tables 9-11 print excerpts of the authors')."""
-
-    names: pd.DataFrame
-    families: pd.DataFrame
-    head_ages: pd.DataFrame
-    gender_neutral: pd.DataFrame
-    negative: list[str]
-
-
-class Profile(NamedTuple):
-    """One persona: its sentences, and what was drawn for it. `gender` is never stated."""
-
-    sentences: tuple[str, ...]
-    heads: tuple[str, str]
-    age: int
-    name: str
-    gender: str
+# What `read_lists` returns, and a persona: its sentences, and the heads, age, name and gender that
+# were drawn for it; the gender is never stated.
+Lists = Profile = SimpleNamespace
 
 
 def read_graph(path: str | Path) -> pd.DataFrame:
@@ -58,10 +43,9 @@ def read_graph(path: str | Path) -> pd.DataFrame:
     Raises:
         DataError: when a fact has no relation, or one that is unknown.
     """
-    heads = json.loads(Path(path).read_text(encoding="utf-8"))
     facts = [
         [head.strip(), details.get("relation"), tail.strip()]
-        for head, entry in heads.items()
+        for head, entry in json.loads(Path(path).read_bytes()).items()
         for tail, details in entry.get("attributes", {}).items()
     ]
     if bad := [fact for fact in facts if fact[1] not in RELATIONS]:
@@ -70,17 +54,17 @@ def read_graph(path: str | Path) -> pd.DataFrame:
     return table.drop_duplicates(ignore_index=True)
 
 
-def read_lists(folder: str | Path) -> PersonaLists:
-    """Read the lists from a folder.
+def read_lists(folder: str | Path) -> Lists:
+    """Read the lists that turn a graph into profiles (Tables 9-11 print excerpts of the authors').
 
     They are `names.csv` (generation, gender, name), `families.csv` (sentence, start_age, end_age),
     `head_ages.csv` (head, start_age, end_age), `gender_neutral.csv` (gendered, neutral) and
-    `negative_heads.txt` (one word per line).
+    `negative_heads.txt` (words).
     """
     names = ("names", "families", "head_ages", "gender_neutral")
-    tables = [pd.read_csv(Path(folder, f"{name}.csv")) for name in names]
-    negative = Path(folder, "negative_heads.txt").read_text(encoding="utf-8").split("\n")
-    return PersonaLists(*tables, [word for word in negative if word.strip()])
+    tables = {name: pd.read_csv(Path(folder, f"{name}.csv")) for name in names}
+    words = Path(folder, "negative_heads.txt").read_text(encoding="utf-8").splitlines()
+    return Lists(**tables, negative=list(filter(None, words)))
 
 
 def fact_sentence(relation: str, tail: str) -> str:
@@ -96,14 +80,14 @@ def fact_sentence(relation: str, tail: str) -> str:
     return FORMS[base].format(tail.removeprefix("to ") if base == "goal_plan" else tail)
 
 
-def neutral(text: str, lists: PersonaLists) -> str:
+def neutral(text: str, lists: Lists) -> str:
     """`text` with gendered words replaced where a neutral one exists (king and queen stay)."""
     for _, gendered, other in lists.gender_neutral[["gendered", "neutral"]].itertuples():
         text = re.sub(rf"\b{re.escape(gendered)}\b", other, text, flags=re.IGNORECASE)
     return text
 
 
-def choose_heads(graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:
+def choose_heads(graph: pd.DataFrame, lists: Lists) -> pd.DataFrame:
     """Every head with its facts, its age range, and why it is skipped, if it is.
 
     Heads that give a negative impression are skipped (section 3.1 a).
@@ -114,14 +98,12 @@ def choose_heads(graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:
     heads = graph.groupby("head", sort=False).size().rename("facts").reset_index()
     heads = heads.merge(lists.head_ages[["head", *DEFAULT_AGES]], how="left", on="head")
     heads = heads.fillna(DEFAULT_AGES).astype(dict.fromkeys(DEFAULT_AGES, int))
-    words = "|".join(re.escape(word) for word in lists.negative)
-    bad = heads["head"].str.contains(rf"\b(?:{words})\b", case=False) if words else False
+    words = "|".join(map(re.escape, lists.negative))
+    bad = heads["head"].str.contains(rf"\b(?:{words})\b", case=False)
     return heads.assign(skipped=np.where(bad, "negative impression", ""))
 
 
-def make_profiles(
-    graph: pd.DataFrame, lists: PersonaLists, count: int, seed: int = 0
-) -> list[Profile]:
+def make_profiles(graph: pd.DataFrame, lists: Lists, count: int, seed: int = 0) -> list[Profile]:
     """Draw profiles: name, age and family, then two personas (section 3.1, appendix A.3).
 
     The age comes from the range of the first head, the name from the decade of birth and a
@@ -139,7 +121,7 @@ def make_profiles(
     return [_profile(usable, tails, lists, rng) for _ in range(count)]
 
 
-def _profile(heads: pd.DataFrame, tails: Mapping, lists: PersonaLists, rng) -> Profile:
+def _profile(heads: pd.DataFrame, tails: Mapping, lists: Lists, rng) -> Profile:
     """One profile; `tails` holds the tails of (head, relation)."""
     chosen = heads.iloc[rng.choice(len(heads), size=2, replace=False)]
     age = int(rng.integers(chosen["start_age"].iloc[0], chosen["end_age"].iloc[0] + 1))
@@ -157,11 +139,11 @@ def _profile(heads: pd.DataFrame, tails: Mapping, lists: PersonaLists, rng) -> P
         known = [(relation, tails.get((head, relation))) for relation in RELATIONS]
         facts = [fact_sentence(rel, str(rng.choice(of_it))) for rel, of_it in known if of_it]
         lines += [f"{head}.", *facts]
-    sentences = tuple(neutral(line, lists) for line in lines)
-    return Profile(sentences, tuple(chosen["head"]), age, name, gender)
+    drawn = {"heads": tuple(chosen["head"]), "age": age, "name": name, "gender": gender}
+    return Profile(sentences=tuple(neutral(line, lists) for line in lines), **drawn)
 
 
-def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists) -> pd.DataFrame:
+def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists) -> pd.DataFrame:
     """What looks contradictory, one row each, with an empty `decision` for a person to fill.
 
     Found: years of doing something that the age does not allow ("for 20 years" at 25, section
@@ -177,7 +159,7 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: PersonaLists
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 
-def _doubts(one: Profile, heads: pd.DataFrame, lists: PersonaLists) -> Iterator[tuple[str, str]]:
+def _doubts(one: Profile, heads: pd.DataFrame, lists: Lists) -> Iterator[tuple[str, str]]:
     for line in one.sentences[3:]:
         years = re.search(r"\b(?:for|more than|over) (\d+) years\b", line)
         if years and (began := one.age - int(years[1])) < 15:

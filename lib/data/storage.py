@@ -102,36 +102,30 @@ def path(key: str) -> Path:
         raise DataError(f"{VARIABLE} names {folder}, which is not a folder", fix="correct it")
     if "upstream" in entry and not (folder / key).is_file():
         entry |= entry["upstream"]
+    name, expected = entry["key"], entry["sha256"]
+    known = {"registry": {name: expected}, "urls": {name: entry["url"]}}
+    # Updates would overwrite a file of the user's.
+    shelf = _pooch().create(folder, "", **known, retry_if_failed=3, allow_updates=False)
     try:
-        return _verified(folder, entry)
+        file = Path(shelf.fetch(name, progressbar=True))
+        # Its host packs one archive anew on each request, so its own bytes have no fixed checksum.
+        if expected is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:
+            raise ValueError("its content is not that of the registered commit")
+        return file
     except (ValueError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise DataError(
             f"the file is damaged, or it is missing and cannot be downloaded: {error}",
-            file=folder / entry["key"],
+            file=folder / name,
             fix=f"delete it if it is there; connect to the network, or fetch {entry['url']} and "
             f"save it under that name, or set {VARIABLE} to a folder that holds the corpora",
         ) from error
 
 
-def _verified(folder: Path, entry: dict[str, Any]) -> Path:
-    name, expected = entry["key"], entry["sha256"]
-    known = {"registry": {name: expected}, "urls": {name: entry["url"]}}
-    # Updates would overwrite a file of the user's.
-    shelf = _pooch().create(folder, "", **known, retry_if_failed=3, allow_updates=False)
-    file = Path(shelf.fetch(name, progressbar=True))
-    # Its host packs one archive anew on each request, so its own bytes have no fixed checksum.
-    if expected is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:
-        raise ValueError("its content is not that of the registered commit")
-    return file
-
-
 def content_sha256(file: Path, folders: list[str]) -> str:
     """Return the SHA-256 over the names and contents of some folders below `dat/` of an archive."""
-    lines = []
-    for name, raw in members(file, lambda name: "/dat/" in name):
-        below = name.partition("/dat/")[2]
-        if below.startswith(tuple(folders)):
-            lines.append(f"{below} {hashlib.sha256(raw).hexdigest()}\n")
+    below = {name.partition("/dat/")[2]: raw for name, raw in members(file, lambda n: "/dat/" in n)}
+    lines = [f"{name} {hashlib.sha256(raw).hexdigest()}\n" for name, raw in below.items()
+             if name.startswith(tuple(folders))]  # fmt: skip
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 

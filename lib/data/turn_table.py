@@ -19,9 +19,8 @@ LEVELS = ("system", "agent", "dialog")
 KEY = [*LEVELS, "turn"]
 COLUMNS = [*KEY, "context", "response", "reference", "fact"]
 LISTS = ["context", "reference", "fact"]
-UNLIMITED = (-math.inf, math.inf)
 Fault = tuple[str, Sequence[bool], str, str]
-Scale = tuple[float, float] | Mapping[str, tuple[float, float]] | None
+Scale = tuple[float, float] | None
 
 # Control and format characters (zero-width ones, byte order marks) and white space of all kinds.
 UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
@@ -98,7 +97,7 @@ def validate(
     Args:
         turns: a table of `turn_table`.
         file: where it came from, for the message.
-        scale: (lowest, highest) of all ratings, or one pair per column; None: no limits.
+        scale: (lowest, highest) of all ratings; None: no limits.
         theirs: our column name to the one that the reader of a message knows.
 
     Raises:
@@ -142,8 +141,8 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
         way_out = "put a number there, with a point for decimals"
         kind = "rating" if name.startswith("human_") else "score"
         yield name, bad, f"{kind} is {{!r:.60}}, not a number", way_out
+    low, high = scale or (-math.inf, math.inf)
     for name in human_columns(turns):
-        low, high = (scale.get(name) if isinstance(scale, Mapping) else scale) or UNLIMITED
         outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
         way_out = "correct the rating, or load the file with its own scale"
         yield name, turns[name].lt(low) | turns[name].gt(high), outside, way_out

@@ -2,21 +2,20 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lib.data.bot_replies import MOST, replies
-from lib.data.chat_logs import SYNONYMS, dialogs, example, plain, records
-from lib.data.corpora import account
+from lib.data.chat_logs import MOST, SYNONYMS, dialogs, example, records, replies
+from lib.data.corpora import account, snake
 from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
 from lib.data.turn_table import COLUMNS, KEY, LISTS, is_blank, number_columns, turn_table, validate
 
 NEEDED = ("system", "dialog", "response")
-DECIMAL = re.compile(r"-?\d+,\d+")
+DECIMAL = re.compile(r"\s*(-?\d+),(\d+)\s*")
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 # What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
 LIST_LIKE = re.compile(
@@ -47,7 +46,7 @@ def read_turns(
     Args:
         path: the file or folder; the ending of a name tells tables from JSON and text.
         columns: our column name to the file's, for instance `{"response": "bot_reply"}`.
-        scale: (lowest, highest) of all `human_` columns, or one pair per column; None: no limits.
+        scale: (lowest, highest) of all `human_` columns; None: no limits.
         given: what not to guess, for instance `{"bot": "Ada", "encoding": "cp1252"}`.
 
     Raises:
@@ -65,12 +64,12 @@ def read_turns(
     >>> read_turns(log)[["system", "context", "response"]].values.tolist()
     [['Bot', ['Hi'], 'Hello']]
     """
-    reading, theirs, talk, tables = Reading(path, given), columns or {}, [], []
+    reading, talk, tables = Reading(path, given, columns), [], []
     for file in reading.files():
         try:
             found = contents(file, reading)
-            if (said := dialogs(found, file, reading, theirs)) is None:
-                tables.append(_one_row_per_reply(found, file, reading, theirs, scale))
+            if (said := dialogs(found, file, reading)) is None:
+                tables.append(_one_row_per_reply(found, file, reading, scale))
             talk += said or []
             reading.kept["files"] += file != reading.path
         except Unknown:
@@ -79,54 +78,57 @@ def read_turns(
             reading.excluded["files", f"hold no dialogs ({file.name})"] += 1
     if talk and (rows := [*replies(talk, reading)]):
         said = pd.DataFrame(rows, dtype=object)
-        marks = said[number_columns(said)].map(_number)
-        odd = ~marks.map(lambda mark: isinstance(mark, int | float))
-        reading.excluded["ratings", "are no numbers"] += int(odd.to_numpy().sum())
-        tables.append(_typed(said.assign(**marks.mask(odd)), reading.path, {}, scale))
+        number = lambda mark: mark if type(mark := _number(mark)) is float else math.nan  # noqa: E731
+        said = said.assign(**said[number_columns(said)].map(number))
+        tables.append(_typed(said, reading.path, {}, scale))
     if not tables:
         raise DataError("holds no reply of a bot", path, fix=f"write it like this:\n{example({})}")
     turns = pd.concat(tables, ignore_index=True)
     validate(turns, file=path)
-    turns.attrs = {"report": _account(turns, theirs, reading), "columns": dict(theirs)}
+    turns.attrs = {"report": _account(turns, reading), "columns": reading.taken}
     turns.attrs["guesses"] = [[*guess, count] for guess, count in reading.guesses.items()]
     return turns
 
 
-def read_cells(file: Path) -> pd.DataFrame:
-    """The cells of a table in UTF-8 with commas, or of JSON objects; None where there is none."""
-    found = contents(file, Reading(file, {"encoding": "utf-8-sig", "delimiter": ","}))
-    if not isinstance(found, pd.DataFrame) and (isinstance(found, dict) or not records(found)):
-        problem = "does not hold JSON objects: a list of them, or one per line"
-        raise DataError(problem, file)
-    return _cells(found, file)
-
-
-def _cells(found: Any, file: Path) -> pd.DataFrame:
-    if not isinstance(found, pd.DataFrame):
-        found = pd.DataFrame(records(found), dtype=object)
-    if found.empty:
-        raise DataError("has no rows", file)
-    return found.where(found.notna(), None)
-
-
-def _one_row_per_reply(found: Any, file: Path, reading: Reading, theirs, scale) -> pd.DataFrame:
+def _one_row_per_reply(found: Any, file: Path, reading: Reading, scale) -> pd.DataFrame:
     reading.guess("kind", "table", "one row per reply")
-    cells = _cells(found, file)
-    try:
-        cells = named(cells, theirs, file, COLUMNS, NEEDED)
-    except DataError as error:
-        raise (error if theirs else _with_suggestion(error, cells)) from error
-    for name in cells:
-        if name.lower().startswith("human") and not name.startswith("human_"):
-            fix = "name rating columns human_<dimension>"
-            raise DataError("looks like a rating column", file, column=name, fix=fix)
-    turns = _typed(_with_points(cells, reading), file, theirs, scale)
+    cells = found if isinstance(found, pd.DataFrame) else pd.DataFrame(records(found), dtype=object)
+    if cells.empty:
+        raise DataError("has no rows", file)
+    cells = cells.where(cells.notna(), None)
+    if guessed := suggest_columns(cells, reading.columns):
+        taken = " ".join(f"{ours}={their!r}" for ours, their in guessed.items())
+        reading.guess("columns", taken, "by their names")
+    theirs = {**reading.columns, **guessed}
+    reading.taken |= theirs
+    turns = _typed(_with_points(_named(cells, file, theirs), reading), file, theirs, scale)
     if file != reading.path:
         turns["dialog"] = f"{reading.below(file)}/" + turns["dialog"]
     return turns
 
 
-def _typed(cells: pd.DataFrame, file, theirs: Mapping[str, str], scale) -> pd.DataFrame:
+def suggest_columns(names: Iterable[str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Our column name -> the file's, for names that mean one of ours; none where all is clear.
+
+    Args:
+        names: the columns of the file.
+        theirs: those that are mapped already.
+
+    >>> suggest_columns(["Conversation ID", "reply", "human overall", "notes"], {})
+    {'human_overall': 'human overall', 'response': 'reply', 'dialog': 'Conversation ID'}
+    """
+    free = {snake(name): name for name in names if name not in theirs.values()}
+    found = {ours: name for ours, name in free.items() if ours.startswith("human_")}
+    if not {*NEEDED} <= {*free.values(), *theirs}:
+        for ours, synonyms in SYNONYMS.items():
+            fits = [free[name] for name in (ours, *synonyms.split()) if name in free]
+            fits = [name for name in fits if name not in found.values()]
+            if fits and ours not in theirs:
+                found[ours] = fits[0]
+    return {ours: name for ours, name in found.items() if ours != name}
+
+
+def _typed(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str], scale) -> pd.DataFrame:
     turns = pd.DataFrame({name: _parsed(cells[name], name) for name in cells}, dtype=object)
     if "turn" not in turns and "context" not in turns:
         names = turns[[name for name in KEY if name in turns]].map(repr)  # whatever they hold
@@ -138,65 +140,31 @@ def _typed(cells: pd.DataFrame, file, theirs: Mapping[str, str], scale) -> pd.Da
 
 def _with_points(cells: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     """Decimal commas as points, where no comma can part thousands."""
-    marks = cells[number_columns(cells)]
-    texts = [cell.strip() for cell in marks.to_numpy().ravel() if isinstance(cell, str)]
+    marks = cells[number_columns(cells)].map(str)
+    texts = [cell.strip() for cell in marks.to_numpy().ravel()]
     commas = [text for text in texts if DECIMAL.fullmatch(text)]
     clear = "." not in "".join(texts) and not all(text[-4:-3] == "," for text in commas)
     if commas and reading.guess("decimal", ",."[not clear], "as the ratings are written") == ",":
-        point = lambda c: c.replace(",", ".") if DECIMAL.fullmatch(str(c).strip()) else c  # noqa: E731
-        return cells.assign(**marks.map(point))
+        return cells.assign(**marks.replace(DECIMAL, r"\1.\2", regex=True))
     return cells
 
 
-def suggest_columns(names: Iterable[str]) -> dict[str, str]:
-    """Our column name -> the file's, for names that mean one of ours; ratings included.
-
-    >>> suggest_columns(["Conversation ID", "reply", "human overall", "notes"])
-    {'response': 'reply', 'dialog': 'Conversation ID', 'human_overall': 'human overall'}
-    """
-    known = {plain(name): name for name in names}
-    found: dict[str, str] = {}
-    for ours, synonyms in SYNONYMS.items():
-        theirs = [known[name] for name in (ours, *synonyms.split()) if name in known]
-        if theirs := [name for name in theirs if name not in found.values()]:
-            found[ours] = theirs[0]
-    ratings = {name: theirs for name, theirs in known.items() if name.startswith("human_")}
-    return {ours: theirs for ours, theirs in (found | ratings).items() if ours != theirs}
-
-
-def _with_suggestion(error: DataError, cells: pd.DataFrame) -> DataError:
-    """The error with the mapping that the file's own names suggest, ready to paste."""
-    found = suggest_columns(cells)
-    fix = error.fix
-    if found:
-        fix += f".\nThe names in the file suggest: columns={found!r}"
-    if lacking := [name for name in NEEDED if name not in {*found, *cells}]:
-        fix += f".\nNothing in the file looks like {' or '.join(lacking)}: add a column "
-        fix += "(system: the chatbot's name; dialog: which conversation; response: its reply)"
-        fix += f", or write it like this:\n{example(cells)}"
-    again = DataError(error.problem, error.file, error.row, error.column, fix)
-    again.suggested = found
-    return again
-
-
-def named(
-    cells: pd.DataFrame, theirs: Mapping[str, str], path, known: list[str], needed: Sequence[str]
-) -> pd.DataFrame:
+def _named(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str]) -> pd.DataFrame:
     """The cells under our names: each once, the needed ones there, no known one misspelled."""
-    for their in theirs.values():
-        if their not in cells:
-            hint = nearest(their, cells)
-            raise DataError("this mapped column is missing", path, column=their, fix=hint)
+    for their in {*theirs.values()} - {*cells}:
+        fix = nearest(their, cells)
+        raise DataError("this mapped column is missing", file, column=their, fix=fix)
     table = cells.rename(columns={their: ours for ours, their in theirs.items()})
     for name in table.columns[table.columns.duplicated()]:
-        raise DataError("two columns of the file stand for this one", path, column=name)
-    unknown = [name.lower() for name in table if name not in known]
-    for name in known:
+        raise DataError("two columns of the file stand for this one", file, column=name)
+    unknown = [name.lower() for name in table if name not in COLUMNS]
+    for name in COLUMNS:
         hint = nearest(name, unknown)
-        if name not in table and (hint or name in needed):
+        if name not in table and (hint or name in NEEDED):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
-            fix = f"rename it or pass columns={{{name!r}: ...}}{'; ' + hint if hint else ''}"
-            raise DataError(problem, path, column=name, fix=fix)
+            fix = hint or f"write it like this:\n{example(cells)}"
+            fix = f"rename it or pass columns={{{name!r}: ...}}; {fix}"
+            raise DataError(problem, file, column=name, fix=fix)
     return table
 
 
@@ -238,17 +206,16 @@ def _texts(cell: Any, lines: bool) -> Any:
     return str(cell).split("\n") if lines else [cell]
 
 
-def _account(turns: pd.DataFrame, theirs: Mapping[str, str], reading: Reading) -> list[dict]:
+def _account(turns: pd.DataFrame, reading: Reading) -> list[dict]:
     """What `read_report` shows."""
-    empty, given = turns["response"].map(is_blank).sum(), turns.filter(regex="^human_")
-    why = {f"left empty in {theirs.get(one, one)}": int(given[one].isna().sum()) for one in given}
-    cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
-    notes = [(empty, "are empty and kept"), (cut, f"have more context than the last {MOST}")]
-    words = "; ".join(f"{count} {words}" for count, words in notes if count)
     lost = {unit: {why: n for (one, why), n in reading.excluded.items() if one == unit}
             for unit in ("files", "dialogs", "utterances")}  # fmt: skip
     lines = [account(unit, reading.kept[unit], lost[unit]) for unit in lost if reading.kept[unit]]
-    odd = reading.excluded["ratings", "are no numbers"]
-    note = ", ".join([*given, *[f"{odd} of those left out are no numbers"] * bool(odd)])
-    ratings = account("ratings", int(given.notna().sum().sum()), why, note)
+    empty, given = turns["response"].map(is_blank).sum(), turns.filter(regex="^human_")
+    cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
+    notes = {"are empty and kept": empty, f"have more context than the last {MOST}": cut}
+    words = "; ".join(f"{count} {words}" for words, count in notes.items() if count)
+    why = {f"left empty in {reading.taken.get(one, one)}": int(given[one].isna().sum())
+           for one in given}  # fmt: skip
+    ratings = account("ratings", int(given.notna().sum().sum()), why, ", ".join(given))
     return [*lines, account("responses", len(turns), note=words), ratings]

@@ -48,13 +48,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _report(chosen: argparse.Namespace) -> int:
     columns, given = dict(chosen.columns), {guess.lower(): value for guess, value in chosen.given}
-    try:
-        turns = read(chosen.dialogs, columns, given)
-    except DataError as error:
-        if not (chosen.accept and getattr(error, "suggested", None)):
-            raise
-        columns = error.suggested
-        turns = read(chosen.dialogs, columns, given)
+    turns = read(chosen.dialogs, columns, given)
     print(reading(turns), flush=True)
     if chosen.turns:
         with written_whole(chosen.turns) as unfinished:
@@ -76,7 +70,6 @@ def main(arguments: list[str] | None = None) -> int:
     add = parser.add_argument
     add("dialogs", nargs="+", help="files or folders: logs of dialogs, or one row per reply")
     add("--columns", nargs="*", type=_pair, default=[], help="such as response=Reply")
-    add("--accept", action="store_true", help="take the column names that the error would propose")
     add("--given", action="append", type=_pair, default=[], help="what is guessed, such as bot=Ada")
     add("--dry", action="store_true", help="say what was read, and stop")
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
@@ -88,8 +81,6 @@ def main(arguments: list[str] | None = None) -> int:
         return _report(chosen)
     except DataError as error:
         code, said = 2, str(error)
-        if getattr(error, "suggested", None):
-            said += "\nTo take them: --accept (make report: ACCEPT=1)"
     except OSError as error:
         code, said = 1, f"{error}\nWhat to do: make room, or name another place: --out"
     except papermill.PapermillExecutionError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.data import read_turns
-from lib.data.bot_replies import role
+from lib.data.chat_logs import role
 from lib.psychology import function_words
 
 FEW_DIALOGS = 20

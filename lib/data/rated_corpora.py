@@ -1,23 +1,34 @@
-"""USR and UniEval, FED, DSTC7 and DSTC10: one loader per corpus or family of corpora.
+"""The rated corpora, one loader each: from published files to the parts of a `Corpus`.
 
 USR (Mehri and Eskenazi, ACL 2020) with UniEval's predictions (Zhong et al. 2022), FED (Mehri and
-Eskenazi, SIGDIAL 2020), DSTC7 Track 2 (Galley et al. 2019), DSTC10 Track 5 (Zhang et al. 2021).
+Eskenazi, SIGDIAL 2020), DSTC7 Track 2 (Galley et al. 2019), DSTC10 Track 5 (Zhang et al. 2021),
+GRADE (Huang et al. 2020); BETTER and PredEng-600 (Ghazarian et al. 2019, 2020); the chats
+of Ji et al. (2022).
 """
 
+import hashlib
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from lib.data.chat_logs import role
 from lib.data.corpora import account, loader, rated, snake
 from lib.data.storage import members, read_json, read_lines
+from lib.data.turn_table import turn_table
 
 TRUTH = "Original Ground Truth"
-SPEAKERS = {"User": "user", "human": "user", "human_evaluator": "user",
-            "System": "system", "Chatbot": "system", "model": "system"}  # fmt: skip
+SPEAKERS = {"user": "user", "bot": "system"}
+REPLY = ["system", "query", "response"]
+PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
+           "Eng_Score_MeanPooling": "pred_en_mean",
+           "Eng_Score_MaxPooling": "pred_en_max"}  # fmt: skip
 
 
 def utterances(text: str) -> list[str]:
@@ -81,15 +92,16 @@ def unieval(file: Path) -> dict:
     is a sum over sentences and may exceed 1; `overall` is the mean of the five. Only means over
     the three annotators were published, so there are no single ratings.
     """
-    rows: list[dict] = []
-    blocks: dict[tuple, int] = {}
-    for item in read_json(file):
-        block = blocks.setdefault((item["source"], item["context"]), len(blocks))
-        rows.append({"system": item["system_id"], "dialog": f"usr_topical-{block:03d}",
-                     "context": utterances(item["source"]), "response": item["system_output"],
-                     "fact": persona(item["context"])})  # fmt: skip
-        for field, prefix in [("scores", "human_"), ("predict_scores", "score_unieval_")]:
-            rows[-1] |= {prefix + name: float(item[field][name]) for name in item["scores"]}
+    table = pd.DataFrame(read_json(file))
+    block = table.groupby(["source", "context"], sort=False).ngroup()
+    rows = [
+        {"system": row.system_id, "dialog": f"usr_topical-{number:03d}",
+         "context": utterances(row.source), "response": row.system_output,
+         "fact": persona(row.context)}
+        | {f"human_{name}": float(mark) for name, mark in row.scores.items()}
+        | {f"score_unieval_{name}": float(row.predict_scores[name]) for name in row.scores}
+        for number, row in zip(block, table.itertuples(), strict=True)
+    ]  # fmt: skip
     _add_references(rows)
     return rated(rows, note="ratings are means of 3 annotators")
 
@@ -109,8 +121,11 @@ def fed_dialog(file: Path, scores: Path) -> dict:
     """Read FED's 125 rated dialogs; see `fed_turn`."""
     parts = rated(_fed(file)[1], scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
-    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
-    return parts | {"report": parts["report"].assign(notes=[note, ""])}
+    parts["report"]["notes"] = [
+        f"{unrated} lack a mean in some dimension (NaN): every rating was N/A",
+        "",
+    ]
+    return parts
 
 
 def _fed(file: Path) -> tuple[list[dict], list[dict]]:
@@ -164,7 +179,7 @@ def speech(text: str) -> tuple[list[str], list[str]]:
     (['Hi!', 'Oh: you?'], ['user', 'system'])
     """
     lines = [line.partition(":") for line in utterances(text)]
-    return [said.strip() for _, _, said in lines], [SPEAKERS[who.strip()] for who, _, _ in lines]
+    return [said.strip() for _, _, said in lines], [SPEAKERS[role(who)] for who, _, _ in lines]
 
 
 def _fed_scores(file: Path) -> pd.DataFrame:
@@ -186,7 +201,11 @@ def dstc7(archive: Path) -> dict:
     response. `human_overall` is the mean of relevance and informativeness.
     """
     files = {name.rpartition("task2-")[2]: raw for name, raw in members(archive, str)}
-    facts = _unquoted(files["context.tsv"]).set_index("InstanceID")
+    names = ("context", "system_responses", "human-eval-per-judge")
+    facts, replies, marks = (
+        _cells(io.BytesIO(files[f"{name}.tsv"]), sep="\t", quoting=3) for name in names
+    )
+    facts = facts.set_index("InstanceID")
     # A row holds as many references as there are: the header names only the first.
     cells = [line.split("\t") for line in files["gold_responses.tsv"].decode().split("\n")[1:]]
     references = {key: [one for one in some if one.strip()] for key, *some in cells}
@@ -194,23 +213,22 @@ def dstc7(archive: Path) -> dict:
         {"system": row.SystemID, "dialog": row.InstanceID, "response": row.Response,
          "turn": int(facts.at[row.InstanceID, "Depth"]), "reference": references[row.InstanceID],
          "fact": [facts.at[row.InstanceID, "Context"].strip()]}
-        for row in _unquoted(files["system_responses.tsv"]).itertuples()
+        for row in replies.itertuples()
     ]  # fmt: skip
     place = {(row["system"], row["dialog"]): number for number, row in enumerate(rows)}
     ratings = [
         (place[row.SystemID.replace("TeamEC", "TeamCE"), row.InstanceID], row.JudgeID, *rating)
-        for row in _unquoted(files["human-eval-per-judge.tsv"]).itertuples()
+        for row in marks.itertuples()
         for rating in [("relevance", row.Relevance), ("informativeness", row.Informativeness)]
     ]
     parts = rated(rows, ratings=ratings)
-    turns = parts["turns"]
-    turns["human_overall"] = (turns["human_relevance"] + turns["human_informativeness"]) / 2
+    both = parts["turns"][["human_relevance", "human_informativeness"]]
+    parts["turns"]["human_overall"] = both.sum(axis=1) / 2
     return parts
 
 
-def _unquoted(raw: bytes) -> pd.DataFrame:
-    text = io.BytesIO(raw.removeprefix(b"\xef\xbb\xbf"))
-    return pd.read_csv(text, sep="\t", quoting=3, dtype=str, keep_default_na=False)
+def _cells(file: Path | io.BytesIO, **form: Any) -> pd.DataFrame:
+    return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig", **form)
 
 
 @loader("dstc10_*")
@@ -227,32 +245,118 @@ def dstc10(name: str, file: Path) -> dict:
     new = table["context"] != table["context"].shift()  # the facts of one context differ in spaces
     table["dialog"] = [f"{name}-{run - 1:03d}" for run in new.cumsum()]
     table["context"] = table["context"].map(utterances)
-    table["fact"] = [persona(fact) for fact in table.get("fact", [""] * len(table))]
-    note = ""
-    if name.endswith("gupta"):  # the one rating in its file is the mean of five annotators
-        table["human_overall"] = [marks["overall"][0] for marks in table.pop("ratings")]
-        note = "only mean ratings are published"
-    return rated(table.to_dict("records"), note=note)
+    if "fact" in table:
+        table["fact"] = table["fact"].map(persona)
+    if not name.endswith("gupta"):
+        return rated(table.to_dict("records"))
+    # The one rating in its file is the mean of five annotators.
+    table["human_overall"] = [marks["overall"][0] for marks in table.pop("ratings")]
+    return rated(table.to_dict("records"), note="only mean ratings are published")
 
 
-@loader("dstc10_*_clean")  # these two have files of another shape
-def dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
-    """Read a hidden test set of DSTC10 Track 5, as Zhang et al. (2024) give it out: PD10 and TD10.
+@loader("grade_*")
+def grade(name: str, *files: Path) -> dict:
+    """Read one of GRADE's eight sets: coherence, 8 to 11 annotators each.
 
-    Contexts are cut to their last three utterances. The rating is the mean appropriateness on 1-5
-    (Giorgi et al. 2023, Table 6). Systems are not named. The file holds them one after another,
-    each answering the same 500 contexts (one system of PD10 only 329 of them), so `system` is the
-    block: a new one begins where a context comes back. There are no references.
+    Line i of context, response and reference belong together; the single ratings sit in one file
+    for all sets, in the same order. The text is tokenised. `dialog` names the context by its
+    content, so sets on one corpus share it.
     """
-    rows, block, places, answered = [], 0, {}, set()
-    for line in read_lines(texts):
-        _, *context, response = line.split("\t")
-        place = places.setdefault(tuple(context), len(places))
-        if place in answered:
-            block, answered = block + 1, set()
-        answered.add(place)
-        rows.append({"system": f"block_{block}", "dialog": f"{name}-{place:03d}",
-                     "context": context, "response": response})  # fmt: skip
-    key = texts.stem.removesuffix("_text")
-    scores = pd.DataFrame({"human_appropriateness": read_json(ratings)[key]}, dtype="float64")
-    return rated(rows, scores=scores, note="only mean ratings are published")
+    _, corpus, system = name.split("_", 2)
+    *texts, judgements = files
+    seen, rows = Counter(), []
+    table = pd.DataFrame(read_json(judgements)).replace({"Dataset": "_EVAL$"}, "", regex=True)
+    marks = table.set_index(["Dataset", "DialogModel"])["HumanScores"].loc[[(corpus, system)]]
+    for context, response, reference, scores in zip(*map(read_lines, texts), marks, strict=True):
+        key = f"{corpus}-{hashlib.sha256(context.encode()).hexdigest()[:8]}"
+        seen[key] += 1
+        rows.append({"system": system, "dialog": f"{key}-{seen[key]}" if seen[key] > 1 else key,
+                     "context": context.split("|||"), "response": response,
+                     "reference": [reference],
+                     "ratings": {"coherence": json.loads(scores)}})  # fmt: skip
+    again = len(rows) - len(seen)
+    return rated(rows, note=f"{again} repeat an earlier context" if again else "")
+
+
+@loader("better")
+def better(file: Path) -> dict:
+    """Read BETTER: query and reply of ConvAI, engaging (1) or not (0).
+
+    The systems are not named; the texts are tokenised. An empty reply stays an empty response.
+    """
+    cells = _cells(file).rename(columns={"query": "context", "reply": "response"})
+    cells["ratings"] = [{"engaging": {"published label": label}} for label in cells.pop("label")]
+    cells["dialog"], cells["context"] = "better-" + cells.pop("id"), [[c] for c in cells["context"]]
+    empty = cells["response"].str.strip().eq("").sum()
+    cells = cells.assign(system="convai")
+    return rated(cells.to_dict("records"), note=f"{empty} are empty and kept")
+
+
+@loader("predeng600")
+def predeng600(file: Path) -> dict:
+    """Read PredEng-600: 300 DailyDialog queries with two replies each.
+
+    The file has one rating per row, three to a reply: 900 of generated replies, then 900 of human
+    ones. Query i of both halves is the same, so the human reply is the reference of the generated.
+    """
+    cells = _cells(file).apply(lambda column: column.str.strip())
+    cells["system"] = np.repeat(["generated", "ground_truth"], len(cells) // 2)
+    rows = [
+        {"system": system, "context": [query], "response": response, "reference": [],
+         "ratings": {"engaging": group["human_score"].tolist()}}
+        | {f"score_{ours}": float(group[theirs].iloc[0]) for theirs, ours in PREDENG.items()}
+        for (system, query, response), group in cells.groupby(REPLY, sort=False)
+    ]  # fmt: skip
+    generated, human = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    for number, (row, other) in enumerate(zip(generated, human, strict=True)):
+        row["dialog"] = other["dialog"] = f"predeng-{number:03d}"
+        row["reference"] = [other["response"]]
+    return rated(rows)
+
+
+@loader("ji2022")
+def ji2022(*files: Path) -> dict:
+    """Read the chats of crowd workers with 10 agents of 5 systems, rated by the chatter.
+
+    Agents are `A`-`E` (the systems) and `A_p`-`E_p` (the same with a persona), in two free-topic
+    runs and one ice-breaker run. Raw ratings (0-100) are `human_<dimension>`, z scores
+    `human_z_<dimension>`, and `human_overall` and `human_z_overall` the means of the seven;
+    `robotic` and `repetitive` are already reversed. `turns` has every bot turn with its context,
+    and no ratings. Worker and assignment numbers are replaced by a hash. The degraded control agent
+    is excluded, as in the published statistics.
+    """
+    parts = ji_dialogs(files)
+    turns = [
+        {"system": chat.system, "agent": chat.agent, "dialog": chat.dialog, "turn": turn,
+         "context": chat.utterances[:turn], "response": chat.utterances[turn]}
+        for chat in parts["dialogs"].itertuples()
+        for turn in range(1, len(chat.utterances), 2)
+    ]  # fmt: skip
+    return parts | {"turns": turn_table(turns)}
+
+
+def ji_dialogs(files: Sequence[Path]) -> dict:
+    """Read the rated chats of the three runs."""
+    rows, read = [], 0
+    for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
+        for assignment in read_json(file):
+            worker, chore = (hashlib.sha256(assignment[key].encode()).hexdigest()[:10]
+                             for key in ("WorkerId", "AssignmentId"))  # fmt: skip
+            read += len(assignment["data"])
+            rows += [
+                _ji_dialog(chat, f"worker-{worker}", f"{run}-{chore}-{position}") | {"run": run}
+                for position, chat in enumerate(assignment["data"])
+                if chat["model"] != "QualityControl"
+            ]
+    parts = rated(rows, excluded={"with the degraded quality-control agent": read - len(rows)})
+    dialogs = parts["dialogs"]
+    raw, z = (dialogs.filter(regex=form).mean(axis=1) for form in ("^human_(?!z_)", "^human_z_"))
+    return parts | {"dialogs": dialogs.assign(human_overall=raw, human_z_overall=z)}
+
+
+def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
+    scores = {**chat["raw scores"], **{f"z {key}": z for key, z in chat["z scores"].items()}}
+    said = [spoken[who] for spoken in chat["dialogue"] for who in ("user", "bot")]
+    return {"system": chat["model"].removesuffix("_p"), "agent": chat["model"], "dialog": name,
+            "utterances": said, "speakers": ["user", "system"] * (len(said) // 2),
+            "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
