@@ -5,26 +5,28 @@
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
 #                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
+# make site        render the notebooks as pages that need no network, in build/site
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
 PROFILE ?= sample
 ONLY    ?=
 FORCE   ?=
 BIN     := .venv/bin
+SITE    := .venv-site/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test test-slow lab judge report bench lint lock clean
+.PHONY: help notebooks test test-slow lab judge report bench site lint lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile
 
 # The first Python of the right age that can make environments (Debian's alone cannot), else uv.
-$(BIN)/python:
+$(BIN)/python $(SITE)/python:
 	@for python in $(PYTHON); do \
 	  if $$python -c 'import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
-	    2>/dev/null; then exec $$python -m venv .venv; fi; \
+	    2>/dev/null; then exec $$python -m venv $(@:/bin/python=); fi; \
 	done; \
-	if command -v uv >/dev/null; then exec uv venv --quiet --seed --python '>=3.11,<3.15' .venv; fi; \
+	if command -v uv >/dev/null; then exec uv venv --quiet --seed --python '>=3.11,<3.15' $(@:/bin/python=); fi; \
 	echo "No Python 3.11 to 3.14 with venv is here. Install one (on Debian also python3-venv),"; \
 	echo "or uv, or name one: make PYTHON=/path/to/python3.13"; exit 1
 
@@ -48,7 +50,7 @@ notebooks: .venv/users
 test: .venv/developers
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: .venv/developers
+test-slow: .venv/developers .venv-site/ready
 	$(BIN)/python -m pytest -m slow
 
 lab: .venv/users
@@ -68,6 +70,16 @@ report: .venv/users
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+# An environment of its own: 250 MB, and no torch.
+.venv-site/ready: requirements-site.lock | $(SITE)/python
+	@echo "Filling the environment in .venv-site: about a minute."
+	$(SITE)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-site.lock
+	touch $@
+
+site: .venv-site/ready
+	$(SITE)/sphinx-build -q -W --keep-going -c docs notebooks build/site
+	@echo "Open build/site/index.html in a browser."
+
 lint: .venv/developers
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
@@ -80,6 +92,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 lock:
 	$(LOCK) -o requirements.lock
 	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+	$(filter-out pyproject.toml,$(LOCK)) --group site -o requirements-site.lock
 
 clean:
 	rm -rf build .pytest_cache .hypothesis .ruff_cache

@@ -144,6 +144,19 @@ def test_coarser_levels_pool_words_and_do_not_average_scores():
     assert METRICS["emotional_entropy"](table, level="system").index.tolist() == ["s"]
 
 
+def test_a_dialog_table_gives_the_scores_of_its_turns_pooled():
+    corpus = corpora.load("sample_bots")
+    by_turns = psychology.emotional_entropy(corpus.turns, TOY, level="dialog")
+    by_dialogs = psychology.emotional_entropy(corpus.dialogs, TOY, level="dialog")
+    keys = pd.MultiIndex.from_frame(corpus.dialogs[["system", "agent", "dialog"]])
+    np.testing.assert_allclose(by_turns.reindex(keys), by_dialogs, atol=1e-12)
+    assert by_dialogs.index.equals(corpus.dialogs.index)
+    with pytest.raises(ValueError, match="level is one of .* not 'turn'"):
+        psychology.emotional_entropy(corpus.dialogs, TOY)
+    with pytest.raises(ValueError, match="context of a dialog table"):
+        psychology.emotion_matching(corpus.dialogs, TOY, level="agent", context="last")
+
+
 REFUSED = {
     "0 or more": lambda: psychology.entropy(np.array([[0.2, -0.1]])),
     "form is one of": lambda: psychology.entropy(np.array([[0.2, 0.1]]), "shannon"),

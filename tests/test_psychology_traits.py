@@ -24,7 +24,7 @@ def essays():
 
 @pytest.fixture(scope="module")
 def model(essays):
-    return psychology.fit_trait_model(essays, "agreeableness", orders=(1,), topics=TOPICS, folds=5)
+    return psychology.fit_trait_model(essays, "agreeableness", orders=(1,), topics=TOPICS)
 
 
 def test_the_sample_trait_is_found_and_noise_is_not(essays, model):
@@ -32,7 +32,7 @@ def test_the_sample_trait_is_found_and_noise_is_not(essays, model):
     assert model.authors == 80 and model.interval[0] > 0
     noise = pd.Series(np.random.default_rng(1).normal(size=80), essays["author"].unique())
     marked = pd.concat([essays] * 3).assign(noise=lambda rows: rows["author"].map(noise))
-    found = psychology.fit_trait_model(marked, "noise", orders=(1,), folds=5)
+    found = psychology.fit_trait_model(marked, "noise", orders=(1,))
     assert abs(found.out_of_sample_r) < 0.3
 
 
@@ -60,7 +60,7 @@ def test_the_lexicon_predicts_as_the_regression_on_words_and_topics_does(essays,
 
 def test_no_word_that_ends_in_a_star_becomes_a_wildcard(essays):
     marked = essays.assign(text=essays["text"] + " darn *")
-    model = psychology.fit_trait_model(marked, "agreeableness", orders=(1, 2), folds=5)
+    model = psychology.fit_trait_model(marked, "agreeableness", orders=(1, 2))
     assert not [term for term in model.lexicon.weights if term.endswith("*")]
 
 

@@ -40,7 +40,7 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     >>> emotion_lexicon("liwc")
     Traceback (most recent call last):
     ...
-    ValueError: there is no emotion lexicon 'liwc': take "toy" (ours, for teaching), "nrc" ...
+    ValueError: no emotion lexicon 'liwc': take "toy" (for teaching), "nrc" or a CSV file
     """
     if isinstance(name, Lexicon):
         return name
@@ -50,8 +50,7 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
         return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
         return lexica.read_csv(name)
-    ways = '"toy" (ours, for teaching), "nrc" (NRC Hashtag Emotion Lexicon) or the path of a CSV'
-    raise ValueError(f"there is no emotion lexicon {name!r}: take {ways}")
+    raise ValueError(f'no emotion lexicon {name!r}: take "toy" (for teaching), "nrc" or a CSV file')
 
 
 def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
@@ -108,7 +107,7 @@ def emotions(counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative")
 
 
 def _facts(lexicon: str = "nrc", **options) -> dict[str, str]:
-    return emotion_lexicon(lexicon).facts
+    return emotion_lexicon(lexicon).facts()
 
 
 @metric("emotional_entropy", "psychological", version="1", facts=_facts)
@@ -127,7 +126,7 @@ def emotional_entropy(
     of the normalized vector. A state measure of the agent's own words.
 
     Args:
-        table: turn table.
+        table: turn table, or dialog table from level "dialog" upwards.
         lexicon: an emotion lexicon, or its name or file, see `emotion_lexicon`.
         level: "turn", "dialog", "agent" or "system"; counts are pooled to it before scoring.
         form: see `entropy`; the default is the textbook definition.

@@ -43,7 +43,6 @@ class Lexicon:
     intercepts: Mapping[str, float] = field(default_factory=dict)
     sha256: str = ""
 
-    @property
     def facts(self) -> dict[str, str]:
         """What a kept score that rests on this lexicon states, for `lib.metrics.compute`."""
         return {"lexicon": self.name, "lexicon_sha256": self.sha256}

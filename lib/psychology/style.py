@@ -27,8 +27,6 @@ FUNCTION_WORDS = {
 }
 
 WORDS_FILE = ROOT / "data" / "function_words.json"
-#: Ireland's constant, added to a sum of two percentages so that it is never 0.
-EPSILON = 1e-4
 
 
 def function_words() -> Lexicon:
@@ -88,7 +86,7 @@ def _loaded(lexicon: Lexicon | str) -> Lexicon:
 
 
 def _facts(lexicon: str = "", **options) -> dict[str, str]:
-    return _loaded(lexicon).facts
+    return _loaded(lexicon).facts()
 
 
 @metric(
@@ -113,7 +111,7 @@ def language_style_matching(
     quantifiers.
 
     Args:
-        table: turn table.
+        table: turn table, or dialog table from level "dialog" upwards.
         lexicon: the nine categories, or the path of a LIWC dictionary; our own lists by default.
         level, context: as in `emotion_matching`.
         both_zero: categories that nobody uses count 1 (the formula) or leave the mean ("skip").
@@ -142,7 +140,7 @@ def language_style_matching(
     said = tokens.response_counts(table, level)
     heard = tokens.prompt_counts(table, level, context, newline_tokens)
     own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
-    alike = 1 - np.abs(own - other) / (own + other + EPSILON)
+    alike = 1 - np.abs(own - other) / (own + other + 0.0001)
     if both_zero == "skip":
         alike[(own == 0) & (other == 0)] = np.nan
     similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))

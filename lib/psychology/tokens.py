@@ -25,10 +25,10 @@ _MOUTH = r"[()\[\]{}/\\|@:dpx]"
 _NOSE = r"['*o\-]?"
 _FACE = rf"[<>]?[:;=8>]{_NOSE}{_MOUTH}"
 _MIRRORED_FACE = rf"{_MOUTH}{_NOSE}[:;=8<][<>]?"
-_HEART = r"<[/\\]?3"
 # Faces seen upright, o_O and (^_^;) among them.
 _UPRIGHT_FACE = r"\(*#?[*+\->o^~][,.o_|][*+\-<o^~][#;]?\)*"
-_EMOTICON = rf"(?:{_FACE}|{_MIRRORED_FACE}|{_HEART}|{_UPRIGHT_FACE})"
+# The third is a heart.
+_EMOTICON = rf"(?:{_FACE}|{_MIRRORED_FACE}|<[/\\]?3|{_UPRIGHT_FACE})"
 
 # The top-level domains that make "name.xyz" an address. Longer ones first: "com" before "co".
 _DOMAINS = "info|com|edu|gov|net|org|am|be|cc|co|fm|gd|gl|gs|im|jp|kr|ly|me|nl|pr|sg|to|us|ws"
@@ -60,9 +60,6 @@ _FACES = re.compile(_EMOTICON, re.IGNORECASE)
 
 #: The token that `clean` leaves where a message breaks into lines.
 NEWLINE = "<newline>"
-
-#: DLATK keeps this many characters of a token (and slightly fewer per word of an n-gram).
-TOKEN_LENGTH = 36
 
 
 def tokenize(text: str) -> list[str]:
@@ -115,7 +112,7 @@ def ngrams(text: str, n: int = 1) -> tuple[str, ...]:
     ('so good', 'good :d')
     """
     tokens = tokenize(clean(text))
-    length = (TOKEN_LENGTH - (n - 1)) * n
+    length = (37 - n) * n
     grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
     return tuple(gram[:length].lower() for gram in grams)
 
@@ -200,8 +197,8 @@ def count_tokens(
 def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> TokenCounts:
     """Count the agent's tokens (or n-grams) per turn, or pooled over dialogs, agents, systems.
 
-    A missing response adds nothing to its pool. `lib.endex.system_turns` makes a turn table of
-    whole dialogs.
+    A turn table gives the column `response`, a dialog table the utterances of the speaker
+    "system". A missing response adds nothing to its pool.
 
     >>> turns = pd.DataFrame({"system": ["s", "s"], "agent": ["a", "a"], "dialog": ["1", "2"],
     ...                       "context": [["hi"], ["hi", "yes ?"]], "response": ["so", "no no"]})
@@ -210,7 +207,9 @@ def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> Tok
     >>> response_counts(turns, "agent").totals.tolist()
     [3.0]
     """
-    return _pooled([[text] for text in table["response"]], table, level, n)
+    whole = "utterances" in table
+    said = _by_speaker(table, "system") if whole else [[text] for text in table["response"]]
+    return _pooled(said, table, level, n)
 
 
 def prompt_counts(
@@ -222,7 +221,7 @@ def prompt_counts(
     """Count the tokens that the agent answers, per turn or pooled.
 
     Args:
-        table: turn table (column `context`, oldest first).
+        table: turn table (column `context`, oldest first) or dialog table (speaker "user").
         level: "turn", "dialog", "agent" or "system".
         context: "all" (the whole history), "last" (its last utterance) or the last k utterances.
             None means "all" at turn level, as the published figures imply (notebook 09), and
@@ -232,19 +231,23 @@ def prompt_counts(
             context is stored as one text with line breaks (which the paper's figures show).
 
     Raises:
-        ValueError: an unknown level or context.
+        ValueError: an unknown level or context, or a context for a dialog table, which has no
+            history per turn: there the partner's utterances are counted once.
 
     >>> turns = pd.DataFrame({"system": ["s"], "agent": ["a"], "dialog": ["1"],
     ...                       "context": [["hi there", "yes ?"]], "response": ["so"]})
     >>> prompt_counts(turns).totals.tolist(), prompt_counts(turns, context="last").totals.tolist()
     ([4.0], [2.0])
     """
-    if context is None:
-        context = "all" if level == "turn" else "last"
-    last = {"all": None, "last": 1}.get(context, context)
-    if last is not None and (not isinstance(last, int) or last < 1):
-        raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
-    heard = history(table, last)
+    if "utterances" in table:
+        check_choice("context of a dialog table, which has no history per turn,", context, [None])
+        heard = _by_speaker(table, "user")
+    else:
+        reach = {"all": None, "last": 1, None: None if level == "turn" else 1}
+        last = reach.get(context, context)
+        if last is not None and (not isinstance(last, int) or last < 1):
+            raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
+        heard = history(table, last)
     if newline_tokens:
         heard = [[part for text in row for part in (NEWLINE, text)][1:] for row in heard]
     return _pooled(heard, table, level)
@@ -262,9 +265,7 @@ def check_choice(option: str, value: object, known: Collection) -> None:
         raise ValueError(f"{option} is one of {tuple(known)}, not {value!r}")
 
 
-def explained(
-    values: pd.Series, causes: Mapping[str, Sequence[bool]], *parts: pd.DataFrame
-) -> pd.DataFrame:
+def explained(values: pd.Series, causes: Mapping, *parts: pd.DataFrame) -> pd.DataFrame:
     """Put beside each value the first cause that holds in its row ("" where none does), and parts.
 
     >>> causes = {"no words": [True, False], "no match": [True, True]}
@@ -291,10 +292,16 @@ def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> T
 
 
 def _pooled(messages: list[list], table: pd.DataFrame, level: str, n: int = 1) -> TokenCounts:
-    check_choice("level", level, KEY)
+    levels = KEY[:-1] if "utterances" in table else KEY
+    check_choice("level", level, levels)
     rows, index = np.arange(len(table)), table.index
-    if level != "turn":
+    if level != levels[-1]:
         groups = table.set_index(KEY[: KEY.index(level) + 1]).index
         rows, index = groups.factorize(use_na_sentinel=False)[0], groups.unique()
     rows = np.repeat(rows, [len(texts) for texts in messages])
     return _count([text for texts in messages for text in texts], rows, index, n)
+
+
+def _by_speaker(table: pd.DataFrame, speaker: str) -> list[list[str]]:
+    rows = zip(table["utterances"], table["speakers"], strict=True)
+    return [[u for u, s in zip(*row, strict=True) if s == speaker] for row in rows]

@@ -76,7 +76,6 @@ def fit_trait_model(
     *,
     orders: Sequence[int] = (1, 2, 3),
     topics: Lexicon | None = None,
-    folds: int = 10,
     seed: int = 0,
 ) -> TraitModel:
     """Fit trait = b0 + sum_j b_j z(x_j) by ridge regression over an author's pooled language.
@@ -92,14 +91,14 @@ def fit_trait_model(
         trait: column with the questionnaire score; NaN rows are left out.
         orders: orders of the n-grams; empty for topics alone.
         topics: p(topic | word), e.g. `dlatk_lexicon("fb2000_cp")`.
-        folds, seed: of the cross-validation.
+        seed: of the ten folds of the cross-validation.
 
     Returns:
         The model fitted on all authors; `.out_of_sample_r` comes from the folds. A model fitted
         here is a stand-in for the paper's, to be named as such.
 
     Raises:
-        DataError: fewer authors than 2 per fold (a usable model needs several hundred).
+        DataError: fewer than 20 authors, 2 per fold (a usable model needs several hundred).
 
     Reference: Park et al. (2015), Automatic personality assessment through social media language,
     JPSP 108(6). Schwartz et al. (2017), DLATK.
@@ -108,19 +107,18 @@ def fit_trait_model(
 
     rows = texts.dropna(subset=["author", "text", trait])
     y = rows.groupby("author", sort=False)[trait].mean().to_numpy(float)
-    if len(y) < 2 * folds:
-        raise DataError(f"{len(y)} authors are too few for {folds} folds")
+    if len(y) < 20:
+        raise DataError(f"{len(y)} authors are too few for 10 folds")
     shares, terms = _features(rows, orders, topics)
     predicted = np.empty(len(y))
-    for train, test in KFold(folds, shuffle=True, random_state=seed).split(y):
+    for train, test in KFold(10, shuffle=True, random_state=seed).split(y):
         weights, intercept = _ridge(shares[train], y[train])
         predicted[test] = shares[test] @ weights + intercept
     found = stats.pearsonr(predicted, y)
     weights, intercept = _ridge(shares, y)
     lexicon = _as_lexicon(trait, weights, intercept, terms, topics)
     interval = tuple(map(float, found.confidence_interval(0.95)))
-    used = np.count_nonzero(weights)
-    return TraitModel(lexicon, used, len(y), float(found.statistic), interval)
+    return TraitModel(lexicon, np.count_nonzero(weights), len(y), float(found.statistic), interval)
 
 
 def score_traits(
@@ -133,7 +131,7 @@ def score_traits(
     on, so turn-level values are noisy.
 
     Args:
-        table: turn table.
+        table: turn or dialog table.
         models: linear models as weighted lexica in DLATK's export form (`read_csv`), with an
             intercept; terms of several words are matched with n-grams of their order.
         level: "agent", "dialog", "system" or "turn".

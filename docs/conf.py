@@ -1,0 +1,66 @@
+"""The notebooks as a static site: `make site`, then open build/site/index.html.
+
+Pages show the outputs that are committed; nothing is executed. Nothing is fetched either, when the
+site is built or when it is read: equations become MathML, and the search runs in the page.
+"""
+
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+project = html_title = "Judging dialogue: the notebooks"
+html_show_copyright = html_show_sphinx = html_copy_source = False
+root_doc = "README"
+
+extensions = ["myst_nb"]
+nb_execution_mode = "off"
+suppress_warnings = ["mystnb.unknown_mime_type"]  # the rows of a report's table, for programs
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+
+html_theme = "furo"
+html_static_path = html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+
+CONTENTS = """
+```{toctree}
+:hidden:
+:glob:
+:caption: Notebooks
+
+[0-9]*
+```
+
+```{toctree}
+:hidden:
+:glob:
+:caption: Solutions
+
+solutions/*
+```
+"""
+
+
+def add_contents(app, docname: str, source: list[str]) -> None:
+    """Add the list of all pages to the front page; it shows at the side of every page."""
+    if docname == root_doc:
+        source[0] += CONTENTS
+
+
+def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
+def open_at_the_front(app, error: Exception | None) -> None:
+    """A browser that opens the folder looks for index.html."""
+    shutil.copy(Path(app.outdir, "README.html"), Path(app.outdir, "index.html"))
+
+
+def setup(app) -> None:
+    app.connect("source-read", add_contents)
+    app.add_html_math_renderer("mathml", (show_equation, None), (show_equation, None))
+    app.connect("build-finished", open_at_the_front)

@@ -1,0 +1,109 @@
+"""The static site: every page is there, no link is broken, and nothing is loaded from elsewhere."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lib import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+PYTHON = ROOT / ".venv-site" / "bin" / "python"
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+
+# As `make site` does it, without a network.
+BUILD = """
+import socket, sys
+from sphinx.cmd.build import main
+
+socket.socket.connect = None
+sys.exit(main(["-q", "-W", "--keep-going", "-c", "docs", "notebooks", sys.argv[1]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the site in it."""
+    if not PYTHON.exists():
+        pytest.skip("the packages of the site are missing: run make site once")
+    folder = tmp_path_factory.mktemp("build") / "site"
+    done = subprocess.run([PYTHON, "-c", BUILD, folder], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(folder) -> dict[Path, BeautifulSoup]:
+    return {p: BeautifulSoup(p.read_text(), "html.parser") for p in folder.rglob("*.html")}
+
+
+def test_lock_holds_every_pin_with_a_hash():
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    lock = (ROOT / "requirements-site.lock").read_text()
+    for pin in groups["site"]:
+        assert re.search(rf"^{re.escape(pin)} \\\n    --hash=sha256:", lock, flags=re.M), pin
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path):
+    page = pages[folder / path.relative_to(ROOT / "notebooks").with_suffix(".html")]
+    cells = json.loads(path.read_text())["cells"]
+    kinds = [kind for c in cells for o in c.get("outputs", []) for kind in o.get("data", {})]
+    assert len(page.select(".cell_output img")) == kinds.count("image/png")
+    assert len(page.select(".cell_output table.dataframe")) >= kinds.count("text/html")
+    equations = "".join(str(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    assert len(page.select("math[display=block]")) == equations.count("$$") // 2
+
+
+@pytest.mark.slow
+def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(folder, pages):
+    ids = {path: {tag["id"] for tag in page.select("[id]")} for path, page in pages.items()}
+    led = 0
+    for path, page in pages.items():
+        for tag in page.select("[href], [src]"):
+            address = urlsplit(tag.get("href") or tag.get("src"))
+            if address.scheme or address.netloc:
+                assert tag.name == "a", f"{path.name} loads {tag}"
+                continue
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            assert target.exists(), f"{path.name}: {tag}"
+            if address.fragment:
+                assert unquote(address.fragment) in ids[target], f"{path.name}: {tag}"
+            led += tag.name == "a" and target != path
+    assert led > 400
+    for style in folder.rglob("*.css"):
+        assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()), style
+
+
+def in_browser(page: Path, query: str = "", width: int = 1280) -> BeautifulSoup:
+    """The page after its scripts have run."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={page.parent / '.profile'}", f"--window-size={width},900"]
+    command += ["--virtual-time-budget=5000", page.as_uri() + query]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return BeautifulSoup(done.stdout, "html.parser")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to look with")
+def test_search_works_in_a_browser_without_a_server(folder):
+    found = in_browser(folder / "search.html", "?q=entropy").select("#search-results li a")
+    assert "02_psychological_metrics.html" in {link["href"].split("?")[0] for link in found}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to look with")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_page_is_wider_than_the_window(folder, width):
+    look = "<script>document.title = document.body.scrollWidth - window.innerWidth</script>"
+    for path in [*folder.glob("index.html"), *folder.glob("0[28]_*.html")]:
+        page = path.with_name("look.html")
+        page.write_text(path.read_text().replace("</body>", look + "</body>"))
+        assert int(in_browser(page, width=width).title.string) <= 0, path.name
