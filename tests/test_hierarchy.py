@@ -131,9 +131,3 @@ def test_levels_that_cannot_be_told_apart_say_so():
 def test_data_without_variance_to_split_gives_a_clear_message(agents, scores, message):
     with pytest.raises(DataError, match=message):
         variance_split(pd.DataFrame({"agent": agents, "score": scores}), "score")
-
-
-def test_dialog_names_are_read_within_their_agent():
-    table = nested().assign(dialog=lambda t: t.groupby("agent")["dialog"].rank("dense"))
-    whole = variance_split(nested(), "score")
-    pd.testing.assert_frame_equal(variance_split(table, "score"), whole)

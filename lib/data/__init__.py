@@ -1,7 +1,6 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data import corpora_on_request, rated_corpora
-from lib.data.comp_analysis import robustness_pairs
 from lib.data.corpora import accounts, available, load, overview, ten_replies
 from lib.data.storage import DataError
 from lib.data.turn_table import KEY, read_report
@@ -11,6 +10,7 @@ from lib.data.unrated_texts import (
     reddit_52_forums,
     reddit_cmv,
     reddit_college,
+    robustness_pairs,
     wassa2022,
 )
 from lib.data.user_files import read_turns

@@ -3,7 +3,8 @@
 USR (Mehri and Eskenazi, ACL 2020) with UniEval's predictions (Zhong et al. 2022), FED (Mehri and
 Eskenazi, SIGDIAL 2020), DSTC7 Track 2 (Galley et al. 2019), DSTC10 Track 5 (Zhang et al. 2021),
 GRADE (Huang et al. 2020); BETTER and PredEng-600 (Ghazarian et al. 2019, 2020); the chats
-of Ji et al. (2022).
+of Ji et al. (2022); the mean ratings of Zhao et al. (2020) and Zhang et al. (2024), "A
+Comprehensive Analysis ...", and their GPT-4 ratings of whole dialogs.
 """
 
 import hashlib
@@ -29,6 +30,11 @@ REPLY = ["system", "query", "response"]
 PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
            "Eng_Score_MeanPooling": "pred_en_mean",
            "Eng_Score_MaxPooling": "pred_en_max"}  # fmt: skip
+# Responses per context.
+SIZES = {"zhao_persona": 6, "zhao_dailydialog": 9, "zhang_usr_topical": 6, "zhang_usr_persona": 5}
+MEANS = ["overall", "interesting", "relevance", "specificity", "understandability"]
+JUDGED = {"coh": "coherence", "div": "diversity", "eng": "engagingness",
+          "inf": "informativeness", "ovr": "overall"}  # fmt: skip
 
 
 def utterances(text: str) -> list[str]:
@@ -92,16 +98,15 @@ def unieval(file: Path) -> dict:
     is a sum over sentences and may exceed 1; `overall` is the mean of the five. Only means over
     the three annotators were published, so there are no single ratings.
     """
-    table = pd.DataFrame(read_json(file))
-    block = table.groupby(["source", "context"], sort=False).ngroup()
-    rows = [
-        {"system": row.system_id, "dialog": f"usr_topical-{number:03d}",
-         "context": utterances(row.source), "response": row.system_output,
-         "fact": persona(row.context)}
-        | {f"human_{name}": float(mark) for name, mark in row.scores.items()}
-        | {f"score_unieval_{name}": float(row.predict_scores[name]) for name in row.scores}
-        for number, row in zip(block, table.itertuples(), strict=True)
-    ]  # fmt: skip
+    rows: list[dict] = []
+    blocks: dict[tuple, int] = {}
+    for item in read_json(file):
+        block = blocks.setdefault((item["source"], item["context"]), len(blocks))
+        rows.append({"system": item["system_id"], "dialog": f"usr_topical-{block:03d}",
+                     "context": utterances(item["source"]), "response": item["system_output"],
+                     "fact": persona(item["context"])})  # fmt: skip
+        for field, prefix in [("scores", "human_"), ("predict_scores", "score_unieval_")]:
+            rows[-1] |= {prefix + name: float(item[field][name]) for name in item["scores"]}
     _add_references(rows)
     return rated(rows, note="ratings are means of 3 annotators")
 
@@ -121,10 +126,8 @@ def fed_dialog(file: Path, scores: Path) -> dict:
     """Read FED's 125 rated dialogs; see `fed_turn`."""
     parts = rated(_fed(file)[1], scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
-    parts["report"]["notes"] = [
-        f"{unrated} lack a mean in some dimension (NaN): every rating was N/A",
-        "",
-    ]
+    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
+    parts["report"].loc[0, "notes"] = note
     return parts
 
 
@@ -201,11 +204,10 @@ def dstc7(archive: Path) -> dict:
     response. `human_overall` is the mean of relevance and informativeness.
     """
     files = {name.rpartition("task2-")[2]: raw for name, raw in members(archive, str)}
-    names = ("context", "system_responses", "human-eval-per-judge")
-    facts, replies, marks = (
-        _cells(io.BytesIO(files[f"{name}.tsv"]), sep="\t", quoting=3) for name in names
-    )
-    facts = facts.set_index("InstanceID")
+    form = {"sep": "\t", "quoting": 3}
+    facts = _cells(io.BytesIO(files["context.tsv"]), **form).set_index("InstanceID")
+    replies = _cells(io.BytesIO(files["system_responses.tsv"]), **form)
+    marks = _cells(io.BytesIO(files["human-eval-per-judge.tsv"]), **form)
     # A row holds as many references as there are: the header names only the first.
     cells = [line.split("\t") for line in files["gold_responses.tsv"].decode().split("\n")[1:]]
     references = {key: [one for one in some if one.strip()] for key, *some in cells}
@@ -284,11 +286,11 @@ def better(file: Path) -> dict:
 
     The systems are not named; the texts are tokenised. An empty reply stays an empty response.
     """
-    cells = _cells(file).rename(columns={"query": "context", "reply": "response"})
+    names = {"query": "context", "reply": "response"}
+    cells = _cells(file).rename(columns=names).assign(system="convai")
     cells["ratings"] = [{"engaging": {"published label": label}} for label in cells.pop("label")]
     cells["dialog"], cells["context"] = "better-" + cells.pop("id"), [[c] for c in cells["context"]]
     empty = cells["response"].str.strip().eq("").sum()
-    cells = cells.assign(system="convai")
     return rated(cells.to_dict("records"), note=f"{empty} are empty and kept")
 
 
@@ -325,7 +327,7 @@ def ji2022(*files: Path) -> dict:
     and no ratings. Worker and assignment numbers are replaced by a hash. The degraded control agent
     is excluded, as in the published statistics.
     """
-    parts = ji_dialogs(files)
+    parts = _ji_dialogs(files)
     turns = [
         {"system": chat.system, "agent": chat.agent, "dialog": chat.dialog, "turn": turn,
          "context": chat.utterances[:turn], "response": chat.utterances[turn]}
@@ -335,8 +337,7 @@ def ji2022(*files: Path) -> dict:
     return parts | {"turns": turn_table(turns)}
 
 
-def ji_dialogs(files: Sequence[Path]) -> dict:
-    """Read the rated chats of the three runs."""
+def _ji_dialogs(files: Sequence[Path]) -> dict:
     rows, read = [], 0
     for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
         for assignment in read_json(file):
@@ -360,3 +361,95 @@ def _ji_dialog(chat: dict, worker: str, name: str) -> dict:
     return {"system": chat["model"].removesuffix("_p"), "agent": chat["model"], "dialog": name,
             "utterances": said, "speakers": ["user", "system"] * (len(said) // 2),
             "ratings": {name: {worker: score} for name, score in scores.items()}}  # fmt: skip
+
+
+@loader("zh*_*")  # zhao_persona to zhang_fed_turn
+def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
+    """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
+
+    In the two Zhao sets the position within a context is the system; position 0 looks like the
+    ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
+    there are no labels), so position 0 serves as reference of the others.
+    """
+    rows, size = _responses(texts), SIZES.get(name, 1)
+    for number, row in enumerate(rows):
+        place = number % size
+        row["system"] = f"position_{place}" if size > 1 else "unknown"
+        row["dialog"] = f"{name}-{number // size:03d}"
+        truth = name.startswith("zhao") and place > 0
+        row["reference"] = [rows[number - place]["response"]] if truth else []
+    return _with_means(rows, texts, MEANS, ratings)
+
+
+@loader("dstc10_*_clean")
+def dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
+    """Read a hidden test set of DSTC10 Track 5, as Zhang et al. (2024) give it out: PD10 and TD10.
+
+    Contexts are cut to their last three utterances. The rating is the mean appropriateness on 1-5
+    (Giorgi et al. 2023, Table 6). Systems are not named. The file holds them one after another,
+    each answering the same 500 contexts (one system of PD10 only 329 of them), so `system` is the
+    block: a new one begins where a context comes back. There are no references.
+    """
+    rows, block, places, answered = _responses(texts), 0, {}, set()
+    for row in rows:
+        place = places.setdefault(tuple(row["context"]), len(places))
+        if place in answered:
+            block, answered = block + 1, set()
+        answered.add(place)
+        row |= {"system": f"block_{block}", "dialog": f"{name}-{place:03d}"}
+    return _with_means(rows, texts, ["appropriateness"], [ratings])
+
+
+def _responses(texts: Path) -> list[dict]:
+    lines = [line.split("\t")[1:] for line in read_lines(texts)]
+    return [{"context": context, "response": response} for *context, response in lines]
+
+
+def _with_means(rows: list[dict], texts: Path, names: list[str], ratings: Sequence[Path]) -> dict:
+    marks = [read_json(file)[texts.stem.removesuffix("_text")] for file in ratings]
+    scores = pd.DataFrame(dict(zip(names, marks, strict=True)), dtype="float64")
+    return rated(rows, scores=scores.add_prefix("human_"), note="only mean ratings are published")
+
+
+@loader("gpt4_fed")
+def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
+    """Read the 125 FED dialogs with five GPT-4 runs and the five annotators' own ratings.
+
+    The runs are `score_gpt4_<dimension>_run<n>`, on 1-5.
+    """
+    rows = [
+        {"system": item["model"], "dialog": f"fed-{number:03d}",
+         "utterances": [one["text"] for one in item["dialog"]],
+         "speakers": [SPEAKERS[role(one["speaker"])] for one in item["dialog"]],
+         "ratings": item["annotations"]}
+        for number, item in enumerate(read_json(dialogs))
+    ]  # fmt: skip
+    return rated(rows, scores=_runs(gpt4, len(rows))[0])
+
+
+@loader("gpt4_reliable")
+def gpt4_reliable(texts: Path, *files: Path) -> dict:
+    """Read the chats of Ji et al. in Zhang's order, with GPT-4's ratings of 500 of them."""
+    *runs, gpt4 = files
+    parts = _ji_dialogs(runs)
+    words = [tuple(" ".join(said).split()) for said in parts["dialogs"]["utterances"]]
+    known = dict(zip(words, range(len(words)), strict=True))
+    chats = [speech("\n".join(line.split("\t")[1:]))[0] for line in read_lines(texts)]
+    order = [known[tuple(" ".join(said).split())] for said in chats]
+    dialogs, ratings = reordered(parts["dialogs"], parts["ratings"], order)
+    scores, note = _runs(gpt4, len(order))
+    report = pd.DataFrame([account("dialogs", len(order), note=note)])
+    return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": report}
+
+
+def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:
+    """Read five runs in five dimensions; `indices` says which dialogs were rated, else all."""
+    data = read_json(file)
+    columns = {
+        f"score_gpt4_{dimension}_run{run}": [float(score) for score in data[f"{short}_{run}"]]
+        for short, dimension in JUDGED.items()
+        for run in range(1, 6)
+    }
+    rows = data.get("indices", range(count))
+    note = f"GPT-4 rated {len(rows)}; its scores of the others are NaN"
+    return pd.DataFrame(columns, index=rows).reindex(range(count)), note
