@@ -93,6 +93,8 @@ def test_errors_say_what_to_do():
         correlation.coefficient([1, 2], [1, 2], "taub")
     with pytest.raises(ValueError, match="align"):
         correlation.coefficient([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match="1 of 3 rows have no cluster, the first is row 1"):
+        correlation.complete_rows([1, 2, 3], clusters=["a", None, "b"])
     with pytest.raises(ValueError, match="pass the turn or dialog table"):
         correlation.correlate(*pair, level="system")
     with pytest.raises(ValueError, match="choose from turn, dialog, agent, system"):

@@ -150,10 +150,7 @@ def test_benjamini_hochberg_equals_statsmodels_within_families_and_skips_nan():
     for label in (1, 2):
         rows = (family == label) & ~np.isnan(p)
         assert q[rows] == pytest.approx(multipletests(p[rows], method="fdr_bh")[1])
-    assert np.isnan(q[3])
-    whole = multipletests(np.delete(p, 3), method="fdr_bh")[1]
-    assert np.delete(significance.benjamini_hochberg(p), 3) == pytest.approx(whole)
-    assert np.isnan(significance.benjamini_hochberg([np.nan])).all()
+    assert np.isnan([q[3], *significance.benjamini_hochberg([np.nan])]).all()
 
 
 def test_bootstrap_difference_uses_the_same_resamples_for_both_metrics():
@@ -166,7 +163,6 @@ def test_bootstrap_difference_uses_the_same_resamples_for_both_metrics():
         r_a, r_b = (np.corrcoef(m[items], human[items])[0, 1] for m in (a, b))
         differences.append(r_a - r_b)
     tail = stats.norm.cdf(np.sqrt(20 / 19) * stats.t.ppf(0.025, 19))
-    assert tail < 0.02
     assert (found.low, found.high) == pytest.approx(np.quantile(differences, [tail, 1 - tail]))
 
 
@@ -251,23 +247,16 @@ def test_ranking_separates_and_groups():
     noise = {"poor": 6, "good": 0.5, "as good": 0.5}
     scores = pd.DataFrame({name: human + s * rng.normal(size=200) for name, s in noise.items()})
     scores["flat"] = 3.0
+    scores.loc[:4, "poor"] = np.nan  # all metrics are held to the items that every one scores
     table = significance.rank_metrics(scores, human, np.repeat(np.arange(40), 5), resamples=500)
-    ranks = table.set_index("metric")["rank"]
+    assert table["n"].dropna().tolist() == [195] * 3
+    ranks, found = table.set_index("metric")["rank"], table.set_index("metric")["value"]
+    assert found["good"] == pytest.approx(np.corrcoef(scores["good"][5:], human[5:])[0, 1])
     assert ranks["good"] == ranks["as good"] == 1 and ranks["poor"] == 2
     assert np.isnan(ranks["flat"]) and table.iloc[-1]["reason"] == "all scores equal"
     pairs = significance.compare_metrics(scores, human, resamples=500)
     expected = multipletests(pairs["p"], method="fdr_bh")[1]
     assert len(pairs) == 3 and pairs["p_adjusted"].to_numpy() == pytest.approx(expected)
-
-
-def test_ranking_uses_the_items_every_metric_scores():
-    human = pd.Series(np.arange(20.0))
-    scores = pd.DataFrame({"a": human + human % 3, "b": human % 7})
-    scores.loc[:4, "b"] = np.nan  # missing in one metric only
-    table = significance.rank_metrics(scores, human, resamples=100)
-    assert table["n"].tolist() == [15, 15]
-    expected = np.corrcoef(scores["a"][5:], human[5:])[0, 1]
-    assert table.set_index("metric").loc["a", "value"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -306,13 +295,6 @@ def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
     many = [pd.DataFrame(rng.normal(size=(10, 8))) for _ in range(2)]
     drawn = systems.system_interval(*many, over="systems", resamples=200)
     assert drawn.low < drawn.value < drawn.high and drawn.reason == ""
-
-
-def test_wrong_clusters_are_errors():
-    with pytest.raises(ValueError, match="1 of 3 rows have no cluster, the first is row 1"):
-        resampling.bootstrap_interval([1, 2, 3], [1, 2, 3], ["a", None, "b"])
-    with pytest.raises(ValueError, match="align them"):
-        significance.permutation_test([1, 2, 3], [1, 2, 3], [1, 2, 3], clusters=["a"])
 
 
 def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():

@@ -30,6 +30,7 @@ def table_of(pairs, score):
 
 
 def test_ties_count_half_and_a_missing_side_is_counted():
+    assert table_of(pairs_of(["a"], ["b"]), {"a": 0.1 + 0.2, "b": 0.3}.get)["share"] == 0.5
     row = table_of(pairs_of(list("9551"), list("1259")), lambda text: float(text))
     assert row[["share", "tied", "n", "missing"]].tolist() == [2.5 / 4, 1 / 4, 4, 0]
     row = table_of(pairs_of(list("95x5"), list("1551")), lambda t: np.nan if t == "x" else float(t))
@@ -37,11 +38,6 @@ def test_ties_count_half_and_a_missing_side_is_counted():
     row = table_of(pairs_of(list("ab"), list("cd")), lambda text: np.nan)
     assert row[["n", "originals", "missing"]].tolist() == [0, 0, 2]
     assert row[["share", "low", "high"]].isna().all()
-
-
-def test_rounding_of_the_last_digit_is_a_tie():
-    score = {"a": 0.1 + 0.2, "b": 0.3}.get
-    assert table_of(pairs_of(["a"], ["b"]), score)["share"] == 0.5
 
 
 def test_turning_a_metric_around_mirrors_the_share():
@@ -83,11 +79,9 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     own = items.loc[items["response"] == "Quiet, of course!", "context"].map(lambda c: c[-1])
     assert scores.loc[own.index, "rouge_l_coco_to_context"].between(0.3, 0.6).all()
     scores.loc[0, "emotional_entropy"] = np.nan
-    scores.attrs["missing"]["emotional_entropy"] = {"undefined by the metric": 1}
+    scores.attrs["missing"]["emotional_entropy"] = {"undefined": 1}
     table = robustness.shares(pairs, sides, scores).set_index("metric")
-    assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [
-        1, "undefined by the metric"
-    ]  # fmt: skip
+    assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [1, "undefined"]
     assert (table.drop("emotional_entropy")["reason"] == "").all()
 
 
@@ -98,8 +92,7 @@ def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
     pairs = data.robustness_pairs(sample=True)
     report = data.read_report(pairs).set_index("unit")
     assert report.loc["pairs: contradiction", ["read", "kept", "excluded"]].tolist() == [6, 5, 1]
-    assert pairs.groupby("perturbation").size().sum() == len(pairs) == report["kept"].sum() == 34
-    assert set(pairs["perturbation"]) < set(PERTURBATIONS)
+    assert len(pairs) == report["kept"].sum() == 34
     assert (pairs["original"].map(str) != pairs["perturbed"].map(str)).all()
     tabbed = pairs[pairs["perturbation"] == "contradiction"]["perturbed"]
     assert "I do not own a trumpet, and my neighbours loved to hear me play it." in set(tabbed)
@@ -124,10 +117,6 @@ def test_public_pairs_are_those_of_the_files():
     rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
     assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
     assert report["excluded"].sum() == 45 + 45 + 59 + 60 + 2
-    assert all(len(raw(key)) == files[key]["rows"] for about in PERTURBATIONS.values()
-               for key in (about["original"], about["perturbed"]))  # fmt: skip
-    turns = pairs[pairs["level"] == "turn"]
-    assert turns["context"].str.len().min() == 1 - 1
     shuffled = pairs[pairs["perturbation"] == "shuffled order"]
     assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
     for name in ("two replies replaced", "repeats itself"):  # the user's side is left as it was
