@@ -12,15 +12,16 @@ from lib.analysis import resampling, significance
 from lib.analysis.variance_components import variance_split
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
-from lib.meta_evaluation.robustness import PSYCHOLOGY
 from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
 
+PSYCHOLOGY = ("emotional_entropy", "emotional_entropy_paper")
+PSYCHOLOGY += ("emotion_matching", "language_style_matching")
 #: Metrics that describe how an agent talks rather than how good it is.
 PROFILE = (*PSYCHOLOGY, "agreeableness", "empathy", "length", "question", "context_similarity")
 #: Shown beside the references, in this order, where they were computed.
 SHOWN = ("length", "specificity", "context_similarity", "reference_similarity", "rouge_l_coco")
-SHOWN += (*PSYCHOLOGY,)
+SHOWN += PSYCHOLOGY
 
 MANY = 12  # agents or systems that a figure can tell apart
 FOLLOWS = "follows people"
