@@ -4,6 +4,7 @@ Pages show the outputs that are committed; nothing is executed. Nothing is fetch
 site is built or when it is read: equations become MathML, and the search runs in the page.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -51,13 +52,16 @@ def add_contents(app, docname: str, source: list[str]) -> None:
 
 def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    translator.body.append(convert(node.astext(), display=display))
+    equation = convert(node.astext(), display=display)
+    # A name such as ln stands apart from what follows it.
+    translator.body.append(re.sub("(<mi>[a-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>', equation))
     raise nodes.SkipNode
 
 
 def open_at_the_front(app, error: Exception | None) -> None:
     """A browser that opens the folder looks for index.html."""
-    shutil.copy(Path(app.outdir, "README.html"), Path(app.outdir, "index.html"))
+    if error is None:
+        shutil.copy(Path(app.outdir, "README.html"), Path(app.outdir, "index.html"))
 
 
 def setup(app) -> None:
