@@ -62,6 +62,34 @@ def test_likelihood_equals_the_dense_normal_density():
     assert log_likelihood(shares, groups) == pytest.approx(expected, abs=1e-9)
 
 
+def test_intervals_end_where_a_search_of_the_whole_profile_says():
+    """Dense matrices and a grid. From one start alone the search ended half way on this table."""
+    table = nested(systems=1, agents=4, dialogs=5, turns=3, spread=(1, 0, 0, 1), seed=3)
+    table["score"] = np.exp(table["score"])
+    y, levels = table["score"].to_numpy(), ["agent", "dialog", "row"]
+    same = [np.equal.outer(table[c].to_numpy(), table[c].to_numpy()) for c in levels]
+
+    def likelihood(shares):
+        covariance = np.tensordot(shares, same, axes=1)
+        inverse = np.linalg.inv(covariance)
+        centered = y - inverse.sum(axis=0) @ y / inverse.sum()
+        free = len(y) - 1
+        spread = free * np.log(centered @ inverse @ centered / free) + np.log(inverse.sum())
+        return -0.5 * (spread + np.linalg.slogdet(covariance)[1])
+
+    def profile(value, place):
+        rest = [(1 - value) * np.array([part, 1 - part]) for part in np.linspace(0, 0.9999, 400)]
+        return max(likelihood(np.insert(two, place, value)) for two in rest)
+
+    split = variance_split(table, "score", levels=levels[:2])
+    best = likelihood(split["share"].to_numpy())
+    for place, row in enumerate(split.itertuples()):
+        for end in (row.share_low, row.share_high):
+            if 0 < end < 1:
+                drop = best - profile(end, place)
+                assert drop == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01), row.Index
+
+
 def test_shares_and_intervals_are_consistent():
     table = nested(seed=5)
     table.loc[:9, "score"] = np.nan
