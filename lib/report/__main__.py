@@ -76,6 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--columns and --given take pairs such as response=Reply")
     columns, given = (dict(p.split("=", 1) for p in ps) for ps in (chosen.columns, chosen.given))
     given = {guess.lower(): value for guess, value in given.items()}
+    print("reading", *chosen.dialogs, file=sys.stderr, flush=True)
     try:
         turns = read(chosen.dialogs, columns, given)
         print(reading(turns), flush=True)
