@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from lib import report
-from lib.data import DataError, file_contents, read_report, read_turns
+from lib.data import DataError, file_contents, read_report, read_turns, storage
 from lib.report.__main__ import main
 
 USER, FUN = ("user", "assistant"), (4, 2.5, 1)
@@ -282,6 +282,35 @@ def test_markdown_within_a_reply_parts_no_dialog(tmp_path):
     turns = read_turns(file)
     assert turns["dialog"].tolist() == ["1", "1"]
     assert turns["response"].tolist() == ["See\n# Title\n---\nText\n\nmore", "Yes"]
+
+
+# Real files of others, as they are: replies, systems, dialogs, ratings.
+REAL = {
+    "dstc10/persona-usr_eval.json": (300, 5, 300, 1800),
+    "grade/human_score/human_judgement.json": (1200, 4, 560, 1200),
+    "usr/tc_usr_data.json": (360, 6, 60, 0),
+    "dialogue_eval_ji2022/pass_icebreaker.json": (12907, 11, 1224, 0),
+    "comp_analysis/dialog_level_texts/fed_human_annotations.json": (795, 3, 125, 8741),
+    "predictive_engagement/Eng_Scores_queries_gen_gtruth_replies.csv": (1800, 1, 1800, 1800),
+}
+
+
+@pytest.mark.public
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_go_in_unchanged(name):
+    turns = read_turns(storage.data_folder() / name)
+    ratings = int(turns.filter(like="human_").notna().sum().sum())
+    assert (len(turns), *turns[["system", "dialog"]].nunique(), ratings) == REAL[name]
+
+
+def test_names_that_no_column_gives_come_from_the_file_and_the_contexts(tmp_path):
+    given = zip("xyx", "abc", ([1, "N/A (unsure)", 4], [], [3]), strict=True)
+    rows = [{"prompt": said, "output": text, "scores": {"fun": fun}} for said, text, fun in given]
+    (tmp_path / "mine.v2.json").write_text(json.dumps(rows))
+    turns = read_turns(tmp_path / "mine.v2.json")
+    assert turns[["system", "dialog"]].values.tolist() == [["mine", d] for d in ("1", "2", "1 (2)")]
+    assert turns["human_fun"].tolist() == pytest.approx([2.5, float("nan"), 3], nan_ok=True)
+    assert "response='output' context='prompt'" in report.reading(turns)
 
 
 def test_two_files_are_two_systems(tmp_path):

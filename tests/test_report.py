@@ -57,10 +57,10 @@ def test_misnamed_columns_are_found_by_their_names(user_file):
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
 
 
-def test_a_file_without_a_system_says_what_to_add(tmp_path):
+def test_a_file_without_a_reply_says_what_to_add(tmp_path):
     path = tmp_path / "one_bot.csv"
-    path.write_text("chat,reply\n1,Hello\n")
-    with pytest.raises(DataError, match="column 'system'.*\n.*like this"):
+    path.write_text("chat,said\n1,Hello\n")
+    with pytest.raises(DataError, match="column 'response'.*\n.*like this"):
         report.read(path)
 
 

@@ -8,6 +8,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ SYNONYMS = {
     "dialog_history conversation_history",
     "dialog": "conversation_id dialogue conversation chat session thread dialog_id dialogue_id "
     "chat_id session_id conv_id thread_id root",
-    "system": "model bot chatbot system_name model_name bot_name",
+    "system": "model bot chatbot system_name model_name bot_name system_id model_id dialog_model",
     "agent": "agent_id bot_id instance",
     "turn": "turn_id turn_no turn_number position step",
     "reference": "gold ground_truth target expected references",
@@ -115,7 +116,18 @@ def records(value: Any) -> list[dict]:
             return [{"id": name} | one for name, one in value.items()]
         value = [row for one in inner if isinstance(one, list) for row in one]  # by their splits
     rows = [{"messages": one} if isinstance(one, list) else one for one in value]
-    return rows if all(isinstance(one, dict) for one in rows) else []
+    known = all(isinstance(one, dict) for one in rows)
+    return [one for row in rows for one in _unfolded(row)] if known else []
+
+
+def _unfolded(row: dict) -> list[dict]:
+    """The dialogs, or replies to one context, in a list of a row, each with the rest of the row."""
+    for name, cell in row.items():
+        first = cell[0] if isinstance(cell, list) and cell else None
+        if isinstance(first, dict) and (_has_replies(first) or _dialog(first)):
+            rest = {other: row[other] for other in row if other != name}
+            return [rest | one for one in cell if isinstance(one, dict)]
+    return [row]
 
 
 def _has_replies(row: Mapping[str, Any]) -> bool:
@@ -164,6 +176,10 @@ def _messages(cell: Any) -> tuple[str, list[dict]] | None:
     if "metadata" in keys and not speaker:
         speaker, names = "in turn", cycle(("user", "bot"))
         said = [{speaker: name} | one for name, one in zip(names, said, strict=False)]
+    if not text and {"user", "bot"} <= {*map(role, keys)}:  # exchanges, each with both
+        sides = [pair for one in said for pair in one.items() if role(pair[0]) in ("user", "bot")]
+        said = [dict(zip(("speaker", "text"), pair, strict=True)) for pair in sides]
+        speaker, text = "speaker", "text"
     form = f"{speaker}, {text}"
     found = [_utterance(one, speaker, text) for one in said]
     return (FORMS.get(form, f"messages ({form})"), found) if speaker and text else None
@@ -185,14 +201,19 @@ def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
 
 def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The model, references, and each rating, score or human_<name>, also within `ratings`."""
-    inner, others = fields.get("ratings"), fields.get("reference")
-    inner = inner.items() if isinstance(inner, dict) else ()
-    marks = {snake(name): mark for name, mark in fields.items()}
-    marks |= {f"human_{snake(name)}": mark for name, mark in inner}
+    others, marks = fields.get("reference"), {snake(name): mark for name, mark in fields.items()}
+    marks |= ratings(fields)
     marks = {f"human_{name.removeprefix('human_')}": mark for name, mark in marks.items()
              if re.fullmatch(r"human_.+|(.+_)?rating|score", name)}  # fmt: skip
     return {"system": _first(fields, MODEL, str), "marks": marks,
             "reference": others if isinstance(others, list) else []}  # fmt: skip
+
+
+def ratings(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`human_<name>` for what stands in `ratings`, `annotations` or `scores`."""
+    inner = [fields.get(name) for name in ("ratings", "annotations", "scores")]
+    each = [pair for one in inner if isinstance(one, dict) for pair in one.items()]
+    return {f"human_{snake(name)}": mark for name, mark in each}
 
 
 def _utterances(rows: list[dict], file: Path) -> list[dict]:
@@ -288,6 +309,7 @@ def _spoken(part: list[tuple], reading: Reading) -> list[dict]:
     return [one | {"text": one["text"].strip()} for one in said]
 
 
+@cache
 def role(name: str) -> str | None:
     """What the name of a speaker tells: "bot", "user", "neither" or nothing.
 

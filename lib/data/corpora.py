@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +268,7 @@ def with_account(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
     return table
 
 
+@cache
 def snake(name: object) -> str:
     """Write a name in lower case with underscores.
 

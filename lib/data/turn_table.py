@@ -152,7 +152,7 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
 
 
 def _is_text(cell: object) -> bool:
-    return isinstance(cell, str) and not re.search("[\ud800-\udfff]", cell)
+    return isinstance(cell, str) and (cell.isascii() or not re.search("[\ud800-\udfff]", cell))
 
 
 def _is_number(cell: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.data.chat_logs import MOST, SYNONYMS, dialogs, example, records, replies
+from lib.data.chat_logs import MOST, SYNONYMS, dialogs, example, ratings, records, replies
 from lib.data.corpora import account, snake
 from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
@@ -84,7 +84,8 @@ def read_turns(
     if not tables:
         raise DataError("holds no reply of a bot", path, fix=f"write it like this:\n{example({})}")
     turns = pd.concat(tables, ignore_index=True)
-    validate(turns, file=path)
+    if len(tables) > 1:
+        validate(turns, file=path)
     turns.attrs = {"report": _account(turns, reading), "columns": reading.taken}
     turns.attrs["guesses"] = [[*guess, count] for guess, count in reading.guesses.items()]
     return turns
@@ -92,16 +93,18 @@ def read_turns(
 
 def _one_row_per_reply(found: Any, file: Path, reading: Reading, scale) -> pd.DataFrame:
     reading.guess("kind", "table", "one row per reply")
-    cells = found if isinstance(found, pd.DataFrame) else pd.DataFrame(records(found), dtype=object)
-    if cells.empty:
+    if not isinstance(found, pd.DataFrame):
+        found = pd.DataFrame([row | ratings(row) for row in records(found)], dtype=object)
+    if found.empty:
         raise DataError("has no rows", file)
-    cells = cells.where(cells.notna(), None)
+    cells = found.where(found.notna(), None)
     if guessed := suggest_columns(cells, reading.columns):
         taken = " ".join(f"{ours}={their!r}" for ours, their in guessed.items())
         reading.guess("columns", taken, "by their names")
     theirs = {**reading.columns, **guessed}
     reading.taken |= theirs
-    turns = _typed(_with_points(_named(cells, file, theirs), reading), file, theirs, scale)
+    cells = _keyed(_named(cells, file, theirs), file, reading)
+    turns = _typed(_with_points(cells, reading), file, theirs, scale)
     if file != reading.path:
         turns["dialog"] = f"{reading.below(file)}/" + turns["dialog"]
     return turns
@@ -138,6 +141,21 @@ def _typed(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str], scale) ->
     return turns.infer_objects().astype(dict.fromkeys(number_columns(turns), float))
 
 
+def _keyed(cells: pd.DataFrame, file: Path, reading: Reading) -> pd.DataFrame:
+    """A system and dialogs where no column names them: the file, and each context."""
+    if "system" not in cells:
+        name = file.name.partition(".")[0]
+        reading.guess("columns", f"system: {name}", "no column names it; this is the file's name")
+        cells = cells.assign(system=name)
+    if "dialog" not in cells:
+        reading.guess("columns", "dialog: one for each context", "no column names it")
+        context = cells["context"].map(repr) if "context" in cells else cells.index.to_series()
+        again = cells.groupby([cells["system"].map(repr), context]).cumcount() + 1
+        places = zip(context.factorize()[0] + 1, again, strict=True)
+        cells = cells.assign(dialog=[f"{n} ({k})" if k > 1 else f"{n}" for n, k in places])
+    return cells
+
+
 def _with_points(cells: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     """Decimal commas as points, where no comma can part thousands."""
     marks = cells[number_columns(cells)].map(str)
@@ -160,7 +178,7 @@ def _named(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str]) -> pd.Dat
     unknown = [name.lower() for name in table if name not in COLUMNS]
     for name in COLUMNS:
         hint = nearest(name, unknown)
-        if name not in table and (hint or name in NEEDED):
+        if name not in table and (hint or name == "response"):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             fix = hint or f"write it like this:\n{example(cells)}"
             fix = f"rename it or pass columns={{{name!r}: ...}}; {fix}"
@@ -181,6 +199,10 @@ def _parsed(cells: pd.Series, name: str) -> list:
 
 
 def _number(cell: Any) -> Any:
+    """A number, also the mean of a list, from which what is none (N/A) is left out."""
+    if isinstance(several := listed(cell) if str(cell) is cell and cell[:1] == "[" else cell, list):
+        marks = [mark for one in several if type(mark := _number(one)) is float]
+        return float(pd.Series(marks, dtype=float).mean())
     if str(cell).strip().lower() in NO_RATING:
         return math.nan
     try:
@@ -203,7 +225,7 @@ def _texts(cell: Any, lines: bool) -> Any:
         return cell
     if not text:
         return []
-    return str(cell).split("\n") if lines else [cell]
+    return str(cell).replace("|||", "\n").split("\n") if lines else [cell]
 
 
 def _account(turns: pd.DataFrame, reading: Reading) -> list[dict]:

@@ -77,6 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--format", choices=FORMATS, default="html", help="a page (default), Markdown or JSON")
     add("--fail-if", metavar="VERDICT", help="such as 'b worse': then exit with 3")
     chosen = parser.parse_args(arguments)
+    print("reading", *chosen.dialogs, file=sys.stderr, flush=True)
     try:
         return _report(chosen)
     except DataError as error:
