@@ -242,8 +242,8 @@ SPEARMAN = {
 
 
 @pytest.mark.parametrize("metric", SPEARMAN)
-def test_the_table_holds_what_notebook_03_says(metric):
-    table = pd.read_csv(ROOT / "data/results/03_likelihood_correlations.csv")
+def test_the_table_holds_what_notebook_14_says(metric):
+    table = pd.read_csv(ROOT / "data/results/14_likelihood_correlations.csv")
     rows = table[(table["method"] == "spearman") & (table["metric"] == f"{metric}[smollm2]")]
     found = rows.set_index("corpus")["value"].reindex(SPEARMAN[metric])
     assert found.to_numpy() == pytest.approx([*SPEARMAN[metric].values()], abs=0.0051)

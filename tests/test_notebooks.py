@@ -78,9 +78,9 @@ def code_cells(notebook) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_fourteen_are_found_and_profiles_name_no_other():
+def test_all_fifteen_are_found_and_profiles_name_no_other():
     numbers = [path.name[:2] for path in NOTEBOOKS]
-    assert numbers == [f"{n:02d}" for n in range(14)]
+    assert numbers == [f"{n:02d}" for n in range(15)]
     settings = runner.load_profiles()
     named = {number for section in settings.values() for number in section}
     assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}

@@ -60,11 +60,14 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
     paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
+    needed = settings.get("needs", {})
+    # A notebook may need one of a higher number, which must have started before it.
+    order = sorted(paths, key=lambda n: max([n, *(f"{need}+" for need in needed.get(n, []))]))
+    values = {n: profile_parameters(profile, paths[n]) for n in order if not only or n in only}
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
-        path, needs = paths[number], settings.get("needs", {}).get(number, [])
+        path, needs = paths[number], needed.get(number, [])
         # Those before it have started already, so waiting for them here cannot block them.
         if missing := [n for n in needs if n in started and started[n].result().message]:
             outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(missing)}")
