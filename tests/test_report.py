@@ -77,8 +77,6 @@ def turns_of(**columns):
     "columns, topic",
     [
         ({"dialog": "only"}, "few dialogs"),
-        ({"response": ""}, "empty replies"),
-        ({"response": "ok"}, "repeated replies"),
         ({"context": [[]] * 40}, "no context"),
         ({"reference": [[]] * 40}, "no references"),
         ({"human_overall": np.nan}, "no ratings"),
@@ -315,6 +313,20 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     says = report.standing(scores).set_index("metric")["says"]
     assert says.index[0] == "context_similarity" and says.iloc[0] == report.FOLLOWS
     assert says[["noise", "length"]].tolist() == ["not tested", "nothing here"]
+
+
+def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
+    turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
+    first, again = (report.judged(turns, "packaged", most=most) for most in (2, 3))
+    assert again.dropna().index.tolist() == [0, 1, 20] and again.between(1, 5).sum() == 3
+    assert first.dropna().equals(again[[0, 20]])
+    left = re.findall(
+        r"judge: \d of 40 replies, left to ask: {'requests': (\d)", capfd.readouterr().err
+    )
+    assert left == ["2", "1"]
 
 
 @pytest.mark.parametrize("agents", [2, 400])
