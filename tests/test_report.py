@@ -87,8 +87,6 @@ def turns_of(**columns):
     "columns, topic",
     [
         ({"dialog": "only"}, "few dialogs"),
-        ({"response": ""}, "empty replies"),
-        ({"response": "ok"}, "repeated replies"),
         ({"context": [[]] * 40}, "no context"),
         ({"reference": [[]] * 40}, "no references"),
         ({"human_overall": np.nan}, "no ratings"),
@@ -203,9 +201,9 @@ def test_the_page_stands_alone_and_runs_no_script_but_ours(page_of):
     assert body.select_one("[tabindex] > table")
 
 
-# Clicks, in a browser, and reports what the table looks like afterwards.
+# Clicks, in a browser, and reports what the tables look like and what came of the texts.
 CLICKS = """<script>
-const said = [];
+const said = [], title = document.title;
 const rows = (t) => [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
 const press = (t, name) => {
   const header = [...t.tHead.querySelectorAll("th")].find((h) => h.textContent.trim() === name);
@@ -213,23 +211,27 @@ const press = (t, name) => {
   said.push({rows: rows(t), sorted: header.getAttribute("aria-sort"),
              marked: t.tHead.querySelectorAll("[aria-sort]").length});
 };
-const [plain, nested] = document.querySelectorAll("table.dataframe");
+const [plain, nested, texts] = document.querySelectorAll("table.dataframe");
 const focusable = [...plain.tHead.querySelectorAll("button")].map((b) => b.tabIndex);
 for (const name of ["value", "value", "metric", "n"]) press(plain, name);
 press(nested, "turns");
-const cell = getComputedStyle(plain.tBodies[0].rows[0].cells[0]);
-document.title = JSON.stringify({said, focusable, align: cell.textAlign});
+const align = getComputedStyle(plain.tBodies[0].rows[0].cells[0]).textAlign;
+const made = "td *, caption *, main :is(script, style, link, meta, base, iframe, svg)";
+document.title = JSON.stringify({said, focusable, align, title, texts: rows(texts).flat(),
+                                 made: document.querySelectorAll(made).length});
 </script>"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
-def test_a_click_on_a_header_sorts(page_of, tmp_path):
-    nested = pd.DataFrame(
-        {"turns": [2, 3, 1]}, index=pd.MultiIndex.from_tuples([("A", "x"), ("A", "y"), ("B", "z")])
-    ).rename_axis(["system", "agent"])
+def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(page_of, tmp_path):
+    keys = pd.MultiIndex.from_tuples(
+        [("A", "x"), ("A", "y"), ("B", "z")], names=["system", "agent"]
+    )
+    tables = {"plain": TABLE, "nested": pd.DataFrame({"turns": [2, 3, 1]}, index=keys)}
+    tables[PAYLOADS[3]] = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
     file = tmp_path / "page.html"
-    written = page.to_html(page_of(plain=TABLE, nested=nested), "t")
+    written = page.to_html(page_of(**tables), PAYLOADS[4])
     written = re.sub("<meta http-equiv[^>]*>", "", written)  # it would forbid our clicks
     file.write_text(written.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
@@ -237,6 +239,8 @@ def test_a_click_on_a_header_sorts(page_of, tmp_path):
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     title = html.unescape(re.search(r"<title>(.*?)</title>", dom, flags=re.DOTALL).group(1))
     found = json.loads(title)
+    assert found["title"] == PAYLOADS[4] and found["made"] == 0
+    assert [text.split() for text in found["texts"]] == [text.split() for text in PAYLOADS]
     up, down, text, count, inner = ([row[k] for row in said["rows"]] for said, k in
                                     zip(found["said"], (1, 1, 0, 2, 2), strict=True))  # fmt: skip
     assert up == ["-9.0", "-2.5", "10.0", ""] and down == ["10.0", "-2.5", "-9.0", ""]
@@ -330,6 +334,20 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     says = report.standing(scores).set_index("metric")["says"]
     assert says.index[0] == "context_similarity" and says.iloc[0] == report.FOLLOWS
     assert says[["noise", "length"]].tolist() == ["not tested", "nothing here"]
+
+
+def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
+    turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
+    first, again = (report.judged(turns, "packaged", most=most) for most in (2, 3))
+    assert again.dropna().index.tolist() == [0, 1, 20] and again.between(1, 5).sum() == 3
+    assert first.dropna().equals(again[[0, 20]])
+    left = re.findall(
+        r"judge: \d of 40 replies, left to ask: {'requests': (\d)", capfd.readouterr().err
+    )
+    assert left == ["2", "1"]
 
 
 @pytest.mark.parametrize("agents", [2, 400])

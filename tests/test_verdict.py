@@ -129,8 +129,9 @@ def test_the_exit_code_is_3_where_the_condition_holds(tmp_path, monkeypatch):
     for file in files:
         file.write_text("User: Hi\nBot: Hello\n")
     call = {"version": "new", "against": "old", "verdict": "worse", "said": ""}
-    page = tmp_path / "page.html", pd.DataFrame([call])
-    monkeypatch.setattr(command, "write_page", lambda *given: page)
-    codes = [command.main([*map(str, files), "--fail-if", condition])
+    monkeypatch.setattr(command, "executed", lambda parameters: {"cells": []})
+    monkeypatch.setattr(command, "tables", lambda ran: {command.VERDICT: [call]})
+    given = [*map(str, files), "--out", str(tmp_path / "page.html"), "--fail-if"]
+    codes = [command.main([*given, condition])
              for condition in ("b worse", "new not worse", "b terrible")]  # fmt: skip
     assert codes == [3, 0, 2]

@@ -12,6 +12,7 @@ from lib.report.scores import (
     agent_profile,
     beside_references,
     coverage,
+    judged,
     mean_ratings,
     profile_plot,
     quantiles,

@@ -7,38 +7,45 @@ python -m lib.report old.jsonl new.jsonl [--format json] [--fail-if "b worse"]
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 import pandas as pd
-import papermill
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.pylabtools import select_figure_formats
+from IPython.utils.capture import capture_output
 
 from lib import ROOT
 from lib.data import DataError
-from lib.data.storage import written_whole
+from lib.data.storage import read_json, written_whole
 from lib.report.dialogs import read, reading
 from lib.report.page import tables, to_html, to_json, to_markdown
-from lib.report.verdict import VERDICT, fails
+from lib.report.verdict import COLUMNS, VERDICT, fails
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
 FORMATS = {"html": to_html, "md": to_markdown, "json": to_json}
 
 
-def write_page(chosen: argparse.Namespace, columns: dict, given: dict) -> tuple[Path, pd.DataFrame]:
-    """Run notebook 11 and write the page; returns where it is, and the verdicts.
+def executed(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Notebook 11 with the outputs of its cells, run in this process: a kernel would load all anew.
 
     Raises:
-        papermill.PapermillExecutionError: a fault in the notebook.
+        Exception: whatever a cell raises, as it is.
     """
-    paths = [Path(path).resolve() for path in chosen.dialogs]
-    name = f"{'_'.join(path.stem for path in paths)}.{chosen.format}"
-    out = Path(chosen.out or ROOT / "build" / "report" / name)
-    parameters = {"DIALOGS": [*map(str, paths)], "COLUMNS": columns, "GIVEN": given}
-    how = {"kernel_name": "python3", "cwd": ROOT, "stderr_file": sys.stderr}  # shows what it scores
-    ran = papermill.execute_notebook(NOTEBOOK, None, parameters, **how)
-    title = f"Report on {' and '.join(path.name for path in paths)}"
-    with written_whole(out) as unfinished:
-        unfinished.write_text(FORMATS[chosen.format](ran, title), encoding="utf-8")
-    calls = tables(ran).get(VERDICT, [])
-    return out, pd.DataFrame(calls, columns=["version", "against", "verdict", "said"])
+    shell, notebook = InteractiveShell.instance(), read_json(NOTEBOOK)
+    matplotlib.use("agg")
+    shell.display_formatter.active_types = ["text/plain", "image/png"]
+    select_figure_formats(shell, ["png"])
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            with capture_output(stderr=False) as said:  # progress shows there
+                shell.run_cell("".join(cell["source"])).raise_error()
+            printed = [{"name": "stdout", "text": said.stdout}] if said.stdout else []
+            shown = [{"data": each.data, "metadata": each.metadata} for each in said.outputs]
+            cell["outputs"] = printed + shown
+        if "parameters" in cell["metadata"].get("tags", []):
+            shell.user_ns.update(parameters)
+    return notebook
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -57,8 +64,16 @@ def _report(chosen: argparse.Namespace) -> int:
         return 0
     if stop := chosen.fail_if:  # one that cannot be is told before the work
         fails(pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}), stop)
-    page, verdicts = write_page(chosen, columns, given)
-    print(f"report: {page}")
+    paths = [Path(path).resolve() for path in chosen.dialogs]
+    parameters = {"DIALOGS": [*map(str, paths)], "COLUMNS": columns, "GIVEN": given}
+    ran = executed(parameters | {"JUDGE": chosen.judge, "JUDGED": chosen.judged})
+    name = f"{'_'.join(path.stem for path in paths)}.{chosen.format}"
+    out = Path(chosen.out or ROOT / "build" / "report" / name)
+    title = f"Report on {' and '.join(path.name for path in paths)}"
+    with written_whole(out) as unfinished:
+        unfinished.write_text(FORMATS[chosen.format](ran, title), encoding="utf-8")
+    print(f"report: {out}")
+    verdicts = pd.DataFrame(tables(ran).get(VERDICT, []), columns=COLUMNS)
     for row in verdicts.head(10).itertuples():
         print(f"{row.version} against {row.against}: {row.verdict}. {row.said}")
     return 3 if stop and fails(verdicts, stop) else 0
@@ -73,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     add("--given", action="append", type=_pair, default=[], help="what is guessed, such as bot=Ada")
     add("--dry", action="store_true", help="say what was read, and stop")
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
+    add("--judge", default="", help="also CPDScore: packaged, or a model at OPENAI_BASE_URL")
+    add("--judged", type=int, default=200, help="replies that the judge reads at most")
     add("--out", help="file to write (default: build/report/<name>.html)")
     add("--format", choices=FORMATS, default="html", help="a page (default), Markdown or JSON")
     add("--fail-if", metavar="VERDICT", help="such as 'b worse': then exit with 3")
@@ -84,8 +101,8 @@ def main(arguments: list[str] | None = None) -> int:
         code, said = 2, str(error)
     except OSError as error:
         code, said = 1, f"{error}\nWhat to do: make room, or name another place: --out"
-    except papermill.PapermillExecutionError as error:
-        code, said = 1, f"{error.ename}: {error.evalue}"
+    except Exception as error:  # of a cell, whatever it met
+        code, said = 1, f"{type(error).__name__}: {error}"
     print(f"error: {said}", file=sys.stderr)
     return code
 

@@ -11,7 +11,6 @@ from lib.data.chat_logs import role
 from lib.psychology import function_words
 
 FEW_DIALOGS = 20
-ENGLISH_SHARE = 0.25
 
 
 def read(
@@ -114,21 +113,19 @@ def rated(turns: pd.DataFrame) -> list[str]:
 def warnings(turns: pd.DataFrame) -> pd.DataFrame:
     """Everything about the file that limits what its scores can say.
 
-    Checked: dialogs per agent, number of systems, empty and repeated responses, missing context,
-    references and ratings, and the language (every metric here was made for English).
+    Checked: dialogs per agent, number of systems, whether users were taken for systems, missing
+    context, references and ratings, and the language (every metric here was made for English).
 
     Returns:
         Columns topic, found, consequence; no row means nothing to warn of.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"],
-    ...     "context": [[]], "response": [""], "reference": [[]]})
+    ...     "context": [[]], "response": ["I do."], "reference": [[]]})
     >>> warnings(turns)["topic"].tolist()
-    ['few dialogs', 'one system', 'empty replies', 'no context', 'no references', 'no ratings']
+    ['few dialogs', 'one system', 'no context', 'no references', 'no ratings']
     """
     few = describe(turns)["dialogs"].loc[lambda dialogs: dialogs < FEW_DIALOGS]
     names = ", ".join(f"{' / '.join(dict.fromkeys(k))} ({n})" for k, n in few.head(5).items())
-    empty = turns["response"].str.strip().eq("")
-    repeat = turns.loc[~empty, "response"].duplicated(keep=False).mean()
     context, reference = (turns[name].map(len).eq(0).mean() for name in ("context", "reference"))
     english = english_share(turns["response"])
     systems, source = turns["system"].unique(), turns.attrs.get("columns", {}).get("response", "")
@@ -144,17 +141,13 @@ def warnings(turns: pd.DataFrame) -> pd.DataFrame:
          "intervals are wide and too narrow at once; collect more before ranking agents"),
         (turns["system"].nunique() == 1, "one system", f"only {turns['system'].iloc[0]!r}",
          "nothing to compare it with"),
-        (empty.any(), "empty replies", f"{empty.sum()} of {len(turns)} replies are empty",
-         "they are scored where a metric is defined for them, and NaN elsewhere"),
-        (repeat > 0.2, "repeated replies", f"{repeat:.0%} of the replies occur more than once",
-         "a bot that repeats itself can still score well turn by turn"),
         (context > 0.2, "no context", f"{context:.0%} of the turns have no context",
          "matching metrics (style, emotion, context similarity) are missing there"),
         (reference > 0, "no references", f"{reference:.0%} of the turns have no reference",
          "overlap metrics are missing there; reference-free metrics are not affected"),
         (not rated(turns), "no ratings", "no column human_<dimension>",
          "how far the metrics agree with people is taken from public corpora, not from yours"),
-        (english < ENGLISH_SHARE, "not English?",
+        (english < 0.25, "not English?",
          f"only {english:.0%} of the words are common English function words (talk: about 50%)",
          "lexica, encoder and classifiers are English: do not trust any score below"),
     ]  # fmt: skip

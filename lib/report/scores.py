@@ -1,5 +1,8 @@
 """Score a user's turns with everything their columns allow, weigh the scores, and draw them."""
 
+import os
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -7,9 +10,10 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
-from lib import ROOT, metrics
+from lib import ROOT, cpdscore, metrics
 from lib.analysis import resampling, significance
 from lib.analysis.variance_components import variance_split
+from lib.cpdscore import local
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics.kept_scores import ROWS
@@ -24,6 +28,8 @@ SHOWN = ("length", "specificity", "context_similarity", "reference_similarity", 
 SHOWN += PSYCHOLOGY
 
 MANY = 12  # agents or systems that a figure can tell apart
+SENT = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
+STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"  # every reply of a judge
 FOLLOWS = "follows people"
 BOUNDS = ["value", "low", "high"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
@@ -53,6 +59,40 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def judged(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
+    """CPDScore of the first replies (see `lib.cpdscore`): 1 to 5, higher is more like a person.
+
+    The prompt is the detailed one without reference; the mark is weighted by the judge's odds
+    where the server tells them. Every system's first dialogs come first, so that versions can be
+    compared. What was asked once is kept in `data/cache/judges/report.sqlite`. How many requests
+    are left is told on standard error before they are sent.
+
+    Args:
+        turns: turn table.
+        judge: "packaged", or a model of the server at OPENAI_BASE_URL (OpenAI where it is not set).
+        most: replies that are read; all others are NaN.
+
+    Raises:
+        JudgeStopped: when no request can succeed any more (key, quota, no server).
+
+    >>> from lib.data import load
+    >>> int(judged(load("sample_bots").turns, "packaged", most=1).between(1, 5).sum())
+    1
+    """
+    own, address = judge == local.PACKAGED, os.environ.get("OPENAI_BASE_URL", "")
+    place = turns.groupby("system")["dialog"].transform(lambda names: pd.factorize(names)[0])
+    chosen = turns.loc[place.sort_values(kind="stable").index[:most]]
+    model = cpdscore.JudgeModel("smollm2-135m-instruct" if own else judge, 1, 0, SENT, own)
+    prompt = cpdscore.load_template("detail_without_reference")
+    with local.served(judge if own else address) as url, cpdscore.ReplyStore(STORE) as store:
+        jobs = [cpdscore.Job(one, 0) for one in cpdscore.turn_requests(chosen, prompt, model)]
+        told = cpdscore.forecast(jobs, store)[["requests", "prompt_tokens"]].sum().to_dict()
+        print(f"judge: {len(chosen)} of {len(turns)} replies, left to ask: {told}", file=sys.stderr)
+        ask = cpdscore.asker("live", store, url, cpdscore.JudgeSettings(workers=1 if own else 16))
+        items = cpdscore.score_turns(chosen, prompt, model, store, ask).items
+    return items["weighted"].fillna(items["score"]).reindex(turns.index).rename("cpds")
+
+
 def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     """Per family: which metrics were computed, and on what share of the turns.
 
@@ -62,13 +102,13 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     >>> coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
     """
-    families = {name: evaluation_sets.family(name) for name in scores}
-    needs = {family: set() for family in [*evaluation_sets.FAMILIES, *families.values()]}
+    of = evaluation_sets.family
+    needs = {family: set() for family in [*evaluation_sets.FAMILIES, *map(of, scores)]}
     for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores} & set(metrics.METRICS):
-        needs[evaluation_sets.family(name)] |= set(metrics.METRICS[name].needs)
+        needs[of(name)] |= set(metrics.METRICS[name].needs)
     rows = []
     for family, columns in needs.items():
-        names = [name for name in scores if families[name] == family]
+        names = [name for name in scores if of(name) == family]
         share = scores[names].notna().mean().min() if names else 0.0
         wanted = ", ".join(sorted(columns)) or "your own scores, as columns score_<metric>"
         rows.append((family, ", ".join(names) or "none", share, wanted))
@@ -98,10 +138,10 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     damage = recorded("08_robustness", ["metric", "low", "high"])
     for name, seen in {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}.items():
         table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
-    silent = scores.nunique().le(1) | scores.notna().mean().lt(0.5)
+    same, rare = scores.nunique().le(1).to_numpy(), scores.notna().mean().lt(0.5).to_numpy()
     tested, follows = table["corpora"] >= 3, table["lowest"] > 0
-    says = ["nothing here", "not tested", FOLLOWS]
-    table["says"] = np.select([silent.to_numpy(), ~tested, follows], says, "changes sides")
+    says = ["nothing here", "not tested", "nothing here", FOLLOWS]
+    table["says"] = np.select([same, ~tested, rare, follows], says, "changes sides")
     place = table["median"].where(table["says"] == FOLLOWS)
     return table.loc[place.sort_values(ascending=False).index].reset_index(drop=True)
 
@@ -127,9 +167,8 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     if not (known := rated(turns)):
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in known else known[0]
-    covering = scores.loc[:, scores.notna().mean() >= 0.8]
-    how = {"method": "spearman", "resamples": 1000, "seed": seed}
-    table = significance.rank_metrics(covering, turns[chosen], turns["dialog"], **how)
+    most = scores.loc[:, scores.notna().mean() >= 0.8]
+    table = significance.rank_metrics(most, turns[chosen], turns["dialog"], "spearman", 1000, seed)
     table.insert(0, "rating", chosen)
     return table.assign(rank=table["rank"].mask((table["low"] <= 0) & (table["high"] >= 0)))
 
@@ -238,12 +277,11 @@ def beside_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> 
     """
     count = turns["system"].nunique()
     names = turns["system"] if count <= MANY else f"all {count} systems" + turns["system"].str[:0]
-    own = [quantiles(group, f"{yours}: {name}") for name, group in scores.groupby(names)]
-    public = recorded("11_reference_quantiles", [*own[0]])
-    tables = {"your file": pd.concat(own), "public corpora": public}
-    table = pd.concat([table.assign(whose=whose) for whose, table in tables.items()])
+    own = pd.concat(quantiles(of, f"{yours}: {name}") for name, of in scores.groupby(names))
+    public = recorded("11_reference_quantiles", [*own])
+    table = pd.concat([own.assign(whose="your file"), public.assign(whose="public corpora")])
     table["who"] = table["corpus"].map(plain)
-    shown = [name for name in SHOWN if name in set(tables["your file"]["metric"])]
+    shown = [name for name in SHOWN if name in set(own["metric"])]
     figure = _panels(table, shown, [("q05", "q95", 1.5), ("q25", "q75", 8)], "q50", sharex=False)
     medians = table.groupby(["metric", "whose"], sort=False)["q50"].agg(["min", "max"]).round(2)
     told = [f"{metric} {low:g} to {high:g} ({whose})"

@@ -16,6 +16,7 @@ LEVEL, POWER = 0.05, 0.8
 VERDICT = "Each version against the first"  # the caption of the table of verdicts
 SIZED = "{name} ({difference:+.2g}, 95 % interval {low:+.2g} to {high:+.2g}, p {p})"
 REACH = "{name} ({low:+.2g} to {high:+.2g}; smallest that would show: {detectable:.2g})"
+COLUMNS = ["version", "against", "verdict", "said"]
 KEY = ["system", "agent", "dialog"]
 
 
@@ -165,7 +166,7 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
         if up or down:
             call = "mixed" if up and down else "better" if up else "worse"
         rows.append((version, against, call, _said(version, against, deciding)))
-    return pd.DataFrame(rows, columns=["version", "against", "verdict", "said"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def fails(verdicts: pd.DataFrame, condition: str) -> bool:
