@@ -58,9 +58,7 @@ def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
                     return
         if corpus == "sample_personas":  # and what the small judge says when it is not held
             score(*tables_of(corpus, run)[0], replace(one, forced=False))
-        if (
-            corpus == "fed_turn" and one.forced
-        ):  # a small judge's marks are told apart by their odds
+        if corpus == "fed_turn" and one.forced:  # its marks are told apart by their odds
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, one, store, asker)
 
