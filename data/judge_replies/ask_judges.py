@@ -1,11 +1,12 @@
-"""Ask the judges of notebook 07 and keep what they said: one Parquet file per judge and corpus.
+"""Ask the judges of notebook 07 and keep what they said: a Parquet file per judge, corpus and run.
 
     python data/judge_replies/ask_judges.py smollm2 [minutes]
     python data/judge_replies/ask_judges.py qwen path/to/file.gguf [minutes]
 
-Whatever is in `data/cache/judges` already is not asked again; where the minutes end, the next run
-goes on. The prompts hold the corpora and are not kept: a reply is found by the hash of its request.
-Where a reply repeats four words in a row that its prompt quotes, its letters there become x.
+Whatever is in `data/cache/judges` already is not asked again; where the minutes end (each run has
+its share), the next call goes on. The prompts hold the corpora and are not kept: a reply is found
+by the hash of its request. Where a reply repeats four words in a row that its prompt quotes, its
+letters there become x.
 """
 
 import json
@@ -26,40 +27,52 @@ from lib.cpdscore import local
 from lib.data.storage import sha256
 
 PROMPT = "detail_without_reference"
+RUNS = {  # the end of the file's name: prompt, calls, temperature
+    "": (PROMPT, 1, 0),
+    "_simple": ("simple_without_reference", 1, 0),
+    "_reference": ("detail_with_reference", 1, 0),
+    "_sampled": (PROMPT, 3, 1.0),
+}
 PARAMETERS = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
 JUDGES = {  # name, model as it is sent, whether its answer form is forced by a grammar
     "smollm2": ("SmolLM2 135M Instruct, Q4_1", "smollm2-135m-instruct", True),
     "qwen": ("Qwen2.5 Coder 1.5B Instruct, Q4_K_M", "qwen2.5-coder-1.5b-instruct", False),
 }
-CORPORA = ("sample_personas", "usr_topical", "usr_persona", "fed_turn")
+ASKED = [(corpus, "") for corpus in ("sample_personas", "usr_topical", "usr_persona", "fed_turn")]
+ASKED += [("usr_persona", run) for run in RUNS if run]
 CACHE = ROOT / "data" / "cache" / "judges"
 CHUNK = 24  # items between two looks at the clock
 
 
-def ask(judge: str, corpus: str, base_url: str, until: float) -> None:
+def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
     """Ask about the turns of a corpus in their order, until the time is up."""
-    _, model, forced = JUDGES[judge]
-    one = cpdscore.JudgeModel(model, 1, 0, PARAMETERS, forced)
+    one = model_of(judge, run)
     settings = cpdscore.JudgeSettings(workers=1)  # in order: shared beginnings are read once
-    fenced = cpdscore.load_template(PROMPT)
-    with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}.sqlite") as store:
+    with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}{run}.sqlite") as store:
         asker = cpdscore.asker("live", store, base_url, settings)
         score = partial(cpdscore.score_turns, store=store, ask=asker)
-        for table, template in tables_of(corpus, fenced):
+        for table, template in tables_of(corpus, run):
             for end in range(CHUNK, len(table) + CHUNK, CHUNK):
                 scores = score(table.head(end), template, one)
                 if time.monotonic() > until:
                     return
         if corpus == "sample_personas":  # and what the small judge says when it is not held
-            score(tables_of(corpus, fenced)[0][0], fenced, replace(one, forced=False))
-        if corpus == "fed_turn" and forced:  # a small judge's marks are told apart by their odds
+            score(*tables_of(corpus, run)[0], replace(one, forced=False))
+        if corpus == "fed_turn" and one.forced:  # its marks are told apart by their odds
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, one, store, asker)
 
 
-def tables_of(corpus: str, fenced: cpdscore.Template) -> list[tuple]:
+def model_of(judge: str, run: str) -> cpdscore.JudgeModel:
+    """Who is asked, how often, and with what parameters."""
+    _, calls, temperature = RUNS[run]
+    parameters = PARAMETERS | {"temperature": temperature}
+    return cpdscore.JudgeModel(JUDGES[judge][1], calls, 0, parameters, JUDGES[judge][2])
+
+
+def tables_of(corpus: str, run: str) -> list[tuple]:
     """What is asked: all turns of a corpus; of the sample one dialog, its probes, and no fence."""
-    turns = data.load(corpus).turns
+    turns, fenced = data.load(corpus).turns, cpdscore.load_template(RUNS[run][0])
     if corpus != "sample_personas":
         return [(turns, fenced)]
     few = turns[turns["dialog"] == "p01"].head(8)
@@ -82,10 +95,9 @@ def masked(text: str, prompt: str) -> str:
     return text
 
 
-def export(judge: str, corpus: str, weights: str) -> None:
+def export(judge: str, corpus: str, run: str, weights: str) -> None:
     """Write the replies of one store, masked, with what anyone must know about the run."""
-    label, model, forced = JUDGES[judge]
-    source, copy = CACHE / f"{judge}_{corpus}.sqlite", CACHE / "export.sqlite"
+    source, copy = CACHE / f"{judge}_{corpus}{run}.sqlite", CACHE / "export.sqlite"
     if not source.is_file():
         return
     with cpdscore.ReplyStore(source) as store:
@@ -98,19 +110,20 @@ def export(judge: str, corpus: str, weights: str) -> None:
         said = [(masked(t, json.loads(b)["messages"][0]["content"]), i) for i, t, b in rows]
         with store._writing() as db:
             db.executemany("UPDATE call SET text = ? WHERE id = ?", said)
-        one = cpdscore.JudgeModel(model, 1, 0, PARAMETERS, forced)
-        table, template = tables_of(corpus, cpdscore.load_template(PROMPT))[0]
+        one, (table, template) = model_of(judge, run), tables_of(corpus, run)[0]
         requests = cpdscore.turn_requests(table, template, one)
-        held = store.replies(request.key for request in requests)
-        items = next((i for i, r in enumerate(requests) if (r.key, 0) not in held), len(requests))
+        held = store.replies(request.key for request in requests if request)
+        lacks = (i for i, r in enumerate(requests) if r and (r.key, one.samples - 1) not in held)
+        items = next(lacks, len(requests))
         about = {
-            "judge": label, "model": model, "weights_sha256": weights, "corpus": corpus,
-            "prompt": PROMPT, "forced": forced, "parameters": PARAMETERS, "items": items,
+            "judge": JUDGES[judge][0], "model": one.model, "weights_sha256": weights,
+            "corpus": corpus, "prompt": RUNS[run][0], "forced": one.forced,
+            "parameters": one.parameters, "samples": one.samples, "items": items,
             "dialogs": bool(store.rows("SELECT 1 FROM request WHERE labels LIKE '%\"dialogue\"%'")),
             "server": f"xllamacpp {version('xllamacpp')}", "asked": date.today().isoformat(),
             "masked": sum(text != old for (text, _), (_, old, _) in zip(said, rows, strict=True)),
         }  # fmt: skip
-        path = Path(__file__).with_name(f"{judge}_{corpus}.parquet")
+        path = Path(__file__).with_name(f"{judge}_{corpus}{run}.parquet")
         print(cpdscore.export_replies(store, path, about), "replies,", items, "items:", path.name)
     copy.unlink()
 
@@ -121,7 +134,7 @@ if __name__ == "__main__":
     gguf = rest[0] if rest else local.weights_of(local.PACKAGED)
     CACHE.mkdir(parents=True, exist_ok=True)
     with local.served(gguf) as base_url:
-        for corpus in CORPORA if minutes else ():
-            ask(judge, corpus, base_url, time.monotonic() + 60 * minutes / len(CORPORA))
-    for corpus in CORPORA:
-        export(judge, corpus, sha256(gguf))
+        for corpus, run in ASKED if minutes else ():
+            ask(judge, corpus, run, base_url, time.monotonic() + 60 * minutes / len(ASKED))
+    for corpus, run in ASKED:
+        export(judge, corpus, run, sha256(gguf))

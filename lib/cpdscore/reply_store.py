@@ -6,6 +6,7 @@ What is asked once is never asked again: a reply is found by the SHA-256 of all 
 
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ import pandas as pd
 from lib.data.storage import written_whole
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
+RESERVE = 4 << 20  # bytes kept free on the disk while asking, for the replies on their way
 REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
@@ -140,6 +142,7 @@ class ReplyStore(AbstractContextManager):
         self.path = Path(path)
         self.in_memory = str(path) == ":memory:"
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._reserve = Path(f"{self.path}.reserve")
         self._lock = threading.RLock()
         self._db = sqlite3.connect(
             str(path), timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
@@ -189,7 +192,11 @@ class ReplyStore(AbstractContextManager):
                 raise StoreError(f"{self.path}: another run is asking with this store") from error
             with self._writing() as db:
                 db.execute(f"UPDATE call SET status = 'lost', holds = 0 {_ASKED} AND batch IS NULL")
-            yield
+            try:
+                self._reserve.write_bytes(os.urandom(RESERVE))
+                yield
+            finally:
+                self._reserve.unlink(missing_ok=True)
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[tuple]:
         """What a question in SQL finds in the tables ``request`` and ``call``."""
@@ -228,8 +235,20 @@ class ReplyStore(AbstractContextManager):
 
         A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
         reply cut off or without text is after `REASKS` others, or at once where the temperature
-        is 0, which would bring the same again; a fault never is.
+        is 0, which would bring the same again; a fault never is. On a full disk they take the place
+        that `asking` kept free.
+
+        Raises:
+            StoreError: where no more can be written; what was given is kept, if that can be done.
         """
+        try:
+            self._complete(ends)
+        except StoreError:
+            self._reserve.unlink(missing_ok=True)
+            self._complete(ends)
+            raise
+
+    def _complete(self, ends: Mapping[int, Reply]) -> None:
         with self._writing() as db:
             for call, end in ends.items():
                 final = end.status in ("ok", "failed")
