@@ -56,8 +56,9 @@ def build(encoder: str | Path, seed: int) -> tuple:
 class Lower:
     """Embeddings and first layers of an encoder, which training leaves as they are.
 
-    Without dropout they make the same of a pair in every epoch and run: in training it is computed
-    once and kept, up to `KEPT` tokens. Above all layers a head reads the first token alone.
+    Without dropout they make the same of a pair in every epoch and run, and of a batch of replies
+    under every network above: it is computed once and kept, up to `KEPT` tokens. Above all layers a
+    head reads the first token alone.
     """
 
     def __init__(self, encoder: str, layers: int, seed: int):
@@ -73,20 +74,20 @@ class Lower:
         mask, labels = given.pop("attention_mask"), given.pop("labels", None)
         seen = {"attention_mask": mask[:, : self.ends]}
         if labels is None:  # scores
-            return seen | {"inputs_embeds": self._states(given | {"attention_mask": mask})}
+            return seen | {"inputs_embeds": self._once(given | {"attention_mask": mask})}
         rows = [  # each pair alone: its last digits do not hang on what stands beside it
-            self._once({name: part[row : row + 1, :size] for name, part in given.items()})
+            self._once({name: part[row : row + 1, :size] for name, part in given.items()})[0]
             for row, size in enumerate(mask.sum(1).tolist())
         ]
         states = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
         return seen | {"inputs_embeds": states, "labels": labels}
 
-    def _once(self, pair: dict) -> torch.Tensor:
-        key = b"".join(part.numpy().tobytes() for part in pair.values())
+    def _once(self, given: dict) -> torch.Tensor:
+        key = b"".join(part.cpu().numpy().tobytes() for part in given.values())
         if (states := self.kept.get(key)) is None:
-            states = self._states(pair)[0].clone()
+            states = self._states(given).clone()
             if self.tokens < KEPT:
-                self.kept[key], self.tokens = states, self.tokens + len(states)
+                self.kept[key], self.tokens = states, self.tokens + states[..., 0].numel()
         return states
 
     @torch.no_grad()

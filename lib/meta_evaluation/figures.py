@@ -180,16 +180,6 @@ def training_plot(models: Models) -> Figure:
     return figure
 
 
-def method_bars(correlations: pd.DataFrame) -> Figure:
-    """Spearman correlation by set and method; the line is the standard deviation over seeds."""
-    order = ["Random", "Question", "Specificity", "Length", *METHODS]
-    grid = sns.catplot(correlations, x="dataset", y="spearman", hue="method", hue_order=order,
-                       kind="bar", errorbar="sd", height=3.8, aspect=2.2)  # fmt: skip
-    grid.ax.set(title="Correlation with human ratings", xlabel="", ylabel="Spearman's rho")
-    grid.ax.axhline(0, color="0.3", lw=0.8)
-    return grid.figure
-
-
 def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0) -> Figure:
     """Mean EnDex score against the rating, one plot per set; the colour is the length.
 
