@@ -227,8 +227,8 @@ def _utterances(rows: list[dict], file: Path) -> list[dict]:
     beside, groups = file.with_name("speakers.json"), {}  # ConvoKit's, what the speakers are
     about = contents(beside, Reading(beside)) if beside.is_file() else {}
     for row in rows:
-        if row[speaker] in about:
-            row = row | {"meta": {**about[row[speaker]]["meta"], **row.get("meta", {})}}
+        if known := about.get(str(row.get(speaker))):
+            row = row | {"meta": {**(known.get("meta") or {}), **(row.get("meta") or {})}}
         groups.setdefault(row.get(talk), []).append(row)
     return [{"read as": form, "id": str(name), "messages": said} for name, said in groups.items()]
 
