@@ -41,6 +41,9 @@ def notebook(request):
 
 
 ENTROPY_ON_ZD = "dataset == 'ZD' and metric == 'emotional_entropy'"
+SMALL_JUDGE = "judge == 'smollm2' and level == 'turn' and mark == 'weighted'"
+SMALL_JUDGE += " and coefficient == 'spearman' and corpus == "
+FORGED = "probe == 'injected form' and judge == 'smollm2-135m-instruct' and fenced == True"
 # Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
 TOLD = [
     ("00", "ten-score-read", "00_ten", 5, "word F1", "(.13)"),
@@ -60,7 +63,13 @@ TOLD = [
     ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
     ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
     ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
+    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_topical'", "value", "of .04 with people"),
+    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_persona'", "value", "USR-Persona of .11"),
+    ("11", "c11", "07_probes", FORGED, "change", "gains 2.11 points"),
     ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
+    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_topical'", "value", "of .04 with people"),
+    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_persona'", "value", "USR-Persona of .11"),
+    ("11", "c11", "07_probes", FORGED, "change", "gains 2.11 points"),
     ("13", "v04", "13_variances", "usr_topical", "system", "(1.17"),
     ("13", "r03", "13_limits", "fed_turn", "1 raters", ".61"),
     ("13", "r03", "13_limits", "fed_turn", "5 raters", ".86"),
