@@ -242,3 +242,25 @@ def test_the_replies_that_are_quoted_may_be_quoted():
     chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == 'public'")
     assert {data.load(name).info["licence"] for name in chosen["corpus"]} == {"MIT"}
     assert data.ten_replies("public")["response"].str.len().gt(0).all()
+
+
+READ = {
+    "judges": "scale-read", "real_judges": "real-read", "beside_metrics": "beside-read",
+    "real_judges halves": "prompts-read", "dialogs": "dialogs-read", "bias": "bias-read",
+    "self_agreement": "self-read", "probes": "probes-read", "ten": "ten-read",
+    "worst": "worst-read", "real_judges table_16": "paper-read",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tables, cell", READ.items())
+def test_every_number_that_07_tells_stands_in_its_tables(tables, cell):
+    """Of two decimals or three, rounded; a sign may be left to the words around it."""
+    path = next(path for path in NOTEBOOKS if path.name.startswith("07"))
+    cells = {c.id: c.source for c in nbformat.read(path, as_version=4).cells}
+    told = re.findall(r"(?<!\d)\d?\.\d{2,3}(?!\d)", cells[cell])
+    found = [pd.read_csv(ROOT / f"data/results/07_{name}.csv") for name in tables.split()]
+    values = [abs(v) for table in found for v in table.select_dtypes("number").to_numpy().ravel()]
+    assert told
+    for number in told:
+        digits = len(number.partition(".")[2])
+        assert any(round(value, digits) == float(number) for value in values), number
