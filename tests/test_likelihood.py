@@ -236,8 +236,9 @@ SPEARMAN = {
     | {"usr_topical": -0.2, "usr_persona": -0.29},
     "log_likelihood_alone": {"dstc10_dailydialog_zhao": -0.06, "predeng600": 0.45},
     "log_likelihood_gain": {"dstc10_dailydialog_zhao": 0.32, "better": -0.06},
-    "fed_engaging": {"fed_turn": 0.37, "usr_topical": 0.04, "usr_persona": 0.15},
-    "fed_relevant": {"fed_turn": -0.1},
+    "fed_engaging": {"fed_turn": 0.37, "better": 0.41, "predeng600": 0.22, "usr_persona": 0.15}
+    | {"grade_convai2": 0.08, "grade_dailydialog": 0.01, "grade_empatheticdialogues": 0.03},
+    "fed_relevant": {"fed_turn": -0.1, "better": -0.38, "predeng600": -0.42},
 }
 
 

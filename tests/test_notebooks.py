@@ -55,6 +55,10 @@ TOLD = [
     ("02", "ten-read", "02_ten", 10, "emotion matching", "best (.71)"),
     ("02", "ten-read", "02_ten", 3, "style matching", "highest mark (.85)"),
     ("02", "ten-read", "02_ten", 5, "style matching", ".27 to reply 5"),
+    ("03", "ten-read", "03_ten", 2, "ROUGE-L", "(.48 and"),
+    ("03", "ten-read", "03_ten", 2, "BERTScore", "and .63)"),
+    ("03", "ten-read", "03_ten", 5, "BERTScore", "BERTScore of .33"),
+    ("03", "ten-read", "03_ten", 8, "similarity to prompts", "(.79)"),
     ("09", "ten-read", "09_ten", 4, "by length and psychology", "much (2.2)"),
     ("09", "ten-read", "09_ten", 7, "by length and psychology", "little (3.2)"),
     ("09", "ten-read", "09_ten", 10, "by length and psychology", "at 3.1"),
@@ -63,9 +67,9 @@ TOLD = [
     ("10", "ten-read", "10_ten", 5, "empathy", "5.35"),
     ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
     ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
-    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_topical'", "value", "of .04 with people"),
-    ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_persona'", "value", "USR-Persona of .11"),
-    ("11", "c11", "07_probes", FORGED, "change", "gains 2.11 points"),
+    ("14", "ten-read", "14_ten", 8, "USL-H, sensible", "has .52"),
+    ("14", "ten-read", "14_ten", 5, "USL-H, sensible", ".39 for reply 5"),
+    ("14", "ten-read", "14_ten", 8, "UniEval", "(1.17)"),
     ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
     ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_topical'", "value", "of .04 with people"),
     ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_persona'", "value", "USR-Persona of .11"),
@@ -89,8 +93,10 @@ def code_cells(notebook) -> list:
 
 def test_all_fifteen_are_found_and_profiles_name_no_other():
     numbers = [path.name[:2] for path in NOTEBOOKS]
-    assert numbers == [f"{n:02d}" for n in range(15)]
+    assert sorted(numbers) == [f"{n:02d}" for n in range(15)]
     settings = runner.load_profiles()
+    for number, needs in settings["needs"].items():
+        assert all(numbers.index(n) < numbers.index(number) for n in needs), number
     named = {number for section in settings.values() for number in section}
     assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
     for path in NOTEBOOKS:

@@ -36,8 +36,14 @@ class Outcome:
 
 
 def find() -> list[Path]:
-    """All numbered notebooks, in order: by glob, so that none can be forgotten."""
-    return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    """All numbered notebooks, each after those that it needs: by glob, so that none is missed."""
+    needs = load_profiles().get("needs", {})
+
+    def order(number: str) -> str:
+        return max([number, *(f"{order(before)}~" for before in needs.get(number, []))])
+
+    paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    return sorted(paths, key=lambda path: order(path.name[:2]))
 
 
 def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
@@ -60,14 +66,11 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
     paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    needed = settings.get("needs", {})
-    # A notebook may need one of a higher number, which must have started before it.
-    order = sorted(paths, key=lambda n: max([n, *(f"{need}+" for need in needed.get(n, []))]))
-    values = {n: profile_parameters(profile, paths[n]) for n in order if not only or n in only}
+    values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
-        path, needs = paths[number], needed.get(number, [])
+        path, needs = paths[number], settings.get("needs", {}).get(number, [])
         # Those before it have started already, so waiting for them here cannot block them.
         if missing := [n for n in needs if n in started and started[n].result().message]:
             outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(missing)}")
