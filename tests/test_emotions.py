@@ -4,12 +4,11 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+import tiny_models
 from sklearn.metrics import roc_auc_score
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from data.models import train_goemotions as train
-from lib import models as checkpoints
 from lib.data import goemotions
 from lib.endex import emotions, reddit
 
@@ -38,17 +37,7 @@ def test_share_is_the_positive_part_of_all_labels():
 def network(tmp_path_factory):
     """A tiny untrained classifier with the labels of GoEmotions."""
     folder = tmp_path_factory.mktemp("classifier")
-    packaged = checkpoints.find(checkpoints.DEFAULT_ENCODER).folder
-    tokenizer = AutoTokenizer.from_pretrained(packaged)
-    names = dict(enumerate(emotions.LABELS))
-    config = AutoConfig.for_model(
-        "bert", vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1,
-        num_attention_heads=2, intermediate_size=32, id2label=names,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_models.bert_classifier(folder, list(emotions.LABELS))
 
 
 def test_network_scores_equal_a_plain_forward_pass(network):
@@ -61,13 +50,10 @@ def test_network_scores_equal_a_plain_forward_pass(network):
         assert score == pytest.approx(positive / float(p.sum()), abs=1e-5)
 
 
-def test_another_classifier_is_refused(network, tmp_path):
-    model = AutoModelForSequenceClassification.from_pretrained(network)
-    model.config.id2label = dict.fromkeys(range(28), "x")
-    model.save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(network).save_pretrained(tmp_path)
+def test_another_classifier_is_refused(tmp_path):
+    other = tiny_models.bert_classifier(tmp_path, [f"label {n}" for n in range(28)])
     with pytest.raises(ValueError, match="has no label admiration"):
-        emotions.positive_emotion(["hello"], str(tmp_path), device="cpu")
+        emotions.positive_emotion(["hello"], str(other), device="cpu")
 
 
 def comments(folder, last="Sad."):
@@ -109,15 +95,9 @@ def test_recorded_scores_are_those_of_the_test_split():
 def test_scores_of_other_texts_or_weights_are_made_anew(tmp_path, network):
     """Defect S3: the key was the model's name and the size of the files."""
 
-    def scored(last, **options):
+    other = {"model": str(network), "device": "cpu"}
+    for last, options in (("Love you", {}), ("Hate you", {}), ("Hate you", other)):
         folder = comments(tmp_path / "c", last)
         found = scores(emotions.score_replies(folder, tmp_path / "ee", **options))
-        assert len(found) == 2
-        return found["u"]
-
-    assert scored("Love you") == pytest.approx(emotions.positive_emotion(["Love you"])[0])
-    assert scored("Hate you") == pytest.approx(emotions.positive_emotion(["Hate you"])[0])
-    by_network = scored("Hate you", model=str(network), device="cpu")
-    assert by_network == pytest.approx(
-        emotions.positive_emotion(["Hate you"], str(network), device="cpu")[0]
-    )
+        expected = emotions.positive_emotion([last], **options)[0]
+        assert len(found) == 2 and found["u"] == pytest.approx(expected)

@@ -44,37 +44,31 @@ def months(tmp_path_factory):
     return folder, emotions, comments, ee
 
 
-@pytest.mark.parametrize("alpha", ["footnote", "median"])
-def test_posts_and_sample_equal_the_oracle(months, alpha):
+@pytest.mark.parametrize(("alpha", "cap"), [("footnote", 500), ("median", 40_162)])
+def test_posts_and_sample_equal_the_oracle(months, alpha, cap):
+    """With a cap that binds, and without one."""
     folder, emotions, comments, ee = months
-    red = engagement.build(folder, Settings(alpha=alpha, cap=500, seed=7), emotions)
+    red = engagement.build(folder, Settings(alpha=alpha, cap=cap, seed=7), emotions)
     posts = red.posts().set_index("id").sort_index()
     oracle = red_oracle.posts(comments, ee, alpha).sort_index()
     assert (posts.index == oracle.index).all() and len(posts) > 3000
-    for ours, theirs in {"pv": "pv", "pvre": "pvre", "pvbe": "pvbe", "ae": "ae", "z": "z"}.items():
-        np.testing.assert_allclose(posts[ours].astype(float), oracle[theirs].astype(float))
+    for column in ("pv", "pvre", "pvbe", "ae", "z"):
+        np.testing.assert_allclose(posts[column].astype(float), oracle[column].astype(float))
     assert posts[["n_re", "n_be", "n_ae", "n_ee", "endex"]].stack().between(0, 1).all()
-    drawn = red_oracle.sample(oracle, cap=500, seed=7)
-    assert len(red.sample) == 1000 and red.sample["label"].mean() == 0.5
+    drawn, sizes = red_oracle.sample(oracle, cap, seed=7), oracle["label"].value_counts()
+    assert sizes[0] != sizes[1]
+    assert red.sample["label"].value_counts().eq(min(cap, sizes.min())).all()
     assert red_oracle.fingerprint(red.sample) == red_oracle.fingerprint(drawn)
 
 
-def test_draw_is_balanced_carries_its_texts_and_follows_the_seed(months):
-    """Without a cap that binds, and with one."""
-    folder, emotions, comments, ee = months
-    whole = engagement.build(folder, Settings(seed=7), emotions).sample
-    oracle = red_oracle.posts(comments, ee)
-    sizes = oracle["label"].value_counts()
-    assert sizes[0] != sizes[1] and whole["label"].value_counts().eq(sizes.min()).all()
-    assert red_oracle.fingerprint(whole) == red_oracle.fingerprint(
-        red_oracle.sample(oracle, seed=7)
-    )
-    texts = comments.set_index("id")["body"]
-    assert (whole["response"] == whole["id"].map(texts)).all()
-    assert (whole["context"] == whole["parent"].map(texts)).all()
+def test_draw_carries_its_texts_and_follows_the_seed(months):
+    folder, emotions, comments, _ = months
     one, other = (
         engagement.build(folder, Settings(cap=200, seed=seed), emotions).sample for seed in (1, 2)
     )
+    texts = comments.set_index("id")["body"]
+    assert (one["response"] == one["id"].map(texts)).all()
+    assert (one["context"] == one["parent"].map(texts)).all()
     assert 0 < len(one.merge(other, on="id")) < len(one)
 
 

@@ -124,22 +124,6 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
 
 
-def test_features_equal_the_oracle(tmp_path):
-    dump = comment_dump.write(tmp_path / "RC.ndjson", 4000, seed=3)
-    reddit.to_parquet([dump], tmp_path / "out")
-    ours = read(tmp_path / "out").set_index("id").sort_index()
-    oracle = red_oracle.read([dump]).set_index("id").sort_index()
-    for column in ("controversial", "edited", "usable", "quote", "body"):
-        same = (ours[column] == oracle[column]) | (ours[column].isna() & oracle[column].isna())
-        assert same.all(), column
-    for column in ("score", "created"):
-        assert oracle[column].isna().any(), f"no trap for a missing {column}"
-        pd.testing.assert_series_equal(ours[column].astype(float), oracle[column])
-    counted = ours["tokens"].notna()
-    assert (counted == (oracle["usable"] & oracle["parent"].notna())).all()
-    assert (ours["tokens"][counted] == oracle["tokens"][counted]).all()
-
-
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
     monkeypatch.setattr("lib.endex.reddit.READ", 300)
@@ -271,16 +255,6 @@ def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.stdout.strip() == "[[2, 1]]", ran.stderr[-2000:]
     assert dump.stat().st_size < 1_000_000
-
-
-def test_lines_are_cut_whole_wherever_blocks_end(monkeypatch):
-    monkeypatch.setattr(reddit, "LONGEST", 20)
-    text = b"\n".join(b"x" * n for n in (0, 3, 19, 20, 21, 60, 5, 0, 19, 3))
-    lines = text.split(b"\n")
-    expected = [b'"too long"' if len(line) > 19 else line for line in lines]
-    for size in (1, 2, 7, 19, 20, 21, 64, 1000):
-        blocks = [text[start : start + size] for start in range(0, len(text), size)]
-        assert b"".join(reddit.whole_lines(blocks)).split(b"\n") == expected, size
 
 
 def test_two_dumps_of_one_stem_are_both_read(tmp_path):
