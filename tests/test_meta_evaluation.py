@@ -1,12 +1,10 @@
 """Evaluation sets, the overview, family contributions, and the published figures."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from lib import ROOT, psychology
 from lib.analysis import regression
@@ -155,17 +153,6 @@ def test_shipped_predictions_give_every_published_figure():
     exact = table["corpus"] == "unieval_topical"
     assert exact.sum() == 18 and table.loc[exact, "difference"].abs().max() < 1e-6
     assert table["difference"].abs().max() < 6e-4  # the others were printed to 3 decimals
-
-
-def test_averaged_runs_are_means_over_all_subsets():
-    rng = np.random.default_rng(0)
-    runs = pd.DataFrame(rng.integers(1, 6, (30, 4)))
-    human = pd.Series(rng.normal(size=30))
-    found = papers.averaged_runs(runs, human).set_index("runs")["spearman"]
-    for size in (1, 3):
-        means = [runs[list(chosen)].mean(axis=1) for chosen in combinations(range(4), size)]
-        expected = np.mean([stats.spearmanr(mean, human).statistic for mean in means])
-        assert found[size] == pytest.approx(expected)
 
 
 @pytest.mark.public

@@ -1,7 +1,6 @@
 """The papers' printed figures, and ours under the papers' own names."""
 
 from collections.abc import Mapping
-from itertools import combinations
 
 import pandas as pd
 
@@ -118,34 +117,6 @@ def comperdial_rows(items: EvaluationSet) -> pd.DataFrame:
     """
     kept = items.table["system"] != "Original Ground Truth"
     return paper_rows(items.scores[kept], items.human[kept], COMPERDIAL_ROWS, corpus=items.name)
-
-
-def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
-    """How a judge improves when its repeated runs are averaged.
-
-    For k = 1 ... all runs, every subset of k runs is averaged and correlated with the ratings; the
-    row holds the means over subsets. An item without all its runs is left out.
-
-    Args:
-        runs: items x runs.
-        human: the ratings, on the same index.
-
-    Returns:
-        runs, subsets, pearson, spearman, kendall, lowest_spearman, highest_spearman.
-
-    >>> runs = pd.DataFrame({"run1": [1.0, 2, 3], "run2": [1.0, 3, 2]})
-    >>> averaged_runs(runs, pd.Series([1.0, 2, 3]))[["runs", "subsets", "spearman"]].values.tolist()
-    [[1.0, 2.0, 0.75], [2.0, 1.0, 0.866...]]
-    """
-    runs, rows = runs.dropna(), []
-    for k in range(1, runs.shape[1] + 1):
-        subsets = list(combinations(runs, k))
-        means = pd.DataFrame({str(s): runs[list(s)].mean(axis=1) for s in subsets})
-        found = correlate(means, human[runs.index].rename("human")).groupby("method")["value"]
-        row = {"runs": k, "subsets": len(subsets)} | found.mean()[list(METHODS)].to_dict()
-        lowest, highest = found.min()["spearman"], found.max()["spearman"]
-        rows.append(row | {"lowest_spearman": lowest, "highest_spearman": highest})
-    return pd.DataFrame(rows)
 
 
 def giorgi_tables() -> pd.DataFrame:

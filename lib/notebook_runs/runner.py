@@ -56,11 +56,10 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
     folder(profile, "results")
-    settings = load_profiles()
     paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    needed = settings.get("needs", {})
+    needed = load_profiles().get("needs", {})
     # A notebook may need one of a higher number, which must have started before it.
     order = sorted(paths, key=lambda n: max([n, *(f"{need}+" for need in needed.get(n, []))]))
     values = {n: profile_parameters(profile, paths[n]) for n in order if not only or n in only}
