@@ -229,9 +229,8 @@ def load_network(auto: type, folder: Path, **options) -> Any:
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
     if lacking := sorted(key for key in report["missing_keys"] if "pooler" not in key):
-        raise CheckpointError(
-            f"{folder} has no weights for {', '.join(lacking[:3])}: it is no {auto.__name__}."
-        )
+        lost = ", ".join(lacking[:3])
+        raise CheckpointError(f"{folder} has no weights for {lost}: it is no {auto.__name__}.")
     return network.eval()
 
 
@@ -274,31 +273,6 @@ def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarr
     return batches
 
 
-def map_batches(
-    score: Callable, lengths: Sequence[int], *, tokens: int = TOKENS, label: str = ""
-) -> np.ndarray:
-    """Score rows in length-sorted batches and return the scores in the order of the rows.
-
-    Args:
-        score: takes row positions, shape (b,); returns a tensor or array of shape (b,) or (b, k).
-        lengths: tokens of each row, shape (n,).
-        tokens: size of a batch, as in `token_batches`.
-        label: text of the progress bar, which shows on standard error after five seconds.
-
-    Returns:
-        float64 array of shape (n,) or (n, k); shape (0,) for no rows.
-
-    >>> map_batches(lambda rows: rows * 10.0, [3, 1, 2]).tolist()
-    [0.0, 10.0, 20.0]
-    """
-    import torch
-
-    scores, batches = [], token_batches(lengths, tokens)
-    for batch in tqdm(batches, desc=label, delay=5, leave=False):
-        scores.append(torch.as_tensor(score(batch)).double().cpu().numpy())
-    return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
-
-
 def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
     """Return the padded ids and the mask (1 on tokens) of each column, on the model's device."""
     import torch
@@ -325,7 +299,8 @@ def infer(
         tokens: size of a batch, as in `token_batches`.
 
     Returns:
-        Shape (n,) or (n, k) in the order of the rows; (0,) for no rows.
+        float64 array, shape (n,) or (n, k), in the order of the rows; (0,) for no rows. A progress
+        bar shows on standard error after five seconds.
 
     >>> rows = load_encoder().tokenizer(["tea", "a cup of tea"])["input_ids"]
     >>> print(infer(load_encoder(), lambda ids, mask: mask.sum(1), rows))
@@ -335,12 +310,13 @@ def infer(
 
     score = torch.inference_mode()(lambda rows: read(*batch_of(model, rows, *columns)))
     lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
-    return map_batches(score, lengths, tokens=tokens, label=type(model.network).__name__)
+    scores, batches = [], token_batches(lengths, tokens)
+    for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
+        scores.append(torch.as_tensor(score(batch)).double().cpu().numpy())
+    return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
 
 
-def token_ids(
-    model: Model, texts: Sequence[str], limit: int = 1 << 30, newest: bool = False
-) -> list[list[int]]:
+def token_ids(model: Model, texts: Sequence[str], limit=1 << 30, newest=False) -> list[list[int]]:
     """Tokenise texts and cut them to `limit` tokens and to what the model takes.
 
     With `newest` the oldest tokens are cut, for tokenizers without special tokens at the ends.
@@ -384,10 +360,8 @@ def _checked(place: Path, name: str, revision: str) -> Location:
     found = _checksum(tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
     known = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
     if known and found != known:
-        raise CheckpointError(
-            f"The weights of {name} in {place} have SHA-256 {found}, not {known}: delete the "
-            "folder and get the model again."
-        )
+        problem = f"The weights of {name} in {place} have SHA-256 {found}, not {known}"
+        raise CheckpointError(f"{problem}: delete the folder and get the model again.")
     return Location(weights, name, revision, found)
 
 

@@ -221,8 +221,7 @@ def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.Dat
     if level == "turn":
         return values
     keys = LEVELS[: LEVELS.index(level) + 1]
-    missing = [key for key in keys if units is None or key not in units]
-    if missing:
+    if missing := [key for key in keys if units is None or key not in units]:
         raise ValueError(f"level {level!r} needs {missing}: pass the turn or dialog table")
     return values.groupby([units[key] for key in keys]).mean()
 

@@ -42,17 +42,6 @@ def blocks(total: int, width: int, method: str = "") -> Iterator[range]:
         yield range(start, min(start + size, total))
 
 
-def resampled_clusters(count: int, resamples: int, seed=0, method="") -> Iterator[np.ndarray]:
-    """How often each of `count` clusters is in each resample, in blocks of (resamples, count).
-
-    >>> [block.sum(axis=1) for block in resampled_clusters(5, 2)]
-    [array([5, 5])]
-    """
-    rng = np.random.default_rng(seed)
-    for block in blocks(resamples, count, method):
-        yield counts_of_draws(rng, len(block), count)
-
-
 def counts_of_draws(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
     """How often each of `count` units is drawn in each resample, (resamples, count)."""
     drawn = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
@@ -208,7 +197,8 @@ def interval_of(statistic, codes, resamples, seed, method="", expanded=True) -> 
     value = float(statistic(np.ones((1, count)))[0])
     if count < 2:
         return Interval(value, np.nan, np.nan, len(codes), count, 0, "fewer than 2 clusters")
-    samples = [statistic(drawn) for drawn in resampled_clusters(count, resamples, seed, method)]
+    rng, drawn = np.random.default_rng(seed), blocks(resamples, count, method)
+    samples = [statistic(counts_of_draws(rng, len(block), count)) for block in drawn]
     return summarise(value, np.concatenate(samples), len(codes), count, expanded)
 
 

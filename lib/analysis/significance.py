@@ -1,6 +1,5 @@
 """Is one metric better than another? Tests of the difference of two correlations, and ranks."""
 
-from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -9,14 +8,8 @@ import pandas as pd
 from scipy import stats
 from tqdm.auto import tqdm
 
+from lib.analysis import resampling
 from lib.analysis.correlation import coefficient, complete_rows, undefined
-from lib.analysis.resampling import (
-    Interval,
-    blocks,
-    bootstrap_interval,
-    interval_of,
-    resampled_correlations,
-)
 
 QUALITY = 0.6  # correlation of both metrics of `simulate_null` with the ratings
 
@@ -69,9 +62,13 @@ def permutation_test(
     found = _observed(a, b, y, codes, method)
     if found.reason:
         return found
-    both = stats.zscore(a), stats.zscore(b)
-    drawn = _permutations(found.clusters, resamples, method, seed)
-    permuted = [permuted_differences(*both, y, codes, block, method) for block in drawn]
+    both, count = (stats.zscore(a), stats.zscore(b)), found.clusters
+    rng, permuted = np.random.default_rng(seed), []
+    for block in resampling.blocks(resamples, 2 * count, method):
+        random = np.frombuffer(rng.bytes(len(block) * -(-count // 8)), np.uint8)
+        # One bit for each cluster of a resample: 1 where a and b are exchanged.
+        exchanged = np.unpackbits(random.reshape(len(block), -1), axis=1, count=count)
+        permuted.append(permuted_differences(*both, y, codes, exchanged, method))
     sizes = np.abs(np.concatenate(permuted))
     # A resample that exchanges all or nothing equals the observed value up to rounding.
     reached = np.sum(sizes >= abs(found.difference) - 1e-12)
@@ -85,15 +82,6 @@ def _observed(a, b, y, codes, method, fewest: int = 2) -> Difference:
     if not reason and count < fewest:
         reason = f"fewer than {fewest} clusters"
     return Difference(r_a, r_b, r_a - r_b, np.nan, len(y), count, reason)
-
-
-def _permutations(count: int, resamples: int, method: str, seed: int) -> Iterator[np.ndarray]:
-    """Blocks of (resamples, count) random bits: 1 where a and b are exchanged."""
-    rng = np.random.default_rng(seed)
-    for block in blocks(resamples, 2 * count, method):
-        random = rng.bytes(len(block) * -(-count // 8))
-        bits = np.frombuffer(random, np.uint8).reshape(len(block), -1)
-        yield np.unpackbits(bits, axis=1, count=count)
 
 
 def permuted_differences(a, b, y, codes, exchanged, method="pearson") -> np.ndarray:
@@ -114,14 +102,14 @@ def permuted_differences(a, b, y, codes, exchanged, method="pearson") -> np.ndar
     together, ratings = np.r_[a, b], np.r_[y, y]
     clusters = np.r_[codes, codes + exchanged.shape[1]]
     held = np.hstack([1 - exchanged, exchanged])
-    both = together, ratings
-    r_a, r_b = (resampled_correlations(*both, u, method, clusters) for u in (held, 1 - held))
+    of = resampling.resampled_correlations
+    r_a, r_b = (of(together, ratings, u, method, clusters) for u in (held, 1 - held))
     return r_a - r_b
 
 
 def bootstrap_difference(
     a, b, human, clusters=None, method="pearson", resamples=10_000, seed=0
-) -> Interval:
+) -> resampling.Interval:
     """95 % percentile interval of r(a, human) - r(b, human): the size of the difference.
 
     Both metrics are recomputed on the same resamples of clusters. Read it beside
@@ -136,13 +124,13 @@ def bootstrap_difference(
     a, b, y, codes = complete_rows(a, b, human, clusters=clusters)
     found = _observed(a, b, y, codes, method)
     if found.reason:
-        return Interval(found.difference, np.nan, np.nan, *found[4:6], 0, found.reason)
+        return resampling.Interval(found.difference, np.nan, np.nan, *found[4:6], 0, found.reason)
 
     def gap(counts: np.ndarray) -> np.ndarray:
-        r_a, r_b = (resampled_correlations(x, y, counts, method, codes) for x in (a, b))
+        r_a, r_b = (resampling.resampled_correlations(x, y, counts, method, codes) for x in (a, b))
         return r_a - r_b
 
-    return interval_of(gap, codes, resamples, seed, method)
+    return resampling.interval_of(gap, codes, resamples, seed, method)
 
 
 def williams_test(a, b, human, method="pearson") -> Difference:
@@ -289,10 +277,8 @@ def rank_metrics(
     """
     pairs = compare_metrics(scores, human, clusters, method, resamples, seed)
     common, rated, labels, left_out = _comparable(scores, human, clusters)
-    rows = [
-        (name, *bootstrap_interval(common[name], rated, labels, method, resamples, seed)[:5])
-        for name in common
-    ]
+    asked = (rated, labels, method, resamples, seed)
+    rows = [(name, *resampling.bootstrap_interval(common[name], *asked)[:5]) for name in common]
     rows += [(name, *[np.nan] * 5) for name in left_out]
     table = pd.DataFrame(rows, columns=["metric", "value", "low", "high", "n", "clusters"])
     table = table.sort_values("value", ascending=False, kind="stable", ignore_index=True)

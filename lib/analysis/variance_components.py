@@ -132,10 +132,9 @@ def variance_split(table: pd.DataFrame, score, unit="turn", levels=LEVELS) -> pd
     chosen, left_out = separable_levels(used, asked)
     if not chosen:
         reasons = "; ".join(f"{level}: {why}" for level, why in left_out.items())
-        raise DataError(
-            f"the variance of {len(values)} scores cannot be split ({reasons})",
-            fix="give scores of several agents or dialogs, with more than one score in each",
-        )
+        problem = f"the variance of {len(values)} scores cannot be split ({reasons})"
+        fix = "give scores of several agents or dialogs, with more than one score in each"
+        raise DataError(problem, fix=fix)
     if values.nunique() < 2 or np.isinf(values).any():
         raise DataError("the score is the same in every row, or infinite: there is no variance")
     groups = nest(used, values, chosen)
@@ -156,10 +155,9 @@ def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
     shares, best = _maximise(groups, _sticks, starts)
     s, t, q, _ = _fold(shares, groups)
     total = (q - t**2 / s) / (groups.sizes.sum() - 1)
-    split = pd.DataFrame(
-        {"groups": [*map(len, groups.parents), units], "variance": shares * total}, names
-    )
-    split = split.rename_axis("level").assign(share=shares)
+    counts = [*map(len, groups.parents), units]
+    split = pd.DataFrame({"groups": counts, "variance": shares * total, "share": shares}, names)
+    split = split.rename_axis("level")
     own = [_interval(groups, [k], shares, best) for k in range(levels + 1)]
     split[["share_low", "share_high"]] = own
     split["icc"] = [*np.cumsum(shares)[:-1], np.nan]

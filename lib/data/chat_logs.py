@@ -68,10 +68,8 @@ def dialogs(value: Any, file: Path, reading: Reading) -> list[dict] | None:
     """
     asked, table = reading.given.get("kind"), isinstance(value, pd.DataFrame)
     if isinstance(value, str):
-        readers = {
-            "lines": lambda: _lines(value),
-            "transcript": lambda: _transcript(value, reading),
-        }
+        readers = {"lines": lambda: _lines(value)}
+        readers |= {"transcript": lambda: _transcript(value, reading)}
     else:
         rows = records(value)
         if asked in (None, "table") and any(map(_has_replies, [reading.columns, *rows[:1]])):
@@ -260,9 +258,8 @@ NAMED = re.compile(
     r"([^\W\d][^:\t\n]{0,39}?)[*_]* ?:[*_]*(?:\s|$)",
     re.I,
 )
-RULE = re.compile(
-    r"\s*([-=*_~#]{3,}|#+ .*|(dialog(ue)?|conversation|chat|session)\W*\d+\W*)\s*$", re.I
-)
+PART = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
+RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{PART})\s*$", re.I)
 PERSONA = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 ACT = re.compile(r"(?:(\d+) |text:)(?P<user>[^\t]*)\t?(?:(?:eval_)?labels:)?(?P<bot>[^\t]*).*")
 ENDS = {

@@ -163,12 +163,7 @@ def _requested(name: str, about: dict, folder: str | Path | None = None) -> dict
 
 
 def rated(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    note: str = "",
-    excluded: Mapping[str, int] | None = None,
-    ratings: Iterable[tuple] | None = None,
-    scores: pd.DataFrame | None = None,
+    rows: Sequence[Mapping[str, Any]], *, note="", excluded=None, ratings=None, scores=None
 ) -> dict[str, Any]:
     """Put the parts of a corpus together: its table with mean ratings, its ratings, its account.
 

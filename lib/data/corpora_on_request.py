@@ -14,7 +14,6 @@ from lib.data.storage import DataError
 from lib.data.turn_table import KEY, check
 from lib.data.user_files import read_turns
 
-SCALE = (1, 5)
 FIX = "correct that row"
 
 
@@ -55,7 +54,7 @@ def _judged(file: Path, table: pd.DataFrame, unit: str) -> tuple[pd.DataFrame, p
     given["dimension"] = given["dimension"].map(snake)
     again = given.duplicated(["item", "annotator", "dimension"])
     marks = given["rating"].str.strip().str.upper()
-    off = ~pd.to_numeric(marks, errors="coerce").between(*SCALE)
+    off = ~pd.to_numeric(marks, errors="coerce").between(1, 5)
     off &= (marks != "") & ~marks.str.startswith("N/A")
     words = "is {!r:.40}, not a number from 1 to 5, with a point for decimals"
     unknown = f"{{!r}}: nothing that was said has this {', '.join(key)}"

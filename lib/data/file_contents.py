@@ -48,9 +48,7 @@ class Reading:
         DataError: for a name that is not in `GUESSES`.
     """
 
-    def __init__(
-        self, path: Path | str, given: Mapping | None = None, columns: Mapping | None = None
-    ):
+    def __init__(self, path: Path | str, given=None, columns: Mapping | None = None):
         self.path, self.given, self.columns = Path(path), dict(given or {}), dict(columns or {})
         self.taken: dict[str, str] = {}
         self.guesses: Counter[tuple[str, str, str]] = Counter()

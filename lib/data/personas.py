@@ -151,11 +151,9 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists) -> pd
     is no proof of consistency: read the profiles.
     """
     heads = choose_heads(graph, lists).set_index("head")
-    rows = [
-        (number, *doubt, "")
-        for number, one in enumerate(profiles)
-        for doubt in _doubts(one, heads, lists)
-    ]
+    rows = []
+    for number, one in enumerate(profiles):
+        rows += [(number, *doubt, "") for doubt in _doubts(one, heads, lists)]
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 

@@ -113,12 +113,10 @@ def path(key: str) -> Path:
             raise ValueError("its content is not that of the registered commit")
         return file
     except (ValueError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise DataError(
-            f"the file is damaged, or it is missing and cannot be downloaded: {error}",
-            file=folder / name,
-            fix=f"delete it if it is there; connect to the network, or fetch {entry['url']} and "
-            f"save it under that name, or set {VARIABLE} to a folder that holds the corpora",
-        ) from error
+        problem = f"the file is damaged, or it is missing and cannot be downloaded: {error}"
+        fix = f"delete it if it is there; connect to the network, or fetch {entry['url']} and "
+        fix += f"save it under that name, or set {VARIABLE} to a folder that holds the corpora"
+        raise DataError(problem, folder / name, fix=fix) from error
 
 
 def content_sha256(file: Path, folders: list[str]) -> str:
@@ -186,10 +184,8 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         os.replace(unfinished, path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error.add_note(
-                f"No space left in {path.parent}: what is finished is kept, so free some space and "
-                "run the same call again."
-            )
+            way = "what is finished is kept, so free some space and run the same call again."
+            error.add_note(f"No space left in {path.parent}: {way}")
         raise
     finally:
         unfinished.unlink(missing_ok=True)

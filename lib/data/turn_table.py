@@ -67,15 +67,6 @@ def with_agents(table: pd.DataFrame, first: Sequence[str]) -> pd.DataFrame:
     return table.assign(agent=agents)[[*first, *table.columns.drop([*first], errors="ignore")]]
 
 
-def human_columns(table: pd.DataFrame) -> list[str]:
-    """Names of the mean human ratings in a table.
-
-    >>> human_columns(pd.DataFrame(columns=["response", "human_overall"]))
-    ['human_overall']
-    """
-    return [name for name in table.columns if str(name).startswith("human_")]
-
-
 def number_columns(table: pd.DataFrame) -> list[str]:
     """Names of the ratings and of the scores that came with a table.
 
@@ -142,7 +133,7 @@ def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
         kind = "rating" if name.startswith("human_") else "score"
         yield name, bad, f"{kind} is {{!r:.60}}, not a number", way_out
     low, high = scale or (-math.inf, math.inf)
-    for name in human_columns(turns):
+    for name in turns.filter(regex="^human_"):
         outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
         way_out = "correct the rating, or load the file with its own scale"
         yield name, turns[name].lt(low) | turns[name].gt(high), outside, way_out

@@ -48,9 +48,8 @@ def reddit_college() -> pd.DataFrame:
     table = []
     for name, raw in known.items():
         thread, forum = json.loads(raw), {"subreddit": name.split("/")[-2]}
-        table += [
-            row | forum for row in _flat(thread.get("comments", {}), thread["sid"], "replies")
-        ]
+        rows = _flat(thread.get("comments", {}), thread["sid"], "replies")
+        table += [row | forum for row in rows]
     lines = account("thread files", len(known), others), account("comments", len(table))
     return with_account(_comments(table), *lines)
 
@@ -162,9 +161,8 @@ def dailydialog_pairs() -> pd.DataFrame:
 
     A turn table without ratings. Both speakers are people (`system` "human").
     """
-    before, after = (
-        read_lines(path(f"dailydialog/dailydialog_valid_{part}.txt")) for part in ("ctx", "res")
-    )
+    files = (path(f"dailydialog/dailydialog_valid_{part}.txt") for part in ("ctx", "res"))
+    before, after = map(read_lines, files)
     rows = [
         {"system": "human", "dialog": f"dailydialog-{number:05d}",
          "context": [said.strip()], "response": reply.strip()}

@@ -14,7 +14,6 @@ from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
 from lib.data.turn_table import COLUMNS, KEY, LISTS, is_blank, number_columns, turn_table, validate
 
-NEEDED = ("system", "dialog", "response")
 DECIMAL = re.compile(r"\s*(-?\d+),(\d+)\s*")
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 # What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
@@ -24,10 +23,7 @@ LIST_LIKE = re.compile(
 
 
 def read_turns(
-    path: Path | str,
-    columns: Mapping[str, str] | None = None,
-    scale=None,
-    given: Mapping[str, str] | None = None,
+    path: Path | str, columns: Mapping[str, str] | None = None, scale=None, given=None
 ) -> pd.DataFrame:
     r"""A turn table from a log of dialogs, a table with one row per reply, or a folder of them.
 
@@ -122,7 +118,7 @@ def suggest_columns(names: Iterable[str], theirs: Mapping[str, str]) -> dict[str
     """
     free = {snake(name): name for name in names if name not in theirs.values()}
     found = {ours: name for ours, name in free.items() if ours.startswith("human_")}
-    if not {*NEEDED} <= {*free.values(), *theirs}:
+    if not {"system", "dialog", "response"} <= {*free.values(), *theirs}:
         for ours, synonyms in SYNONYMS.items():
             fits = [free[name] for name in (ours, *synonyms.split()) if name in free]
             fits = [name for name in fits if name not in found.values()]

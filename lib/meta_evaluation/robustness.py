@@ -15,7 +15,6 @@ from lib.meta_evaluation.figures import label
 from lib.metrics import compute, registered
 
 KIND = ["perturbation", "dimension", "level"]
-SIDES = ["original", "perturbed"]
 #: They ask for a reference. There is none, so the utterance before takes its place.
 TO_CONTEXT = [name for name in QUICK if "reference" in registered(name).needs]
 
@@ -31,12 +30,10 @@ def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
     >>> both_sides(pairs)[["side", "context", "response"]].values.tolist()[1:]
     [['original', ['Hi'], 'Bye'], ['perturbed', [], 'Bye']]
     """
-    rows = [
-        (pair, side, *turn)
-        for side in SIDES
-        for pair, whole in enumerate(pairs[["level", "context", side]].to_numpy())
-        for turn in _turns(*whole)
-    ]
+    rows = []
+    for side in ("original", "perturbed"):
+        for pair, whole in enumerate(pairs[["level", "context", side]].to_numpy()):
+            rows += [(pair, side, *turn) for turn in _turns(*whole)]
     sides = pd.DataFrame(rows, columns=["pair", "side", "context", "response"])
     texts = [(*context, text) for context, text in sides[["context", "response"]].to_numpy()]
     return sides.assign(item=pd.factorize(pd.Index(texts, tupleize_cols=False))[0])

@@ -27,9 +27,8 @@ MARK = "<|endoftext|>"  # between turns, as DialogRPT reads them
 QUESTIONS = {
     "naturalness": "Is this a natural response in the dialogue?",
     "coherence": "Is this a coherent response given the dialogue history?",
-    "engagingness": (
-        "Is this an engaging and informative response according to the dialogue history and fact?"
-    ),
+    "engagingness": "Is this an engaging and informative response according to the dialogue "
+    "history and fact?",
     "groundedness": "Is this response consistent with knowledge in the fact?",
     "understandability": "Is this an understandable response in the dialogue?",
 }

@@ -126,9 +126,8 @@ def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
         @wraps(formula)
         def variant(response: str | None, references: Sequence[str]) -> float:
             if not isinstance(references, list | tuple | np.ndarray):
-                raise TypeError(
-                    f"{references!r:.60} is not a list of texts: write [reference], or [] for none"
-                )
+                way = "write [reference], or [] for none"
+                raise TypeError(f"{references!r:.60} is not a list of texts: {way}")
             kept = [cleaned for x in references if not is_blank(x) and (cleaned := clean(x))]
             if is_blank(response) or not kept:
                 return np.nan
@@ -224,9 +223,8 @@ def _meteor(response: str, references: Sequence[str]) -> float:
     except (OSError, ValueError) as error:  # it answers nothing: the next call starts another
         program.lock.release()
         meteor_program.cache_clear()
-        raise RuntimeError(
-            "METEOR failed: check that 'java -version' works and that 2 GB of memory are free"
-        ) from error
+        way = "check that 'java -version' works and that 2 GB of memory are free"
+        raise RuntimeError(f"METEOR failed: {way}") from error
 
 
 @_variant(one_line)

@@ -62,7 +62,6 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
     folder(profile, "results")
-    settings = load_profiles()
     paths = {path.name[:2]: path for path in find()}
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")

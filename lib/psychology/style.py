@@ -26,6 +26,7 @@ FUNCTION_WORDS = {
     "quantifiers": "quant",
 }
 
+NAME = "language_style_matching"
 WORDS_FILE = ROOT / "data" / "function_words.json"
 
 
@@ -89,9 +90,7 @@ def _facts(lexicon: str = "", **options) -> dict[str, str]:
     return _loaded(lexicon).facts()
 
 
-@metric(
-    "language_style_matching", "psychological", ("context", "response"), version="1", facts=_facts
-)
+@metric(NAME, "psychological", ("context", "response"), version="1", facts=_facts)
 def language_style_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "",
@@ -144,7 +143,7 @@ def language_style_matching(
     if both_zero == "skip":
         alike[(own == 0) & (other == 0)] = np.nan
     similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))
-    values = similarity.mean(axis=1).rename("language_style_matching")
+    values = similarity.mean(axis=1).rename(NAME)
     causes = {
         "no words in the response": np.isnan(own[:, 0]),
         "no words in the prompt": np.isnan(other[:, 0]),

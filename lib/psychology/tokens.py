@@ -213,10 +213,7 @@ def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> Tok
 
 
 def prompt_counts(
-    table: pd.DataFrame,
-    level: str = "turn",
-    context: str | int | None = None,
-    newline_tokens: bool = False,
+    table: pd.DataFrame, level="turn", context: str | int | None = None, newline_tokens=False
 ) -> TokenCounts:
     """Count the tokens that the agent answers, per turn or pooled.
 

@@ -71,12 +71,7 @@ def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitMod
 
 
 def fit_trait_model(
-    texts: pd.DataFrame,
-    trait: str,
-    *,
-    orders: Sequence[int] = (1, 2, 3),
-    topics: Lexicon | None = None,
-    seed: int = 0,
+    texts: pd.DataFrame, trait: str, *, orders=(1, 2, 3), topics: Lexicon | None = None, seed=0
 ) -> TraitModel:
     """Fit trait = b0 + sum_j b_j z(x_j) by ridge regression over an author's pooled language.
 
@@ -121,9 +116,7 @@ def fit_trait_model(
     return TraitModel(lexicon, np.count_nonzero(weights), len(y), float(found.statistic), interval)
 
 
-def score_traits(
-    table: pd.DataFrame, models: Sequence[Lexicon], *, level: str = "agent"
-) -> pd.DataFrame:
+def score_traits(table: pd.DataFrame, models: Sequence[Lexicon], *, level="agent") -> pd.DataFrame:
     """Estimate traits from the pooled words of each agent (or dialog, system, turn).
 
     Section 5: the paper estimates agreeableness and empathy per dialog for want of agent-level

@@ -14,9 +14,7 @@ FEW_DIALOGS = 20
 
 
 def read(
-    paths: Path | str | Sequence[Path | str],
-    columns: Mapping[str, str] | None = None,
-    given: Mapping[str, str] | None = None,
+    paths: Path | str | Sequence[Path | str], columns: Mapping[str, str] | None = None, given=None
 ) -> pd.DataFrame:
     """The turn table of a file or folder (see `lib.data.read_turns`), or of several to compare.
 

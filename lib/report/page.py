@@ -67,9 +67,8 @@ def _pieces(notebook: dict[str, Any], title: str) -> Iterator[tuple[str, str]]:
             if output.get("name") == "stdout":
                 yield f"<pre>{html.escape(output['text'])}</pre>", f"```\n{output['text']}```"
             elif image := data.get("image/png"):
-                words = (
-                    output["metadata"].get("image/png", {}).get("alt", "")
-                )  # for who cannot see it
+                # for who cannot see it
+                words = output["metadata"].get("image/png", {}).get("alt", "")
                 shown = f'alt="{html.escape(words)}" src="data:image/png;base64,{image.strip()}"'
                 yield f"<img {shown}>", f"*Figure: {_escaped(words)}*"
             elif "text/markdown" in data:

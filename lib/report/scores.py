@@ -235,9 +235,8 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name in [metric for metric in PROFILE if metric in scores]:
         try:
-            rows.append(
-                {"metric": name, "note": "", **variance_split(turns, scores[name])["share"]}
-            )
+            shares = variance_split(turns, scores[name])["share"]
+            rows.append({"metric": name, "note": "", **shares})
         except DataError as error:
             rows.append({"metric": name, "note": str(error).splitlines()[0]})
     return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])
@@ -294,10 +293,8 @@ def _panels(table: pd.DataFrame, shown: list[str], spans: list, dot: str, sharex
     """A panel per metric, in it a row per `who`: lines from one column to another, and a dot."""
     size = 0.9 + 0.27 * table["who"].nunique()
     look = {"palette": ["C1", "0.6"], "sharex": sharex, "height": size, "aspect": 4.2 / size}
-    columns = min(3, len(shown))
-    grid = sns.FacetGrid(
-        table, col="metric", col_order=shown, col_wrap=columns, hue="whose", **look
-    )
+    look |= {"col": "metric", "col_order": shown, "col_wrap": min(3, len(shown))}
+    grid = sns.FacetGrid(table, hue="whose", **look)
     for low, high, width in spans:
         grid.map(plt.hlines, "who", low, high, linewidth=width)
     grid.map(plt.plot, dot, "who", marker="o", markersize=4, linestyle="", color="black")
