@@ -140,8 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
-        if fault == "quota":
-            return self.json(429, {"error": {"message": "quota", "code": "insufficient_quota"}})
+        if status == "quota":
+            told = {"message": "quota", fault.removeprefix("quota_"): "insufficient_quota"}
+            return self.json(429, {"error": told})
+        if status in ("402", "502"):  # of a gateway, which knows no JSON
+            return self.send(int(status), BODIES["html"].encode())
         if fault == "echo_401":
             return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
         if status.isdigit():

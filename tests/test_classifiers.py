@@ -10,24 +10,10 @@ import torch
 import transformers as hf
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from safetensors.torch import load_file, save_file
-from test_likelihood import BLANKS, shuffled
+from test_likelihood import BLANKS, TURNS, shuffled
 
 from lib import metrics, models
 from lib.metrics.classifiers import HEADS, QUESTIONS, yes_probability
-
-TURNS = pd.DataFrame(
-    [
-        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
-        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
-        (["my sister plays "], " fun", ["in a band"], []),
-        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
-        ([], "tea", ["a"], ["b"]),
-        (["hello there"], "", ["b"], ["c"]),
-        (["so what"], "really?", [], []),
-    ],
-    [5, 3, 9, 1, 0, 7, 2],
-    ["context", "response", "reference", "fact"],
-)
 
 
 @pytest.fixture(autouse=True)

@@ -224,10 +224,18 @@ def test_dstc10_blocks_are_systems_that_answer_the_same_contexts():
     assert sizes.tolist() == [500] * 4 + [329] + [500] * 5
     assert set(topical.groupby("system").size()) == {500} and topical["system"].nunique() == 9
     assert set(topical.groupby("dialog").size()) == {9} and persona["dialog"].nunique() == 500
+    contexts = load("dstc10_persona_zhao").turns["context"].map(tuple)
+    assert (contexts != contexts.shift()).sum() == 150 > contexts.nunique()
+    assert load("dstc10_persona_zhao").turns["dialog"].nunique() == 150, "one comes back, as new"
+    assert "i like to watch the olympics." in load("dstc10_persona_usr").turns["fact"].iloc[0]
 
 
 def test_zhao_means_by_position():
-    persona = load("zhao_persona").turns.groupby("system", sort=False)["human_overall"].mean()
+    turns = load("zhao_persona").turns
+    assert turns["reference"].tolist() == [
+        [] if n % 6 == 0 else [turns["response"][n - n % 6]] for n in range(len(turns))
+    ]
+    persona = turns.groupby("system", sort=False)["human_overall"].mean()
     daily = load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
     assert persona.round(2).tolist() == [4.05, 3.43, 3.56, 3.04, 3.03, 2.0]
     assert daily.round(2).tolist() == [4.42, 3.78, 3.64, 3.5, 2.8, 2.84, 2.88, 2.78, 2.21]

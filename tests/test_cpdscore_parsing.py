@@ -143,14 +143,3 @@ def test_any_text_gets_a_status_and_a_number_only_from_the_scale(text):
         parsed = parse_reply(text, variant)
         assert parsed.status in STATUSES
         assert math.isnan(parsed.score) or 1 <= parsed.score <= variant.high
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.sampled_from("12345"),
-    st.sampled_from(["- ", "", "* ", "**"]),
-    st.sampled_from([": ", " - ", " = ", ":"]),
-    st.sampled_from(["", "\n", "/5", ".", " (ok)"]),
-)
-def test_the_form_in_any_dress_is_read(mark, bullet, separator, end):
-    assert parse_reply(f"{bullet}Humanness{separator}{mark}{end}", DETAIL).score == float(mark)

@@ -142,42 +142,30 @@ BAD = {
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
     "no header": ("", ["not a readable file"]),
     "no rows": (HEAD, ["no rows"]),
-    "UTF-16": (HEAD.encode("utf-16"), ["no rows"]),
+    "utf16.csv": (HEAD.encode("utf-16"), ["no rows"]),
+    "a.jsonl": (b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
+    "b.jsonl": (b"[1]\n", ["no chat log", "like this"]),
+    "c.json": (b'{"rows": []}', ["no chat log", "like this"]),
+    "d.parquet": (b"PAR1 not really", ["Parquet", "not a readable file"]),
+    "e.xlsx": (b"PK", [".xlsx", "not a readable"]),
+    "f.jsonl": (b'{"system":"A","dialog":"1","response":null}', ["row 1", "None"]),
+    "g.json": (b"[" * 100_000, ["not a readable file"]),
+    "h.jsonl": (b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "not text"]),
+    "i.jsonl": (b'{"system":"A","dialog":"1","response":"x","fact":[null]}', ["[None]"]),
+    "j.jsonl": (b'{"system":"A","dialog":"1","response":"x","human_x":true}', ["True"]),
+    "k.jsonl": (b'{"system":["A"],"dialog":"1","response":"x"}', ["'system'", "not text"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_csv_names_the_place(case, tmp_path):
+def test_a_bad_file_names_the_place(case, tmp_path):
     body, expected = BAD[case]
-    path = csv(tmp_path, body)
+    path = csv(tmp_path, body, case if isinstance(body, bytes) else "mine.csv")
     with pytest.raises(DataError) as caught:
         read_turns(path, scale=(1, 5))
     assert str(path) in str(caught.value)
     for words in expected:
         assert words in str(caught.value)
-
-
-def test_bad_files_of_other_kinds(tmp_path):
-    cases = [
-        ("a.jsonl", b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
-        ("b.jsonl", b"[1]\n", ["no chat log", "like this"]),
-        ("c.json", b'{"rows": []}', ["no chat log", "like this"]),
-        ("d.parquet", b"PAR1 not really", ["Parquet", "not a readable file"]),
-        ("e.xlsx", b"PK", [".xlsx", "not a readable"]),
-        ("f.jsonl", b'{"system":"A","dialog":"1","response":null}', ["row 1", "None"]),
-        ("g.json", b"[" * 100_000, ["not a readable file"]),
-        ("i.jsonl", b'{"system":"A","dialog":"1","response":"x","fact":[null]}', ["[None]"]),
-        ("j.jsonl", b'{"system":"A","dialog":"1","response":"x","human_x":true}', ["True"]),
-        ("k.jsonl", b'{"system":["A"],"dialog":"1","response":"x"}', ["'system'", "not text"]),
-        ("h.jsonl", b'{"system":"A","dialog":"1","response":"\\ud800"}', ["row 1", "not text"]),
-    ]  # fmt: skip
-    for name, body, expected in cases:
-        with pytest.raises(DataError) as caught:
-            read_turns(csv(tmp_path, body, name))
-        for words in [name, *expected]:
-            assert words in str(caught.value)
-    with pytest.raises(DataError, match="No such file"):
-        read_turns(tmp_path / "absent.csv")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +181,8 @@ def test_bad_mappings(names, words, tmp_path):
         read_turns(csv(tmp_path, HEAD + "A,1,x,4\n"), names)
 
 
-def test_reports_only_where_there_is_one():
+def test_reports_and_files_only_where_there_are_some(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        read_turns(tmp_path / "absent.csv")
     with pytest.raises(DataError, match="no account"):
         read_report(turn_table(OWN))

@@ -127,13 +127,8 @@ def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
 
 def test_equation_by_hand(tmp_path):
     """One thread: a parent with 3 votes and 2 replies, a post with 1 reply of 4 words, edited."""
-    rows = [
-        ("p", None, 3, 0),
-        ("a", "p", 4, 2),
-        ("b", "p", 1, 3),
-        ("r", "a", 1, 4),
-        ("s", "b", 2, 6),
-    ]
+    rows = [("p", None, 3, 0), ("a", "p", 4, 2), ("b", "p", 1, 3)]
+    rows += [("r", "a", 1, 4), ("s", "b", 2, 6)]
     frame = make(rows, edited={"r"})
     posts = score(frame, tmp_path, ee={"r": 0.5, "s": 0.25}).set_index("id")
     # PV = 2 * 2 + 3 = 7 for both posts; medians: PV 7, RE 1, BE (4 + 1) / 2.

@@ -13,16 +13,16 @@ from lib.metrics.likelihood import segment_log_probabilities
 
 TURNS = pd.DataFrame(
     [
-        (["do you like tea?"], "Yes, I do!", ["I do", "no"]),
-        (["hi", "the kettle sings"], "coffee keeps me awake at night", ["tea"]),
-        (["my sister plays"], "fun", ["in a band"]),
-        (["like fun", "yes", "No, not really"], "my sister plays the trumpet", ["the water"]),
-        ([], "tea", ["a"]),
-        (["hello there"], "", ["b"]),
-        (["so what"], "really?", []),
+        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
+        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
+        (["my sister plays "], " fun", ["in a band"], []),
+        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
+        ([], "tea", ["a"], ["b"]),
+        (["hello there"], "", ["b"], ["c"]),
+        (["so what"], "really?", [], []),
     ],
     [5, 3, 9, 1, 0, 7, 2],
-    ["context", "response", "reference"],
+    ["context", "response", "reference", "fact"],
 )
 FOLLOW_UPS = {
     "lively": {"positive": ["that is fun", "tell me about it"], "negative": ["that is dull"]},
@@ -61,7 +61,7 @@ def mean_given(model, a, b, skip):
     return np.mean(logs[skip:])
 
 
-LONG = [(["word " * 200, "so"], "tea", ["tea"])]  # a context that is cut and keeps its end token
+LONG = [(["word " * 200, "so"], "tea", ["tea"], [])]  # a context that is cut and keeps its end
 
 
 @pytest.mark.parametrize(("name", "skip"), [("bart", 0), ("m2m100", 1)])
@@ -131,14 +131,9 @@ def test_what_texts_share_is_read_once(tiny, tokens, monkeypatch):
     texts.append(texts[0])
     found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
     assert sum(read) == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
-    for text, pairs in zip(texts, found, strict=True):
-        ids = torch.tensor([model.tokenizer("".join(text))["input_ids"]])
-        with torch.no_grad():
-            logs = forward(model.network, input_ids=ids).logits[0, :-1].log_softmax(-1)
-        each = logs.gather(1, ids[0, 1:, None])[:, 0]
-        expected = [float(part.sum()) for part in each.split([2, 2, 3])]
-        assert pairs[:, 0] == pytest.approx(expected, abs=1e-4)
-        assert pairs[:, 1].tolist() == [2, 2, 3]
+    alone = [segment_log_probabilities(model, *zip(text, strict=True))[0] for text in texts]
+    np.testing.assert_allclose(found, alone, atol=1e-4)
+    assert np.array(found)[:, :, 1].tolist() == [[2, 2, 3]] * 7
 
 
 def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
@@ -147,7 +142,7 @@ def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
     Of a conversation that is too long the oldest tokens are cut.
     """
     model = models.load_causal(tiny["gpt2"], device="cpu")
-    long = pd.DataFrame([(["word " * 300, "do you like tea?"], "yes", [])], [8], TURNS.columns)
+    long = pd.DataFrame([(["word " * 300, "do you like tea?"], "yes", [], [])], [8], TURNS.columns)
     endless = long.assign(response="word " * 300).set_axis([6])  # no room for a first token
     options = {"checkpoint": tiny["gpt2"], "utterances": FOLLOW_UPS}
     scores = shuffled(metrics.fed, pd.concat([TURNS, long, endless]), **options)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from lib import ROOT, psychology
 from lib.analysis import regression
 from lib.data import DataError, load
 from lib.meta_evaluation import evaluation_sets, figures, overview, papers
-from lib.metrics import kept_scores, registry
+from lib.metrics import registry
 from lib.notebook_runs import Run
 
 
@@ -109,11 +110,9 @@ def test_limits_stand_below_the_cells_and_beside_the_points():
     assert points.lines[1].get_xydata().tolist() == [[0.7, 1], [0.8, 0]]
 
 
-def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure(monkeypatch):
+@mock.patch.dict(registry.METRICS)
+def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
     """One decorator is enough, whatever its family is called (it once ended in a KeyError)."""
-    monkeypatch.setattr(registry, "METRICS", dict(registry.METRICS))
-    for module in (evaluation_sets, kept_scores):
-        monkeypatch.setattr(module, "METRICS", registry.METRICS, raising=False)
 
     @registry.metric("exclamations", "a family of mine")
     def exclamations(turns):

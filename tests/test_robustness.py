@@ -40,14 +40,6 @@ def test_ties_count_half_and_a_missing_side_is_counted():
     assert row[["share", "low", "high"]].isna().all()
 
 
-def test_turning_a_metric_around_mirrors_the_share():
-    pairs = pairs_of(list("97541"), list("12349"))
-    up, down = table_of(pairs, float), table_of(pairs, lambda text: -float(text))
-    assert up["share"] == 0.7
-    mirrored = [1 - down["share"], 1 - down["high"], 1 - down["low"]]
-    assert up[["share", "low", "high"]].tolist() == pytest.approx(mirrored)
-
-
 def test_interval_is_wilsons_over_originals():
     row = table_of(pairs_of(list("9999911111"), list("5555555555")), float)
     expected = binomtest(5, 10).proportion_ci(method="wilson")
