@@ -213,7 +213,6 @@ HOSTILE = {
     "names.txt": (b"Ann: Hi\nBob: Ho\n", "which speaker is the bot.*BOT=.*Ann, Bob"),
     "bots.txt": (b"Bot 1: Hi\nBot 2: Ho\n", "which speaker is the bot"),
     "users.json": (b'[[{"role": "user", "content": "Hi"}]]', "which speaker is the bot"),
-    "header.csv": (b"system,dialog,response\n", "has no rows"),
     "score.csv": (b"system,dialog,response,score_x\nA,1,x,\nA,2,y,z\n", "row 2, column 'score_x'"),
 }
 
@@ -308,15 +307,6 @@ def test_two_files_are_two_systems(tmp_path):
         file.write_text("User: Hi\nBot: Hello")
     turns = report.read(files)
     assert turns[["system", "agent"]].values.tolist() == [["old", "Bot"], ["new", "Bot"]]
-
-
-@pytest.mark.parametrize("systems", [["user_1", "Ada"] * 20, [f"I think {k}" for k in range(40)]])
-def test_speakers_taken_for_systems_are_warned_of(systems, tmp_path):
-    rows = {"system": systems, "dialog": [str(k // 2) for k in range(40)], "response": "Well, yes"}
-    file = tmp_path / "mine.csv"
-    pd.DataFrame(rows).to_csv(file)
-    topics = report.warnings(read_turns(file))["topic"].tolist()
-    assert "users among the systems?" in topics
 
 
 def test_a_column_of_the_users_words_is_warned_of(tmp_path):

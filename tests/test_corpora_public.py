@@ -130,11 +130,6 @@ def test_fed_splits_levels_strips_speakers_and_excludes_na():
     assert turn.report.set_index("unit").loc["ratings", "excluded"] == absent > 0
 
 
-def test_fed_engaging_has_261_turns():
-    turns = load("fed_engaging").turns
-    assert turns["human_engaging"].value_counts().to_dict() == {1.0: 217, 0.0: 44}
-
-
 def test_predictive_engagement_facts():
     better, pred = load("better").turns, load("predeng600").turns
     empty = int((better["response"] == "").sum())
@@ -144,6 +139,8 @@ def test_predictive_engagement_facts():
     assert generated["context"].tolist() == human["context"].tolist()
     assert load("predeng600").ratings.groupby("item").size().eq(3).all()
     assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
+    fed = load("fed_engaging").turns["human_engaging"]
+    assert fed.value_counts().to_dict() == {1.0: 217, 0.0: 44}
     means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
     assert means == {"generated": 1.84, "ground_truth": 3.45}
     assert pred["context"].map(tuple).nunique() == 299

@@ -70,20 +70,6 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
     assert not np.allclose(other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder))
 
 
-@pytest.mark.parametrize("blank", [None, "", "   ", "\x00\x07", "\u200b\ufeff"])
-def test_a_blank_text_is_undefined_not_zero(encoder, blank):
-    """Also for a byte-level tokenizer, which has tokens for what cannot be seen."""
-    pairs = [blank, "tea", "tea"], ["tea", blank, "tea"]
-    scores = em.bertscore_pairs(*pairs, encoder=encoder)
-    assert np.isnan(scores[:2]).all()
-    assert scores[2] == pytest.approx([1, 1, 1], abs=1e-6)
-    turns = pd.DataFrame({"response": pairs[0], "reference": [[text] for text in pairs[1]]})
-    turns["context"] = turns["reference"]
-    for similarity in (em.reference_similarity, em.context_similarity):
-        found = similarity(turns, encoder=encoder)
-        assert np.isnan(found[:2]).all() and found[2] == pytest.approx(1, abs=1e-6)
-
-
 def test_sentence_vectors_equal_sentence_transformers(batches):
     from sentence_transformers import SentenceTransformer
 

@@ -1,6 +1,7 @@
 """Likelihood metrics against plain torch, one row at a time and in batches of 1, 2 and 7."""
 
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -117,20 +118,16 @@ def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name):
 
 
 @pytest.mark.parametrize("tokens", [1, 30, 10_000])
-def test_what_texts_share_is_read_once(tiny, tokens, monkeypatch):
-    model, read = models.load_causal(tiny["gpt2"], device="cpu"), []
-    network = type(model.network)
-    forward = network.forward
-
-    def counted(self, input_ids, **given):
-        read.append(input_ids.numel())
-        return forward(self, input_ids=input_ids, **given)
-
-    monkeypatch.setattr(network, "forward", counted)
+def test_what_texts_share_is_read_once(tiny, tokens):
+    model = models.load_causal(tiny["gpt2"], device="cpu")
+    forward = type(model.network).forward
+    spy = mock.patch.object(type(model.network), "forward", autospec=True, side_effect=forward)
     texts = [("abc", f"{a}8", f"{b}xy") for a in "12" for b in "345"]  # of one token a letter
     texts.append(texts[0])
-    found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
-    assert sum(read) == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
+    with spy as passes:
+        found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
+    read = sum(call.kwargs["input_ids"].numel() for call in passes.call_args_list)
+    assert read == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
     alone = [segment_log_probabilities(model, *zip(text, strict=True))[0] for text in texts]
     np.testing.assert_allclose(found, alone, atol=1e-4)
     assert np.array(found)[:, :, 1].tolist() == [[2, 2, 3]] * 7

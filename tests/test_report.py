@@ -56,15 +56,18 @@ def test_misnamed_columns_are_found_by_their_names(user_file):
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
 
 
+def replies(**columns):
+    """Turns of one bot, one dialog each, unless the columns say otherwise."""
+    count = len(columns["response"])
+    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
+    return table.assign(dialog=[str(k) for k in range(count)]).assign(**columns)
+
+
 def turns_of(**columns):
-    table = pd.DataFrame(
-        {"system": "A", "agent": "A", "dialog": [f"d{k}" for k in range(40)], "turn": 1}
-    )
-    table["context"] = [["I was not there, what did you do?"]] * 40
-    table["response"] = [f"It was in the {k} house that I had it" for k in range(40)]
-    table["reference"] = [["fine"]] * 40
-    table["human_overall"] = 1.0
-    return table.assign(**columns)
+    """40 turns that nothing is wrong with, but for the columns."""
+    said = [f"It was in the {k} house that I had it" for k in range(40)]
+    turns = replies(response=said, context=[["I was not there, what did you do?"]] * 40)
+    return turns.assign(reference=[["fine"]] * 40, human_overall=1.0).assign(**columns)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +77,13 @@ def turns_of(**columns):
         ({"context": [[]] * 40}, "no context"),
         ({"reference": [[]] * 40}, "no references"),
         ({"human_overall": np.nan}, "no ratings"),
+        ({"system": ["user_1", "Ada"] * 20}, "users among the systems?"),
+        ({"system": [f"I think {k}" for k in range(40)]}, "users among the systems?"),
         ({"response": [f"Ich weiss {k} nicht" for k in range(40)]}, "not English?"),
     ],
 )
 def test_each_warning_appears_when_it_should(columns, topic):
-    clean = report.warnings(turns_of())["topic"].tolist()
-    assert clean == ["one system"]
+    assert report.warnings(turns_of())["topic"].tolist() == ["one system"]
     assert topic in report.warnings(turns_of(**columns))["topic"].tolist()
 
 
@@ -253,13 +257,6 @@ def test_command_line_writes_a_page(user_file, tmp_path):
     for text in ("chat 7", "no references", "Replies to read", "State or trait?", report.VERDICT):
         assert text in written
     assert "Traceback" not in written and str(tmp_path) not in written
-
-
-def replies(**columns):
-    """Turns of one bot, one dialog each, unless the columns say otherwise."""
-    count = len(columns["response"])
-    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
-    return table.assign(dialog=[str(k) for k in range(count)], **columns)
 
 
 FULL = "We went to the lake and swam until the sun was gone."

@@ -119,7 +119,7 @@ KINDS = ("overlap", "embedding", "psychological")
 
 
 @pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
-def test_a_blank_response_has_no_score_and_a_reason(tmp_path, name):
+def test_a_blank_text_has_no_score_and_a_reason(tmp_path, name):
     said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame(
         {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6}
@@ -127,6 +127,10 @@ def test_a_blank_response_has_no_score_and_a_reason(tmp_path, name):
     table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
     assert table[:5].isna().all(axis=None)
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
+    if "reference" in metrics.METRICS[name].needs:
+        turns["response"], turns["reference"] = said[-1], [[blank] for blank in said]
+        table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
+        assert table[:5].isna().all(axis=None) and table[5:].eq(1).any(axis=None)
 
 
 def test_the_record_names_what_ran(tmp_path):
