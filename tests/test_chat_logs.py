@@ -204,7 +204,6 @@ HOSTILE = {
     "bomb.parquet": (parquet({"response": ["0" * 60_000] * 60}), "unpacks to more than 2 MB"),
     "bomb.xlsx": (book([], bomb=ZEROS), "unpacks to more than 2 MB"),
     "cut.jsonl.gz": (gzip.compress(b"{}" * 99)[:-9], "not a readable file"),
-    "cut.json.zst": (zstandard.compress(b"{}" * 99)[:-9], "not a readable file|no chat log"),
     "digits.jsonl": (b'{"messages": ' + b"1" * 5000 + b"}", "not a readable file"),
     "picture.png": (b"\x89PNG\r\n\x1a\n\0\0\0", "neither text nor a table"),
     "blanks.txt": (b"1" + b" " * 200_000 + b"\n" + b"*" * 200_000, "no chat log"),

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -285,13 +284,6 @@ def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypa
         server.Connection()
 
 
-def test_a_text_in_parts_is_joined():
-    parts = [{"type": "text", "text": "- Human"}, {"type": "image"}, {"text": "ness: 4"}]
-    choice = {"message": {"content": parts}, "finish_reason": "stop"}
-    (reply,) = server.read_answer(200, json.dumps({"choices": [choice]}), {}, "http://x")
-    assert (reply.status, reply.text) == ("ok", "- Humanness: 4")
-
-
 class LateClock:
     """A clock that wakes sleepers late, as a busy machine does: 20 ms, and 0.25 s now and then."""
 
@@ -520,8 +512,6 @@ def test_the_forecast_counts_requests_exactly(store, many):
     assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
     assert row["minutes"] == pytest.approx(row["requests"] / 60)
     assert cpdscore.forecast([], store).empty  # a reference prompt on turns without references
-    again = cpdscore.forecast(jobs, store)
-    assert again["requests"].sum() == 0 and again["stored"].sum() == 120
 
 
 @pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base"])
@@ -533,19 +523,6 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
     assert len(english) >= 20
     for text, counts in english:
         assert estimate_tokens(text) == pytest.approx(counts, rel=0.15), text[:60]
-
-
-@pytest.mark.public
-def test_the_forecast_of_real_prompts_is_within_15_percent(store):
-    golden = json.loads(GOLDEN.read_text())["corpora"]
-    for name, count in golden.items():
-        corpus, variant = name.split("/")
-        template, turns = cpdscore.load_template(variant), corpora.load(corpus).turns
-        template = replace(template, fenced=False)  # as it was when the tokens were counted
-        requests = cpdscore.turn_requests(turns, template, cpdscore.JudgeModel("m"))
-        jobs = [Job(request) for request in requests if request]
-        table = cpdscore.forecast(jobs, store)
-        assert table["prompt_tokens"].sum() == pytest.approx(count + 7 * len(jobs), rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -589,7 +566,7 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
         assert url == "http://127.0.0.1:9/v1"
 
 
-def told(text: str | None, *tokens: tuple[str, dict[str, float]]) -> Reply:
+def told(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
     """The reply of a server that gives `tokens`, each with the probabilities of its like."""
     content = [
         {"token": token, "top_logprobs": [
@@ -613,6 +590,8 @@ FIVE = ("5", {"5": 0.9, "1": 0.1})
     [
         ("detail", told("- Humanness: 4", ("- Human", {}), ("ness:", {}), FOUR), 3.75, ""),
         ("detail", told("4", ("\n", {}), FOUR), 3.75, ""),
+        ("detail", told([{"type": "text", "text": "- Human"}, {"type": "image"},
+                         {"text": "ness: 4"}], ("- Humanness:", {}), FOUR), 3.75, ""),
         ("detail", told("5 x.\n- Humanness: 4", FIVE, (" x.\n- Humanness:", {}), FOUR), 3.75, ""),
         ("simple", told("fluency - 5\noverall - 4", ("fluency - ", {}), FIVE, ("\noverall -", {}),
                         FOUR), 3.75, ""),

@@ -22,17 +22,6 @@ def bots():
     return evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
 
 
-@pytest.mark.parametrize(
-    "name", ["sample_bots", pytest.param("grade_dailydialog", marks=pytest.mark.public)]
-)
-def test_set_keeps_items_ratings_and_scores_together(name):
-    items = evaluation_sets.load_set(name)
-    one = items.ratings[items.ratings["dimension"] == items.dimension]
-    means = one.groupby("item")["rating"].mean()
-    assert means.to_numpy() == pytest.approx(items.human[means.index].to_numpy())
-    assert items.scores.index.equals(items.table.index)
-
-
 def test_ground_truth_is_not_compared_with_itself(bots):
     gold = bots.table[bots.table["reference"].map(len) > 0].copy()
     gold["response"], gold["system"] = gold["reference"].str[0], "gold"

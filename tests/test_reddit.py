@@ -171,13 +171,13 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
 def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     dump = comment_dump.write(tmp_path / "RC.zst", 300)
     first = reddit.to_parquet([dump], tmp_path / "out")
-    made = (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns
-    second = reddit.to_parquet([dump], tmp_path / "out")
-    assert first.equals(second)
-    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns == made
+    part = tmp_path / "out/RC.zst/part-00000.parquet"
+    made = part.stat().st_mtime_ns
+    assert reddit.to_parquet([dump], tmp_path / "out").equals(first)
+    assert part.stat().st_mtime_ns == made
     monkeypatch.setattr(reddit, "BOTS", ["user_7"])  # another recipe: again
     reddit.to_parquet([dump], tmp_path / "out")
-    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns != made
+    assert part.stat().st_mtime_ns != made
 
 
 @pytest.mark.public

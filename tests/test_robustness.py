@@ -67,9 +67,6 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     scores = robustness.score(sides, encoder=False)
     assert {"emotional_entropy_paper", "rouge_l_coco_to_context"} < set(scores)
     assert not {"endex", "context_similarity"} & set(scores)
-    items = sides.drop_duplicates("item").set_index("item")
-    own = items.loc[items["response"] == "Quiet, of course!", "context"].map(lambda c: c[-1])
-    assert scores.loc[own.index, "rouge_l_coco_to_context"].between(0.3, 0.6).all()
     scores.loc[0, "emotional_entropy"] = np.nan
     scores.attrs["missing"]["emotional_entropy"] = {"undefined": 1}
     table = robustness.shares(pairs, sides, scores).set_index("metric")

@@ -104,28 +104,21 @@ def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monk
     assert said == ["letters: computed 4 rows"] * 2 and not list(tmp_path.iterdir())
 
 
-def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_scores, "ROWS", 2)
-    names = ["word_f1_normalized", "bertscore"]
-    table = metrics.compute(TURNS, names, folder=tmp_path, say=quiet)
-    assert list(table.index) == [10, 7, 3, 8]
-    assert table.loc[10, "word_f1_normalized"] == pytest.approx(2 / 6)
-    assert table.loc[7, "word_f1_normalized"] == 0
-    assert np.isnan(table.loc[8]).all()
-    assert table.attrs["missing"]["bertscore_f1"] == {"no response": 2}
-
-
 KINDS = ("overlap", "embedding", "psychological")
 
 
 @pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
-def test_a_blank_text_has_no_score_and_a_reason(tmp_path, name):
+def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(kept_scores, "ROWS", 2)
     said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame(
-        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6}
+        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6},
+        index=[10, 7, 3, 8, 0, 1],
     )
     table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
-    assert table[:5].isna().all(axis=None)
+    assert table[:5].isna().all(axis=None) and table.index.tolist() == [10, 7, 3, 8, 0, 1]
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
     if "reference" in metrics.METRICS[name].needs:
         turns["response"], turns["reference"] = said[-1], [[blank] for blank in said]
