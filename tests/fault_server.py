@@ -94,7 +94,6 @@ class FaultServer:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     request_queue_size = 256
 
     def handle_error(self, *_: object) -> None:
@@ -140,8 +139,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
-        if fault == "quota":
-            return self.json(429, {"error": {"message": "quota", "code": "insufficient_quota"}})
+        if status == "quota":
+            told = {"message": "quota", fault.removeprefix("quota_"): "insufficient_quota"}
+            return self.json(429, {"error": told})
+        if status in ("402", "502"):  # of a gateway, which knows no JSON
+            return self.send(int(status), BODIES["html"].encode())
         if fault == "echo_401":
             return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
         if status.isdigit():
@@ -188,17 +190,17 @@ class _Handler(BaseHTTPRequestHandler):
         lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
         for number, line in enumerate(lines):
             fate = owner.batch_fate(number)
-            answer = {"status_code": 200, "request_id": f"r{number}"}
+            answer = None
             if fate in ("ok", "length"):
-                answer["body"] = owner.completion(line["body"], line["body"].get("n", 1))
-                for choice in answer["body"]["choices"] if fate == "length" else ():
+                value = owner.completion(line["body"], line["body"].get("n", 1))
+                for choice in value["choices"] if fate == "length" else ():
                     choice["finish_reason"] = "length"
+                answer = {"status_code": 200, "request_id": f"r{number}", "body": value}
             elif fate != "expired":
                 error = {"error": {"message": f"planned {fate}"}}
-                answer |= {"status_code": int(fate), "body": error}
+                answer = {"status_code": int(fate), "request_id": f"r{number}", "body": error}
             # status 0 turns up among the finished lines of a completed batch
             side = good if fate in ("ok", "length", "0") else bad
-            answer = None if fate == "expired" else answer
             side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
         random.Random(0).shuffle(good)
         name = f"batch-{len(owner.batches)}"

@@ -60,9 +60,7 @@ def _features(r: dict) -> dict:
     }
 
 
-def posts(
-    comments: pd.DataFrame, ee: pd.Series, alpha: str = "footnote", edge_days: float = 1.0
-) -> pd.DataFrame:
+def posts(comments: pd.DataFrame, ee: pd.Series, alpha: str = "footnote") -> pd.DataFrame:
     """Eligible posts with their dimensions, by id; `ee`: positive emotion by comment id."""
     c = comments.set_index("id")
     c["ee"] = ee.reindex(c.index)
@@ -78,7 +76,7 @@ def posts(
     keep = p["usable"] & parent["usable"] & ~p["quote"] & ~parent["quote"]
     keep &= p["replies"].notna() & p["t"].notna() & p["ee_mean"].notna()
     keep &= p["score"].notna() & (p["pv"] > 0)
-    keep &= p["created"] <= c["created"].max() - edge_days * 86_400
+    keep &= p["created"] <= c["created"].max() - 86_400
     p = p[keep].copy()
     re, be = p["replies"], p["score"].clip(lower=0).where(~p["controversial"], 0)
     m_pv, m_re, m_be = p["pv"].median(), re.median(), be.median()

@@ -24,36 +24,11 @@ def text(path: Path, content: str) -> None:
     path.write_bytes(content.encode("utf-8"))
 
 
-def usr_response(model: str, reply: str, overall: list[int]) -> dict:
-    """A response of a USR file with three annotators."""
-    return {"response": reply + " \n", "model": model, "Understandable": [1, 1, 0],
-            "Natural": [3, 2, 1], "Maintains Context": [1, 2, 3], "Engaging": [2, 2, 2],
-            "Uses Knowledge": [0, 0, 1], "Overall": overall}  # fmt: skip
-
-
 def table(path: Path, rows: list[list], delimiter: str = ",") -> None:
     """Write a CSV file as a spreadsheet does: quotes where needed, Windows line ends."""
     buffer = io.StringIO(newline="")
     csv.writer(buffer, delimiter=delimiter).writerows(rows)
     text(path, buffer.getvalue())
-
-
-def dstc10(folder: Path) -> None:
-    """ZP with one context in two runs of rows, and UP with facts."""
-    shown = [("hi .", "ground-truth"), ("hi .", "GPT2"), ("a\nb", "ground-truth"),
-             ("hi .", "ground-truth")]  # fmt: skip
-    rows = [
-        {"annotations": {"appropriateness": [5, 4, 5, 2]}, "context": context, "model": model,
-         "dialogue_id": f"persona-zhao_{number:05d}", "reference": ["the truth ."],
-         "response": "so ."}
-        for number, (context, model) in enumerate(shown)
-    ]  # fmt: skip
-    dump(folder / "dstc10/persona-zhao_eval.json", rows)
-    response = usr_response("KV-MemNN", "a reply", [2, 2, 2])
-    row = {"context": "one .\ntwo .", "fact": "your persona: i run.", "reference": ["truth ."],
-           "response": response.pop("response"), "model": response.pop("model"),
-           "annotations": response, "dialogue_id": "persona-usr_00000"}  # fmt: skip
-    dump(folder / "dstc10/persona-usr_eval.json", [row])
 
 
 def tar(path: Path, members: dict[str, bytes]) -> None:
@@ -70,16 +45,11 @@ RATINGS = ["overall", "interesting", "relevance", "specificity", "understandabil
 
 
 def comp_analysis(folder: Path, full: bool = False) -> None:
-    """Two Zhao contexts of six responses; two contexts of PD10, of which one system answers only
-    the first. `full` writes the upstream rating files,
-    which hold other sets as well and lie elsewhere."""
+    """Two Zhao contexts of six responses. `full` writes the upstream rating files, which hold
+    other sets as well and lie elsewhere."""
     base = folder / "comp_analysis"
     lines = [f"Z-{n}\tline {n // 6}\tsecond\treply {n}" for n in range(12)]
     text(base / "turn_level_texts/persona-zhao_text.txt", "\n".join(lines) + "\n")
-    lines = [f"P-{n}\t{one}\tso .\treply {n}" for n, one in enumerate("abaab")]
-    text(base / "turn_level_texts/dstc10-persona_clean_text.txt", "\n".join(lines) + "\n")
-    ratings = base / "turn_level_ratings_subset/turn_ratings.subset.json"
-    dump(ratings, {"dstc10-persona_clean": [1.0, 2.0, 3.0, 4.0, 5.0]})
     for name in RATINGS:
         values = {"persona-zhao": [5 - n % 6 * 0.5 for n in range(12)]}
         where = f"turn_level_ratings_subset/turn_{name}_ratings.subset.json"
@@ -136,7 +106,7 @@ def more_reddit(folder: Path) -> None:
 
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (dstc10, comp_analysis, reddit_college, more_reddit):
+    for part in (comp_analysis, reddit_college, more_reddit):
         part(folder)
     return folder
 

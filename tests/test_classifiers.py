@@ -10,24 +10,10 @@ import torch
 import transformers as hf
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from safetensors.torch import load_file, save_file
-from test_likelihood import BLANKS, shuffled
+from test_likelihood import BLANKS, TURNS, shuffled
 
 from lib import metrics, models
 from lib.metrics.classifiers import HEADS, QUESTIONS, yes_probability
-
-TURNS = pd.DataFrame(
-    [
-        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
-        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
-        (["my sister plays "], " fun", ["in a band"], []),
-        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
-        ([], "tea", ["a"], ["b"]),
-        (["hello there"], "", ["b"], ["c"]),
-        (["so what"], "really?", [], []),
-    ],
-    [5, 3, 9, 1, 0, 7, 2],
-    ["context", "response", "reference", "fact"],
-)
 
 
 @pytest.fixture(autouse=True)
@@ -42,17 +28,12 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("tiny")
     heads = {name: tiny_models.gpt2_classifier(root / name, i) for i, name in enumerate(HEADS)}
     toxic = tiny_models.bert_classifier(root / "toxic", ["insult", "toxic"])
-    return heads | {"t5": tiny_models.t5(root / "t5"), "toxic": toxic}
+    return heads | {"t5": str(tiny_models.t5(root / "t5")), "toxic": toxic}
 
 
 @pytest.fixture(scope="module")
 def heads(folders):
     return {name: str(folders[name]) for name in HEADS}
-
-
-@pytest.fixture(scope="module")
-def t5(folders):
-    return str(folders["t5"])
 
 
 def logits(network, ids, **more):
@@ -91,8 +72,9 @@ def yes(folder, text):
     return float(found[0, pair].softmax(-1)[0])
 
 
-def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
+def test_unieval_asks_five_questions_and_sums_engagingness(folders, batches):
     """Row 1 has three sentences, row 3 two facts, one a line."""
+    t5 = folders["t5"]
     scores = shuffled(metrics.unieval, TURNS, checkpoint=t5)
     sentences = {1: ["my sister plays.", "In a band?", "Yes!"], 3: [TURNS.loc[3, "response"]]}
     for key, said in sentences.items():
@@ -115,13 +97,13 @@ def test_unieval_asks_five_questions_and_sums_engagingness(t5, batches):
     assert scores.loc[0, ["unieval_coherence", "unieval_engagingness"]].isna().all()  # no context
 
 
-def test_unieval_reads_the_first_1024_tokens(t5):
+def test_unieval_reads_the_first_1024_tokens(folders):
     """Defect N2: it read 512, which the files of every T5 state and no T5 is bound by."""
-    model = models.load_seq2seq(t5, device="cpu")
+    model = models.load_seq2seq(folders["t5"], device="cpu")
     text = " ".join(str(number * 7919 % 1000) for number in range(700))
     ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
     found = yes_probability(model, [text])[0]
-    cut = {limit: yes(t5, [*ids[: limit - 1], 1]) for limit in (512, 1000, 1024, 1048)}
+    cut = {limit: yes(folders["t5"], [*ids[: limit - 1], 1]) for limit in (512, 1000, 1024, 1048)}
     assert found == pytest.approx(cut.pop(1024), abs=1e-6)
     assert all(abs(found - other) > 2e-6 for other in cut.values())
 
@@ -175,12 +157,12 @@ def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
 
 
 @pytest.mark.parametrize("blank", BLANKS)
-def test_a_blank_response_is_not_classified(bleurt, heads, t5, folders, blank):
+def test_a_blank_response_is_not_classified(bleurt, heads, folders, blank):
     turns = TURNS.loc[[5, 3]].assign(response=[blank, "tea"])
     for scores in (
         metrics.bleurt(turns, checkpoint=bleurt[0]).to_frame(),
         metrics.dialogrpt(turns, heads=heads),
-        metrics.unieval(turns, checkpoint=t5),
+        metrics.unieval(turns, checkpoint=folders["t5"]),
         metrics.toxicity(turns, checkpoint=folders["toxic"]).to_frame(),
     ):
         assert scores.loc[5].isna().all() and scores.loc[3].notna().all()

@@ -30,28 +30,6 @@ def load(name, folder, **options):
 # --- one test per quirk -------------------------------------------------------------------------
 
 
-def test_dstc10_counts_a_returning_context_as_a_new_dialog(folder):
-    turns = load("dstc10_persona_zhao", folder)["turns"]
-    assert turns["dialog"].str[-3:].tolist() == ["000", "000", "001", "002"]
-    assert turns["context"].iloc[2] == ["a", "b"]
-    assert load("dstc10_persona_usr", folder)["turns"]["fact"].iloc[0] == ["i run."]
-
-
-def test_a_context_that_comes_back_begins_the_next_system_of_pd10(folder):
-    turns = load("dstc10_persona_clean", folder)["turns"]
-    assert turns["system"].str[-1].tolist() == ["0", "0", "1", "2", "2"]
-    assert turns["dialog"].str[-3:].tolist() == ["000", "001", "000", "000", "001"]
-    assert turns["context"].iloc[1] == ["b", "so ."] and turns["turn"].eq(2).all()
-    assert turns["human_appropriateness"].tolist() == [1, 2, 3, 4, 5]
-
-
-def test_zhao_position_is_the_system_and_the_first_is_the_reference(folder):
-    turns = load("zhao_persona", folder)["turns"]
-    assert turns["system"].tolist() == [f"position_{n}" for n in range(6)] * 2
-    assert turns["reference"].iloc[[0, 1, 6, 11]].tolist() == [[], ["reply 0"], [], ["reply 6"]]
-    assert turns["human_overall"].iloc[1] == 4.5
-
-
 def test_both_forms_of_the_derived_files_give_the_same(tmp_path, folder, monkeypatch):
     other = tmp_path / "full"
     for write in (small.comp_analysis, small.reddit_college):
@@ -131,7 +109,6 @@ def test_a_corpus_on_request_is_a_turn_table_with_ratings(tmp_path):
 
 BAD = [
     ("turns", "system,dialog,turn,response\nA,1,-1,x\n", "turns.csv, row 1|'turn'|not a count"),
-    ("turns", "system,dialog,response\nA,1\n", "turns.csv|row 1 has 2 cells"),
     ("turn_ratings", small.TURN_RATINGS + "d,0,x,Overall,4\n", "row 1|nothing that was said"),
     ("turn_ratings", small.TURN_RATINGS + "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
     (
@@ -182,7 +159,7 @@ def test_names_that_are_no_corpora_lead_on(name, words):
     "name, asked, options, message",
     [
         ("zhao_persona", ["dialog"], {}, "no table of single dialogs"),
-        ("dstc10_persona_zhao", ["turn", "human_fun"], {}, "or one of human_appropriateness"),
+        ("zhao_persona", ["turn", "human_fun"], {}, "or one of human_overall"),
         ("zhao_persona", ["turn", "fact"], {}, "column 'fact'.*\n.*take another corpus"),
         ("zhao_persona", ["turn"], {"single_ratings": True}, "only mean ratings are published"),
     ],
@@ -201,14 +178,11 @@ def test_available_works_without_data(tmp_path, monkeypatch):
     assert table["name"].is_unique
     others = {"tbd_q1", "comperdial", "sample_bots", "goemotions"}
     assert set(LOADERS) | others <= set(table["name"])
+    known = storage.registry()
+    assert {*known["corpora"], *known["requested"]} == set(LOADERS)
     there = table.set_index("name")["on disk?"]
     assert there[there].index.tolist() == ["sample_bots", "sample_personas"]
-    for name, entry in storage.registry()["samples"].items():
+    for name, entry in known["samples"].items():
         turns = corpora.load(name).turns
         assert (len(turns), turns["system"].nunique()) == (entry["rows"], entry["systems"])
     assert (table["licence"] != "").all()
-
-
-def test_registry_and_loaders_name_the_same_corpora():
-    known = storage.registry()
-    assert {*known["corpora"], *known["requested"]} == set(LOADERS)

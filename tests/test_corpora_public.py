@@ -130,11 +130,6 @@ def test_fed_splits_levels_strips_speakers_and_excludes_na():
     assert turn.report.set_index("unit").loc["ratings", "excluded"] == absent > 0
 
 
-def test_fed_engaging_has_261_turns():
-    turns = load("fed_engaging").turns
-    assert turns["human_engaging"].value_counts().to_dict() == {1.0: 217, 0.0: 44}
-
-
 def test_predictive_engagement_facts():
     better, pred = load("better").turns, load("predeng600").turns
     empty = int((better["response"] == "").sum())
@@ -144,6 +139,8 @@ def test_predictive_engagement_facts():
     assert generated["context"].tolist() == human["context"].tolist()
     assert load("predeng600").ratings.groupby("item").size().eq(3).all()
     assert better["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
+    fed = load("fed_engaging").turns["human_engaging"]
+    assert fed.value_counts().to_dict() == {1.0: 217, 0.0: 44}
     means = pred.groupby("system")["human_engaging"].mean().round(2).to_dict()
     assert means == {"generated": 1.84, "ground_truth": 3.45}
     assert pred["context"].map(tuple).nunique() == 299
@@ -224,10 +221,18 @@ def test_dstc10_blocks_are_systems_that_answer_the_same_contexts():
     assert sizes.tolist() == [500] * 4 + [329] + [500] * 5
     assert set(topical.groupby("system").size()) == {500} and topical["system"].nunique() == 9
     assert set(topical.groupby("dialog").size()) == {9} and persona["dialog"].nunique() == 500
+    contexts = load("dstc10_persona_zhao").turns["context"].map(tuple)
+    assert (contexts != contexts.shift()).sum() == 150 > contexts.nunique()
+    assert load("dstc10_persona_zhao").turns["dialog"].nunique() == 150, "one comes back, as new"
+    assert "i like to watch the olympics." in load("dstc10_persona_usr").turns["fact"].iloc[0]
 
 
 def test_zhao_means_by_position():
-    persona = load("zhao_persona").turns.groupby("system", sort=False)["human_overall"].mean()
+    turns = load("zhao_persona").turns
+    assert turns["reference"].tolist() == [
+        [] if n % 6 == 0 else [turns["response"][n - n % 6]] for n in range(len(turns))
+    ]
+    persona = turns.groupby("system", sort=False)["human_overall"].mean()
     daily = load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
     assert persona.round(2).tolist() == [4.05, 3.43, 3.56, 3.04, 3.03, 2.0]
     assert daily.round(2).tolist() == [4.42, 3.78, 3.64, 3.5, 2.8, 2.84, 2.88, 2.78, 2.21]

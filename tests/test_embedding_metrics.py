@@ -5,19 +5,10 @@ import pandas as pd
 import pytest
 import tiny_models
 import torch
+from tiny_models import TEXTS
 
 from lib import models
 from lib.metrics import embedding as em
-
-TEXTS = [
-    "the kettle sings",
-    "do you like tea?",
-    "No, not really. Coffee keeps me awake",
-    "my sister plays the trumpet in a band",
-    "fun",
-    "that sounds like a lot of fun :)",
-    "tea",
-]
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta", "packaged"])
@@ -55,29 +46,16 @@ def test_bertscore_is_its_formula_in_any_batch_order_and_block(
     assert np.abs(scores - expected[order]).max() < 1e-5
 
 
-@pytest.fixture(scope="module")
-def package():
+def test_equal_to_the_authors_package_pair_by_pair():
+    """Alone: bert-score 0.3.13 lets padding match, whose similarity of 0 beats a negative one."""
     from bert_score import BERTScorer
 
     folder = str(models.find(models.DEFAULT_ENCODER).folder)
     scorer = BERTScorer(model_type=folder, num_layers=6, device="cpu")
-    return lambda said, gold: np.stack(scorer.score(said, gold), 1)
-
-
-def test_equal_to_the_authors_package_pair_by_pair(package):
     pairs = [(a, b) for a in TEXTS[:5] for b in TEXTS[2:]]
-    theirs = [package([a], [b])[0] for a, b in pairs]
+    theirs = [np.stack(scorer.score([a], [b]), 1)[0] for a, b in pairs]
     ours = em.bertscore_pairs(*zip(*pairs, strict=True), device="cpu")
     assert np.abs(ours - theirs).max() < 1e-5
-
-
-def test_the_authors_package_lets_padding_match_where_ours_does_not(package):
-    """bert-score 0.3.13 sets padding to similarity 0, which beats a negative best match."""
-    said = ["i dont.", "the kettle sings when the water is hot enough"]
-    gold = ["Big if true", "a much longer sentence than that"]
-    alone, beside = package(said[:1], gold[:1])[0], package(said, gold)[0]
-    assert np.abs(alone - beside).max() > 1e-3
-    assert np.abs(em.bertscore_pairs(said, gold, device="cpu")[0] - alone).max() < 1e-5
 
 
 def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
@@ -90,20 +68,6 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
     assert torch.allclose(first.last_hidden_state, states[1], atol=1e-6)
     other = em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder, layers=1)
     assert not np.allclose(other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder))
-
-
-@pytest.mark.parametrize("blank", [None, "", "   ", "\x00\x07", "\u200b\ufeff"])
-def test_a_blank_text_is_undefined_not_zero(encoder, blank):
-    """Also for a byte-level tokenizer, which has tokens for what cannot be seen."""
-    pairs = [blank, "tea", "tea"], ["tea", blank, "tea"]
-    scores = em.bertscore_pairs(*pairs, encoder=encoder)
-    assert np.isnan(scores[:2]).all()
-    assert scores[2] == pytest.approx([1, 1, 1], abs=1e-6)
-    turns = pd.DataFrame({"response": pairs[0], "reference": [[text] for text in pairs[1]]})
-    turns["context"] = turns["reference"]
-    for similarity in (em.reference_similarity, em.context_similarity):
-        found = similarity(turns, encoder=encoder)
-        assert np.isnan(found[:2]).all() and found[2] == pytest.approx(1, abs=1e-6)
 
 
 def test_sentence_vectors_equal_sentence_transformers(batches):

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -95,15 +94,7 @@ def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store, monkeypatc
     assert 1000 <= service.answered <= 1000 + cut  # and only what was cut off is paid twice
 
 
-@pytest.mark.parametrize(("fault", "why"), [("hang", "time-out"), ("drip", "not complete in time")])
-def test_a_server_that_hangs_or_drips_is_left_in_time(store, fault, why):
-    """A drip comes within the time-out per read; only a deadline for the whole call helps."""
-    with FaultServer(once(fault)) as service:
-        assert run(jobs_for(1), store, service, QUICK, connect(service, 0.5)).done == 1
-    assert why in calls(store)["reason"].iloc[0]
-
-
-@pytest.mark.parametrize("fault", ["quota", "401", "403", "404", "429_long"])
+@pytest.mark.parametrize("fault", ["quota_code", "quota_type", "402", "403", "404", "429_long"])
 def test_what_no_retry_can_cure_stops_the_run_at_once(store, fault):
     jobs = jobs_for(100)
     settings = JudgeSettings(workers=4, backoff_s=0.02)
@@ -241,18 +232,22 @@ def test_a_cap_needs_a_limit_on_replies_and_counts_what_a_killed_run_had_in_flig
 
 @pytest.mark.parametrize(
     ("fault", "lost"),
-    [("reset_before", 1), ("reset_inside", 1), ("hang", 1), ("html", 1), ("error_200", 1),
-     ("500", 0), ("429", 0), ("usage_missing", 1)],
+    [("reset_before", 1), ("reset_inside", 1), ("hang", 1), ("drip", 1), ("html", 1),
+     ("error_200", 1), ("500", 0), ("429", 0), ("usage_missing", 1)],
 )  # fmt: skip
 def test_a_call_that_may_have_been_billed_counts_and_one_that_was_turned_away_does_not(
     store, fault, lost
 ):
-    """What is not known to be free counts at the most it can have cost."""
-    job = jobs_for(1)[0]
+    """What is not known to be free counts at the most it can have cost.
+
+    A drip comes within the time-out per read; only a deadline for the whole call helps.
+    """
+    job, why = jobs_for(1)[0], {"hang": "time-out", "drip": "not complete in time"}
     with FaultServer(once(fault)) as service:
-        run([job], store, service, QUICK, connect(service, timeout_s=0.5))
+        assert run([job], store, service, QUICK, connect(service, timeout_s=0.5)).done == 1
         known = service.sent_tokens / service.requests if fault != "usage_missing" else 0
     assert sum(store.spent().values()) == known + lost * sum(most_tokens(job.request).values())
+    assert why.get(fault, "") in str(calls(store)["reason"].iloc[0])
 
 
 def test_key_and_login_appear_in_no_store_log_report_or_error(store, tmp_path, caplog, capsys):
@@ -289,13 +284,6 @@ def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypa
         server.Connection()
 
 
-def test_a_text_in_parts_is_joined():
-    parts = [{"type": "text", "text": "- Human"}, {"type": "image"}, {"text": "ness: 4"}]
-    choice = {"message": {"content": parts}, "finish_reason": "stop"}
-    (reply,) = server.read_answer(200, json.dumps({"choices": [choice]}), {}, "http://x")
-    assert (reply.status, reply.text) == ("ok", "- Humanness: 4")
-
-
 class LateClock:
     """A clock that wakes sleepers late, as a busy machine does: 20 ms, and 0.25 s now and then."""
 
@@ -313,10 +301,6 @@ class LateClock:
         self.now += seconds + self.dice.expovariate(50) + stall
 
 
-def most_in_a_second(sent: list[float]) -> int:
-    return max(sum(first <= other < first + 1 for other in sent) for first in sent)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
     clock, sent = LateClock(seed), []
@@ -326,7 +310,7 @@ def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
         pacer.wait(clock)
         sent.append(clock.now)
     assert 499 / (sent[-1] - sent[0]) >= 43.5
-    assert most_in_a_second(sent) <= 47
+    assert max(sum(first <= other < first + 1 for other in sent) for first in sent) <= 47
 
 
 @pytest.mark.parametrize("pause", [0, 5])
@@ -504,11 +488,9 @@ def test_every_mode_of_asking(store):
         assert caught.value.forecast["minutes"].sum() == pytest.approx(0.1)
         assert service.requests == 0
         cpdscore.asker("live", store, service.url)(jobs[:2])
-        assert service.requests == 2
-        by_batch = cpdscore.asker("batch", store, service.url)
         with pytest.raises(JudgeStopped, match="4 replies.*batch-0"):
-            by_batch(jobs)
-        by_batch(jobs)
+            cpdscore.asker("batch", store, service.url)(jobs)
+        cpdscore.asker("batch", store, service.url)(jobs)
     assert store.missing(jobs) == []
 
 
@@ -530,8 +512,6 @@ def test_the_forecast_counts_requests_exactly(store, many):
     assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
     assert row["minutes"] == pytest.approx(row["requests"] / 60)
     assert cpdscore.forecast([], store).empty  # a reference prompt on turns without references
-    again = cpdscore.forecast(jobs, store)
-    assert again["requests"].sum() == 0 and again["stored"].sum() == 120
 
 
 @pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base"])
@@ -545,19 +525,6 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
         assert estimate_tokens(text) == pytest.approx(counts, rel=0.15), text[:60]
 
 
-@pytest.mark.public
-def test_the_forecast_of_real_prompts_is_within_15_percent(store):
-    golden = json.loads(GOLDEN.read_text())["corpora"]
-    for name, count in golden.items():
-        corpus, variant = name.split("/")
-        template, turns = cpdscore.load_template(variant), corpora.load(corpus).turns
-        template = replace(template, fenced=False)  # as it was when the tokens were counted
-        requests = cpdscore.turn_requests(turns, template, cpdscore.JudgeModel("m"))
-        jobs = [Job(request) for request in requests if request]
-        table = cpdscore.forecast(jobs, store)
-        assert table["prompt_tokens"].sum() == pytest.approx(count + 7 * len(jobs), rel=0.15)
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [({}, None), ({"retry-after": "soon"}, None), ({"retry-after": "-3"}, 0.0),
@@ -566,17 +533,6 @@ def test_the_forecast_of_real_prompts_is_within_15_percent(store):
 )  # fmt: skip
 def test_retry_after(headers, seconds):
     assert server.retry_after(headers) == seconds
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind"),
-    [(429, '{"error": {"code": "insufficient_quota"}}', "stop"), (429, "{}", "retry"),
-     (429, '{"error": {"type": "insufficient_quota"}}', "stop"), (429, "slow down", "retry"),
-     (402, "", "stop"), (405, "", "stop"), (422, '{"detail": "bad field"}', "refused"),
-     (400, "[]", "refused"), (599, "", "retry")],
-)  # fmt: skip
-def test_what_each_status_means(status, body, kind):
-    assert server.fault_of_status(status, body, {}, "http://x").kind == kind
 
 
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
@@ -610,7 +566,7 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
         assert url == "http://127.0.0.1:9/v1"
 
 
-def told(text: str | None, *tokens: tuple[str, dict[str, float]]) -> Reply:
+def told(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
     """The reply of a server that gives `tokens`, each with the probabilities of its like."""
     content = [
         {"token": token, "top_logprobs": [
@@ -634,6 +590,8 @@ FIVE = ("5", {"5": 0.9, "1": 0.1})
     [
         ("detail", told("- Humanness: 4", ("- Human", {}), ("ness:", {}), FOUR), 3.75, ""),
         ("detail", told("4", ("\n", {}), FOUR), 3.75, ""),
+        ("detail", told([{"type": "text", "text": "- Human"}, {"type": "image"},
+                         {"text": "ness: 4"}], ("- Humanness:", {}), FOUR), 3.75, ""),
         ("detail", told("5 x.\n- Humanness: 4", FIVE, (" x.\n- Humanness:", {}), FOUR), 3.75, ""),
         ("simple", told("fluency - 5\noverall - 4", ("fluency - ", {}), FIVE, ("\noverall -", {}),
                         FOUR), 3.75, ""),

@@ -1,6 +1,7 @@
 """Likelihood metrics against plain torch, one row at a time and in batches of 1, 2 and 7."""
 
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,16 @@ from lib.metrics.likelihood import segment_log_probabilities
 
 TURNS = pd.DataFrame(
     [
-        (["do you like tea?"], "Yes, I do!", ["I do", "no"]),
-        (["hi", "the kettle sings"], "coffee keeps me awake at night", ["tea"]),
-        (["my sister plays"], "fun", ["in a band"]),
-        (["like fun", "yes", "No, not really"], "my sister plays the trumpet", ["the water"]),
-        ([], "tea", ["a"]),
-        (["hello there"], "", ["b"]),
-        (["so what"], "really?", []),
+        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
+        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
+        (["my sister plays "], " fun", ["in a band"], []),
+        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
+        ([], "tea", ["a"], ["b"]),
+        (["hello there"], "", ["b"], ["c"]),
+        (["so what"], "really?", [], []),
     ],
     [5, 3, 9, 1, 0, 7, 2],
-    ["context", "response", "reference"],
+    ["context", "response", "reference", "fact"],
 )
 FOLLOW_UPS = {
     "lively": {"positive": ["that is fun", "tell me about it"], "negative": ["that is dull"]},
@@ -61,7 +62,7 @@ def mean_given(model, a, b, skip):
     return np.mean(logs[skip:])
 
 
-LONG = [(["word " * 200, "so"], "tea", ["tea"])]  # a context that is cut and keeps its end token
+LONG = [(["word " * 200, "so"], "tea", ["tea"], [])]  # a context that is cut and keeps its end
 
 
 @pytest.mark.parametrize(("name", "skip"), [("bart", 0), ("m2m100", 1)])
@@ -111,34 +112,25 @@ def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name):
         assert scores.loc[key].to_numpy() == expected
     assert scores.loc[7].isna().all()
     assert scores.columns[0] == f"log_likelihood[{name}]"
-    turn, joint = TURNS.loc[3], shuffled(metrics.bartscore, checkpoint=checkpoint).loc[3]
+    turn, joint = TURNS.loc[1], shuffled(metrics.bartscore, checkpoint=checkpoint).loc[1]
     recall = spoken(model, f"{turn.response}\n", f"{turn.reference[0]}\n")
-    assert joint.iloc[[0, 2]].to_numpy() == pytest.approx([scores.loc[3].iloc[0], recall], abs=1e-4)
+    assert joint.iloc[[0, 2]].to_numpy() == pytest.approx([scores.loc[1].iloc[0], recall], abs=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 30, 10_000])
-def test_what_texts_share_is_read_once(tiny, tokens, monkeypatch):
-    model, read = models.load_causal(tiny["gpt2"], device="cpu"), []
-    network = type(model.network)
-    forward = network.forward
-
-    def counted(self, input_ids, **given):
-        read.append(input_ids.numel())
-        return forward(self, input_ids=input_ids, **given)
-
-    monkeypatch.setattr(network, "forward", counted)
+def test_what_texts_share_is_read_once(tiny, tokens):
+    model = models.load_causal(tiny["gpt2"], device="cpu")
+    forward = type(model.network).forward
+    spy = mock.patch.object(type(model.network), "forward", autospec=True, side_effect=forward)
     texts = [("abc", f"{a}8", f"{b}xy") for a in "12" for b in "345"]  # of one token a letter
     texts.append(texts[0])
-    found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
-    assert sum(read) == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
-    for text, pairs in zip(texts, found, strict=True):
-        ids = torch.tensor([model.tokenizer("".join(text))["input_ids"]])
-        with torch.no_grad():
-            logs = forward(model.network, input_ids=ids).logits[0, :-1].log_softmax(-1)
-        each = logs.gather(1, ids[0, 1:, None])[:, 0]
-        expected = [float(part.sum()) for part in each.split([2, 2, 3])]
-        assert pairs[:, 0] == pytest.approx(expected, abs=1e-4)
-        assert pairs[:, 1].tolist() == [2, 2, 3]
+    with spy as passes:
+        found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
+    read = sum(call.kwargs["input_ids"].numel() for call in passes.call_args_list)
+    assert read == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
+    alone = [segment_log_probabilities(model, *zip(text, strict=True))[0] for text in texts]
+    np.testing.assert_allclose(found, alone, atol=1e-4)
+    assert np.array(found)[:, :, 1].tolist() == [[2, 2, 3]] * 7
 
 
 def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
@@ -147,7 +139,7 @@ def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
     Of a conversation that is too long the oldest tokens are cut.
     """
     model = models.load_causal(tiny["gpt2"], device="cpu")
-    long = pd.DataFrame([(["word " * 300, "do you like tea?"], "yes", [])], [8], TURNS.columns)
+    long = pd.DataFrame([(["word " * 300, "do you like tea?"], "yes", [], [])], [8], TURNS.columns)
     endless = long.assign(response="word " * 300).set_axis([6])  # no room for a first token
     options = {"checkpoint": tiny["gpt2"], "utterances": FOLLOW_UPS}
     scores = shuffled(metrics.fed, pd.concat([TURNS, long, endless]), **options)

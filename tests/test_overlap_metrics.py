@@ -142,13 +142,8 @@ def test_sacrebleu_is_its_package_with_effective_order(response, references):
 def test_missing_and_empty(name):
     metric = OVERLAP[name]  # METEOR too: none of these pairs needs the program
     assert math.isnan(metric(None, ["yes"]))
-    assert math.isnan(metric(float("nan"), ["yes"]))
     assert math.isnan(metric("yes", []))
     assert math.isnan(metric("yes", ["", " \n"]))
-    assert math.isnan(metric("", []))
-    for blank in ("", " \n ", "\x00\x07", "\u200b\ufeff"):
-        assert math.isnan(metric(blank, ["yes"]))
-        assert math.isnan(metric("yes", [blank]))
     if name.endswith("normalized"):  # what the normalisation leaves nothing of
         assert metric("The ...", ["yes"]) == 0.0
         assert math.isnan(metric("yes", ["A!", "..."]))

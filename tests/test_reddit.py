@@ -63,23 +63,14 @@ UNUSABLE = [{"body": "[deleted]"}, {"body": "[removed]"}, {"author": "[deleted]"
     + [({"score": None}, "score", None), ({"score": 9, "score_hidden": True}, "score", None)]
     + [({"score": 9, "score_hidden": False}, "score", 9), ({}, "usable", True), ({}, "tokens", 3)]
     + [({"author": "AutoModerator"}, "usable", False), (UNUSABLE[0], "tokens", None)]
-    + [(changes, "usable", False) for changes in UNUSABLE],
+    + [(changes, "usable", False) for changes in UNUSABLE]
+    + [({"body": f"{mark} so\n\nno"}, "quote", True) for mark in ("&gt;", ">")]
+    + [({"body": "5 > 4"}, "quote", False), ({"controversiality": 1}, "controversial", True)]
+    + [({}, "parent", "c0"), ({"parent_id": "t3_l"}, "parent", None), ({}, "link", "l")],
 )
 def test_a_field_in_every_form_that_dumps_give_it(tmp_path, changes, column, value):
     found = one(tmp_path, **changes)[column]
     assert pd.isna(found) if value is None else found == value
-
-
-def test_parent_quote_and_columns(tmp_path):
-    row = one(tmp_path, parent_id="t3_l", body="&gt; so\n\nno", controversiality=1)
-    assert row["parent"] is None or pd.isna(row["parent"])
-    assert row["quote"] and row["controversial"] and row["link"] == "l"
-    assert one(tmp_path, body="> so\n\nno")["quote"]
-    assert not one(tmp_path, body="5 > 4")["quote"]
-    assert " ".join(row.index) == (
-        "id parent link source subreddit created retrieved score controversial edited usable "
-        "quote tokens body"
-    )
 
 
 TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u212a"), min_size=1, max_size=60)
@@ -180,13 +171,13 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
 def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     dump = comment_dump.write(tmp_path / "RC.zst", 300)
     first = reddit.to_parquet([dump], tmp_path / "out")
-    made = (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns
-    second = reddit.to_parquet([dump], tmp_path / "out")
-    assert first.equals(second)
-    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns == made
+    part = tmp_path / "out/RC.zst/part-00000.parquet"
+    made = part.stat().st_mtime_ns
+    assert reddit.to_parquet([dump], tmp_path / "out").equals(first)
+    assert part.stat().st_mtime_ns == made
     monkeypatch.setattr(reddit, "BOTS", ["user_7"])  # another recipe: again
     reddit.to_parquet([dump], tmp_path / "out")
-    assert (tmp_path / "out/RC.zst/part-00000.parquet").stat().st_mtime_ns != made
+    assert part.stat().st_mtime_ns != made
 
 
 @pytest.mark.public

@@ -22,7 +22,6 @@ from pytest import approx
 from scipy import stats
 
 from lib import ROOT, metrics, notebook_runs, report
-from lib.data import DataError
 from lib.report import page
 from lib.report.__main__ import main
 
@@ -57,30 +56,18 @@ def test_misnamed_columns_are_found_by_their_names(user_file):
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
 
 
-def test_a_file_without_a_reply_says_what_to_add(tmp_path):
-    path = tmp_path / "one_bot.csv"
-    path.write_text("chat,said\n1,Hello\n")
-    with pytest.raises(DataError, match="column 'response'.*\n.*like this"):
-        report.read(path)
-
-
-def test_other_faults_are_passed_on(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("system,dialog,response,human_overall\nA,1,Hi,good\n")
-    with pytest.raises(DataError, match="row 1") as caught:
-        report.read(path)
-    assert "suggest" not in str(caught.value)
+def replies(**columns):
+    """Turns of one bot, one dialog each, unless the columns say otherwise."""
+    count = len(columns["response"])
+    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
+    return table.assign(dialog=[str(k) for k in range(count)]).assign(**columns)
 
 
 def turns_of(**columns):
-    table = pd.DataFrame(
-        {"system": "A", "agent": "A", "dialog": [f"d{k}" for k in range(40)], "turn": 1}
-    )
-    table["context"] = [["I was not there, what did you do?"]] * 40
-    table["response"] = [f"It was in the {k} house that I had it" for k in range(40)]
-    table["reference"] = [["fine"]] * 40
-    table["human_overall"] = 1.0
-    return table.assign(**columns)
+    """40 turns that nothing is wrong with, but for the columns."""
+    said = [f"It was in the {k} house that I had it" for k in range(40)]
+    turns = replies(response=said, context=[["I was not there, what did you do?"]] * 40)
+    return turns.assign(reference=[["fine"]] * 40, human_overall=1.0).assign(**columns)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +77,13 @@ def turns_of(**columns):
         ({"context": [[]] * 40}, "no context"),
         ({"reference": [[]] * 40}, "no references"),
         ({"human_overall": np.nan}, "no ratings"),
+        ({"system": ["user_1", "Ada"] * 20}, "users among the systems?"),
+        ({"system": [f"I think {k}" for k in range(40)]}, "users among the systems?"),
         ({"response": [f"Ich weiss {k} nicht" for k in range(40)]}, "not English?"),
     ],
 )
 def test_each_warning_appears_when_it_should(columns, topic):
-    clean = report.warnings(turns_of())["topic"].tolist()
-    assert clean == ["one system"]
+    assert report.warnings(turns_of())["topic"].tolist() == ["one system"]
     assert topic in report.warnings(turns_of(**columns))["topic"].tolist()
 
 
@@ -215,9 +203,8 @@ const [plain, nested, texts] = document.querySelectorAll("table.dataframe");
 const focusable = [...plain.tHead.querySelectorAll("button")].map((b) => b.tabIndex);
 for (const name of ["value", "value", "metric", "n"]) press(plain, name);
 press(nested, "turns");
-const align = getComputedStyle(plain.tBodies[0].rows[0].cells[0]).textAlign;
 const made = "td *, caption *, main :is(script, style, link, meta, base, iframe, svg)";
-document.title = JSON.stringify({said, focusable, align, title, texts: rows(texts).flat(),
+document.title = JSON.stringify({said, focusable, title, texts: rows(texts).flat(),
                                  made: document.querySelectorAll(made).length});
 </script>"""
 
@@ -248,7 +235,7 @@ def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(page_of
     order = [said["sorted"] for said in found["said"]]
     assert order[:3] == ["ascending", "descending", "ascending"]
     assert all(said["marked"] == 1 for said in found["said"])
-    assert found["align"] == "left" and found["focusable"] == [0, 0, 0]  # the Tab key reaches them
+    assert found["focusable"] == [0, 0, 0]  # the Tab key reaches them
     assert inner == ["1", "2", "3"] and found["said"][4]["rows"][1] == ["A", "x", "2"]
 
 
@@ -269,13 +256,6 @@ def test_command_line_writes_a_page(user_file, tmp_path):
     for text in ("chat 7", "no references", "Replies to read", "State or trait?", report.VERDICT):
         assert text in written
     assert "Traceback" not in written and str(tmp_path) not in written
-
-
-def replies(**columns):
-    """Turns of one bot, one dialog each, unless the columns say otherwise."""
-    count = len(columns["response"])
-    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
-    return table.assign(dialog=[str(k) for k in range(count)], **columns)
 
 
 FULL = "We went to the lake and swam until the sun was gone."

@@ -40,14 +40,6 @@ def test_ties_count_half_and_a_missing_side_is_counted():
     assert row[["share", "low", "high"]].isna().all()
 
 
-def test_turning_a_metric_around_mirrors_the_share():
-    pairs = pairs_of(list("97541"), list("12349"))
-    up, down = table_of(pairs, float), table_of(pairs, lambda text: -float(text))
-    assert up["share"] == 0.7
-    mirrored = [1 - down["share"], 1 - down["high"], 1 - down["low"]]
-    assert up[["share", "low", "high"]].tolist() == pytest.approx(mirrored)
-
-
 def test_interval_is_wilsons_over_originals():
     row = table_of(pairs_of(list("9999911111"), list("5555555555")), float)
     expected = binomtest(5, 10).proportion_ci(method="wilson")
@@ -75,9 +67,6 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     scores = robustness.score(sides, encoder=False)
     assert {"emotional_entropy_paper", "rouge_l_coco_to_context"} < set(scores)
     assert not {"endex", "context_similarity"} & set(scores)
-    items = sides.drop_duplicates("item").set_index("item")
-    own = items.loc[items["response"] == "Quiet, of course!", "context"].map(lambda c: c[-1])
-    assert scores.loc[own.index, "rouge_l_coco_to_context"].between(0.3, 0.6).all()
     scores.loc[0, "emotional_entropy"] = np.nan
     scores.attrs["missing"]["emotional_entropy"] = {"undefined": 1}
     table = robustness.shares(pairs, sides, scores).set_index("metric")

@@ -65,23 +65,20 @@ def test_no_torch_is_imported_before_a_network_runs(module):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "done"),
     [
-        lambda turns: turns.assign(response=turns["response"].replace("no", "nope")),
-        lambda turns: turns.iloc[::-1],
-        lambda turns: turns.assign(reference=[["why not", "yes"], [], ["a"], []]),
+        (lambda turns: turns.assign(response=turns["response"].replace("no", "nope")), "computed"),
+        (lambda turns: turns.iloc[::-1], "computed"),
+        (lambda turns: turns.assign(reference=[["why not", "yes"], [], ["a"], []]), "computed"),
+        (lambda turns: turns.assign(context=[[]] * 4, human_overall=1.0), "reused"),
     ],
 )
-def test_another_input_is_another_score(tmp_path, change):
+def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(
+    tmp_path, change, done
+):
     say_of(TURNS, ["word_f1_normalized"], tmp_path)
     said = say_of(change(TURNS), ["word_f1_normalized"], tmp_path)
-    assert "reused" not in said[0]
-
-
-def test_columns_that_a_metric_does_not_read_do_not_matter(tmp_path):
-    say_of(TURNS, ["letters"], tmp_path)
-    changed = TURNS.assign(reference=[[]] * 4, human_overall=1.0)
-    assert say_of(changed, ["letters"], tmp_path) == ["letters: reused 4 rows"]
+    assert said == [f"word_f1_normalized: {done} 4 rows"]
 
 
 def test_other_options_version_or_facts_are_another_score(tmp_path, monkeypatch):
@@ -107,29 +104,26 @@ def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monk
     assert said == ["letters: computed 4 rows"] * 2 and not list(tmp_path.iterdir())
 
 
-def test_rows_keep_their_place_and_missing_is_counted_by_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_scores, "ROWS", 2)
-    names = ["word_f1_normalized", "bertscore"]
-    table = metrics.compute(TURNS, names, folder=tmp_path, say=quiet)
-    assert list(table.index) == [10, 7, 3, 8]
-    assert table.loc[10, "word_f1_normalized"] == pytest.approx(2 / 6)
-    assert table.loc[7, "word_f1_normalized"] == 0
-    assert np.isnan(table.loc[8]).all()
-    assert table.attrs["missing"]["bertscore_f1"] == {"no response": 2}
-
-
 KINDS = ("overlap", "embedding", "psychological")
 
 
 @pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
-def test_a_blank_response_has_no_score_and_a_reason(tmp_path, name):
+def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(kept_scores, "ROWS", 2)
     said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame(
-        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6}
+        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6},
+        index=[10, 7, 3, 8, 0, 1],
     )
     table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
-    assert table[:5].isna().all(axis=None)
+    assert table[:5].isna().all(axis=None) and table.index.tolist() == [10, 7, 3, 8, 0, 1]
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
+    if "reference" in metrics.METRICS[name].needs:
+        turns["response"], turns["reference"] = said[-1], [[blank] for blank in said]
+        table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
+        assert table[:5].isna().all(axis=None) and table[5:].eq(1).any(axis=None)
 
 
 def test_the_record_names_what_ran(tmp_path):

@@ -28,16 +28,12 @@ def two_versions(rng, dialogs, shift, paired):
     return turns.assign(turn=np.tile(np.arange(TURNS), 2 * dialogs)), turns.filter(regex="^m")
 
 
-def standard_error(dialogs, paired):
-    """Of the difference of two means, from the variances that `two_versions` draws with."""
-    return np.sqrt(2 * (0.25 + 1 / TURNS + (not paired)) / dialogs)
-
-
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_planted_difference_is_found_at_its_power_and_an_absent_one_is_not(paired):
     dialogs, runs, rng = 40, 100, np.random.default_rng(4)
     quantiles = stats.t.ppf(1 - 0.05 / 2 / METRICS, dialogs - 1) + stats.t.ppf(0.8, dialogs - 1)
-    planted = quantiles * standard_error(dialogs, paired)
+    # From the variances that `two_versions` draws with.
+    planted = quantiles * np.sqrt(2 * (0.25 + 1 / TURNS + (not paired)) / dialogs)
     calls, first, stated = {0.0: [], planted: []}, [], []
     for seed in range(runs):
         for shift, called in calls.items():
