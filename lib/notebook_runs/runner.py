@@ -62,14 +62,14 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
     folder(profile, "results")
-    paths = {path.name[:2]: path for path in find()}
+    paths, needed = {path.name[:2]: path for path in find()}, load_profiles().get("needs", {})
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
     values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
-        path, needs = paths[number], settings.get("needs", {}).get(number, [])
+        path, needs = paths[number], needed.get(number, [])
         # Those before it have started already, so waiting for them here cannot block them.
         if missing := [n for n in needs if n in started and started[n].result().message]:
             outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(missing)}")
