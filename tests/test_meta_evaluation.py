@@ -81,7 +81,7 @@ def test_the_heat_map_stars_what_was_not_ranked_and_limits_stand_below():
     )  # fmt: skip
     axes = figures.heat_map(table, "one corpus").axes[0]
     said = [text.get_text() for text in axes.texts]
-    assert {"0.30", "0.50*", "0.00", "0.80"} == set(said)
+    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(said)
     assert "not ranked" in axes.get_xlabel() and len(axes.patches) == 1, "the best is framed"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["USR Topical\nn=100"]
     names = [text.get_text() for text in axes.get_yticklabels()]
