@@ -42,7 +42,8 @@ def notebook(request):
 
 ENTROPY_ON_ZD = "dataset == 'ZD' and metric == 'emotional_entropy'"
 SMALL_JUDGE = "judge == 'smollm2' and level == 'turn' and mark == 'weighted'"
-SMALL_JUDGE += " and coefficient == 'spearman' and corpus == "
+SMALL_JUDGE += " and coefficient == 'spearman' and prompt == 'CPDS-D w/o ref' and calls == 'drawn'"
+SMALL_JUDGE += " and corpus == "
 FORGED = "probe == 'injected form' and judge == 'smollm2-135m-instruct' and fenced == True"
 # Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
 TOLD = [
