@@ -142,6 +142,21 @@ def test_matched_pairs_have_the_same_lengths_in_both_classes():
     assert abs(rho) < 0.5 * sizes.sum(axis=1).corr(given["label"])
 
 
+def test_texts_are_cut_to_the_lengths_of_a_dialogue_whatever_their_class():
+    rng = np.random.default_rng(0)
+    given = pd.DataFrame({"context": ["a b " * 30] * 400, "response": ["c d e"] * 400})
+    given["response"] *= rng.integers(1, 20, 400)
+    given["label"] = (given["response"].str.len() > 50).astype(int)
+    talk = pd.DataFrame({"context": [["x y z", "Hi there"], ["Hi"]], "response": ["so it is", ""]})
+    cut = training.cut_to_lengths(given, talk, seed=1)
+    words = {name: cut[name].str.split().str.len() for name in ("context", "response")}
+    assert words["context"].isin([1, 2]).all() and words["response"].isin([1, 3]).all()
+    assert (words["context"] == 2).eq(words["response"] == 3).all()  # of one turn
+    assert all(map(str.startswith, given["response"], cut["response"]))
+    assert abs(words["response"].corr(given["label"])) < 0.15
+    pd.testing.assert_frame_equal(cut, training.cut_to_lengths(given, talk, seed=1))
+
+
 def test_training_learns_and_keeps_the_best_epoch(run):
     validation = run.validation
     assert validation["epoch"].tolist() == [0, 1, 2, 3]

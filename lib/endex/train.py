@@ -154,6 +154,31 @@ def matched_in_length(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs[place < np.minimum(engaging, others)]
 
 
+def cut_to_lengths(pairs: pd.DataFrame, turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """The pairs with texts as long as those of a dialogue: comment and reply, each cut by itself.
+
+    Each pair takes the numbers of words of one turn, drawn at random: a text that is longer loses
+    its end, whatever its class, and a shorter one stays.
+
+    Args:
+        pairs: with context and response.
+        turns: turn table of dialogues; the last utterance of its context stands for the comment.
+        seed: of the draw.
+
+    >>> turns = pd.DataFrame({"context": [["Hi", "How are you?"]], "response": ["Fine."]})
+    >>> cut_to_lengths(pd.DataFrame({"context": ["a b c d"], "response": ["e f"]}), turns).iloc[0]
+    context     a b c
+    response        e
+    Name: 0, dtype: str
+    """
+    drawn = turns.sample(len(pairs), replace=True, random_state=seed)
+    for name, like in {"context": drawn["context"].str[-1], "response": drawn["response"]}.items():
+        sizes = like.str.split().str.len().clip(lower=1)
+        cut = [" ".join(text.split()[:n]) for text, n in zip(pairs[name], sizes, strict=True)]
+        pairs = pairs.assign(**{name: cut})
+    return pairs
+
+
 @dataclass(frozen=True)
 class Options:
     """How to fine-tune; the defaults suit the packaged encoder on a CPU.
