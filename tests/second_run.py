@@ -40,11 +40,11 @@ def run(path: Path, shell: InteractiveShell) -> list[str]:
 
 
 if __name__ == "__main__":
+    found = [Path(name) for name in sys.argv[2:]] or runner.find()
     outputs.ROOT = Path(sys.argv[1])
     matplotlib.use("agg")
     os.chdir(runner.ROOT / "notebooks")
     shell = InteractiveShell.instance()
     shell.display_formatter.active_types = ["text/plain", "text/html"]  # as in a kernel
-    found = [Path(name) for name in sys.argv[2:]] or runner.find()
     values = {path.stem: run(path, shell) for path in found}
     Path(sys.argv[1], "values.json").write_text(json.dumps(values))
