@@ -3,10 +3,10 @@
     python data/judge_replies/ask_judges.py smollm2 [minutes]
     python data/judge_replies/ask_judges.py qwen path/to/file.gguf [minutes]
 
-Whatever is in `data/cache/judges` already is not asked again; where the minutes end (each run has
-its share), the next call goes on. The prompts hold the corpora and are not kept: a reply is found
-by the hash of its request. Where a reply repeats four words in a row that its prompt quotes, its
-letters there become x.
+Whatever is kept beside this file or in `data/cache/judges` is not asked again; where the minutes
+end (each run has its share), the next call goes on. The prompts hold the corpora and are not kept:
+a reply is found by the hash of its request. Where a reply repeats four words in a row that its
+prompt quotes, its letters there become x.
 """
 
 import json
@@ -48,7 +48,10 @@ def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
     """Ask about the turns of a corpus in their order, until the time is up."""
     one = model_of(judge, run)
     settings = cpdscore.JudgeSettings(workers=1)  # in order: shared beginnings are read once
-    with cpdscore.ReplyStore(CACHE / f"{judge}_{corpus}{run}.sqlite") as store:
+    kept = path_of(judge, corpus, run)
+    with cpdscore.ReplyStore(CACHE / f"{kept.stem}.sqlite") as store:
+        if kept.is_file():
+            cpdscore.import_replies(store, kept)
         asker = cpdscore.asker("live", store, base_url, settings)
         score = partial(cpdscore.score_turns, store=store, ask=asker)
         for table, template in tables_of(corpus, run):
@@ -58,9 +61,14 @@ def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
                     return
         if corpus == "sample_personas":  # and what the small judge says when it is not held
             score(*tables_of(corpus, run)[0], replace(one, forced=False))
-        if corpus == "fed_turn" and one.forced:  # its marks are told apart by their odds
+        if corpus == "fed_turn":  # two steps: marks of the turns, told apart by their odds
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, one, store, asker)
+
+
+def path_of(judge: str, corpus: str, run: str) -> Path:
+    """Where the replies of one run are kept."""
+    return Path(__file__).with_name(f"{judge}_{corpus}{run}.parquet")
 
 
 def model_of(judge: str, run: str) -> cpdscore.JudgeModel:
@@ -97,7 +105,8 @@ def masked(text: str, prompt: str) -> str:
 
 def export(judge: str, corpus: str, run: str, weights: str) -> None:
     """Write the replies of one store, masked, with what anyone must know about the run."""
-    source, copy = CACHE / f"{judge}_{corpus}{run}.sqlite", CACHE / "export.sqlite"
+    path, copy = path_of(judge, corpus, run), CACHE / "export.sqlite"
+    source = CACHE / f"{path.stem}.sqlite"
     if not source.is_file():
         return
     with cpdscore.ReplyStore(source) as store:
@@ -121,9 +130,8 @@ def export(judge: str, corpus: str, run: str, weights: str) -> None:
             "parameters": one.parameters, "samples": one.samples, "items": items,
             "dialogs": bool(store.rows("SELECT 1 FROM request WHERE labels LIKE '%\"dialogue\"%'")),
             "server": f"xllamacpp {version('xllamacpp')}", "asked": date.today().isoformat(),
-            "masked": sum(text != old for (text, _), (_, old, _) in zip(said, rows, strict=True)),
+            "masked": sum(bool(re.search(r"\bx+(\W+x+){3}\b", text)) for text, _ in said),
         }  # fmt: skip
-        path = Path(__file__).with_name(f"{judge}_{corpus}{run}.parquet")
         print(cpdscore.export_replies(store, path, about), "replies,", items, "items:", path.name)
     copy.unlink()
 
