@@ -10,7 +10,7 @@ import ast
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -364,19 +364,21 @@ def mauve(
     from mauve import compute_mauve
 
     with threadpool_limits(1):  # the clusters hang on last digits, and these on the threads
-        p, q = (_features(texts, encoder) for texts in sets)
+        p, q = (_features(tuple(texts), encoder) for texts in sets)
         found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
     values = [found.mauve, found.mauve_star, found.num_buckets, *sizes]
     return pd.Series(values, ["mauve", "mauve_star", "buckets", "responses", "references"])
 
 
-def _features(texts: Sequence[str], encoder: str) -> np.ndarray:
+@lru_cache(maxsize=4)  # several systems are held against the same human texts
+def _features(texts: tuple[str, ...], encoder: str) -> np.ndarray:
     if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
     model = models.load_causal(encoder)
 
     def last_state(tokens, mask):
-        states = model(tokens, mask, output_hidden_states=True).hidden_states[-1]
+        below = model.network.base_model  # nobody asks for the next token
+        states = below(input_ids=tokens, attention_mask=mask).last_hidden_state
         return states[range(len(mask)), mask.sum(1) - 1]
 
     return infer(model, last_state, token_ids(model, texts))

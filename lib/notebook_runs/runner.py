@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -36,14 +37,17 @@ class Outcome:
 
 
 def find() -> list[Path]:
-    """All numbered notebooks, each after those that it needs: by glob, so that none is missed."""
+    """All numbered notebooks, each after those that it needs: by glob, so that none is missed.
+
+    Else the later ones come first: they take longest, and the last to end should be a short one.
+    """
     needs = load_profiles().get("needs", {})
 
-    def order(number: str) -> str:
-        return max([number, *(f"{order(before)}~" for before in needs.get(number, []))])
+    def steps(number: str) -> int:
+        return max((1 + steps(before) for before in needs.get(number, [])), default=0)
 
-    paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    return sorted(paths, key=lambda path: order(path.name[:2]))
+    paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"), reverse=True)
+    return sorted(paths, key=lambda path: steps(path.name[:2]))
 
 
 def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
@@ -78,6 +82,8 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         print(f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}", flush=True)
         return outcome
 
+    if len(values) > 1:  # two kernels that each want all the cores hold each other up
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
     pool = ThreadPoolExecutor(2)
     try:
         for number in values:
