@@ -69,7 +69,7 @@ TOLD = [
     ("10", "ten-read", "10_ten", 7, "agreeableness", "4.97"),
     ("10", "ten-read", "10_ten", 8, "agreeableness", "4.91"),
     ("14", "ten-read", "14_ten", 8, "USL-H, sensible", "has .52"),
-    ("14", "ten-read", "14_ten", 5, "USL-H, sensible", ".39 for reply 5"),
+    ("14", "ten-read", "14_ten", 2, "USL-H, sensible", ".41 for reply 2"),
     ("14", "ten-read", "14_ten", 8, "UniEval", "(1.17)"),
     ("13", "v04", "13_variances", "fed_turn", "rating", "(.81)"),
     ("11", "c11", "07_real_judges", f"{SMALL_JUDGE} 'usr_topical'", "value", "of .04 with people"),
