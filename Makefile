@@ -4,6 +4,7 @@
 # make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
 #                  ask a judge as well                      (JUDGE=packaged, or a model at OPENAI_BASE_URL; JUDGED=200)
+#                  let encoder and EnDex read more          (READ=100000; 10,000 replies at most by default)
 #                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 # make site        render the notebooks as pages that need no network, in build/site
@@ -66,7 +67,7 @@ report: .venv/users
 	@test -n "$(DIALOGS)$(and $(A),$(B))" || { echo "say which dialogs: make report DIALOGS=path, or A=old B=new"; exit 1; }
 	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(COLUMNS),--columns $(COLUMNS)) \
 	  $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(PAGE),--out "$(PAGE)") \
-	  $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
+	  $(if $(READ),--read $(READ)) $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
 	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers

@@ -8,8 +8,9 @@ a GGUF file that is dequantised into the cache once; nothing touches the network
 import hashlib
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -309,12 +310,31 @@ def infer(
     """
     import torch
 
-    score = torch.inference_mode()(lambda rows: read(*batch_of(model, rows, *columns)))
     lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
     scores, batches = [], token_batches(lengths, tokens)
-    for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
-        scores.append(torch.as_tensor(score(batch)).double().cpu().numpy())
+    with torch.inference_mode(), _one_dnn() if model.device.type == "cpu" else nullcontext():
+        for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
+            found = read(*batch_of(model, batch, *columns))
+            scores.append(torch.as_tensor(found).double().cpu().numpy())
     return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
+
+
+@cache
+def _one_dnn() -> Any:
+    """Products of full precision by oneDNN: twice as fast as MKL's on AMD, and equal to 1e-6."""
+    import torch
+
+    for cache_of_shapes in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+        os.environ.setdefault(cache_of_shapes, "16")  # half a megabyte each, and 1,024 by default
+
+    class OneDNN(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, given=(), named=None):
+            if function is torch.nn.functional.linear and given[0].dtype == torch.float32:
+                bias = given[2] if len(given) > 2 else None
+                return torch.ops.mkldnn._linear_pointwise(*given[:2], bias, "none", [], "")
+            return function(*given, **(named or {}))
+
+    return OneDNN() if torch.backends.mkldnn.is_available() else nullcontext()
 
 
 def token_ids(model: Model, texts: Sequence[str], limit=1 << 30, newest=False) -> list[list[int]]:

@@ -364,10 +364,10 @@ def test_scores_equal_a_plain_forward_pass(run):
 
 def test_scores_do_not_depend_on_batches_or_order(run):
     table = turns([f"{w} {'very ' * (i % 7)}good" for i, w in enumerate(WARM * 30)])
-    one = endex.endex_scores(table, run.folder, batch_tokens=64)
-    many = endex.endex_scores(table, run.folder, batch_tokens=8192)
+    many = endex.endex_scores(table, run.folder)
+    few = endex.endex_scores(table[::7], run.folder)
     shuffled = endex.endex_scores(table.sample(frac=1, random_state=0), run.folder)
-    np.testing.assert_allclose(one, many, atol=1e-5)
+    np.testing.assert_allclose(few, many[::7], atol=1e-5)
     np.testing.assert_allclose(shuffled.sort_index(), many, atol=1e-5)
 
 

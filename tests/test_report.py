@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from fault_server import FaultServer
 from nbconvert.filters.markdown_mistune import markdown2html_mistune as markdown2html
 from pytest import approx
 from scipy import stats
@@ -24,6 +25,7 @@ from scipy import stats
 from lib import ROOT, metrics, notebook_runs, report
 from lib.report import page
 from lib.report.__main__ import main
+from lib.report.scores import drawn
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -341,3 +343,32 @@ def test_figures_stay_legible_and_say_what_they_show(agents):
     turns = pd.DataFrame({"system": names})
     scores = pd.DataFrame({"length": np.arange(agents) % 9.0})
     assert report.beside_references(turns, scores, "mine").get_size_inches().max() < 14
+
+
+def test_a_model_at_an_address_is_asked_and_what_cannot_be_read_is_told(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
+    turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
+    said = iter(["- Humanness: 4", "Fine."])
+    with FaultServer(reply=lambda body, choice: next(said, "- Humanness: 4")) as service:
+        monkeypatch.setenv("OPENAI_BASE_URL", service.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        marks = report.judged(turns, "gpt-x", most=6)
+    assert marks.dropna().tolist() == [4.0] * 5
+    assert {body["model"] for body in service.bodies} == {"gpt-x"}
+    assert re.search(r"came back: \{.*: 5, .*: 1\}", capfd.readouterr().err)
+
+
+def test_networks_read_whole_dialogs_of_every_version_and_keep_pairs_together():
+    begun = [[f"opening {k // 4 % 5}"] for k in range(40)]
+    turns = turns_of(system=["old"] * 20 + ["new"] * 20, context=begun, turn=[1, 2, 3, 4] * 10)
+    turns["dialog"] = [f"dialog {k // 4}" for k in range(40)]
+    read = drawn(turns, 16)
+    assert read.groupby(["system", "dialog"]).size().tolist() == [4] * 4
+    old, new = (set(of["context"].str[0]) for _, of in read.groupby("system"))
+    assert old == new
+    scores = pd.DataFrame({"length": range(40), "context_similarity": range(40)}).astype(float)
+    scores.loc[turns.index.difference(read.index), "context_similarity"] = np.nan
+    assert report.standing(scores)["says"].iloc[0] == report.FOLLOWS
+    assert "sample" in report.warnings(turns, 16)["topic"].iloc[-1]

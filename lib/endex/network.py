@@ -68,13 +68,14 @@ class Lower:
         stack.layer, self.network.pooler = stack.layer[:layers], None
         self.kept, self.tokens = {}, 0
 
-    def __call__(self, batch: dict) -> dict:
+    def __call__(self, batch: dict, keep: bool = True) -> dict:
         """A padded batch with hidden states (`inputs_embeds`) in place of token ids."""
         given = dict(batch)
         mask, labels = given.pop("attention_mask"), given.pop("labels", None)
         seen = {"attention_mask": mask[:, : self.ends]}
         if labels is None:  # scores
-            return seen | {"inputs_embeds": self._once(given | {"attention_mask": mask})}
+            read = self._once if keep else self._states
+            return seen | {"inputs_embeds": read(given | {"attention_mask": mask})}
         rows = [  # each pair alone: its last digits do not hang on what stands beside it
             self._once({name: part[row : row + 1, :size] for name, part in given.items()})[0]
             for row, size in enumerate(mask.sum(1).tolist())
@@ -151,6 +152,8 @@ def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]
     below = cut(network, chosen["encoder"], chosen["frozen_layers"], made["seed"])
     network.load_state_dict(load_file(place / "model.safetensors" if place.is_dir() else place))
     device = torch.device(options.get("device") or models.default_device())
+    if place.is_file():  # one network for good: to keep what is below it would buy nothing
+        below = partial(below, keep=False)
     return models.Model(network.eval().to(device), tokenizer, device), below, length
 
 

@@ -32,7 +32,6 @@ def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,
     max_length: int | None = None,
-    batch_tokens: int = models.TOKENS,
     **options,
 ) -> pd.Series:
     """Probability that each reply is engaging, by a network that `fine_tune` made.
@@ -44,7 +43,6 @@ def endex_scores(
         model: "packaged", which data/models/train_endex.py trained; the folder of a run; or the
             hub id of a classifier of two classes (label 1 engaging).
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
-        batch_tokens: size of a batch; scores do not depend on it.
         options: `device`, `dtype`, `revision` of `models.load_classifier`.
 
     Returns:
@@ -71,8 +69,7 @@ def endex_scores(
         return loaded.network(**given).logits.float().softmax(-1)[:, 1]
 
     scores = np.full(len(turns), np.nan)
-    size = batch_tokens * len(pairs)  # segments are counted beside the tokens
-    scores[there] = models.infer(loaded, engaging, *pairs.values(), tokens=size)
+    scores[there] = models.infer(loaded, engaging, *pairs.values())
     return pd.Series(scores, turns.index, name="endex")
 
 

@@ -4,7 +4,7 @@ import importlib.util
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -170,6 +170,7 @@ def read_csv(path: str | Path) -> Lexicon:
     return from_triples(Path(path).stem, triples, path)
 
 
+@lru_cache(maxsize=1)  # the report asks for each block of replies
 def dlatk_lexicon(table: str) -> Lexicon:
     """Load a lexicon of the installed DLATK package; the package itself is never imported.
 

@@ -54,8 +54,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _report(chosen: argparse.Namespace) -> int:
-    columns, given = dict(chosen.columns), {guess.lower(): value for guess, value in chosen.given}
-    turns = read(chosen.dialogs, columns, given)
+    given = {guess.lower(): value for guess, value in chosen.given}
+    turns = read(chosen.dialogs, dict(chosen.columns), given)
     print(reading(turns), flush=True)
     if chosen.turns:
         with written_whole(chosen.turns) as unfinished:
@@ -65,8 +65,8 @@ def _report(chosen: argparse.Namespace) -> int:
     if stop := chosen.fail_if:  # one that cannot be is told before the work
         fails(pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}), stop)
     paths = [Path(path).resolve() for path in chosen.dialogs]
-    parameters = {"DIALOGS": [*map(str, paths)], "COLUMNS": columns, "GIVEN": given}
-    ran = executed(parameters | {"JUDGE": chosen.judge, "JUDGED": chosen.judged})
+    asked = {"JUDGE": chosen.judge, "JUDGED": chosen.judged, "READ": chosen.read}
+    ran = executed({"DIALOGS": [turns], **asked})
     name = f"{'_'.join(path.stem for path in paths)}.{chosen.format}"
     out = Path(chosen.out or ROOT / "build" / "report" / name)
     title = f"Report on {' and '.join(path.name for path in paths)}"
@@ -90,6 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--turns", help="write what was read as Parquet, one row per reply, for the notebooks")
     add("--judge", default="", help="also CPDScore: packaged, or a model at OPENAI_BASE_URL")
     add("--judged", type=int, default=200, help="replies that the judge reads at most")
+    add("--read", type=int, default=10_000, help="replies that encoder and EnDex read at most")
     add("--out", help="file to write (default: build/report/<name>.html)")
     add("--format", choices=FORMATS, default="html", help="a page (default), Markdown or JSON")
     add("--fail-if", metavar="VERDICT", help="such as 'b worse': then exit with 3")

@@ -19,6 +19,7 @@ def read(
     """The turn table of a file or folder (see `lib.data.read_turns`), or of several to compare.
 
     Of several, each is a system with the name of its file; what it called its own is the agent.
+    A table that was read before comes back as it is.
 
     >>> import tempfile
     >>> old, new = (Path(tempfile.mkdtemp(), name) for name in ("old.txt", "new.txt"))
@@ -27,6 +28,8 @@ def read(
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
+    if isinstance(paths[0], pd.DataFrame):
+        return paths[0]
     tables = [read_turns(path, columns, given=given) for path in paths]
     if len(tables) == 1:
         return tables[0]
@@ -108,11 +111,12 @@ def rated(turns: pd.DataFrame) -> list[str]:
     return [name for name in turns if name.startswith("human_") and turns[name].notna().any()]
 
 
-def warnings(turns: pd.DataFrame) -> pd.DataFrame:
+def warnings(turns: pd.DataFrame, most: float = float("inf")) -> pd.DataFrame:
     """Everything about the file that limits what its scores can say.
 
     Checked: dialogs per agent, number of systems, whether users were taken for systems, missing
-    context, references and ratings, and the language (every metric here was made for English).
+    context, references and ratings, the language (every metric here was made for English), and
+    whether there are more replies than the networks read (`most`).
 
     Returns:
         Columns topic, found, consequence; no row means nothing to warn of.
@@ -148,6 +152,9 @@ def warnings(turns: pd.DataFrame) -> pd.DataFrame:
         (english < 0.25, "not English?",
          f"only {english:.0%} of the words are common English function words (talk: about 50%)",
          "lexica, encoder and classifiers are English: do not trust any score below"),
+        (len(turns) > most, "a sample for the networks", f"of {len(turns):,} replies encoder and "
+         f"EnDex read some {most:,} (READ): whole dialogs, as many replies of each system",
+         "their numbers rest on these, as the intervals say; rules by them look at no others"),
     ]  # fmt: skip
     rows = [check[1:] for check in checks if check[0]]
     return pd.DataFrame(rows, columns=["topic", "found", "consequence"])

@@ -1,7 +1,7 @@
 """What to fix: replies that a rule finds fault with, and how far each rule can be trusted."""
 
 import re
-from functools import cache
+from functools import lru_cache
 from itertools import product
 
 import pandas as pd
@@ -62,7 +62,7 @@ def signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-@cache
+@lru_cache(maxsize=1000)  # of a dialog, not of the file
 def _bag(text: str) -> frozenset:
     return frozenset(words(text))
 
@@ -121,8 +121,9 @@ def _meets(signals: pd.DataFrame, rule) -> pd.Series:
 def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
     """Every rule: how many replies it finds fault with, and how far to trust it.
 
-    Columns fault, rule, replies, share, seen and false_alarm (`trust`: of damaged and of whole
-    replies, the share that the rule raises), note (why a rule found nothing to read).
+    Columns fault, rule, replies, share (of those that have the score), seen and false_alarm
+    (`trust`: of damaged and of whole replies, the share that the rule raises), note (why a rule
+    found nothing to read).
 
     >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
     >>> fault_table(faults(signals), signals)[["replies", "note"]].values.tolist()[:2]
@@ -132,7 +133,8 @@ def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
     table = RULES.merge(trusted, on=["fault", "metric"], how="left")
     table["rule"] = table["metric"] + " " + table["when"] + " " + table["bound"].map("{:g}".format)
     table["replies"] = found["rule"].value_counts().reindex(table.index, fill_value=0)
-    table["share"] = table["replies"] / max(len(signals), 1)
+    read = signals.filter(METRICS).notna().sum().reindex(table["metric"], fill_value=len(signals))
+    table["share"] = table["replies"] / read.clip(lower=1).to_numpy()
     absent = ~table["metric"].isin(signals.columns)
     table["note"] = ("not looked for: no score " + table["metric"]).where(absent, "")
     return table[["fault", "rule", "replies", "share", "seen", "false_alarm", "note"]]

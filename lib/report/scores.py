@@ -18,6 +18,7 @@ from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics.kept_scores import ROWS
 from lib.report.dialogs import rated
+from lib.report.verdict import KEY, units
 
 PSYCHOLOGY = ("emotional_entropy", "emotional_entropy_paper")
 PSYCHOLOGY += ("emotion_matching", "language_style_matching")
@@ -27,6 +28,8 @@ PROFILE = (*PSYCHOLOGY, "agreeableness", "empathy", "length", "question", "conte
 SHOWN = ("length", "specificity", "context_similarity", "reference_similarity", "rouge_l_coco")
 SHOWN += PSYCHOLOGY
 
+#: Metrics by a network that reads the texts: nearly all of the cost.
+NETWORKS = (*evaluation_sets.ENCODER, "endex")
 MANY = 12  # agents or systems that a figure can tell apart
 SENT = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
 STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"  # every reply of a judge
@@ -35,20 +38,28 @@ BOUNDS = ["value", "low", "high"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
 
-def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
+def score(
+    turns: pd.DataFrame, embeddings: bool = True, most: float = np.inf, seed: int = 0
+) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
-    The file's own `score_*` columns come first, then baseline, overlap, psychological and (with
-    `embeddings`) encoder metrics, the shipped EnDex and those registered in a notebook, which
-    `lib.metrics.compute` keeps. A metric that is defined nowhere (no references, say) gives no
-    column; `coverage` says what it needs.
+    The file's own `score_*` columns come first, then baseline, overlap and psychological metrics,
+    those registered in a notebook, and (with `embeddings`) encoder metrics and the shipped EnDex,
+    which read the replies that are `drawn`; `lib.metrics.compute` keeps them all. A metric that is
+    defined nowhere (no references, say) gives no column; `coverage` says what it needs.
 
     >>> from lib.data import load
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
-    names = evaluation_sets.QUICK + ((*evaluation_sets.ENCODER, "endex") if embeddings else ())
-    names += evaluation_sets.own_metrics()
+    scores = _scored(turns, (*evaluation_sets.QUICK, *evaluation_sets.own_metrics()))
+    if not embeddings:
+        return scores
+    read = _scored(drawn(turns, most, seed), NETWORKS)
+    return scores.join(read[read.columns.difference(scores.columns, sort=False)])
+
+
+def _scored(turns: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     none, parts = pd.Series(name="human_none", dtype=float), []
     # Block by block and not metric by metric: the encoder reads each text of a block once.
     for start in tqdm(range(0, len(turns), ROWS), desc="scores", leave=False):
@@ -59,13 +70,35 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def drawn(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
+    """Whole dialogs, drawn at random until they hold `most` replies; all where there are no more.
+
+    Every system gets the same number of replies, or all that it has. Dialogs of different systems
+    that begin alike are drawn together, so that they stay pairs.
+
+    >>> turns = pd.DataFrame({"system": list("AAAB"), "agent": "x", "dialog": list("1223"),
+    ...                       "turn": 1, "context": [[]] * 4})
+    >>> sorted(set(drawn(turns, 2)["system"])), len(drawn(turns, 4))
+    (['A', 'B'], 4)
+    """
+    if len(turns) <= most:
+        return turns
+    unit = units(turns)
+    place = np.random.default_rng(seed).permutation(len(turns))[unit]
+    dialogs = turns.assign(place=place).groupby(KEY)["place"].agg(["first", "size"])
+    size = dialogs.sort_values("first", kind="stable")["size"]
+    size = size.loc[size.groupby("system").cumsum().sort_values(kind="stable").index]
+    before = size.cumsum() - size
+    return turns[pd.MultiIndex.from_frame(turns[KEY]).isin(size.index[before < most])]
+
+
 def judged(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
     """CPDScore of the first replies (see `lib.cpdscore`): 1 to 5, higher is more like a person.
 
     The prompt is the detailed one without reference; the mark is weighted by the judge's odds
     where the server tells them. Every system's first dialogs come first, so that versions can be
     compared. What was asked once is kept in `data/cache/judges/report.sqlite`. How many requests
-    are left is told on standard error before they are sent.
+    are left is told on standard error before they are sent, and then how many could be read.
 
     Args:
         turns: turn table.
@@ -90,6 +123,7 @@ def judged(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
         print(f"judge: {len(chosen)} of {len(turns)} replies, left to ask: {told}", file=sys.stderr)
         ask = cpdscore.asker("live", store, url, cpdscore.JudgeSettings(workers=1 if own else 16))
         items = cpdscore.score_turns(chosen, prompt, model, store, ask).items
+    print(f"judge: what came back: {items['status'].value_counts().to_dict()}", file=sys.stderr)
     return items["weighted"].fillna(items["score"]).reindex(turns.index).rename("cpds")
 
 
@@ -138,12 +172,19 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
     damage = recorded("08_robustness", ["metric", "low", "high"])
     for name, seen in {"sees": damage["low"] > 0.5, "prefers": damage["high"] < 0.5}.items():
         table[name] = table["metric"].map(seen.groupby(damage["metric"]).sum())
-    same, rare = scores.nunique().le(1).to_numpy(), scores.notna().mean().lt(0.5).to_numpy()
+    same, rare = scores.nunique().le(1).to_numpy(), _shares(scores).lt(0.5).to_numpy()
     tested, follows = table["corpora"] >= 3, table["lowest"] > 0
     says = ["nothing here", "not tested", "nothing here", FOLLOWS]
     table["says"] = np.select([same, ~tested, rare, follows], says, "changes sides")
     place = table["median"].where(table["says"] == FOLLOWS)
     return table.loc[place.sort_values(ascending=False).index].reset_index(drop=True)
+
+
+def _shares(scores: pd.DataFrame) -> pd.Series:
+    """Share of the replies that each metric scored; of a network's, among those that were drawn."""
+    known, networks = scores.notna(), scores.columns.isin(NETWORKS)
+    of = np.where(networks, known.loc[:, networks].any(axis=1).sum(), len(scores))
+    return known.sum() / of
 
 
 def recorded(name: str, columns: list[str]) -> pd.DataFrame:
@@ -167,7 +208,7 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     if not (known := rated(turns)):
         return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
     chosen = "human_overall" if "human_overall" in known else known[0]
-    most = scores.loc[:, scores.notna().mean() >= 0.8]
+    most = scores.loc[:, _shares(scores) >= 0.8]
     table = significance.rank_metrics(most, turns[chosen], turns["dialog"], "spearman", 1000, seed)
     table.insert(0, "rating", chosen)
     return table.assign(rank=table["rank"].mask((table["low"] <= 0) & (table["high"] >= 0)))
