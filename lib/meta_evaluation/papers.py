@@ -16,7 +16,7 @@ COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}
 #: Rows of Xu et al. 2022, Table 2 that a score of ours can fill: ours -> their name.
 ENDEX_ROWS = {"random": "Random", "question": "Question", "specificity": "Specificity"}
 ENDEX_ROWS |= {"pred_en_mean": "Pred_En (FT+DD)", "usl_h": "USL-H"}
-ENDEX_ROWS |= {"endex": "EnDex", "endex_ns": "EnDex+NS"}
+ENDEX_ROWS |= {"endex_seeds": "EnDex", "endex_ns_seeds": "EnDex+NS"}
 
 #: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
@@ -90,9 +90,9 @@ def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataF
     Returns:
         method, the `keys`, coefficient, value.
 
-    >>> scores = pd.DataFrame({"endex": [1.0, 2, 3], "length": [2.0, 3, 1]})
+    >>> scores = pd.DataFrame({"usl_h": [1.0, 2, 3], "length": [2.0, 3, 1]})
     >>> paper_rows(scores, pd.Series([1.0, 2, 3]), ENDEX_ROWS, dataset="A").values.tolist()
-    [['EnDex', 'A', 'pearson', 1.0], ['EnDex', 'A', 'spearman', 1.0]]
+    [['USL-H', 'A', 'pearson', 1.0], ['USL-H', 'A', 'spearman', 1.0]]
     """
     found = correlate(scores.filter(names).rename(columns=names), human, METHODS[:2]).assign(**keys)
     found = found.rename(columns={"metric": "method", "method": "coefficient"})

@@ -39,15 +39,15 @@ def score(turns: pd.DataFrame, embeddings: bool = True) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap, psychological and (with
-    `embeddings`) encoder metrics, the shipped EnDex and those registered in a notebook, which
-    `lib.metrics.compute` keeps. A metric that is defined nowhere (no references, say) gives no
-    column; `coverage` says what it needs.
+    `embeddings`) encoder metrics, the shipped EnDex among them, and those registered in a
+    notebook, which `lib.metrics.compute` keeps. A metric that is defined nowhere (no references,
+    say) gives no column; `coverage` says what it needs.
 
     >>> from lib.data import load
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
-    names = evaluation_sets.QUICK + ((*evaluation_sets.ENCODER, "endex") if embeddings else ())
+    names = evaluation_sets.QUICK + (evaluation_sets.ENCODER if embeddings else ())
     names += evaluation_sets.own_metrics()
     none, parts = pd.Series(name="human_none", dtype=float), []
     # Block by block and not metric by metric: the encoder reads each text of a block once.
