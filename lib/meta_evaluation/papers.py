@@ -60,22 +60,22 @@ def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFra
     return table.assign(difference=table["ours"] - table["paper"])
 
 
-def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
+def published_pairs(paper: pd.DataFrame) -> pd.DataFrame:
     """Our coefficient for every (metric, rating, method) that was published about a corpus.
 
     `paper` has the columns corpus, metric, rating, level, method; the metrics are the scores
-    shipped with the corpus. Returns the same columns and value.
+    shipped with the corpus. Returns the same rows with `value` as we compute it.
 
     >>> paper = pd.DataFrame(columns=["corpus", "metric", "rating", "level", "method"])
-    >>> len(published_pairs("sample_bots", paper))
+    >>> len(published_pairs(paper))
     0
     """
-    keys = ["corpus", "metric", "rating", "level", "method"]
-    wanted = paper.loc[paper["corpus"] == name, keys].sort_values("rating", kind="stable")
-    sets = {rating: load_set(name, rating) for rating in wanted["rating"].unique()}
-    pairs = [(sets[r.rating].scores[r.metric], sets[r.rating].human) for r in wanted.itertuples()]
-    found = [coefficient(*p, how).value for p, how in zip(pairs, wanted["method"], strict=True)]
-    return wanted.assign(value=found)
+    rated = paper[["corpus", "rating"]].drop_duplicates().itertuples(index=False, name=None)
+    sets, found = {of: load_set(*of) for of in rated}, []
+    for row in paper.itertuples():
+        items = sets[row.corpus, row.rating]
+        found.append(coefficient(items.scores[row.metric], items.human, row.method).value)
+    return paper.assign(value=pd.Series(found, paper.index, dtype=float))
 
 
 def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataFrame:
