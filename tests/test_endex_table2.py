@@ -129,7 +129,7 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
 
 def test_reply_scores_without_a_method_are_missing(values, sets):
     only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert endex_table2.reply_scores(only, sets)["endex_ns"].isna().all()
+    assert endex_table2.reply_scores(only, sets)["endex_ns_seeds"].isna().all()
 
 
 def test_verdict_compares_the_mean_with_the_best_rule():

@@ -73,6 +73,13 @@ def test_overview_ranks_only_metrics_that_cover_the_items(bots):
     assert np.isnan(row["rank"]) and row["n"] == 20 and "of the items" in row["reason"]
 
 
+def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
+    scored = pd.read_csv(ROOT / "data/results/08_overview.csv").set_index(["metric", "corpus"])["n"]
+    corpora = [name for name in evaluation_sets.PUBLIC if not name.startswith("gpt4")]
+    assert scored["endex"].to_dict() == scored["length"].to_dict()
+    assert list(scored["endex"].index) == corpora
+
+
 def test_the_heat_map_stars_what_was_not_ranked_and_limits_stand_below():
     table = pd.DataFrame(
         {"corpus": "usr_topical", "rating": "overall", "low": 0, "high": 0.9,
@@ -133,7 +140,7 @@ def test_contributions_equal_the_regressions(bots):
 @pytest.mark.public
 def test_shipped_predictions_give_every_published_figure():
     paper = papers.published("meta_evaluation")
-    ours = pd.concat(papers.published_pairs(n, paper) for n in paper["corpus"].unique())
+    ours = papers.published_pairs(paper)
     keys = ["corpus", "metric", "rating", "level", "method"]
     table = papers.beside(paper, ours, keys)
     exact = table["corpus"] == "unieval_topical"

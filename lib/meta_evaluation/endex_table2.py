@@ -62,11 +62,11 @@ def seed_means(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def reply_scores(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
-    """One row per reply of the sets: its keys, and the means `endex` and `endex_ns` (0-1)."""
+    """One row per reply of the sets: its keys, and the means over the seeds (0-1)."""
     parts = []
     for name, (turns, _) in sets.items():
         found = seed_means(values[name]).reindex(columns=METHODS)
-        found = found.set_axis(["endex", "endex_ns"], axis=1).assign(set=name)
+        found = found.set_axis(["endex_seeds", "endex_ns_seeds"], axis=1).assign(set=name)
         parts.append(turns[["system", "agent", "dialog", "turn"]].join(found))
     return pd.concat(parts, ignore_index=True)
 

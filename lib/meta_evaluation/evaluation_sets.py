@@ -39,8 +39,9 @@ QUICK = ("length", "specificity", "question", "bleu4_coco", "rouge_l_coco", "wor
 QUICK += ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
 QUICK += ("language_style_matching",)
 
-#: Metrics by the packaged sentence encoder; the first reads what the others then find read.
-ENCODER = ("bertscore", "reference_similarity", "context_similarity")
+#: Metrics by the packaged sentence encoder; the first reads what the next two then find read. The
+#: last is the network that ships: that encoder with a last layer of its own.
+ENCODER = ("bertscore", "reference_similarity", "context_similarity", "endex")
 
 #: Families in the order of the overview, with the starts of the names of scores that came with a
 #: corpus; a registered metric says its own family.

@@ -16,7 +16,7 @@ COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}
 #: Rows of Xu et al. 2022, Table 2 that a score of ours can fill: ours -> their name.
 ENDEX_ROWS = {"random": "Random", "question": "Question", "specificity": "Specificity"}
 ENDEX_ROWS |= {"pred_en_mean": "Pred_En (FT+DD)", "usl_h": "USL-H"}
-ENDEX_ROWS |= {"endex": "EnDex", "endex_ns": "EnDex+NS"}
+ENDEX_ROWS |= {"endex_seeds": "EnDex", "endex_ns_seeds": "EnDex+NS"}
 
 #: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
@@ -60,22 +60,22 @@ def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFra
     return table.assign(difference=table["ours"] - table["paper"])
 
 
-def published_pairs(name: str, paper: pd.DataFrame) -> pd.DataFrame:
+def published_pairs(paper: pd.DataFrame) -> pd.DataFrame:
     """Our coefficient for every (metric, rating, method) that was published about a corpus.
 
     `paper` has the columns corpus, metric, rating, level, method; the metrics are the scores
-    shipped with the corpus. Returns the same columns and value.
+    shipped with the corpus. Returns the same rows with `value` as we compute it.
 
     >>> paper = pd.DataFrame(columns=["corpus", "metric", "rating", "level", "method"])
-    >>> len(published_pairs("sample_bots", paper))
+    >>> len(published_pairs(paper))
     0
     """
-    keys = ["corpus", "metric", "rating", "level", "method"]
-    wanted = paper.loc[paper["corpus"] == name, keys].sort_values("rating", kind="stable")
-    sets = {rating: load_set(name, rating) for rating in wanted["rating"].unique()}
-    pairs = [(sets[r.rating].scores[r.metric], sets[r.rating].human) for r in wanted.itertuples()]
-    found = [coefficient(*p, how).value for p, how in zip(pairs, wanted["method"], strict=True)]
-    return wanted.assign(value=found)
+    rated = paper[["corpus", "rating"]].drop_duplicates().itertuples(index=False, name=None)
+    sets, found = {of: load_set(*of) for of in rated}, []
+    for row in paper.itertuples():
+        items = sets[row.corpus, row.rating]
+        found.append(coefficient(items.scores[row.metric], items.human, row.method).value)
+    return paper.assign(value=pd.Series(found, paper.index, dtype=float))
 
 
 def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataFrame:
@@ -90,9 +90,9 @@ def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataF
     Returns:
         method, the `keys`, coefficient, value.
 
-    >>> scores = pd.DataFrame({"endex": [1.0, 2, 3], "length": [2.0, 3, 1]})
+    >>> scores = pd.DataFrame({"usl_h": [1.0, 2, 3], "length": [2.0, 3, 1]})
     >>> paper_rows(scores, pd.Series([1.0, 2, 3]), ENDEX_ROWS, dataset="A").values.tolist()
-    [['EnDex', 'A', 'pearson', 1.0], ['EnDex', 'A', 'spearman', 1.0]]
+    [['USL-H', 'A', 'pearson', 1.0], ['USL-H', 'A', 'spearman', 1.0]]
     """
     found = correlate(scores.filter(names).rename(columns=names), human, METHODS[:2]).assign(**keys)
     found = found.rename(columns={"metric": "method", "method": "coefficient"})

@@ -28,8 +28,6 @@ PROFILE = (*PSYCHOLOGY, "agreeableness", "empathy", "length", "question", "conte
 SHOWN = ("length", "specificity", "context_similarity", "reference_similarity", "rouge_l_coco")
 SHOWN += PSYCHOLOGY
 
-#: Metrics by a network that reads the texts: nearly all of the cost.
-NETWORKS = (*evaluation_sets.ENCODER, "endex")
 MANY = 12  # agents or systems that a figure can tell apart
 SENT = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
 STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"  # every reply of a judge
@@ -44,9 +42,10 @@ def score(
     """Every metric that needs no download, one column each, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap and psychological metrics,
-    those registered in a notebook, and (with `embeddings`) encoder metrics and the shipped EnDex,
-    which read the replies that are `drawn`; `lib.metrics.compute` keeps them all. A metric that is
-    defined nowhere (no references, say) gives no column; `coverage` says what it needs.
+    those registered in a notebook, and (with `embeddings`) those of the encoder with the shipped
+    EnDex, nearly all of the cost, which read the replies that are `drawn`; `lib.metrics.compute`
+    keeps them all. A metric that is defined nowhere (no references, say) gives no column;
+    `coverage` says what it needs.
 
     >>> from lib.data import load
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
@@ -55,7 +54,7 @@ def score(
     scores = _scored(turns, (*evaluation_sets.QUICK, *evaluation_sets.own_metrics()))
     if not embeddings:
         return scores
-    read = _scored(drawn(turns, most, seed), NETWORKS)
+    read = _scored(drawn(turns, most, seed), evaluation_sets.ENCODER)
     return scores.join(read[read.columns.difference(scores.columns, sort=False)])
 
 
@@ -182,7 +181,7 @@ def standing(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _shares(scores: pd.DataFrame) -> pd.Series:
     """Share of the replies that each metric scored; of a network's, among those that were drawn."""
-    known, networks = scores.notna(), scores.columns.isin(NETWORKS)
+    known, networks = scores.notna(), scores.columns.isin(evaluation_sets.ENCODER)
     of = np.where(networks, known.loc[:, networks].any(axis=1).sum(), len(scores))
     return known.sum() / of
 
