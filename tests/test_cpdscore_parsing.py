@@ -13,8 +13,9 @@ special cases: 8 wrong and 52 refused of all 946 at its first run, none wrong an
 "odd", 145 shapes written before the grammar was opened, found 13 wrong and 5 of 60 refused at its
 first run: four rules were mended, and nine marks that its author had called doubtful were granted
 on second reading, as three had been before ("<4>" and "low (2)" say one number without doubt, "As
-an AI I cannot judge. Humanness: 1" says two things). "mended" are shapes that were once read wrong,
-or refused without need. So expect no wrong number from the usual shapes, and some refused.
+an AI I cannot judge. Humanness: 1" says two things). "later", eleven more of that kind: 0 wrong
+of 11 and 0 of 8 refused. "mended" are shapes that were once read wrong, or refused without need. So
+expect no wrong number from the usual shapes, and some refused.
 """
 
 import json
