@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from lib import report
-from lib.data import DataError, file_contents, read_report, read_turns, storage
+from lib.data import DataError, file_contents, load, read_report, read_turns, storage
 from lib.report.__main__ import main
 
 USER, FUN = ("user", "assistant"), (4, 2.5, 1)
@@ -288,6 +288,16 @@ def test_real_files_go_in_unchanged(name):
     turns = read_turns(storage.data_folder() / name)
     ratings = int(turns.filter(like="human_").notna().sum().sum())
     assert (len(turns), *turns[["system", "dialog"]].nunique(), ratings) == REAL[name]
+
+
+@pytest.mark.public
+def test_unieval_calls_the_talk_source_and_the_knowledge_context():
+    turns = read_turns(storage.data_folder() / "unieval" / "topical_chat.json")
+    known = load("unieval_topical").turns.set_index("response")
+    for row in turns.drop_duplicates("response").head(20).itertuples():
+        there = known.loc[[row.response.strip()]].iloc[0]
+        assert list(row.context) == there["context"]
+        assert " ".join(row.fact).split() == " ".join(there["fact"] or ["_nofact"]).split()
 
 
 def test_names_that_no_column_gives_come_from_the_file_and_the_contexts(tmp_path):

@@ -15,6 +15,7 @@ from lib.data.storage import DataError, nearest
 from lib.data.turn_table import COLUMNS, KEY, LISTS, is_blank, number_columns, turn_table, validate
 
 DECIMAL = re.compile(r"\s*(-?\d+),(\d+)\s*")
+UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 # What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
 LIST_LIKE = re.compile(
@@ -118,11 +119,13 @@ def suggest_columns(names: Iterable[str], theirs: Mapping[str, str]) -> dict[str
     """
     free = {snake(name): name for name in names if name not in theirs.values()}
     found = {ours: name for ours, name in free.items() if ours.startswith("human_")}
+    if {*UNIEVAL.values()} <= {*free}:  # its files call the knowledge context
+        found |= {ours: free[name] for ours, name in UNIEVAL.items() if ours not in theirs}
     if not {"system", "dialog", "response"} <= {*free.values(), *theirs}:
         for ours, synonyms in SYNONYMS.items():
             fits = [free[name] for name in (ours, *synonyms.split()) if name in free]
             fits = [name for name in fits if name not in found.values()]
-            if fits and ours not in theirs:
+            if fits and ours not in {**theirs, **found}:
                 found[ours] = fits[0]
     return {ours: name for ours, name in found.items() if ours != name}
 
@@ -221,7 +224,7 @@ def _texts(cell: Any, lines: bool) -> Any:
         return cell
     if not text:
         return []
-    return str(cell).replace("|||", "\n").split("\n") if lines else [cell]
+    return [line.strip() for line in text.replace("|||", "\n").split("\n")] if lines else [cell]
 
 
 def _account(turns: pd.DataFrame, reading: Reading) -> list[dict]:
