@@ -312,7 +312,7 @@ def infer(
 
     lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
     scores, batches = [], token_batches(lengths, tokens)
-    with torch.inference_mode(), _one_dnn() if model.device.type == "cpu" else nullcontext():
+    with torch.inference_mode(), _one_dnn() if str(model.device) == "cpu" else nullcontext():
         for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
             found = read(*batch_of(model, batch, *columns))
             scores.append(torch.as_tensor(found).double().cpu().numpy())

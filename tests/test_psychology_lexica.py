@@ -140,6 +140,7 @@ def test_a_missing_lexicon_says_where_to_get_it(monkeypatch):
     pytest.importorskip("dlatk")
     with pytest.raises(DataError, match="choose one of .*'nrc_emot'"):
         psychology.dlatk_lexicon("mine")
+    psychology.dlatk_lexicon.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(FileNotFoundError, match="dlatk==1.3.15"):
         psychology.emotion_lexicon("nrc")
