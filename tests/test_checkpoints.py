@@ -164,6 +164,8 @@ def test_changed_weights_in_the_same_folder_are_another_model(tmp_path):
     folder = tiny_models.bert(tmp_path / "tiny")
     first, facts = models.load_encoder(folder, device="cpu"), models.provenance_of(folder)
     assert models.load_encoder(folder, device="cpu") is first
+    assert facts["checkpoint"] == "tiny"
+    assert facts["device"] == str(models.default_device())
     shutil.rmtree(folder)
     second = models.load_encoder(tiny_models.bert(folder, seed=1), device="cpu")
     pair = [model.network.embeddings.word_embeddings.weight for model in (first, second)]

@@ -139,6 +139,7 @@ BAD = {
     "unclosed quote": (HEAD + 'A,1,"x,4\n', ["not a readable file"]),
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
     "no header": ("", ["not a readable file"]),
+    "utf16.csv": (HEAD.encode("utf-16"), ["no rows"]),
     "a.jsonl": (b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
     "b.jsonl": (b"[1]\n", ["no chat log", "like this"]),
     "c.json": (b'{"rows": []}', ["no chat log", "like this"]),

@@ -84,6 +84,9 @@ def test_shares_and_intervals_are_consistent():
     assert split.attrs == {"rows": len(table) - 10, "dropped": 10}
     assert split.index.tolist() == ["system", "agent", "dialog", "turn"]
     np.testing.assert_allclose(split["icc"].dropna(), split["share"].cumsum()[:3], atol=1e-12)
+    noise = variance_split(nested(spread=(0, 0, 0, 1), seed=2), "score")
+    assert noise.loc["agent", "share_low"] == 0.0 and noise.loc["turn", "share"] > 0.85
+    assert noise.loc["turn", "share_high"] == 1.0
 
 
 @pytest.mark.parametrize("trait", ["system", "agent"])

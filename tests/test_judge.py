@@ -366,6 +366,7 @@ def test_three_kills_lose_nothing_and_pay_twice_for_no_more_than_was_in_flight(t
         out, err = child.communicate(timeout=240)
     assert killed == [-signal.SIGKILL] * 3 and child.returncode == 0, err
     with ReplyStore(path) as store:
+        assert store.rows("PRAGMA integrity_check") == [("ok",)]
         assert store.missing(jobs_for(prompts)) == []
         assert count(store, "ok") == prompts
     assert service.answered - prompts <= 3 * workers

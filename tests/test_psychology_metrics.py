@@ -136,6 +136,7 @@ def test_coarser_levels_pool_words_and_do_not_average_scores():
     pooled = METRICS["emotional_entropy"](turns([([""], "happy happy sad"), ([""], "glad")]))
     assert by_dialog.tolist() == pooled.tolist()
     assert by_dialog.index.tolist() == [("s", "a", "1"), ("s", "a", "2")]
+    assert by_dialog.index.names == ["system", "agent", "dialog"]
     assert METRICS["emotional_entropy"](table, level="system").index.tolist() == ["s"]
 
 

@@ -81,7 +81,8 @@ alphas as (
     from adjusted cross join settings
 ),
 
--- Equation 8, the monotone submodular normalization: x / (x + alpha) brings each dimension to the scale 0-1.
+-- Equation 8, the monotone submodular normalization: x / (x + alpha) brings each dimension to the
+-- scale 0-1.
 normalised as (
     select adjusted.*,
            pvre / (pvre + a_re)                                              as n_re,
