@@ -28,9 +28,10 @@ def tracked() -> list[Path]:
     return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
 
 
-def pins() -> dict[str, str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return dict(item.split("==") for item in project["dependencies"])
+def pins(group: str | None = None) -> dict[str, str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = project["dependency-groups"][group] if group else project["project"]["dependencies"]
+    return dict(item.split("==") for item in listed)
 
 
 def imported(path: Path) -> set[str]:
@@ -85,12 +86,13 @@ def test_installed_versions_are_the_pinned_ones():
     assert {package: version(package).split("+")[0] for package in pins()} == pins()
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
-def test_lock_holds_every_pin_with_a_hash(lock):
-    text = (ROOT / lock).read_text()
-    for package, release in pins().items():
+@pytest.mark.parametrize(("lock", "group"), [("", None), ("-dev", None), ("-site", "site")])
+def test_lock_holds_every_pin_with_a_hash(lock, group):
+    text = (ROOT / f"requirements{lock}.lock").read_text()
+    for package, release in pins(group).items():
         if package != "torch":  # its CPU and CUDA builds have one version and two hashes
-            assert f"\n{package}=={release}" in f"\n{text}", package
+            pin = re.escape(f"{package}=={release}")
+            assert re.search(rf"^{pin} \\\n    --hash=sha256:", text, flags=re.M), package
     assert text.count("--hash=sha256:") > 1000
 
 
