@@ -25,20 +25,6 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
         assert len(batch) * widest <= tokens or len(batch) == 1
 
 
-@pytest.mark.parametrize("tokens", [1, 20, 8192])
-def test_a_network_gives_the_same_in_any_batch(tmp_path, tokens):
-    model = models.load_encoder(tiny_models.bert(tmp_path), device="cpu")
-    ids = model.tokenizer(tiny_models.TEXTS)["input_ids"]
-
-    def first(tokens, mask):
-        return model.network(input_ids=tokens, attention_mask=mask).last_hidden_state[:, 0]
-
-    found = models.infer(model, first, ids, tokens=tokens)
-    with torch.no_grad():
-        alone = [model.network(torch.tensor([row])).last_hidden_state[0, 0].numpy() for row in ids]
-    assert np.abs(found - np.stack(alone)).max() < 1e-5
-
-
 @pytest.mark.parametrize("name", models.PACKAGED)
 def test_a_packaged_model_is_known_by_its_file(name):
     found = models.find(name)
@@ -81,15 +67,12 @@ def test_the_hub_cache_comes_before_the_packaged_copy(tmp_path, monkeypatch):
     assert (found.folder, found.revision) == (snapshot, commit)
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("facebook/bart-large-cnn", "hf download facebook/bart-large-cnn --revision 37f520fa"),
-        ("nobody/nothing", "is the id right"),
-        ("no id at all", "is the id right"),
-        ("./no_such_folder", "Pass the folder that holds it"),
-    ],
-)
+BART = "facebook/bart-large-cnn"
+HINTS = {BART: f"hf download {BART} --revision 37f520fa", "nobody/nothing": "is the id right"}
+HINTS |= {"no id at all": "is the id right", "./no_such_folder": "Pass the folder that holds it"}
+
+
+@pytest.mark.parametrize(("name", "hint"), HINTS.items())
 def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hint):
     def unreachable(*given, **options):
         raise ConnectionError("no network")
@@ -135,16 +118,12 @@ def truncate(folder):
     weights.write_bytes(weights.read_bytes()[:-1000])
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("config.json", "config.json"),
-        ("model.safetensors", "lacks model.safetensors"),
-        (lose_a_shard, "lacks model-2-of-2.safetensors"),
-        (truncate, "cannot be loaded"),
-        ("*token*", "tokenizer.json"),
-    ],
-)
+DAMAGES = {"config.json": "config.json", "model.safetensors": "lacks model.safetensors"}
+DAMAGES |= {lose_a_shard: "lacks model-2-of-2.safetensors", truncate: "cannot be loaded"}
+DAMAGES |= {"*token*": "tokenizer.json"}
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES.items())
 def test_a_damaged_folder_says_what_it_lacks(tmp_path, damage, message):
     folder = tiny_models.gpt2(tmp_path)
     for path in folder.glob(damage) if isinstance(damage, str) else ():
