@@ -22,11 +22,6 @@ def folder(tmp_path, monkeypatch):
     return small.write(tmp_path)
 
 
-def load(name, folder, **options):
-    """The parts of a corpus by name; `folder` is named so that a test asks for it."""
-    return vars(corpora.load(name, **options))
-
-
 # --- one test per quirk -------------------------------------------------------------------------
 
 
@@ -109,22 +104,19 @@ def test_a_corpus_on_request_is_a_turn_table_with_ratings(tmp_path):
 
 BAD = [
     ("turns", "system,dialog,turn,response\nA,1,-1,x\n", "turns.csv, row 1|'turn'|not a count"),
-    ("turn_ratings", small.TURN_RATINGS + "d,0,x,Overall,4\n", "row 1|nothing that was said"),
-    ("turn_ratings", small.TURN_RATINGS + "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
-    (
-        "turn_ratings",
-        small.TURN_RATINGS + "d,1,x,Fun,0\n",
-        "row 1|'rating'|1 to 5|correct that row",
-    ),
-    ("turn_ratings", small.TURN_RATINGS + 'd,1,x,Fun,"4,5"\n', "row 1|'4,5'|a point for"),
+    ("turn_ratings", "d,0,x,Overall,4\n", "row 1|nothing that was said"),
+    ("turn_ratings", "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
+    ("turn_ratings", "d,1,x,Fun,0\n", "row 1|'rating'|1 to 5|correct that row"),
+    ("turn_ratings", 'd,1,x,Fun,"4,5"\n', "row 1|'4,5'|a point for"),
     ("dialog_ratings", "dialog,annotator,rating\nd,x,5\n", "no column|'dimension'|data/README.md"),
 ]
 
 
 @pytest.mark.parametrize("name, body, expected", BAD)
 def test_bad_files_of_a_corpus_on_request(name, body, expected, tmp_path):
+    head = small.TURN_RATINGS if name == "turn_ratings" else ""
     with pytest.raises(DataError) as caught:
-        corpora.load("tbd_q1", folder=small.requested(tmp_path, **{name: body}))
+        corpora.load("tbd_q1", folder=small.requested(tmp_path, **{name: head + body}))
     for words in [f"{name}.csv", *expected.split("|")]:
         assert words in str(caught.value)
 
