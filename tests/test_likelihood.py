@@ -12,19 +12,17 @@ import torch
 from lib import ROOT, metrics, models
 from lib.metrics.likelihood import segment_log_probabilities
 
-TURNS = pd.DataFrame(
-    [
-        (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
-        (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
-        (["my sister plays "], " fun", ["in a band"], []),
-        (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
-        ([], "tea", ["a"], ["b"]),
-        (["hello there"], "", ["b"], ["c"]),
-        (["so what"], "really?", [], []),
-    ],
-    [5, 3, 9, 1, 0, 7, 2],
-    ["context", "response", "reference", "fact"],
-)
+TALK = [  # context, response, reference, fact
+    (["do you like tea?"], "Yes, I do! Very much.", ["I do", "no"], ["tea is hot"]),
+    (["hi", "it sings", "oh"], "coffee keeps me awake", ["tea"], ["water", "kettles sing"]),
+    (["my sister plays "], " fun", ["in a band"], []),
+    (["that sounds fun", "yes"], "my sister plays. In a band? Yes!", ["water"], ["a band"]),
+    ([], "tea", ["a"], ["b"]),
+    (["hello there"], "", ["b"], ["c"]),
+    (["so what"], "really?", [], []),
+]
+COLUMNS = ["context", "response", "reference", "fact"]
+TURNS = pd.DataFrame(TALK, [5, 3, 9, 1, 0, 7, 2], COLUMNS)
 FOLLOW_UPS = {
     "lively": {"positive": ["that is fun", "tell me about it"], "negative": ["that is dull"]},
     "clear": {"positive": [], "negative": ["I do not follow", "what now"]},
@@ -162,17 +160,12 @@ def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):
 
 def test_follow_ups_are_read_as_text_and_never_run(tmp_path, monkeypatch):
     file = tmp_path / "fed.py"
-    file.write_text(
-        "raise SystemExit('this file was run')\n"
-        "def evaluate():\n"
-        "  turn_level_utts = {'lively': {'positive': ['fun'], 'negative': []}}\n"
-        "  dialog_level_utts = {'deep': {'positive': [], 'negative': ['dull'],}}\n"
-    )
+    turn = {"lively": {"positive": ["fun"], "negative": []}}
+    dialog = {"deep": {"positive": [], "negative": ["dull"]}}
+    said = f"def evaluate():\n  turn_level_utts = {turn}\n  dialog_level_utts = {dialog}\n"
+    file.write_text(f"raise SystemExit('this file was run')\n{said}".replace("}}", ",}}"))
     monkeypatch.setattr("pooch.retrieve", lambda *given, **options: file)
-    assert metrics.follow_ups.__wrapped__() == {
-        "lively": {"positive": ["fun"], "negative": []},
-        "deep": {"positive": [], "negative": ["dull"]},
-    }
+    assert metrics.follow_ups.__wrapped__() == turn | dialog
 
 
 def words(text):

@@ -58,7 +58,7 @@ def bleu4(tokens, references, smoothed):
     return penalty * product**0.25
 
 
-def longest_common_subsequence(one, other):
+def lcs_length(one, other):
     @cache
     def length(i, j):
         if i == len(one) or j == len(other):
@@ -77,7 +77,7 @@ def normalized(text):
 
 def coco_rouge(response, references):
     tokens, golds = response.split(" "), [reference.split(" ") for reference in references]
-    lengths = [longest_common_subsequence(tokens, gold) for gold in golds]
+    lengths = [lcs_length(tokens, gold) for gold in golds]
     precision = max(lengths) / len(tokens)
     recall = max(n / len(gold) for n, gold in zip(lengths, golds, strict=True))
     beta = 1.2**2
@@ -115,10 +115,8 @@ FORMULAS = {
     "rouge_l_coco": coco_rouge,
     "bleu4_nltk_normalized": nltk_bleu4,
     "word_f1_normalized": best(word_f1),
-    "rouge_l_f1_normalized": best(
-        lambda a, b: 2 * longest_common_subsequence(a, b) / (len(a) + len(b))
-    ),
-    "rouge_l_recall_normalized": best(lambda a, b: longest_common_subsequence(a, b) / len(b)),
+    "rouge_l_f1_normalized": best(lambda a, b: 2 * lcs_length(a, b) / (len(a) + len(b))),
+    "rouge_l_recall_normalized": best(lambda a, b: lcs_length(a, b) / len(b)),
 }
 
 
@@ -154,15 +152,9 @@ def test_missing_and_empty(name):
 
 @pytest.fixture
 def turns():
-    return pd.DataFrame(
-        {
-            "response": ["we walk home", "", None, "yes", "no", None],
-            "reference": [
-                ["we walk home", "home"], ["yes"], ["yes"], [], np.array(["no"], dtype=object), []
-            ],
-        },
-        index=[7, 3, 5, 1, 0, 9],
-    )  # fmt: skip
+    said = ["we walk home", "", None, "yes", "no", None]
+    golds = [said[:1] + ["home"], ["yes"], ["yes"], [], np.array(["no"], dtype=object), []]
+    return pd.DataFrame({"response": said, "reference": golds}, index=[7, 3, 5, 1, 0, 9])
 
 
 def test_scores_keep_the_index_and_count_what_is_missing(turns):
@@ -213,19 +205,12 @@ def test_meteor_is_its_formula(bare_terminal):
         assert meteor_15(response, references) == pytest.approx(expected)
 
 
+TEXTS = ["a ||| b", "two\nlines", "line\u2028separator\u2029", "nul\0byte", "\ufeffmark"]
+TEXTS += ["🍅 naïve 漢字 עברית", " ".join(f"word{number}" for number in range(1000))]
+
+
 @needs_java
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a ||| b",
-        "two\nlines",
-        "line\u2028separator\u2029",
-        "nul\0byte",
-        "\ufeffmark",
-        "🍅 naïve 漢字 עברית",
-        " ".join(f"word{number}" for number in range(1000)),
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS)
 def test_meteor_answers_whatever_the_text(bare_terminal, text):
     assert meteor_15(text, ["a walk"]) >= 0 <= meteor_15("a walk", [text])
     assert meteor_15(text, [text]) == pytest.approx(1.0), "still in step, and equal"

@@ -66,29 +66,19 @@ def test_nrc_of_dlatk_has_its_published_size():
     assert sum(len(entry) for entry in nrc.weights.values()) == 32_385
 
 
-TOY = psychology.Lexicon(
-    "toy",
-    {
-        "happ*": {"joy": 1.0, "trust": 0.5},
-        "happy": {"joy": 3.0},
-        "happi*": {"trust": 2.0},
-        "ab*": {"fear": 1.0},
-        "nothing": {"fear": 0.0},
-    },
-)
+TERMS = {"happ*": {"joy": 1.0, "trust": 0.5}, "happy": {"joy": 3.0}, "happi*": {"trust": 2.0}}
+TOY = psychology.Lexicon("toy", TERMS | {"ab*": {"fear": 1.0}, "nothing": {"fear": 0.0}})
+FOUND = {
+    "happy": {"joy": 3.0, "trust": 0.5},  # the larger weight of "happy" and "happ*"
+    "happiness": {"joy": 1.0, "trust": 2.0},  # of "happ*" and "happi*", not their sum
+    "happ": {"joy": 1.0, "trust": 0.5},  # a stem matches itself
+    "abba": {},  # the stem "ab" is too short
+    "ab*": {"fear": 1.0},  # and taken literally
+    "hap": {},
+}
 
 
-@pytest.mark.parametrize(
-    ("token", "expected"),
-    [
-        ("happy", {"joy": 3.0, "trust": 0.5}),  # the larger weight of "happy" and "happ*"
-        ("happiness", {"joy": 1.0, "trust": 2.0}),  # of "happ*" and "happi*", not their sum
-        ("happ", {"joy": 1.0, "trust": 0.5}),  # a stem matches itself
-        ("abba", {}),  # the stem "ab" is too short
-        ("ab*", {"fear": 1.0}),  # and taken literally
-        ("hap", {}),
-    ],
-)
+@pytest.mark.parametrize(("token", "expected"), FOUND.items())
 def test_wildcards_take_the_largest_weight(token, expected):
     row = pd.Series(TOY.align([token]).toarray()[0], TOY.categories)
     assert TOY.lookup(token) == row[row > 0].to_dict() == expected
@@ -166,15 +156,12 @@ def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
     assert conditional.lookup("kind") == {"family": 1.0}
 
 
+HEAD = "term,category,weight\n"
 FAULTS = [
     (psychology.liwc, DIC.replace("quant", "other"), "(?s)quantifiers.*LIWC2007"),
     (psychology.liwc, "we\t1\n", "two lines of '%'"),
     (psychology.read_csv, "term,category\na,c\n", "no column .'weight'"),
-    (
-        psychology.read_csv,
-        "term,category,weight\na,c,1\nb,c,many\n",
-        "row 2, column 'weight': is 'many'",
-    ),
+    (psychology.read_csv, f"{HEAD}a,c,1\nb,c,many\n", "row 2, column 'weight': is 'many'"),
 ]
 
 

@@ -21,18 +21,9 @@ from lib.data.storage import members
 from lib.endex import reddit
 from lib.endex.reddit import blocks
 
-RECORD = {
-    "id": "c1",
-    "parent_id": "t1_c0",
-    "link_id": "t3_l",
-    "subreddit": "soup",
-    "author": "ann",
-    "body": "The pumpkin soup isn't hot",
-    "score": 3,
-    "controversiality": 0,
-    "edited": False,
-    "created_utc": 1_388_534_400,
-}
+RECORD = {"id": "c1", "parent_id": "t1_c0", "link_id": "t3_l", "created_utc": 1_388_534_400}
+RECORD |= {"subreddit": "soup", "author": "ann", "body": "The pumpkin soup isn't hot"}
+RECORD |= {"score": 3, "controversiality": 0, "edited": False}
 
 
 def read(folder: Path) -> pd.DataFrame:

@@ -19,15 +19,10 @@ import slow_metric
 from lib import endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 from lib.metrics import kept_scores
 
-TURNS = pd.DataFrame(
-    {
-        "dialog": ["b", "a", "b", "a"],
-        "context": [["hi"], [], ["well"], ["so"]],
-        "response": ["Why do you ask?", "no", "", None],
-        "reference": [["why not"], ["yes"], np.array(["a"], dtype=object), []],
-    },
-    index=[10, 7, 3, 8],
-)
+TURNS = pd.DataFrame({"dialog": ["b", "a", "b", "a"]}, index=[10, 7, 3, 8])
+TURNS["context"] = [["hi"], [], ["well"], ["so"]]
+TURNS["response"] = ["Why do you ask?", "no", "", None]
+TURNS["reference"] = [["why not"], ["yes"], np.array(["a"], dtype=object), []]
 
 
 LEXICON = {"sha256": "old"}
@@ -64,20 +59,18 @@ def test_no_torch_is_imported_before_a_network_runs(module):
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "done"),
-    [
-        (lambda turns: turns.assign(response=turns["response"].replace("no", "nope")), "computed"),
-        (lambda turns: turns.iloc[::-1], "computed"),
-        (lambda turns: turns.assign(reference=[["why not", "yes"], [], ["a"], []]), "computed"),
-        (lambda turns: turns.assign(context=[[]] * 4, human_overall=1.0), "reused"),
-    ],
-)
-def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(
-    tmp_path, change, done
-):
+CHANGED = [
+    (TURNS.assign(response=TURNS["response"].replace("no", "nope")), "computed"),
+    (TURNS.iloc[::-1], "computed"),
+    (TURNS.assign(reference=[["why not", "yes"], [], ["a"], []]), "computed"),
+    (TURNS.assign(context=[[]] * 4, human_overall=1.0), "reused"),
+]
+
+
+@pytest.mark.parametrize(("turns", "done"), CHANGED)
+def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(tmp_path, turns, done):
     say_of(TURNS, ["word_f1_normalized"], tmp_path)
-    said = say_of(change(TURNS), ["word_f1_normalized"], tmp_path)
+    said = say_of(turns, ["word_f1_normalized"], tmp_path)
     assert said == [f"word_f1_normalized: {done} 4 rows"]
 
 
@@ -113,10 +106,8 @@ def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
 ):
     monkeypatch.setattr(kept_scores, "ROWS", 2)
     said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
-    turns = pd.DataFrame(
-        {"context": [["hello"]] * 6, "response": said, "reference": [["tea or coffee"]] * 6},
-        index=[10, 7, 3, 8, 0, 1],
-    )
+    turns = pd.DataFrame({"response": said}, index=[10, 7, 3, 8, 0, 1])
+    turns = turns.assign(context=[["hello"]] * 6, reference=[["tea or coffee"]] * 6)
     table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
     assert table[:5].isna().all(axis=None) and table.index.tolist() == [10, 7, 3, 8, 0, 1]
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
@@ -136,16 +127,16 @@ def test_the_record_names_what_ran(tmp_path):
     assert record["version"] == "2" and record["options"] == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("bertscor", {}, "did you mean 'bertscore'"),
-        ("fed", {}, "needs the column"),
-        ("letters", {"unit": object()}, "numbers, texts or lists"),
-        ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
-        ("mauve", {}, "set of responses, not per turn: call lib.metrics.mauve"),
-    ],
-)
+WRONG = [
+    ("bertscor", {}, "did you mean 'bertscore'"),
+    ("fed", {}, "needs the column"),
+    ("letters", {"unit": object()}, "numbers, texts or lists"),
+    ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
+    ("mauve", {}, "set of responses, not per turn: call lib.metrics.mauve"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), WRONG)
 def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options, message):
     turns = TURNS.drop(columns="context") if name == "fed" else TURNS
     with pytest.raises(ValueError, match=message):
