@@ -21,41 +21,34 @@ def test_coefficient_equals_its_definition(method):
 
 
 def turns_of_three_systems():
-    return pd.DataFrame(
-        {
-            "system": list("AAAABBBBCC"),
-            "agent": list("aaaabbbbcc"),
-            "dialog": list("1112333455"),
-            "score": [1, 2, np.nan, 4, 5, 6, 7, 8, 0, 1.0],
-            "human_overall": [1, 3, 9, 2, 5, 4, 5, np.nan, 1, 2.0],
-        }
-    )
+    turns = pd.DataFrame({"system": list("AAAABBBBCC"), "dialog": list("1112333455")})
+    turns["score"] = [1, 2, np.nan, 4, 5, 6, 7, 8, 0, 1.0]
+    turns["human_overall"] = [1, 3, 9, 2, 5, 4, 5, np.nan, 1, 2.0]
+    return turns.assign(agent=turns["system"].str.lower())
 
 
-@pytest.mark.parametrize(
-    "level, x, y",
-    [
-        # Items 2 (no score) and 7 (no rating) enter neither mean; dialog 4 disappears.
-        ("dialog", [1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5]),
-        ("system", [7 / 3, 6, 0.5], [2, 14 / 3, 1.5]),
-    ],
-)
-def test_levels_average_complete_items_only(level, x, y):
-    turns = turns_of_three_systems()
+MEANS = {"dialog": ([1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5])}
+MEANS |= {"system": ([7 / 3, 6, 0.5], [2, 14 / 3, 1.5])}
+
+
+@pytest.mark.parametrize("level", MEANS)
+def test_levels_average_complete_items_only(level):
+    """Items 2 (no score) and 7 (no rating) enter neither mean; dialog 4 disappears."""
+    turns, (x, y) = turns_of_three_systems(), MEANS[level]
     table = correlation.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
     row = table.iloc[0]
     assert row["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert (row["n"], row["missing_score"], row["missing_human"]) == (len(x), 1, 1)
 
 
-@pytest.mark.parametrize(
-    "x, y, method, reason",
-    [
-        ([2, 2, 2], [1, 2, 3], "kendall", "all scores equal"),
-        ([1, 2, 3], [2, 2, 2], "pearson", "all ratings equal"),
-        ([], [], "spearman", "fewer than 2 pairs"),
-    ],
-)
+UNDEFINED = [
+    ([2, 2, 2], [1, 2, 3], "kendall", "all scores equal"),
+    ([1, 2, 3], [2, 2, 2], "pearson", "all ratings equal"),
+    ([], [], "spearman", "fewer than 2 pairs"),
+]
+
+
+@pytest.mark.parametrize("x, y, method, reason", UNDEFINED)
 def test_undefined_is_nan_with_a_reason(x, y, method, reason):
     result = correlation.coefficient(x, y, method)
     assert np.isnan(result.value) and np.isnan(result.p)

@@ -52,10 +52,8 @@ def csv(tmp_path, body, name="mine.csv"):
 
 
 def test_plain_cells_are_lines_of_context_and_one_reference(tmp_path):
-    body = (
-        'system,dialog,context,response,reference,fact\nA,1,"Hi\nHey",Oh,"two\nlines",[laughs] ok\n'
-    )
-    row = read_turns(csv(tmp_path, body)).iloc[0]
+    head = "system,dialog,context,response,reference,fact\n"
+    row = read_turns(csv(tmp_path, head + 'A,1,"Hi\nHey",Oh,"two\nlines",[laughs] ok\n')).iloc[0]
     assert row["context"] == ["Hi", "Hey"] and row["reference"] == ["two\nlines"]
     assert row["fact"] == ["[laughs] ok"]
 
@@ -165,14 +163,14 @@ def test_a_bad_file_names_the_place(case, tmp_path):
         assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        ({"respons": "response"}, "did you mean 'respons'"),
-        ({"response": "reply"}, "'reply': this mapped column is missing"),
-        ({"system": "dialog"}, "'system': two columns of the file"),
-    ],
-)
+MAPPINGS = [
+    ({"respons": "response"}, "did you mean 'respons'"),
+    ({"response": "reply"}, "'reply': this mapped column is missing"),
+    ({"system": "dialog"}, "'system': two columns of the file"),
+]
+
+
+@pytest.mark.parametrize(("names", "words"), MAPPINGS)
 def test_bad_mappings(names, words, tmp_path):
     with pytest.raises(DataError, match=words):
         read_turns(csv(tmp_path, HEAD + "A,1,x,4\n"), names)

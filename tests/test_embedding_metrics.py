@@ -80,13 +80,9 @@ def test_sentence_vectors_equal_sentence_transformers(batches):
 
 
 def test_similarities_take_the_best_reference_and_the_last_turn_of_the_context():
-    turns = pd.DataFrame(
-        {
-            "response": [TEXTS[1], TEXTS[1], ""],
-            "reference": [[TEXTS[2], TEXTS[6]], [], ["a"]],
-            "context": [[TEXTS[2], TEXTS[6]], [], [TEXTS[0]]],
-        }
-    )
+    turns = pd.DataFrame({"response": [TEXTS[1], TEXTS[1], ""]})
+    turns["reference"] = [[TEXTS[2], TEXTS[6]], [], ["a"]]
+    turns["context"] = [[TEXTS[2], TEXTS[6]], [], [TEXTS[0]]]
     v = em.sentence_vectors([TEXTS[1], TEXTS[2], TEXTS[6]])
     expected = {em.reference_similarity: max(v[0] @ v[1], v[0] @ v[2])}
     for similarity, value in {**expected, em.context_similarity: v[0] @ v[2]}.items():

@@ -1,7 +1,5 @@
 """The variance split against statsmodels MixedLM, the analysis of variance, and simulation."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,6 +25,7 @@ def nested(systems=6, agents=3, dialogs=5, turns=4, spread=(1.0, 0.7, 0.8, 1.0),
     return frame
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("unbalanced", [False, True])
 def test_split_equals_statsmodels_mixed_model(unbalanced):
     table = nested(seed=3)
@@ -34,11 +33,8 @@ def test_split_equals_statsmodels_mixed_model(unbalanced):
         table = table.drop(index=table.index[::7]).reset_index(drop=True)
     ours = variance_split(table, "score")
     components = {"agent": "0 + C(agent)", "dialog": "0 + C(dialog)"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = smf.mixedlm(
-            "score ~ 1", table, groups="system", re_formula="1", vc_formula=components
-        ).fit()
+    formulas = {"re_formula": "1", "vc_formula": components}
+    model = smf.mixedlm("score ~ 1", table, groups="system", **formulas).fit()
     theirs = [model.cov_re.iloc[0, 0], *model.vcomp, model.scale]
     np.testing.assert_allclose(ours["variance"], theirs, rtol=5e-3)
     likelihood = log_likelihood(ours["share"].to_numpy(), nest(table, table["score"], LEVELS))
@@ -121,15 +117,15 @@ def test_levels_that_cannot_be_told_apart_say_so():
     assert np.isnan(split.loc["agent", "share"]) and split.loc["system", "share"] >= 0
 
 
-@pytest.mark.parametrize(
-    ("agents", "scores", "message"),
-    [
-        (["a"] * 5, range(5), "cannot be split"),
-        (list("abcde"), range(5), "one score per agent"),
-        (list("aabb"), [1.0] * 4, "same in every row"),
-        (list("aabb"), [1.0, np.inf, 2, 3], "or infinite"),
-    ],
-)
+UNSPLIT = [
+    ("aaaaa", range(5), "cannot be split"),
+    ("abcde", range(5), "one score per agent"),
+    ("aabb", [1.0] * 4, "same in every row"),
+    ("aabb", [1.0, np.inf, 2, 3], "or infinite"),
+]
+
+
+@pytest.mark.parametrize(("agents", "scores", "message"), UNSPLIT)
 def test_data_without_variance_to_split_gives_a_clear_message(agents, scores, message):
     with pytest.raises(DataError, match=message):
-        variance_split(pd.DataFrame({"agent": agents, "score": scores}), "score")
+        variance_split(pd.DataFrame({"agent": list(agents), "score": scores}), "score")

@@ -44,13 +44,9 @@ def test_dialogrpt_of_the_authors_readme():
 def test_unieval_gives_its_shipped_predictions(public_data):
     need("MingZhong/unieval-dialog")
     rows = json.loads((public_data / "unieval/topical_chat_result.json").read_text())[:60]
-    turns = pd.DataFrame(
-        {
-            "context": [row["source"].rstrip("\n").split("\n") for row in rows],
-            "response": [row["system_output"] for row in rows],
-            "fact": [[row["context"].rstrip("\n")] for row in rows],
-        }
-    )
+    turns = pd.DataFrame({"response": [row["system_output"] for row in rows]})
+    turns["context"] = [row["source"].rstrip("\n").split("\n") for row in rows]
+    turns["fact"] = [[row["context"].rstrip("\n")] for row in rows]
     scores = metrics.unieval(turns)
     for name in ("naturalness", "coherence", "groundedness", "understandability", "overall"):
         shipped = np.array([row["predict_scores"][name] for row in rows])

@@ -11,10 +11,8 @@ from sklearn.preprocessing import scale
 from lib import ROOT, psychology
 from lib.data import DataError, wassa2022
 
-TOPICS = psychology.Lexicon(
-    "toy_topics",
-    {"thank": {"0": 0.9, "1": 0.1}, "nonsense": {"1": 1.0}, "town": {"2": 1.0}},
-)
+WEIGHTS = {"thank": {"0": 0.9, "1": 0.1}, "nonsense": {"1": 1.0}, "town": {"2": 1.0}}
+TOPICS = psychology.Lexicon("toy_topics", WEIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +69,8 @@ def test_too_few_authors_are_an_error(essays):
 
 def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path = tmp_path / "model.csv"
-    path.write_text(
-        "id,term,category,weight\n1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n"
-        "4,marr*,age,60\n"
-    )
+    terms = "1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n4,marr*,age,60\n"
+    path.write_text(f"id,term,category,weight\n{terms}")
     said = ["my wife slept", "homework", "x y", "married you", "?", ""]
     table = pd.DataFrame({"response": said, "system": "s", "agent": list("abcdef")})
     scores = psychology.score_traits(table, [psychology.read_csv(path)])["age"]

@@ -68,17 +68,17 @@ def test_greetings_pair_nothing_and_an_opening_needs_two_versions():
     assert units(turns.assign(context=[[]] * 30)).nunique() == 30
 
 
-@pytest.mark.parametrize(
-    "of_b, call, word",
-    [
-        ({"human_fun": 4.0, "good": 0.0}, "better", "higher than A in fun"),
-        ({"human_fun": 2.0, "good": 9.0}, "worse", "B is lower than A in fun"),
-        ({"human_fun": 3.0, "plain": 9.0}, "no difference shown", "No difference shown in fun"),
-        ({"good": -9.0, "human_fun": None}, "worse", "lower than A in good"),
-        ({"good": 9.0, "fine": -9.0, "human_fun": None}, "mixed", "lower than A in fine"),
-        ({"plain": 9.0, "human_fun": None, "good": None, "fine": None}, "no verdict", "no ratings"),
-    ],
-)
+CALLS = [
+    ({"human_fun": 4.0, "good": 0.0}, "better", "higher than A in fun"),
+    ({"human_fun": 2.0, "good": 9.0}, "worse", "B is lower than A in fun"),
+    ({"human_fun": 3.0, "plain": 9.0}, "no difference shown", "No difference shown in fun"),
+    ({"good": -9.0, "human_fun": None}, "worse", "lower than A in good"),
+    ({"good": 9.0, "fine": -9.0, "human_fun": None}, "mixed", "lower than A in fine"),
+    ({"plain": 9.0, "human_fun": None, "good": None, "fine": None}, "no verdict", "no ratings"),
+]
+
+
+@pytest.mark.parametrize("of_b, call, word", CALLS)
 def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, word):
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.normal(3, 0.1, (60, 3)), columns=["good", "fine", "plain"])
