@@ -3,11 +3,11 @@
 import re
 
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from test_notebooks import prose
 
 from lib import ROOT, endex
 from lib.meta_evaluation import endex_table2, figures
@@ -27,10 +27,8 @@ def turns(n: int, seed: int) -> pd.DataFrame:
 def sets():
     rng = np.random.default_rng(7)
     tables = {name: turns(n, seed) for seed, (name, n) in enumerate({"P": 40, "Q": 25}.items())}
-    return {
-        name: (t, pd.Series(rng.integers(1, 6, len(t)) * 1.0, t.index))
-        for name, t in tables.items()
-    }
+    marks = {name: rng.integers(1, 6, len(table)) * 1.0 for name, table in tables.items()}
+    return {name: (table, pd.Series(marks[name], table.index)) for name, table in tables.items()}
 
 
 @pytest.fixture
@@ -146,15 +144,10 @@ def test_verdict_compares_the_mean_with_the_best_rule():
 
 
 def dialogs():
-    said = [["hi", "we swam", "oh", "how was it ?"], ["hi", "no"], ["hi"]]
-    return pd.DataFrame(
-        {
-            "system": ["A", "A", "B"], "agent": ["a", "a", "b"], "dialog": ["d", "e", "f"],
-            "utterances": said, "speakers": [["user", "system"] * 2, ["user", "system"], ["user"]],
-            "human_overall": [4.0, 2.0, 3.0],
-        },
-        index=[5, 9, 2],
-    )  # fmt: skip
+    table = pd.DataFrame({"system": list("AAB"), "agent": list("aab"), "dialog": list("def")})
+    table["utterances"] = [["hi", "we swam", "oh", "how was it ?"], ["hi", "no"], ["hi"]]
+    table["speakers"] = [["user", "system"] * 2, ["user", "system"], ["user"]]
+    return table.assign(human_overall=[4.0, 2.0, 3.0]).set_index(pd.Index([5, 9, 2]))
 
 
 def test_dialogs_are_means_over_their_replies(runs, networks):
@@ -207,11 +200,6 @@ def results(name):
     return pd.read_csv(ROOT / f"data/results/05_{name}.csv")
 
 
-def prose(cell):
-    book = nbformat.read(next((ROOT / "notebooks").glob("05_*.ipynb")), as_version=4)
-    return next(c.source for c in book.cells if c.id == cell)
-
-
 def written(value, digits=2):
     """A number as the notebook writes it: .25, -.03."""
     return f"{value:.{digits}f}".replace("0.", ".", 1)
@@ -223,13 +211,13 @@ def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
     values = np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
     known = {written(value, digits) for value in values for digits in (2, 3)}
     for cell in ("c16", "t03", "e03", "t12", "t13", "v01", "a10", "c39"):
-        told = re.findall(r"(?<![\w.])[-−]?\.\d+", prose(cell))
+        told = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("05", cell))
         assert told and not {number.replace("−", "-") for number in told} - known, cell
 
 
 def test_sentences_of_notebook_05_follow_from_its_tables():
     """Who beats the rules, what more pairs do, what length does."""
-    seen, found = prose("c39"), results("verdict").set_index(["method", "dataset"])
+    seen, found = prose("05", "c39"), results("verdict").set_index(["method", "dataset"])
     table2 = results("table2").set_index(["method", "dataset"])
     assert set(table2.loc[["EnDex", "EnDex+NS"], "runs"]) == {5}
     three = ["BETTER", "GRADE", "PREDENG-600"]
@@ -281,7 +269,7 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
 def test_sentences_on_the_question_rule_follow_from_table_2():
     """Defects N1 and N8: the row of all four sets stands beside the paper's, hit or miss."""
     table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
-    for place in (prose("c24"), (ROOT / "README.md").read_text()):
+    for place in (prose("05", "c24"), (ROOT / "README.md").read_text()):
         for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
             assert written(ours, 3) in place and written(paper, 3) in place
 
