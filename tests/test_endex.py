@@ -275,12 +275,18 @@ def test_same_seed_same_weights_other_seed_others(run, tmp_path, monkeypatch):
     assert endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS).record == again.record
 
 
-@pytest.mark.parametrize(("aucs", "best"), [([0.9, 0.6, 0.8, 0.7], 2), ([0.1, 0.7, 0.6, 0.5], 1)])
-def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
-    """Epoch 0, before training, is shown and never kept; a whole epoch is found again."""
+AUCS = [([0.9, 0.6, 0.8, 0.7], 0, 2), ([0.1, 0.7, 0.6, 0.5], 0, 1), ([0.5, 0.9, 0.7, 0.6], 0.9, 2)]
+
+
+@pytest.mark.parametrize(("aucs", "flat", "best"), AUCS)
+def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, flat, best):
+    """Epoch 0, before training, is shown and never kept; a whole epoch is found again.
+
+    One of equal scores is kept only without another, whatever its AUC.
+    """
     given = iter(aucs)
     monkeypatch.setattr(networks, "roc_auc_score", lambda *a: next(given))
-    monkeypatch.setattr(training, "collapsed", lambda figures: False)
+    monkeypatch.setattr(training, "collapsed", lambda figures: figures["auc"] == flat)
     chosen = endex.fine_tune(*endex.split(pairs(60)), tmp_path, OPTIONS)
     assert chosen.record["best"] == best and chosen.validation["auc"].tolist() == aucs
     _, held_out = endex.split(pairs(60))
@@ -289,15 +295,6 @@ def test_the_epoch_with_the_best_auc_is_kept(tmp_path, monkeypatch, aucs, best):
     right = np.where(held_out["label"] == 1, scores, 1 - scores)
     losses = chosen.validation["loss"]
     assert -np.log(right).mean() == pytest.approx(losses[best], rel=1e-4)
-
-
-def test_an_epoch_of_equal_scores_is_kept_only_without_another():
-    names = ["epoch", "eval_auc", "eval_spread", "eval_accuracy", "eval_loss"]
-    rows = [(0, 0.5, 0.1, 0.5, 1), (1, 0.9, 0.001, 0.5, 1), (2, 0.7, 0.2, 0.7, 1)]
-    untrained, *log = (dict(zip(names, row, strict=True)) for row in rows)
-    assert training._progress(untrained, log)["best"] == 2
-    alone = training._progress(untrained, log[:1])
-    assert alone["best"] == 1 and alone["collapsed"]
 
 
 @pytest.mark.slow
@@ -340,11 +337,9 @@ def test_runaway_loss_stops_and_collapse_is_told(tmp_path):
     train, held_out = endex.split(pairs())
     with pytest.raises(FloatingPointError, match="lower the rate"):
         endex.fine_tune(train, held_out, tmp_path, replace(OPTIONS, rate=1e30))
-    same = {"response": "same", "context": "same"}
-    flat = endex.fine_tune(
-        train.assign(**same), held_out.assign(**same), tmp_path, replace(OPTIONS, epochs=1)
-    )
-    assert flat.record["collapsed"]
+    same = (part.assign(response="same", context="same") for part in (train, held_out))
+    flat = endex.fine_tune(*same, tmp_path, replace(OPTIONS, epochs=1))
+    assert flat.record["best"] == 1 and flat.record["collapsed"]
 
 
 def test_one_class_is_refused(tmp_path):
