@@ -98,16 +98,16 @@ def test_unknown_names_are_errors_before_anything_runs(project):
 HERE = {"PROFILE": "sample", "CORPUS": "sample_bots", "RATING": "overall", "SEED": 0}
 
 
-@pytest.mark.parametrize(
-    "kernel, message",
-    [
-        ({"In": ["", "# Parameters\nCORPSU = 'x'\n"], "CORPSU": "x"}, "CORPSU\n.* not permitted"),
-        ({"SEED": "1"}, "SEED\n.*valid integer .*input_value='1'"),
-        ({"SEED": True}, "SEED\n.*valid integer"),
-        ({"SEED": -1}, "SEED\n.*greater than or equal to 0"),
-        ({"CORPUS": ["usr_topical"]}, "CORPUS\n.*valid string"),
-    ],
-)
+WRONG = [
+    ({"In": ["", "# Parameters\nCORPSU = 'x'\n"], "CORPSU": "x"}, "CORPSU\n.* not permitted"),
+    ({"SEED": "1"}, "SEED\n.*valid integer .*input_value='1'"),
+    ({"SEED": True}, "SEED\n.*valid integer"),
+    ({"SEED": -1}, "SEED\n.*greater than or equal to 0"),
+    ({"CORPUS": ["usr_topical"]}, "CORPUS\n.*valid string"),
+]
+
+
+@pytest.mark.parametrize("kernel, message", WRONG)
 def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
     """Whatever started the notebook; papermill itself would go on with the default."""
     with pytest.raises(ValueError, match=f"for 00_start_here\n{message}"):

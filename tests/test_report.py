@@ -72,18 +72,18 @@ def turns_of(**columns):
     return turns.assign(reference=[["fine"]] * 40, human_overall=1.0).assign(**columns)
 
 
-@pytest.mark.parametrize(
-    "columns, topic",
-    [
-        ({"dialog": "only"}, "few dialogs"),
-        ({"context": [[]] * 40}, "no context"),
-        ({"reference": [[]] * 40}, "no references"),
-        ({"human_overall": np.nan}, "no ratings"),
-        ({"system": ["user_1", "Ada"] * 20}, "users among the systems?"),
-        ({"system": [f"I think {k}" for k in range(40)]}, "users among the systems?"),
-        ({"response": [f"Ich weiss {k} nicht" for k in range(40)]}, "not English?"),
-    ],
-)
+WARNED = [
+    ({"dialog": "only"}, "few dialogs"),
+    ({"context": [[]] * 40}, "no context"),
+    ({"reference": [[]] * 40}, "no references"),
+    ({"human_overall": np.nan}, "no ratings"),
+    ({"system": ["user_1", "Ada"] * 20}, "users among the systems?"),
+    ({"system": [f"I think {k}" for k in range(40)]}, "users among the systems?"),
+    ({"response": [f"Ich weiss {k} nicht" for k in range(40)]}, "not English?"),
+]
+
+
+@pytest.mark.parametrize("columns, topic", WARNED)
 def test_each_warning_appears_when_it_should(columns, topic):
     assert report.warnings(turns_of())["topic"].tolist() == ["one system"]
     assert topic in report.warnings(turns_of(**columns))["topic"].tolist()
@@ -127,10 +127,9 @@ def page_of():
             patch.setattr(page, "display", lambda bundle, raw: outputs.append(bundle))
             for caption, table in tables.items():
                 report.show(table, caption)
-        new, shown = nbformat.v4, [{"data": bundle, "metadata": {}} for bundle in outputs]
-        image = {"image/png": {"alt": "a <dot>"}}
-        shown += [{"data": {"image/png": "AAAA"}, "metadata": image}]
-        outputs = [new.new_output("display_data", **output) for output in shown]
+        new, image = nbformat.v4, {"image/png": {"alt": "a <dot>"}}
+        outputs = [new.new_output("display_data", bundle) for bundle in outputs]
+        outputs += [new.new_output("display_data", {"image/png": "AAAA"}, metadata=image)]
         cells = [
             new.new_markdown_cell("# 11 Title\n\nQuestion?\n\n*You will learn*\n- a"),
             new.new_code_cell("secret = 1", outputs=outputs),
@@ -214,10 +213,8 @@ document.title = JSON.stringify({said, focusable, title, texts: rows(texts).flat
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
 def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(page_of, tmp_path):
-    keys = pd.MultiIndex.from_tuples(
-        [("A", "x"), ("A", "y"), ("B", "z")], names=["system", "agent"]
-    )
-    tables = {"plain": TABLE, "nested": pd.DataFrame({"turns": [2, 3, 1]}, index=keys)}
+    nested = pd.DataFrame({"system": list("AAB"), "agent": list("xyz"), "turns": [2, 3, 1]})
+    tables = {"plain": TABLE, "nested": nested.set_index(["system", "agent"])}
     tables[PAYLOADS[3]] = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
     file = tmp_path / "page.html"
     written = page.to_html(page_of(**tables), PAYLOADS[4])
@@ -260,24 +257,22 @@ def test_command_line_writes_a_page(user_file, tmp_path):
     assert "Traceback" not in written and str(tmp_path) not in written
 
 
-FULL = "We went to the lake and swam until the sun was gone."
+FULL, HUT = "We went to the lake and swam until the sun was gone.", "We slept in a hut."
+BOAT = "I own a red boat."
+FAULTS = [  # the fault, a faulty reply, a whole one, and other columns
+    ("empty", "  ", FULL, {}),
+    ("generic", "It is.", FULL, {}),
+    ("repeats itself", FULL, HUT, {"context": [[FULL, "And?"]] * 2}),
+    ("repeats itself", "I like I like old boats and maps.", "I like old boats and maps.", {}),
+    ("repeats the user", FULL, HUT, {"context": [["No.", "So.", FULL]] * 2}),
+    ("cut off", "We went to the lake and", FULL, {}),
+    ("off topic", "cos.", FULL, {}),
+    ("toxic", "tox", FULL, {}),
+    ("contradicts the persona", "I don't own a red boat.", BOAT, {"fact": [["I bake.", BOAT]] * 2}),
+]
 
 
-@pytest.mark.parametrize(
-    "fault, faulty, whole, more",
-    [
-        ("empty", "  ", FULL, {}),
-        ("generic", "It is.", FULL, {}),
-        ("repeats itself", FULL, "We slept in a hut.", {"context": [[FULL, "And?"]] * 2}),
-        ("repeats itself", "I like I like old boats and maps.", "I like old boats and maps.", {}),
-        ("repeats the user", FULL, "We slept in a hut.", {"context": [["No.", "So.", FULL]] * 2}),
-        ("cut off", "We went to the lake and", FULL, {}),
-        ("off topic", "cos.", FULL, {}),
-        ("toxic", "tox", FULL, {}),
-        ("contradicts the persona", "I don't own a red boat.", "I own a red boat.",
-         {"fact": [["I bake.", "I own a red boat."]] * 2}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("fault, faulty, whole, more", FAULTS)
 def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, more):
     turns = replies(response=[faulty, whole], **more)
     filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
@@ -326,10 +321,8 @@ def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
     first, again = (report.judged(turns, "packaged", most=most) for most in (2, 3))
     assert again.dropna().index.tolist() == [0, 1, 20] and again.between(1, 5).sum() == 3
     assert first.dropna().equals(again[[0, 20]])
-    left = re.findall(
-        r"judge: \d of 40 replies, left to ask: {'requests': (\d)", capfd.readouterr().err
-    )
-    assert left == ["2", "1"]
+    left = r"judge: \d of 40 replies, left to ask: {'requests': (\d)"
+    assert re.findall(left, capfd.readouterr().err) == ["2", "1"]
 
 
 @pytest.mark.parametrize("agents", [2, 400])

@@ -24,10 +24,9 @@ def trained(tmp_path_factory):
     options = {"encoder": encoder, "device": "cpu", "rate": 1e-5}
     said = [text for text in TURNS["response"] if text] * 3
     before = ["do you like tea ?"] * len(said)
-    return {
-        "valid": metrics.train_valid_utterance(said, **options)[0],
-        "sensible": metrics.train_next_utterance(before, said, **options)[0],
-    }
+    valid, _ = metrics.train_valid_utterance(said, **options)
+    sensible, _ = metrics.train_next_utterance(before, said, **options)
+    return {"valid": valid, "sensible": sensible}
 
 
 def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
@@ -61,10 +60,8 @@ def test_usl_h_is_the_shipped_composition_of_its_parts(trained, masked, batches)
     model = models.load_masked(masked, device="cpu")
     for key in (5, 3, 1):
         turn = TURNS.loc[key]
-        a, b = (
-            model.tokenizer(text, add_special_tokens=False)["input_ids"]
-            for text in (turn.context[-1], turn.response)
-        )
+        said = [turn.context[-1], turn.response]
+        a, b = model.tokenizer(said, add_special_tokens=False)["input_ids"]
         u = probability(trained["valid"], [101, *b, 102], [0] * (len(b) + 2))
         kinds = [0] * (len(a) + 2) + [1] * (len(b) + 1)
         s = probability(trained["sensible"], [101, *a, 102, *b, 102], kinds)
