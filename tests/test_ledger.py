@@ -18,6 +18,10 @@ RESULTS = ROOT / "data" / "results"
 KEYS = ["paper", "table", "row", "column"]
 
 
+def results(name: str, *keys: str) -> pd.DataFrame:
+    return pd.read_csv(RESULTS / f"{name}.csv").set_index([*keys])
+
+
 def rows(path) -> list[dict]:
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -28,23 +32,23 @@ def every() -> pd.DataFrame:
     return ledger.replication_ledger()
 
 
-@pytest.mark.parametrize(
-    ("published", "ours", "digits", "spread", "expected"),
-    [
-        (0.110, 0.1105, 3, 0, "reproduced"),  # a half, either way
-        (0.111, 0.1105, 3, 0, "reproduced"),
-        (0.0, -0.0004, 3, 0, "reproduced"),  # a printed zero has no sign
-        (0.003, -0.002929, 3, 0, "differs"),  # another number has
-        (-0.137, 0.137, 3, 0, "differs"),
-        (0.110, 0.115, 3, 0, "close"),
-        (0.414, 0.4639, 3, 0.05, "close"),  # within the printed spread
-        (0.414, 0.4651, 3, 0.05, "differs"),
-        (0.414, 0.418, 3, 0.001, "close"),  # a spread never narrows the tolerance
-        (0.414, 0.418, 3, math.nan, "close"),
-        (12, 11.92, 0, 0, "reproduced"),
-        (0.414, math.nan, 3, 0.05, ""),
-    ],
-)
+EDGES = [
+    (0.110, 0.1105, 3, 0, "reproduced"),  # a half, either way
+    (0.111, 0.1105, 3, 0, "reproduced"),
+    (0.0, -0.0004, 3, 0, "reproduced"),  # a printed zero has no sign
+    (0.003, -0.002929, 3, 0, "differs"),  # another number has
+    (-0.137, 0.137, 3, 0, "differs"),
+    (0.110, 0.115, 3, 0, "close"),
+    (0.414, 0.4639, 3, 0.05, "close"),  # within the printed spread
+    (0.414, 0.4651, 3, 0.05, "differs"),
+    (0.414, 0.418, 3, 0.001, "close"),  # a spread never narrows the tolerance
+    (0.414, 0.418, 3, math.nan, "close"),
+    (12, 11.92, 0, 0, "reproduced"),
+    (0.414, math.nan, 3, 0.05, ""),
+]
+
+
+@pytest.mark.parametrize(("published", "ours", "digits", "spread", "expected"), EDGES)
 def test_status_at_the_edges_of_its_rule(published, ours, digits, spread, expected):
     assert replication_status([published], [ours], [digits], [spread]).tolist() == [expected]
 
@@ -106,29 +110,23 @@ def test_ours_are_the_numbers_of_the_results(every):
     """Cells looked up by hand, one for each table of ours that the ledger joins."""
     cells = every.set_index(KEYS)["ours"]
     giorgi, xu, wakaki = ledger.PAPERS
-    alone = pd.read_csv(RESULTS / "09_alone.csv").set_index(["metric", "dataset"])["ours"]
-    bert = pd.read_csv(RESULTS / "03_bertscore_against_published.csv")
-    bert = bert.set_index(["corpus", "method"])
+    alone = results("09_alone", "metric", "dataset")["ours"]
+    bert = results("03_bertscore_against_published", "corpus", "method")
     r, n = bert.loc[("dstc10_persona_usr", "pearson"), ["ours", "n"]]
-    endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])
-    usr = pd.read_csv(RESULTS / "08_comperdial_table6.csv")
-    usr = usr.set_index(["method", "corpus", "coefficient"])["ours"]
-    sizes = pd.read_csv(RESULTS / "01_overview.csv").set_index("corpus")
-    red = pd.read_csv(RESULTS / "04_table1.csv").set_index(["dimension", "class"])
+    endex = results("05_table2", "method", "dataset")
+    usr = results("08_comperdial_table6", "method", "corpus", "coefficient")["ours"]
+    sizes, red = results("01_overview", "corpus"), results("04_table1", "dimension", "class")
     expected = {
         (giorgi, "16", "UP, BERTScore", "A"): 1 - (1 - r**2) * (n - 1) / (n - 2),
         (xu, "1", "reply", "engaging std"): red.loc[("reply", "engaging"), "std, footnote"],
         (xu, "2", "EnDex+NS", "GRADE spearman"): endex.loc[("EnDex+NS", "GRADE"), "spearman"],
         (xu, "3", "BETTER", "response length"): sizes.loc["better", "response words"],
-        (wakaki, "6", "BERTScore", "usr topical pearson"): bert.loc[
-            ("usr_topical", "pearson"), "ours"
-        ],
+        (wakaki, "6", "BERTScore", "usr topical pearson"): bert["ours"]["usr_topical", "pearson"],
         (wakaki, "8", "FED, Newly Created", "dialogues"): sizes.loc["fed_dialog", "items"],
     }
+    meteor = usr["METEOR", "usr_persona", "spearman"]
     for table in ("6", "16"):
-        expected[wakaki, table, "METEOR", "usr persona spearman"] = usr[
-            "METEOR", "usr_persona", "spearman"
-        ]
+        expected[wakaki, table, "METEOR", "usr persona spearman"] = meteor
     for metric in ("BARTScore", "Prism Context"):
         key = (giorgi, "18", f"ZP, {metric}", "language style matching P")
         expected[key] = alone["language_style_matching", "ZP"]
@@ -154,9 +152,9 @@ def test_prose_about_the_print_quotes_it(every):
 
 
 def test_figures_that_readme_tells():
-    alone = pd.read_csv(RESULTS / "09_alone.csv").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
+    alone = results("09_alone", "metric").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
     errors = alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
-    endex = pd.read_csv(RESULTS / "05_table2.csv").set_index(["method", "dataset"])["pearson"]
+    endex = results("05_table2", "method", "dataset")["pearson"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for error in (errors.min(), errors.max()):
         assert f"{error:.4f}".removeprefix("0") in readme
@@ -166,9 +164,8 @@ def test_figures_that_readme_tells():
 def test_committed_ledger_and_readme_tell_these_counts(every):
     """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
     committed = pd.read_csv(RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str})
-    pd.testing.assert_frame_equal(
-        committed.fillna({"why": ""}), every, rtol=1e-5, check_dtype=False
-    )
+    committed = committed.fillna({"why": ""})
+    pd.testing.assert_frame_equal(committed, every, rtol=1e-5, check_dtype=False)
     count = Counter((row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for paper in (*ledger.PAPERS, "all"):

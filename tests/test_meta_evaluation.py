@@ -35,10 +35,8 @@ def test_ground_truth_is_not_compared_with_itself(bots):
 
 
 def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
-    table = pd.DataFrame(
-        {"score_j_run1": [1.0, np.nan], "score_j_run2": [3.0, 5.0], "score_other": [0.0, 1.0]}
-    )
-    scores = evaluation_sets.shipped_scores(table)
+    runs = {"score_j_run1": [1.0, np.nan], "score_j_run2": [3.0, 5.0]}
+    scores = evaluation_sets.shipped_scores(pd.DataFrame(runs | {"score_other": [0.0, 1.0]}))
     assert scores.to_dict("list") == {"j": [2.0, 5.0], "other": [0.0, 1.0]}
 
 
