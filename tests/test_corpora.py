@@ -147,18 +147,18 @@ def test_names_that_are_no_corpora_lead_on(name, words):
 # --- what a notebook asks of a corpus -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name, asked, options, message",
-    [
-        ("zhao_persona", ["dialog"], {}, "no table of single dialogs"),
-        ("zhao_persona", ["turn", "human_fun"], {}, "or one of human_overall"),
-        ("zhao_persona", ["turn", "fact"], {}, "column 'fact'.*\n.*take another corpus"),
-        ("zhao_persona", ["turn"], {"single_ratings": True}, "only mean ratings are published"),
-    ],
-)
-def test_a_corpus_without_it_says_what_it_has(name, asked, options, message, folder):
+ABSENT = [
+    (["dialog"], {}, "no table of single dialogs"),
+    (["turn", "human_fun"], {}, "or one of human_overall"),
+    (["turn", "fact"], {}, "column 'fact'.*\n.*take another corpus"),
+    (["turn"], {"single_ratings": True}, "only mean ratings are published"),
+]
+
+
+@pytest.mark.parametrize("asked, options, message", ABSENT)
+def test_a_corpus_without_it_says_what_it_has(asked, options, message, folder):
     with pytest.raises(DataError, match=message):
-        corpora.load(name).table(*asked, **options)
+        corpora.load("zhao_persona").table(*asked, **options)
 
 
 # --- available ------------------------------------------------------------------------------------
