@@ -12,25 +12,21 @@ import pytest
 NO_DATA = "real corpora: set DIALOGUE_DATA_DIR to a folder that holds them"
 
 
-def _public_data() -> Path | None:
-    folder = os.environ.get("DIALOGUE_DATA_DIR")
-    return Path(folder) if folder and Path(folder).is_dir() else None
-
-
-@pytest.fixture(scope="session")
-def public_data() -> Path:
-    """The folder of real corpora, or a skip that says how to provide it."""
-    if (folder := _public_data()) is None:
-        pytest.skip(NO_DATA)
-    return folder
-
-
 # A hook, not a fixture: a fixture of a module that loads a corpus is made before any of one test.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if _public_data() is None:
+    if not os.path.isdir(os.environ.get("DIALOGUE_DATA_DIR", "")):
         for item in items:
             if item.get_closest_marker("public"):
                 item.add_marker(pytest.mark.skip(reason=NO_DATA))
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    """An empty store of a judge's replies."""
+    from lib.cpdscore import ReplyStore
+
+    with ReplyStore(tmp_path / "replies.sqlite") as one:
+        yield one
 
 
 @pytest.fixture(params=[1, 2, 7])

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from lib import metrics, models
+from lib.data import storage
 
 pytestmark = pytest.mark.hub
 
@@ -41,9 +42,9 @@ def test_dialogrpt_of_the_authors_readme():
 
 
 @pytest.mark.public
-def test_unieval_gives_its_shipped_predictions(public_data):
+def test_unieval_gives_its_shipped_predictions():
     need("MingZhong/unieval-dialog")
-    rows = json.loads((public_data / "unieval/topical_chat_result.json").read_text())[:60]
+    rows = json.loads((storage.data_folder() / "unieval/topical_chat_result.json").read_text())[:60]
     turns = pd.DataFrame({"response": [row["system_output"] for row in rows]})
     turns["context"] = [row["source"].rstrip("\n").split("\n") for row in rows]
     turns["fact"] = [[row["context"].rstrip("\n")] for row in rows]
@@ -54,10 +55,10 @@ def test_unieval_gives_its_shipped_predictions(public_data):
 
 
 @pytest.mark.public
-def test_fed_gives_the_stored_scores(public_data):
+def test_fed_gives_the_stored_scores():
     """Scores of DialoGPT-large stored with the FED data; first turn-level item."""
     need("microsoft/DialoGPT-large")
-    text = (public_data / "fed/turn_level_FU_scores.jsonl").read_text()
+    text = (storage.data_folder() / "fed/turn_level_FU_scores.jsonl").read_text()
     item, _ = json.JSONDecoder().raw_decode(text)
     *context, response = item["input"].removeprefix("<|endoftext|> ").split(" <|endoftext|> ")
     scores = metrics.fed(pd.DataFrame({"context": [context], "response": [response]})).iloc[0]

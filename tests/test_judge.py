@@ -28,12 +28,6 @@ QUICK = JudgeSettings(workers=16, backoff_s=0.02)
 GOLDEN = Path(__file__).parent / "golden" / "token_counts.json"
 
 
-@pytest.fixture
-def store(tmp_path):
-    with ReplyStore(tmp_path / "replies.sqlite") as one:
-        yield one
-
-
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-123")
@@ -572,11 +566,8 @@ def told(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
             {"token": other, "logprob": math.log(p)} for other, p in odds.items()]}
         for token, odds in tokens
     ]  # fmt: skip
-    choice = {
-        "message": {"content": text},
-        "finish_reason": "stop",
-        "logprobs": {"content": content},
-    }
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    choice["logprobs"] = {"content": content}
     return server.read_answer(200, json.dumps({"choices": [choice]}), {}, "")[0]
 
 

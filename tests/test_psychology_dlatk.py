@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.public]
 
 
 @pytest.fixture(scope="module")
-def texts(public_data) -> list[str]:
+def texts() -> list[str]:
     sets = [papers.PAPER_SETS[name][0] for name in ("TP", "UP", "ZD", "ZP")]
     return [r for name in sets for r in corpora.load(name).turns["response"]]
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ROOT
+from lib.data import storage
 from lib.data.storage import members
 from lib.endex import reddit
 from lib.endex.reddit import blocks
@@ -172,17 +173,19 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.public
-def test_all_record_generations_are_read(public_data, tmp_path):
-    report = reddit.to_parquet([public_data / "pushshift_sample/test_comments.json"], tmp_path)
+def test_all_record_generations_are_read(tmp_path):
+    dump = storage.data_folder() / "pushshift_sample/test_comments.json"
+    report = reddit.to_parquet([dump], tmp_path)
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [27, 0, 27]
     rows = read(tmp_path)
     assert rows["created"].between(1_130_000_000, 1_710_000_000).all() and not rows["edited"].any()
 
 
 @pytest.mark.public
-def test_real_edits_and_controversy_are_found(public_data, tmp_path):
+def test_real_edits_and_controversy_are_found(tmp_path):
     """In RumourEval 2019, as the Reddit API gave it; a "more" stands for what was not fetched."""
-    archive = public_data / "reddit_rumoureval2019/rumoureval-2019-reddit-test-data.tar.gz"
+    folder = storage.data_folder() / "reddit_rumoureval2019"
+    archive = folder / "rumoureval-2019-reddit-test-data.tar.gz"
     replies = [json.loads(raw) for _, raw in members(archive, re.compile("/replies/").search)]
     lines = [json.dumps(reply["data"]) for reply in replies if reply["kind"] != "more"]
     (tmp_path / "rumoureval.ndjson").write_text("\n".join(lines))
@@ -193,7 +196,7 @@ def test_real_edits_and_controversy_are_found(public_data, tmp_path):
 
 
 @pytest.mark.public
-def test_real_threads_have_the_documented_medians(public_data, tmp_path, monkeypatch):
+def test_real_threads_have_the_documented_medians(tmp_path, monkeypatch):
     monkeypatch.setattr(reddit, "CACHE", tmp_path)
     folder, account = reddit.comments("reddit_college")
     assert account.loc[0, ["bad_lines", "comments"]].tolist() == [0, 38303]

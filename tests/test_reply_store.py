@@ -26,12 +26,6 @@ def request(text: str = "Rate this.", **changes) -> Request:
     return Request(**(fields | changes))
 
 
-@pytest.fixture
-def store(tmp_path):
-    with ReplyStore(tmp_path / "replies.sqlite") as one:
-        yield one
-
-
 def put(store: ReplyStore, one: Request, sample: int = 0, text: str = "4") -> None:
     store.add_requests([one])
     (call,) = store.claim([Job(one, sample)])
