@@ -86,10 +86,10 @@ def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_ann
     assert against[:2] == (0, 0) and np.isnan(against[2])
 
 
-@pytest.mark.parametrize(
-    "matrix, reason",
-    [([[1.0], [2.0]], "no item with two ratings"), ([[3.0, 3], [3, 3]], "all ratings equal")],
-)
+UNDEFINED = {"no item with two ratings": [[1.0], [2.0]], "all ratings equal": [[3.0, 3], [3, 3]]}
+
+
+@pytest.mark.parametrize("reason, matrix", UNDEFINED.items())
 def test_undefined_agreement_has_a_reason(matrix, reason):
     row = agreement.agreement_summary(long_table(matrix)).iloc[0]
     assert row["reason"] == reason

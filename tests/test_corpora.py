@@ -135,10 +135,10 @@ def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
 # --- faults in a user's files ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name, words",
-    [("usr_topicl", "did you mean 'usr_topical'"), ("goemotions", r"call data.goemotions\(\)")],
-)
+LED = {"usr_topicl": "did you mean 'usr_topical'", "goemotions": r"call data.goemotions\(\)"}
+
+
+@pytest.mark.parametrize("name, words", LED.items())
 def test_names_that_are_no_corpora_lead_on(name, words):
     with pytest.raises(DataError, match=words):
         corpora.load(name)

@@ -111,10 +111,8 @@ def test_each_kind_of_negative():
     + [("copying", " ", "one", "o"), ("copying", "one  two", "one two", "o")],
 )
 def test_a_negative_that_cannot_be_made_is_none(kind, context, response, other):
-    assert all(
-        corrupt(kind, context, response, other, np.random.default_rng(seed)) is None
-        for seed in range(20)
-    )
+    for seed in range(20):
+        assert corrupt(kind, context, response, other, np.random.default_rng(seed)) is None
 
 
 @given(

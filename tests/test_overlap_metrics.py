@@ -263,14 +263,12 @@ def rated(corpus):
     return turns.assign(human=turns[rating])
 
 
+KEYS = PUBLISHED[["corpus", "variant"]].drop_duplicates().to_numpy()
+KEYS = [pytest.param(*key, marks=[needs_java] * key[1].startswith("meteor")) for key in KEYS]
+
+
 @pytest.mark.public
-@pytest.mark.parametrize(
-    ("corpus", "variant"),
-    [
-        pytest.param(*key, marks=needs_java if key[1].startswith("meteor") else [])
-        for key in PUBLISHED[["corpus", "variant"]].drop_duplicates().itertuples(index=False)
-    ],
-)
+@pytest.mark.parametrize(("corpus", "variant"), KEYS)
 def test_published_correlations(corpus, variant):
     table = rated(corpus)
     pairs = table[["human"]].assign(score=metrics.overlap_scores(table, [variant])[variant])
