@@ -66,11 +66,17 @@ def test_ngram_tables_are_identical(texts, database, n):
     np.testing.assert_allclose(shares, [norm for *_, norm in rows], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("table", ["nrc_emot_w", "nrc_emot_w_lw", "fb2000_cp_w"])
-def test_lexicon_tables_are_equal_to_1e_12(texts, database, table):
-    source, weighting = table.split("_w")[0], "lex_norm" if table.endswith("_lw") else "relative"
+TABLES = [
+    ("cat_nrc_emot_w", "nrc_emot", "relative"),
+    ("cat_nrc_emot_w_lw", "nrc_emot", "lex_norm"),
+    ("cat_fb2000_cp_w", "fb2000_cp", "relative"),
+]
+
+
+@pytest.mark.parametrize(("table", "source", "weighting"), TABLES)
+def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, source, weighting):
     scores = psychology.dlatk_lexicon(source).score(psychology.count_tokens(texts), weighting)
-    name = f'"feat$cat_{table}$messages$message_id$1gra"'
+    name = f'"feat${table}$messages$message_id$1gra"'
     stored = pd.read_sql(f"SELECT group_id, feat, group_norm FROM {name}", database)
     stored = stored[stored["feat"] != "_intercept"].astype({"group_id": int})
     theirs = stored.pivot(index="group_id", columns="feat", values="group_norm")
