@@ -176,7 +176,7 @@ def training_plot(models: Models) -> Figure:
     lines, names = axes[0].get_legend_handles_labels()
     axes[0].legend(handles=dict(zip(names, lines, strict=True)).values())
     epochs = range(max(len(model.validation) for model in models.values()))
-    axes[1].set(title="Validation by epoch", ylabel="AUC on held-out threads", xticks=epochs)
+    axes[1].set(title="Validation", xlabel="epoch", ylabel="AUC on held-out threads", xticks=epochs)
     return figure
 
 
