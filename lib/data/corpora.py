@@ -54,7 +54,6 @@ class Corpus:
             `annotator`, `dimension`, `rating`; empty where only means were published.
         report: rows read, kept and excluded, with reasons.
         info: title, licence, source, citation and `synthetic`.
-        dialog_ratings: judgements of `dialogs`, where a corpus of level "turn" has them as well.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Corpus:
     info: Mapping[str, Any]
     turns: pd.DataFrame | None = None
     dialogs: pd.DataFrame | None = None
-    dialog_ratings: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         return f"<Corpus {self.name}: {len(self.items)} rated {self.level}s>"
