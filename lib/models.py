@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -410,16 +409,12 @@ def _readable(location: Location) -> Path:
         return location.folder
     folder = ROOT / "data" / "cache" / "models" / location.sha256[:16]
     if not (folder / "model.safetensors").is_file():
-        import gguf
         import torch
         from safetensors.torch import save_file
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         packed = {"gguf_file": file.name, "local_files_only": True}
-        # transformers reads the file several times, and makes a table of names for each tensor.
-        once = {name: cache(getattr(gguf, name)) for name in ("GGUFReader", "get_tensor_name_map")}
-        whole = written_whole(folder / "model.safetensors")
-        with quiet(), patch.multiple(gguf, **once), whole as unfinished:
+        with quiet(), written_whole(folder / "model.safetensors") as unfinished:
             AutoTokenizer.from_pretrained(file.parent, **packed).save_pretrained(folder)
             packed["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
             network = AutoModelForCausalLM.from_pretrained(file.parent, **packed)

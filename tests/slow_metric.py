@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import metrics
-from lib.metrics import kept_scores
+from lib.metrics import registry
 
 
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
@@ -31,7 +31,7 @@ def big_table(rows: int) -> pd.DataFrame:
 def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
     metrics.metric("hashed", "test", version="1")(hashed)
     options = {"hashed": {"seconds": float(seconds), "log": log}}
-    kept_scores.ROWS = int(batch)
+    registry.ROWS = int(batch)
     metrics.compute(big_table(int(rows)), ["hashed"], options=options, folder=folder)
 
 

@@ -173,7 +173,7 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, monkeypatch, name
     if name == "language_style_matching":
         path, old, new = tmp_path / "words.json", '"the"', '"thee"'
         path.write_text((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
-        monkeypatch.setattr("lib.psychology.style.WORDS_FILE", path)
+        monkeypatch.setattr("lib.psychology.states.WORDS_FILE", path)
     else:
         path, old, new = tmp_path / "emotions.csv", "trust,1", "trust,5"
         path.write_text("term,category,weight\nhappy,joy,2\nwonderful,joy,2\nwonderful,trust,1\n")

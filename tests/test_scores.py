@@ -17,7 +17,7 @@ import pytest
 import slow_metric
 
 from lib import endex, metrics, psychology  # noqa: F401 - rooms register their metrics
-from lib.metrics import kept_scores
+from lib.metrics import registry
 
 TURNS = pd.DataFrame({"dialog": ["b", "a", "b", "a"]}, index=[10, 7, 3, 8])
 TURNS["context"] = [["hi"], [], ["well"], ["so"]]
@@ -103,7 +103,7 @@ KINDS = ("overlap", "embedding", "psychological")
 def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
     tmp_path, monkeypatch, name
 ):
-    monkeypatch.setattr(kept_scores, "ROWS", 2)
+    monkeypatch.setattr(registry, "ROWS", 2)
     said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame({"response": said}, index=[10, 7, 3, 8, 0, 1])
     turns = turns.assign(context=[["hello"]] * 6, reference=[["tea or coffee"]] * 6)
@@ -145,7 +145,7 @@ def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options,
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """A table of 30 rows, and the folder of a run of it that the disk stopped after 20."""
-    monkeypatch.setattr(kept_scores, "ROWS", 10)
+    monkeypatch.setattr(registry, "ROWS", 10)
     table = slow_metric.big_table(30)
     real = pd.DataFrame.to_parquet
 
@@ -212,7 +212,7 @@ def test_three_kills_change_no_byte_and_repeat_no_finished_batch(
     (tmp_path / "killed").mkdir()
     done = kill_and_finish(tmp_path / "killed", rows, batch, 0.02, seed)
     options = {"hashed": {"seconds": 0.02, "log": str(tmp_path / "killed" / "log")}}
-    monkeypatch.setattr(kept_scores, "ROWS", batch)
+    monkeypatch.setattr(registry, "ROWS", batch)
     table, whole = slow_metric.big_table(rows), tmp_path / "whole"
     metrics.compute(table, ["hashed"], options=options, folder=whole, say=quiet)
     parts = [

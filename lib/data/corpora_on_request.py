@@ -29,10 +29,9 @@ def on_request(folder: Path) -> dict:
     turns = read_turns(folder / "turns.csv")
     turns, ratings, line = _judged(folder / "turn_ratings.csv", turns, "turn ratings")
     dialogs = pd.DataFrame(map(_spoken, *zip(*turns.groupby(DIALOG[:3], sort=False), strict=True)))
-    dialogs, by_dialog, last = _judged(folder / "dialog_ratings.csv", dialogs, "dialog ratings")
+    dialogs, _, last = _judged(folder / "dialog_ratings.csv", dialogs, "dialog ratings")
     report = pd.DataFrame([account("responses", len(turns)), line, last])
-    return {"turns": turns, "dialogs": dialogs, "ratings": ratings, "dialog_ratings": by_dialog,
-            "report": report}  # fmt: skip
+    return {"turns": turns, "dialogs": dialogs, "ratings": ratings, "report": report}
 
 
 def _spoken(names: tuple, replies: pd.DataFrame) -> dict[str, Any]:

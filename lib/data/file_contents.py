@@ -7,7 +7,6 @@ unpack to more than `LIMIT`.
 import ast
 import contextlib
 import csv
-import gzip
 import io
 import json
 import re
@@ -19,7 +18,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import zstandard
 
 from lib.data.storage import DataError
 
@@ -97,14 +95,12 @@ def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
 
 
 def _unpacked(file: Path) -> bytes:
-    raw = file.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(LIMIT + 1)
-    elif raw[:4] == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        raw = reader.read(LIMIT + 1)
-    else:
-        return raw
+    """What stands in a file; the ending of its name says how it is packed."""
+    form = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower())
+    if form is None:
+        return file.read_bytes()
+    with pa.input_stream(file, form) as packed:
+        raw = packed.read(LIMIT + 1)
     _limit(len(raw))
     return raw
 
@@ -138,12 +134,8 @@ def _decoded(raw: bytes, reading: Reading) -> str:
 
 def _delimited(text: str, ending: str, reading: Reading) -> pd.DataFrame:
     """Rows of as many cells as the header: pandas would fill up shorter ones."""
-    first, _, rest = text.partition("\n")
-    if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own line
-        text, found = rest, first[4]
-    else:
-        known = "\t,;|" if ending == ".tsv" else ",;\t|"
-        found = max(known, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
+    known, first = "\t,;|" if ending == ".tsv" else ",;\t|", text.partition("\n")[:1]
+    found = max(known, key=lambda one: len(next(csv.reader(first, delimiter=one), [])))
     found = reading.guess("delimiter", found, "its header has most cells with it")
     rows = [*csv.reader(io.StringIO(text), delimiter=found, strict=True)]
     for place, row in enumerate(rows):

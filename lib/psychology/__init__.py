@@ -1,6 +1,8 @@
 """What a psychologist would measure: lexica, emotions, language style, traits."""
 
-from lib.psychology.emotion import (
+from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
+from lib.psychology.states import (
+    FUNCTION_WORDS,
     PAPER_ENTROPY,
     PLUTCHIK,
     emotion_lexicon,
@@ -9,9 +11,10 @@ from lib.psychology.emotion import (
     emotional_entropy_paper,
     emotions,
     entropy,
+    function_words,
+    language_style_matching,
+    liwc,
 )
-from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
-from lib.psychology.style import FUNCTION_WORDS, function_words, language_style_matching, liwc
 from lib.psychology.tokens import count_tokens, prompt_counts, response_counts, tokenize
 from lib.psychology.traits import (
     PUBLISHED_R,

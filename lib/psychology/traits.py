@@ -7,6 +7,7 @@ stand-ins are trained in the open, on people who wrote essays and answered both 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,20 +99,18 @@ def fit_trait_model(
     Reference: Park et al. (2015), Automatic personality assessment through social media language,
     JPSP 108(6). Schwartz et al. (2017), DLATK.
     """
-    from sklearn.model_selection import KFold  # a second to import
+    from sklearn.model_selection import KFold, cross_val_predict  # a second to import
 
     rows = texts.dropna(subset=["author", "text", trait])
     y = rows.groupby("author", sort=False)[trait].mean().to_numpy(float)
     if len(y) < 20:
         raise DataError(f"{len(y)} authors are too few for 10 folds")
     shares, terms = _features(rows, orders, topics)
-    predicted = np.empty(len(y))
-    for train, test in KFold(10, shuffle=True, random_state=seed).split(y):
-        weights, intercept = _ridge(shares[train], y[train])
-        predicted[test] = shares[test] @ weights + intercept
-    found = stats.pearsonr(predicted, y)
-    weights, intercept = _ridge(shares, y)
-    lexicon = _as_lexicon(trait, weights, intercept, terms, topics)
+    ridge, folds = _ridge(), KFold(10, shuffle=True, random_state=seed)
+    found = stats.pearsonr(cross_val_predict(ridge, shares, y, cv=folds), y)
+    chosen, scaled, linear = ridge.fit(shares, y)
+    weights = chosen.inverse_transform([linear.coef_ / scaled.scale_])[0]
+    lexicon = _as_lexicon(trait, weights, float(linear.intercept_), terms, topics)
     interval = tuple(map(float, found.confidence_interval(0.95)))
     return TraitModel(lexicon, np.count_nonzero(weights), len(y), float(found.statistic), interval)
 
@@ -194,17 +193,14 @@ def _share_of_users(matrix: np.ndarray) -> np.ndarray:
     return np.asarray((matrix > 0).mean(axis=0)).ravel()
 
 
-def _ridge(shares: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """Fit a ridge regression; return one weight per feature (0: not selected), and the constant."""
-    from sklearn.feature_selection import f_regression
+def _ridge() -> Any:
+    """Selection of features, their scaling and the ridge regression, to be fitted as one."""
+    from sklearn.feature_selection import SelectFpr, f_regression
     from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    chosen = f_regression(shares, y)[1] < 0.05
-    scale = shares[:, chosen].std(axis=0)
-    ridge = Ridge(PENALTY).fit(shares[:, chosen] / scale, y)
-    weights = np.zeros(len(chosen))
-    weights[chosen] = ridge.coef_ / scale
-    return weights, float(ridge.intercept_)
+    return make_pipeline(SelectFpr(f_regression), StandardScaler(with_mean=False), Ridge(PENALTY))
 
 
 def _as_lexicon(

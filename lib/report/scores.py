@@ -16,7 +16,7 @@ from lib.analysis.variance_components import variance_split
 from lib.cpdscore import local
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
-from lib.metrics.kept_scores import ROWS
+from lib.metrics.registry import ROWS
 from lib.report.dialogs import rated
 from lib.report.verdict import KEY, units
 
