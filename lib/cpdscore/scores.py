@@ -77,7 +77,7 @@ def turn_requests(
 def _request(
     values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
 ) -> Request:
-    prompt = template.fill(**{name: values[name] for name in template.inputs})
+    prompt = template.fill(**{name: values[name] for name in template.inputs if name in values})
     labels = {"variant": template.variant.name, "wording": template.wording}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
     form = {"grammar": template.grammar} if judge.forced else {}
