@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.data.storage import written_whole
-
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
 RESERVE = 4 << 20  # bytes kept free on the disk while asking, for the replies on their way
 REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
@@ -155,12 +153,11 @@ class ReplyStore(AbstractContextManager):
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the file; what was recorded is on disk."""
         self._db.close()
+
+    __exit__ = close
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -308,31 +305,12 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_EXPORTED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
-_COLUMNS = ("key", "model", "labels", *_EXPORTED)
-
-
-def export_replies(store: ReplyStore, path: str | Path, about: Mapping[str, Any]) -> int:
-    """Write all replies to a Parquet file, for publishing a run, and return how many they are.
-
-    The prompts are left out (they hold the corpus), but their keys pin them to the letter.
-
-    Args:
-        store: where the replies are.
-        path: the file to write.
-        about: what anyone must know of the run (weights, versions, licence), kept in the file.
-    """
-    query = f"""SELECT {", ".join(_COLUMNS)} FROM request JOIN call USING (key)
-                WHERE holds AND status != 'asked' ORDER BY request.rowid, sample"""
-    frame = pd.DataFrame(store.rows(query), columns=_COLUMNS)
-    frame.attrs = {"key_version": KEY_VERSION, **about}
-    with written_whole(path) as place:
-        frame.to_parquet(place, index=False, compression="zstd")
-    return len(frame)
+#: What is published of a call.
+PUBLISHED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
 
 
 def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
-    """Read what `export_replies` wrote, and return what the file says about its run.
+    """Read replies of data/judge_replies, and return what the file says about their run.
 
     Prompts are completed by the run that asks for them. A reply that is already there stays.
 
@@ -342,7 +320,7 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     frame = pd.read_parquet(path)
     if frame.attrs["key_version"] != KEY_VERSION:
         raise StoreError(f"{path}: key version {frame.attrs['key_version']}, not {KEY_VERSION}")
-    ends = frame.astype(object).where(frame.notna(), None)[["key", *_EXPORTED]]
+    ends = frame.astype(object).where(frame.notna(), None)[["key", *PUBLISHED]]
     columns = ", ".join(("holds", *ends))
     with store._writing() as db:
         query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1{', ?' * len(ends.columns)})"
