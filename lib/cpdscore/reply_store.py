@@ -24,21 +24,6 @@ REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
-# A call is written before it is sent, with the most it can cost, and completed when it ends. One
-# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
-# the name of its batch if it went there) and once it is the reply; a fault gives it up.
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS request (
-    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS call (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
-    status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
-    request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
-    marks TEXT, batch TEXT);
-CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
-CREATE INDEX IF NOT EXISTS history ON call (key, sample);
-"""
-
 
 class StoreError(RuntimeError):
     """The store cannot be written or read; the message says what to do."""
@@ -127,6 +112,20 @@ class Reply(NamedTuple):
     base_url: str | None = None
     fingerprint: str | None = None
     marks: str | None = None  # JSON: at which letter a digit stands, and the odds of each digit
+
+
+# A call is written before it is sent, with the most it can cost, and completed when it ends. One
+# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
+# the name of its batch if it went there) and once it is the reply; a fault gives it up.
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS request (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS call (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
+    {", ".join(Reply._fields)}, batch);
+CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
+CREATE INDEX IF NOT EXISTS history ON call (key, sample);
+"""
 
 
 class ReplyStore(AbstractContextManager):
