@@ -42,14 +42,12 @@ def build(encoder: str | Path, seed: int) -> tuple:
     torch.manual_seed(seed)
     tiny = str(encoder) == TINY
     folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
-    auto, options = transformers.AutoModelForSequenceClassification, {"num_labels": 2}
+    size = {"num_labels": 2} | (TINY_SIZE if tiny else {})
+    config = transformers.AutoConfig.from_pretrained(folder, **size)
+    auto = transformers.AutoModelForSequenceClassification
     with quiet():  # it would report the new head as missing weights
-        if tiny:
-            config = transformers.AutoConfig.from_pretrained(folder, **options, **TINY_SIZE)
-            network = auto.from_config(config)
-        else:
-            options |= {"local_files_only": True, "use_safetensors": True}
-            network = auto.from_pretrained(folder, **options)
+        whole = {"config": config, "local_files_only": True, "use_safetensors": True}
+        network = auto.from_config(config) if tiny else auto.from_pretrained(folder, **whole)
     return network, models.load_tokenizer(folder)
 
 

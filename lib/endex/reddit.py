@@ -96,7 +96,7 @@ def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:
     dumps = sorted(path for path in place.glob("*") if path.suffix in (".zst", ".ndjson", ".jsonl"))
     if not dumps:
         raise FileNotFoundError(
-            f"no comment dump (*.zst, *.ndjson) in {os.fspath(source)}: put RC_YYYY-MM.zst there, "
+            f"no comment dump (*.zst, *.ndjson) in {place}: put RC_YYYY-MM.zst there, "
             f"or name the sample or some of {', '.join(SOURCES)}"
         )
     # By the whole path: two folders of one name are two sources.
