@@ -124,7 +124,6 @@ CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
     {", ".join(Reply._fields)}, batch);
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
-CREATE INDEX IF NOT EXISTS history ON call (key, sample);
 """
 
 

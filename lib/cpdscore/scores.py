@@ -125,8 +125,6 @@ def score_turns(
     Reference: Wakaki et al. (2024), ComperDial, section 4.
     """
     template = variant if isinstance(variant, Template) else load_template(variant)
-    if template.variant.level != "turn":
-        raise ValueError(f"{template.variant.name} rates dialogs: use score_dialogs")
     asked = turns[KEY].assign(request=turn_requests(turns, template, judge), said=turns["response"])
     return _score(asked, template, judge, store, ask)
 
