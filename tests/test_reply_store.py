@@ -9,6 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
+from data.judge_replies.ask_judges import export_replies
 from lib.cpdscore.reply_store import (
     Job,
     MissingReplies,
@@ -16,7 +17,6 @@ from lib.cpdscore.reply_store import (
     ReplyStore,
     Request,
     StoreError,
-    export_replies,
     import_replies,
 )
 

@@ -11,7 +11,6 @@ prompt quotes, its letters there become x.
 
 import json
 import re
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -22,9 +21,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import pandas as pd
+
 from lib import ROOT, cpdscore, data
 from lib.cpdscore import local
-from lib.data.storage import sha256
+from lib.cpdscore.reply_store import KEY_VERSION, PUBLISHED
+from lib.data.storage import sha256, written_whole
 
 PROMPT = "detail_without_reference"
 RUNS = {  # the end of the file's name: prompt, calls, temperature
@@ -41,6 +43,7 @@ JUDGES = {  # name, model as it is sent, whether its answer form is forced by a 
 ASKED = [(corpus, "") for corpus in ("sample_personas", "usr_topical", "usr_persona", "fed_turn")]
 ASKED += [("usr_persona", run) for run in RUNS if run]
 CACHE = ROOT / "data" / "cache" / "judges"
+COLUMNS = ("key", "model", "labels", *PUBLISHED)
 CHUNK = 24  # items between two looks at the clock
 
 
@@ -104,21 +107,11 @@ def masked(text: str, prompt: str) -> str:
 
 
 def export(judge: str, corpus: str, run: str, weights: str) -> None:
-    """Write the replies of one store, masked, with what anyone must know about the run."""
-    path, copy = path_of(judge, corpus, run), CACHE / "export.sqlite"
-    source = CACHE / f"{path.stem}.sqlite"
-    if not source.is_file():
+    """Write the replies of one run, with what anyone must know about it."""
+    path = path_of(judge, corpus, run)
+    if not (source := CACHE / f"{path.stem}.sqlite").is_file():
         return
     with cpdscore.ReplyStore(source) as store:
-        store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-    shutil.copy(source, copy)
-    with cpdscore.ReplyStore(copy) as store:
-        rows = store.rows(
-            "SELECT id, text, request.body FROM call JOIN request USING (key) WHERE text NOT NULL"
-        )
-        said = [(masked(t, json.loads(b)["messages"][0]["content"]), i) for i, t, b in rows]
-        with store._writing() as db:
-            db.executemany("UPDATE call SET text = ? WHERE id = ?", said)
         one, (table, template) = model_of(judge, run), tables_of(corpus, run)[0]
         requests = cpdscore.turn_requests(table, template, one)
         held = store.replies(request.key for request in requests if request)
@@ -130,10 +123,26 @@ def export(judge: str, corpus: str, run: str, weights: str) -> None:
             "parameters": one.parameters, "samples": one.samples, "items": items,
             "dialogs": bool(store.rows("SELECT 1 FROM request WHERE labels LIKE '%\"dialogue\"%'")),
             "server": f"xllamacpp {version('xllamacpp')}", "asked": date.today().isoformat(),
-            "masked": sum(bool(re.search(r"\bx+(\W+x+){3}\b", text)) for text, _ in said),
         }  # fmt: skip
-        print(cpdscore.export_replies(store, path, about), "replies,", items, "items:", path.name)
-    copy.unlink()
+        print(export_replies(store, path, about), "replies,", items, "items:", path.name)
+
+
+def export_replies(store: cpdscore.ReplyStore, path: Path, about: dict) -> int:
+    """Write all replies of a store, masked, to a Parquet file; returns how many they are.
+
+    The prompts are left out (they hold the corpus), but their keys pin them to the letter.
+    """
+    query = f"""SELECT {", ".join(COLUMNS)}, request.body FROM request JOIN call USING (key)
+                WHERE holds AND status != 'asked' ORDER BY request.rowid, sample"""
+    frame = pd.DataFrame(store.rows(query), columns=[*COLUMNS, "body"])
+    prompts = [json.loads(body)["messages"][0]["content"] for body in frame.pop("body")]
+    pairs = zip(frame["text"], prompts, strict=True)
+    frame["text"] = [masked(said, sent) if isinstance(said, str) else None for said, sent in pairs]
+    repeated = sum(bool(re.search(r"\bx+(\W+x+){3}\b", said)) for said in frame["text"].dropna())
+    frame.attrs = {"key_version": KEY_VERSION, **about, "masked": repeated}
+    with written_whole(path) as place:
+        frame.to_parquet(place, index=False, compression="zstd")
+    return len(frame)
 
 
 if __name__ == "__main__":

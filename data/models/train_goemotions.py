@@ -68,6 +68,7 @@ def main() -> None:
     fit(train["text"], train["labels"])
     record = {
         "model": "28 logistic regressions on tf-idf of hashed words and word pairs",
+        "labels": LABELS,
         "trained_on": f"GoEmotions train split, {len(train)} comments (Apache-2.0)",
         "tested_on": f"GoEmotions test split, {len(test)} comments",
         "settings": {"C": C, "seen_in": SEEN_IN, "scikit-learn": sklearn.__version__},

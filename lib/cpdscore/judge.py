@@ -172,9 +172,8 @@ def ask_all(
     known, cut off or killed, stays at that most.
 
     Returns:
-        How many `jobs` there are, `stored` before, `done` now (whatever their status), `left`
-        without a reply (run again to ask for them), `requests` made, faults included, and the
-        `dollars` the store has cost.
+        How many jobs are `done` now (whatever their status) and `left` without a reply (run again
+        to ask for them), and the `requests` made, faults included.
 
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
@@ -192,9 +191,8 @@ def ask_all(
         run = _Run(store, connection, settings)
         cause = run.go(tasks_of((j for j in missing if j.place not in away), settings.many))
         left = len(store.missing(missing))
-    done, dollars = len(missing) - left, settings.dollars(**run.tokens)
-    report = SimpleNamespace(jobs=len(wanted), stored=len(wanted) - len(missing), done=done,
-                             left=left, requests=run.requests, dollars=dollars)  # fmt: skip
+    done = len(missing) - left
+    report = SimpleNamespace(done=done, left=left, requests=run.requests)
     if cause:
         reason = str(cause) if isinstance(cause, Fault) else repr(cause)
         said = f"{done} of {len(missing)} replies received, then: {reason}"

@@ -46,10 +46,7 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
                 break
         else:
             raise RuntimeError(f"no judge could be started: {''.join(said[-5:])}")
-        try:
-            yield line.strip()
-        finally:
-            server.stdin.close()
+        yield line.strip()  # the end of the block closes the server's input
 
 
 def main(gguf: str | Path) -> None:

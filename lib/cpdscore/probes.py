@@ -34,7 +34,7 @@ def sample_spread(samples: pd.DataFrame) -> pd.Series:
         pairs of samples. ``spread``: mean standard deviation. ``tied``: share of item pairs with
         the same mean, which no rank correlation can order. Items without two samples are left out.
     """
-    known = samples[samples.notna().sum(axis=1) >= 2]
+    known = samples[samples.count(axis=1) >= 2]
     pairs = [known[list(pair)].dropna().to_numpy() for pair in combinations(known.columns, 2)]
     equal = [first == second for pair in pairs for first, second in pair]
     sizes = known.mean(axis=1).round(9).value_counts()

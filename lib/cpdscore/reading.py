@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from lib.cpdscore.prompts import VARIANTS, Variant
 
-NAN = float("nan")
 LONGEST = 20_000  # characters, reasoning aside: what is longer does not answer the form
 # A score is usable with these statuses; every other one means NaN.
 USABLE = ("ok", "non_integer")
@@ -114,7 +113,7 @@ class ParsedReply(NamedTuple):
     """
 
     status: str
-    score: float = NAN
+    score: float = math.nan
     fields: dict[str, float] = {}  # every mark of the form that was read
 
 
@@ -152,9 +151,9 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     status, score = _score(said, marks, variant)
     before = re.split(r"\d", re.sub(r'"[^"\n]*"', "", said), maxsplit=1)[0]
     if _REFUSAL.search(before):
-        status, score = "disclaimed" if status in USABLE else "refusal", NAN
+        status, score = "disclaimed" if status in USABLE else "refusal", math.nan
     elif status in USABLE and _OTHER_SCALE.search(said):  # the scale asked for is gone by now
-        status, score = "unparsable", NAN
+        status, score = "unparsable", math.nan
     return ParsedReply(status, score, fields)
 
 
@@ -240,10 +239,10 @@ def _number_at(said: str, match: re.Match, label: str, variant: Variant, misfit:
 def _agree(marks: list[_Mark]) -> tuple[str, float]:
     """One verdict over all marks of a field: their value, or the reason there is none."""
     if not marks:
-        return "unparsable", NAN
+        return "unparsable", math.nan
     misfits = [mark.status for mark in marks if mark.status not in USABLE]
     if misfits or len({mark.value for mark in marks}) > 1:
-        return misfits[0] if len(misfits) == len(marks) else "ambiguous", NAN
+        return misfits[0] if len(misfits) == len(marks) else "ambiguous", math.nan
     return marks[0].status, marks[0].value
 
 
@@ -255,7 +254,7 @@ def _score(said: str, marks: list[_Mark], variant: Variant) -> tuple[str, float]
         own = own + general or _bare(said, variant)
     status, score = _agree(own)
     if status in USABLE and _doubted(said, own[0], marks):
-        return "ambiguous", NAN
+        return "ambiguous", math.nan
     return status, score
 
 

@@ -18,28 +18,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.data.storage import written_whole
-
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
 RESERVE = 4 << 20  # bytes kept free on the disk while asking, for the replies on their way
 REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
-
-# A call is written before it is sent, with the most it can cost, and completed when it ends. One
-# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
-# the name of its batch if it went there) and once it is the reply; a fault gives it up.
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS request (
-    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS call (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
-    status TEXT NOT NULL, text TEXT, finish_reason TEXT, reason TEXT, http INTEGER,
-    request_id TEXT, ms REAL, usage TEXT, body TEXT, base_url TEXT, fingerprint TEXT,
-    marks TEXT, batch TEXT);
-CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
-CREATE INDEX IF NOT EXISTS history ON call (key, sample);
-"""
 
 
 class StoreError(RuntimeError):
@@ -131,6 +114,19 @@ class Reply(NamedTuple):
     marks: str | None = None  # JSON: at which letter a digit stands, and the odds of each digit
 
 
+# A call is written before it is sent, with the most it can cost, and completed when it ends. One
+# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
+# the name of its batch if it went there) and once it is the reply; a fault gives it up.
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS request (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS call (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
+    {", ".join(Reply._fields)}, batch);
+CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
+"""
+
+
 class ReplyStore(AbstractContextManager):
     """The SQLite file (write-ahead log, one commit per call), safe for threads and processes.
 
@@ -155,12 +151,11 @@ class ReplyStore(AbstractContextManager):
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the file; what was recorded is on disk."""
         self._db.close()
+
+    __exit__ = close
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -308,31 +303,12 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_EXPORTED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
-_COLUMNS = ("key", "model", "labels", *_EXPORTED)
-
-
-def export_replies(store: ReplyStore, path: str | Path, about: Mapping[str, Any]) -> int:
-    """Write all replies to a Parquet file, for publishing a run, and return how many they are.
-
-    The prompts are left out (they hold the corpus), but their keys pin them to the letter.
-
-    Args:
-        store: where the replies are.
-        path: the file to write.
-        about: what anyone must know of the run (weights, versions, licence), kept in the file.
-    """
-    query = f"""SELECT {", ".join(_COLUMNS)} FROM request JOIN call USING (key)
-                WHERE holds AND status != 'asked' ORDER BY request.rowid, sample"""
-    frame = pd.DataFrame(store.rows(query), columns=_COLUMNS)
-    frame.attrs = {"key_version": KEY_VERSION, **about}
-    with written_whole(path) as place:
-        frame.to_parquet(place, index=False, compression="zstd")
-    return len(frame)
+#: What is published of a call.
+PUBLISHED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
 
 
 def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
-    """Read what `export_replies` wrote, and return what the file says about its run.
+    """Read replies of data/judge_replies, and return what the file says about their run.
 
     Prompts are completed by the run that asks for them. A reply that is already there stays.
 
@@ -342,7 +318,7 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     frame = pd.read_parquet(path)
     if frame.attrs["key_version"] != KEY_VERSION:
         raise StoreError(f"{path}: key version {frame.attrs['key_version']}, not {KEY_VERSION}")
-    ends = frame.astype(object).where(frame.notna(), None)[["key", *_EXPORTED]]
+    ends = frame.astype(object).where(frame.notna(), None)[["key", *PUBLISHED]]
     columns = ", ".join(("holds", *ends))
     with store._writing() as db:
         query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1{', ?' * len(ends.columns)})"

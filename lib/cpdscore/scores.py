@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.prompts import Template, load_template
-from lib.cpdscore.reading import NAN, mark_odds, parse_reply
+from lib.cpdscore.reading import mark_odds, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
 from lib.data.turn_table import KEY, LEVELS
 
@@ -77,7 +77,7 @@ def turn_requests(
 def _request(
     values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
 ) -> Request:
-    prompt = template.fill(**{name: values[name] for name in template.inputs})
+    prompt = template.fill(**{name: values[name] for name in template.inputs if name in values})
     labels = {"variant": template.variant.name, "wording": template.wording}
     labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
     form = {"grammar": template.grammar} if judge.forced else {}
@@ -125,8 +125,6 @@ def score_turns(
     Reference: Wakaki et al. (2024), ComperDial, section 4.
     """
     template = variant if isinstance(variant, Template) else load_template(variant)
-    if template.variant.level != "turn":
-        raise ValueError(f"{template.variant.name} rates dialogs: use score_dialogs")
     asked = turns[KEY].assign(request=turn_requests(turns, template, judge), said=turns["response"])
     return _score(asked, template, judge, store, ask)
 
@@ -204,7 +202,7 @@ def _replies(
     for (key, sample), reply in store.replies(keys.dropna()).items():
         read = parse_reply(reply.text, template.variant, reply.status)
         odds, why = mark_odds(reply.text, reply.marks, template.variant)
-        weighted = sum(mark * p for mark, p in odds.items()) if odds else NAN
+        weighted = sum(mark * p for mark, p in odds.items()) if odds else np.nan
         row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
         rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)
     marks = dict.fromkeys(["score", "weighted", *template.variant.fields], float)

@@ -12,6 +12,7 @@ split, and its record, beside the weights, states its scores on the test split.
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -23,9 +24,9 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from tqdm.auto import tqdm
 
 from lib import ROOT, models
-from lib.data.storage import sha256, written_whole
-from lib.data.turn_table import is_blank
+from lib.data.storage import read_json, sha256, written_whole
 from lib.endex.reddit import parquet_files
+from lib.metrics.registry import where_words
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
 HASHES = 2**20  # so many that few of the 44,000 kept features share a number
@@ -33,17 +34,13 @@ TOKEN = r"[\w']+|[^\w\s]"  # a word, or one mark
 EMBEDDED = "embedded"
 PART = 50_000  # texts in a file of scores: what an interruption can cost at most
 
-# The labels of GoEmotions (Demszky et al. 2020); some copies count two of the others as positive.
+# The positive ones of GoEmotions (Demszky et al. 2020); some copies count two others as positive.
 POSITIVE = (
     *("admiration", "amusement", "approval", "caring", "desire", "excitement"),
     *("gratitude", "joy", "love", "optimism", "pride", "relief"),
 )
-OTHERS = (
-    *("anger", "annoyance", "confusion", "curiosity", "disappointment", "disapproval", "disgust"),
-    *("embarrassment", "fear", "grief", "nervousness", "realization", "remorse", "sadness"),
-    "surprise",
-)
-LABELS = (*sorted(POSITIVE + OTHERS), "neutral")
+#: All 28, in the order of the embedded model.
+LABELS = tuple(read_json(WEIGHTS.with_suffix(".json"))["labels"])
 
 # Usable answers to a comment that is itself an answer: the others never reach a score.
 REPLIES = """
@@ -74,16 +71,7 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
     >>> bool(good > 0.8 > 0.3 > bad)
     True
     """
-    there = np.array([not is_blank(text) for text in texts], dtype=bool)
-    known = [text for text in texts if not is_blank(text)]
-    share = np.full(len(texts), np.nan)
-    if known:
-        scored, labels = _scored(known, model, **options)
-        if missing := set(POSITIVE) - set(labels):
-            raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
-        positive = [labels.index(name) for name in POSITIVE]
-        share[there] = scored[:, positive].sum(axis=1) / scored.sum(axis=1)
-    return share
+    return where_words(partial(_positive_share, model=model, **options), texts)
 
 
 def score_replies(
@@ -123,7 +111,7 @@ def score_replies(
 
 def record() -> dict:
     """What the embedded model was trained on, and its scores on the GoEmotions test split."""
-    return json.loads(WEIGHTS.with_suffix(".json").read_text(encoding="utf-8"))
+    return read_json(WEIGHTS.with_suffix(".json"))
 
 
 def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
@@ -157,15 +145,16 @@ def weigh(kept_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
     return weighing.transform(kept_counts)
 
 
-def _scored(texts: list[str], name: str, **options) -> tuple[np.ndarray, Sequence[str]]:
-    """Probability of each label by the embedded model or one of the hub, and the labels."""
-    if name == EMBEDDED:
-        return probabilities(texts), LABELS
-    model = models.load_classifier(name, **options)
-
-    def read(tokens, mask):
-        return model.network(input_ids=tokens, attention_mask=mask).logits.float().sigmoid()
-
-    labels = model.network.config.id2label
-    scores = models.infer(model, read, models.token_ids(model, texts))
-    return scores, [labels[i].lower() for i in range(len(labels))]
+def _positive_share(texts: list[str], model: str, **options) -> np.ndarray:
+    """The share, for texts that have a word, by the embedded model or one of the hub."""
+    if model == EMBEDDED:
+        scores, labels = probabilities(texts), LABELS
+    else:
+        loaded = models.load_classifier(model, **options)
+        read, names = models.token_ids(loaded, texts), loaded.network.config.id2label
+        scores = models.infer(loaded, lambda *given: loaded(*given).logits.float().sigmoid(), read)
+        labels = [names[i].lower() for i in range(len(names))]
+    if missing := set(POSITIVE) - set(labels):
+        raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
+    positive = [labels.index(name) for name in POSITIVE]
+    return scores[:, positive].sum(axis=1) / scores.sum(axis=1)

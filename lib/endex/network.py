@@ -3,7 +3,6 @@
 This module imports torch and transformers; the others import it where they train or score.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from functools import cache, partial
@@ -18,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import models
+from lib.data.storage import read_json
 from lib.endex.train import RECORD, Options, quality
 from lib.models import quiet, token_batches
 
@@ -42,14 +42,12 @@ def build(encoder: str | Path, seed: int) -> tuple:
     torch.manual_seed(seed)
     tiny = str(encoder) == TINY
     folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
-    auto, options = transformers.AutoModelForSequenceClassification, {"num_labels": 2}
+    size = {"num_labels": 2} | (TINY_SIZE if tiny else {})
+    config = transformers.AutoConfig.from_pretrained(folder, **size)
+    auto = transformers.AutoModelForSequenceClassification
     with quiet():  # it would report the new head as missing weights
-        if tiny:
-            config = transformers.AutoConfig.from_pretrained(folder, **options, **TINY_SIZE)
-            network = auto.from_config(config)
-        else:
-            options |= {"local_files_only": True, "use_safetensors": True}
-            network = auto.from_pretrained(folder, **options)
+        whole = {"config": config, "local_files_only": True, "use_safetensors": True}
+        network = auto.from_config(config) if tiny else auto.from_pretrained(folder, **whole)
     return network, models.load_tokenizer(folder)
 
 
@@ -143,7 +141,7 @@ def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]
     """
     place = Path(model)
     card = place / RECORD if place.is_dir() else place.with_suffix(".json")
-    made = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    made = read_json(card) if card.is_file() else {}
     chosen = made.get("options", {})
     length = chosen.get("max_length", 128)
     if not chosen.get("frozen_layers"):
@@ -240,9 +238,8 @@ def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments
         output_dir=str(folder),
         num_train_epochs=1,
         train_sampling_strategy="sequential",
-        learning_rate=options.rate,
+        learning_rate=options.rate,  # the highest; `_Watch` sets that of each step
         warmup_steps=options.warmup,  # below 1: a share of the steps
-        lr_scheduler_type="constant",  # `_Watch` sets the rate
         weight_decay=0.01,
         bf16=options.precision == "bf16",
         use_cpu=not torch.cuda.is_available(),
@@ -258,7 +255,6 @@ def _arguments(folder: Path, options: Options) -> transformers.TrainingArguments
         logging_nan_inf_filter=False,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
-        report_to="none",
         disable_tqdm=True,
     )
 

@@ -16,8 +16,8 @@ from lib.endex.reddit import parquet_files
 
 # The footnote of section 2.4; "median": the median of the adjusted dimension, as the text says.
 FOOTNOTE_ALPHAS = {"re": 1.0, "be": 2.0, "ae": 18.0}
+# Of the reply, attentional, emotional and behavioral dimension.
 FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}
-DIMENSIONS = ("re", "be", "ae", "ee")  # reply, behavioral, attentional, emotional
 POSTS, SAMPLE, FUNNEL = (
     Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
     for name in ("engagement", "sample", "funnel")
@@ -55,8 +55,8 @@ class RedSettings:
     def __post_init__(self) -> None:
         if self.alpha not in ("footnote", "median") or self.ee_aggregate not in ("mean", "max"):
             raise ValueError("alpha is 'footnote' or 'median', and ee_aggregate 'mean' or 'max'")
-        if set(self.weights) != set(DIMENSIONS) or max(self.weights.values()) <= 0:
-            raise ValueError(f"weights need {', '.join(DIMENSIONS)}, not all 0: {self.weights}")
+        if self.weights.keys() != FOOTNOTE_WEIGHTS.keys() or max(self.weights.values()) <= 0:
+            raise ValueError(f"weights need re, be, ae and ee, not all 0: {self.weights}")
 
     def sql(self) -> str:
         """The one row of the relation `settings`, as a query over `single` for any engine.
@@ -64,8 +64,8 @@ class RedSettings:
         >>> RedSettings().sql().split(", ")[0]
         'select cast(1.0 as double) as alpha_re'
         """
-        given = FOOTNOTE_ALPHAS if self.alpha == "footnote" else {}
-        numbers = {f"alpha_{name}": given.get(name) for name in FOOTNOTE_ALPHAS}
+        median = self.alpha == "median"
+        numbers = {f"alpha_{k}": None if median else v for k, v in FOOTNOTE_ALPHAS.items()}
         numbers |= {f"w_{name}": value for name, value in self.weights.items()}
         numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
         columns = [
@@ -156,8 +156,8 @@ class Red:
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of engagement.sql, such as "medians" or "alphas"."""
-        until = POSTS[: POSTS.index("\n)", POSTS.index(f"\n{name} as (\n"))]
-        return self.engine.frame(f"{until}\n) select * from {name}")
+        before, step, _ = POSTS.partition(steps()[name].rstrip(",\n"))
+        return self.engine.frame(f"{before}{step} select * from {name}")
 
     def funnel(self, part: str | None = None) -> pd.DataFrame:
         """How many comments are left after each condition, and how many each one takes away.
@@ -201,7 +201,8 @@ def build(
     prepare(engine, settings, comments, emotions, toxicity)
     engine.view("posts", POSTS, kept=True)
     red = Red(engine.frame(SAMPLE), engine)
-    _refuse_no_sample(red)
+    if red.sample["label"].nunique() < 2:
+        raise NoPostsError(_why_no_sample(red))
     return red
 
 
@@ -235,19 +236,14 @@ select * from (
 """
 
 
-def _refuse_no_sample(red: Red) -> None:
-    """Stop where no sample can be drawn, and say why."""
-    if red.sample["label"].nunique() == 2:
-        return
-    posts, rated, *classes = red.engine.frame(
-        "select count(*), count(pvbe), count(case when label = 1 then 1 end), "
-        "count(case when label = 0 then 1 end) from posts"
-    ).iloc[0]
-    why = "{} engaging and {} non-engaging".format(*classes)
-    if posts and not rated:
+def _why_no_sample(red: Red) -> str:
+    posts = red.posts()
+    ones, zeros = (posts["label"] == 1).sum(), (posts["label"] == 0).sum()
+    why = f"{ones} engaging and {zeros} non-engaging"
+    if len(posts) and posts["pvbe"].isna().all():
         why = "half have no votes: the median of BE is 0, and equation 6 divides by it"
-    raise NoPostsError(
-        f"no sample can be drawn of {posts} eligible posts: {why}. Use more comments, other forums "
-        "or a smaller kappa. Comments left after each condition:\n"
+    return (
+        f"no sample can be drawn of {len(posts)} eligible posts: {why}. Use more comments, other "
+        "forums or a smaller kappa. Comments left after each condition:\n"
         + red.funnel().to_string(index=False)
     )

@@ -32,7 +32,7 @@ from tqdm.auto import tqdm
 
 from lib import ROOT
 from lib.data import reddit_52_forums, reddit_cmv, reddit_college
-from lib.data.storage import written_whole
+from lib.data.storage import read_json, written_whole
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
@@ -96,7 +96,7 @@ def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:
     dumps = sorted(path for path in place.glob("*") if path.suffix in (".zst", ".ndjson", ".jsonl"))
     if not dumps:
         raise FileNotFoundError(
-            f"no comment dump (*.zst, *.ndjson) in {os.fspath(source)}: put RC_YYYY-MM.zst there, "
+            f"no comment dump (*.zst, *.ndjson) in {place}: put RC_YYYY-MM.zst there, "
             f"or name the sample or some of {', '.join(SOURCES)}"
         )
     # By the whole path: two folders of one name are two sources.
@@ -168,7 +168,7 @@ def _one_dump(dump: Path, folder: Path) -> dict:
     recipe = [state.st_size, state.st_mtime_ns, VERSION, FEATURES, BOTS, sorted(stop_words())]
     made_of = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
     if (done / RECORD).is_file():
-        record = json.loads((done / RECORD).read_text(encoding="utf-8"))
+        record = read_json(done / RECORD)
         if record["made_of"] == made_of:
             return record
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,22 +291,22 @@ def blocks(path: Path) -> Iterator[bytes]:
     """
     frame, bar = None, {"total": path.stat().st_size, "desc": path.name, "leave": False}
     with path.open("rb") as raw, tqdm.wrapattr(raw, "read", **bar) as dump:
-        compressed = dump.read(len(ZSTD)) == ZSTD
-        dump.seek(0)
-        while chunk := dump.read(READ):
-            while compressed and chunk:
-                frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
-                try:
-                    yield frame.decompress(chunk)
-                except zstandard.ZstdError as error:
-                    raise DumpError(
-                        f"{path.name}: damaged before byte {dump.tell():,} ({error}). Download it "
-                        "again and compare its checksum."
-                    ) from error
-                chunk = frame.unused_data if frame.eof else b""
-                frame = None if frame.eof else frame
-            if not compressed:
-                yield chunk
+        chunk = dump.read(READ)
+        compressed = chunk.startswith(ZSTD)
+        while chunk and not compressed:
+            yield chunk
+            chunk = dump.read(READ)
+        while chunk:
+            frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
+            try:
+                yield frame.decompress(chunk)
+            except zstandard.ZstdError as error:
+                raise DumpError(
+                    f"{path.name}: damaged before byte {dump.tell():,} ({error}). Download it "
+                    "again and compare its checksum."
+                ) from error
+            chunk = frame.unused_data or dump.read(READ)
+            frame = None if frame.eof else frame
     if frame is not None:
         raise DumpError(
             f"{path.name}: cut off inside a frame (the file has {path.stat().st_size:,} bytes). "

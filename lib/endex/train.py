@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.data.storage import sha256, written_whole
+from lib.data.storage import read_json, sha256, written_whole
 from lib.models import DEFAULT_ENCODER, provenance_of, quiet
 
 GENERIC = [
@@ -239,7 +239,7 @@ def fine_tune(
     train: pd.DataFrame,
     validation: pd.DataFrame,
     folder: str | Path,
-    options: Options | None = None,
+    options: Options,
     seed: int = 0,
 ) -> TrainedModel:
     """Train a classifier of engaging replies and keep the epoch with the best validation AUC.
@@ -252,7 +252,7 @@ def fine_tune(
     Args:
         train, validation: pairs with context, response and label (1 engaging, 0 not).
         folder: the run gets a folder in it, named by the digest of pairs, options and seed.
-        options: `Options()` by default.
+        options: how to fine-tune.
         seed: of head, order and dropout.
 
     Raises:
@@ -260,14 +260,13 @@ def fine_tune(
         CheckpointError: the encoder cannot be found.
         FloatingPointError: the loss is no number any more.
     """
-    options = options or Options()
     for name, part in (("training", train), ("validation", validation)):
         if part["label"].nunique() < 2:
             raise ValueError(f"the {name} pairs ({len(part)}) are of one class only: more posts")
     where = Path(folder) / _digest(train, validation, options, seed)
     if not (where / RECORD).is_file():
         _train(train, validation, where, options, seed)
-    return TrainedModel(where, json.loads((where / RECORD).read_text(encoding="utf-8")))
+    return TrainedModel(where, read_json(where / RECORD))
 
 
 def collapsed(validation: dict) -> bool:
