@@ -26,8 +26,7 @@ def test_ground_truth_is_not_compared_with_itself(bots):
     gold = bots.table[bots.table["reference"].map(len) > 0].copy()
     gold["response"], gold["system"] = gold["reference"].str[0], "gold"
     table = pd.concat([bots.table, gold], ignore_index=True)
-    items = replace(bots, table=table)
-    scores = evaluation_sets.computed_scores(items, ["rouge_l_coco", "length"])
+    scores = evaluation_sets.computed_scores(table, ["rouge_l_coco", "length"])
     is_gold = table["system"] == "gold"
     assert scores.loc[is_gold, "rouge_l_coco"].isna().all()
     assert scores["length"].notna().all()
@@ -116,12 +115,10 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
     assert axes.get_yticklabels()[-1].get_text() == "exclamations"
 
 
-def test_sets_without_a_metric_are_left_out_by_name(bots, capsys):
-    bare = replace(bots, name="bare", scores=bots.scores.iloc[:, :0])
-    assert overview.with_metrics([bots, bare]) == [bots]
-    assert "left out, no metric is at hand: bare" in capsys.readouterr().out
+def test_a_set_without_a_metric_is_refused_by_name(bots):
+    bare = replace(bots, name="bare", level="dialog", scores=bots.scores.iloc[:, :0])
     with pytest.raises(DataError, match="no metric is at hand for bare"):
-        overview.with_metrics([bare])
+        evaluation_sets.score_set(bare)
 
 
 def test_contributions_equal_the_regressions(bots):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib import endex, psychology  # noqa: F401  (a room registers its metrics when it is imported)
-from lib.data import KEY, load
+from lib.data import KEY, DataError, load
 from lib.metrics import METRICS, compute, registered
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
@@ -199,24 +199,21 @@ def own_metrics() -> tuple[str, ...]:
     return tuple(name for name, module in modules.items() if not module.startswith("lib."))
 
 
-def computed_scores(items: EvaluationSet, names: Sequence[str]) -> pd.DataFrame:
+def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Registered metrics of turns, each computed once and kept.
 
-    Metrics that read references are left out where no item has any, and are NaN for ground-truth
-    responses, which would be compared with themselves. Rated dialogs get no columns: these metrics
-    score turns. Of BERTScore only F1 is kept.
+    Metrics that read references are left out where no turn has any, and are NaN for ground-truth
+    responses, which would be compared with themselves. Of BERTScore only F1 is kept.
 
-    >>> computed_scores(load_set("sample_bots"), ["question", "length"]).columns.tolist()
+    >>> computed_scores(load("sample_bots").turns, ["question", "length"]).columns.tolist()
     ['question', 'length']
     """
-    if items.level != "turn":
-        return pd.DataFrame(index=items.table.index)
-    referenced = items.table["reference"].map(len).any()
+    referenced = turns["reference"].map(len).any()
     chosen = [n for n in names if referenced or "reference" not in registered(n).needs]
-    found = compute(items.table, chosen, say=lambda line: None)
+    found = compute(turns, chosen, say=lambda line: None)
     names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
     compared = [column for column, name in names.items() if "reference" in registered(name).needs]
-    found.loc[gold_rows(items.table), compared] = np.nan
+    found.loc[gold_rows(turns), compared] = np.nan
     return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
 
 
@@ -273,8 +270,11 @@ def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None
 
     The scores shipped with the corpus come first, then recorded ones (of the many variants of
     overlap and embedding metrics only those in `names`), then `names`, by default the quick metrics
-    and yours; a metric that is there already is not computed again, one that is NaN for every item
-    is left out.
+    and yours, which score turns and not dialogs; a metric that is there already is not computed
+    again, one that is NaN for every item is left out.
+
+    Raises:
+        DataError: none is at hand: a corpus of rated dialogs whose scores nobody shipped.
 
     >>> {"length", "rouge_l_coco"} <= set(score_set(load_set("sample_bots")).scores)
     True
@@ -286,7 +286,11 @@ def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None
         variants = ("overlap", "embedding")
         parts.append(recorded[[n for n in recorded if n in names or family(n) not in variants]])
     present = {name for part in parts for name in part}
-    parts.append(computed_scores(items, [name for name in names if name not in present]))
+    if items.level == "turn":
+        parts.append(computed_scores(items.table, [n for n in names if n not in present]))
     scores = pd.concat(parts, axis=1)
     scores = scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
+    if not len(scores.columns):
+        fix = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        raise DataError(f"no metric is at hand for {items.name}", fix=fix)
     return replace(items, scores=scores)

@@ -99,16 +99,6 @@ def explained(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def replication_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many numbers of each paper have each status, with sums.
-
-    >>> replication_counts(replication_ledger()).columns.tolist()[-2:]
-    ['not public', 'all']
-    """
-    found = pd.crosstab(table["paper"], table["status"], margins=True, margins_name="all")
-    return found.reindex(index=[*PAPERS, "all"], columns=[*STATUSES, "all"], fill_value=0)
-
-
 def printed_numbers() -> pd.DataFrame:
     """Every printed number once: paper, table, row, column, published, digits, spread.
 

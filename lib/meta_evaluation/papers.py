@@ -8,7 +8,7 @@ import pandas as pd
 from lib import ROOT
 from lib.analysis.correlation import METHODS, coefficient, correlate
 from lib.meta_evaluation.endex_table2 import ENDEX_SETS
-from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set, score_set
+from lib.meta_evaluation.evaluation_sets import load_set, score_set
 
 #: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: ours -> their name.
 COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}
@@ -109,15 +109,6 @@ def endex_rows(dataset: str, run) -> pd.DataFrame:
     items = load_set(corpus, rating.removeprefix("human_"))
     scores = score_set(items, run, ("random", "question", "specificity")).scores
     return paper_rows(scores, items.human, ENDEX_ROWS, dataset=dataset)
-
-
-def comperdial_rows(items: EvaluationSet) -> pd.DataFrame:
-    """The baselines of ComperDial Table 6 (appendix: 16) that we have (`paper_rows`).
-
-    The ground-truth responses are left out, as they are the references.
-    """
-    kept = items.table["system"] != "Original Ground Truth"
-    return paper_rows(items.scores[kept], items.human[kept], COMPERDIAL_ROWS, corpus=items.name)
 
 
 def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:

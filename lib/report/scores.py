@@ -51,22 +51,19 @@ def score(
     >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
-    scores = _scored(turns, (*evaluation_sets.QUICK, *evaluation_sets.own_metrics()))
-    if not embeddings:
-        return scores
-    read = _scored(drawn(turns, most, seed), evaluation_sets.ENCODER)
-    return scores.join(read[read.columns.difference(scores.columns, sort=False)])
+    parts = [evaluation_sets.shipped_scores(turns)]
+    parts.append(_computed(turns, (*evaluation_sets.QUICK, *evaluation_sets.own_metrics())))
+    if embeddings:
+        parts.append(_computed(drawn(turns, most, seed), evaluation_sets.ENCODER))
+    scores = pd.concat(parts, axis=1)
+    return scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
 
 
-def _scored(turns: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
-    none, parts = pd.Series(name="human_none", dtype=float), []
+def _computed(turns: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     # Block by block and not metric by metric: the encoder reads each text of a block once.
-    for start in tqdm(range(0, len(turns), ROWS), desc="scores", leave=False):
-        block = turns.iloc[start : start + ROWS]
-        shipped = evaluation_sets.shipped_scores(block)
-        items = evaluation_sets.EvaluationSet("yours", "turn", block, none, shipped)
-        parts.append(evaluation_sets.score_set(items, names=names).scores)
-    return pd.concat(parts)
+    starts = tqdm(range(0, len(turns), ROWS), desc="scores", leave=False)
+    blocks = (turns.iloc[start : start + ROWS] for start in starts)
+    return pd.concat(evaluation_sets.computed_scores(block, names) for block in blocks)
 
 
 def drawn(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
