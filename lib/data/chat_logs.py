@@ -6,6 +6,7 @@
 """
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,44 +21,11 @@ from lib.data.file_contents import Reading, Unknown, contents, listed
 from lib.data.storage import DataError, nearest
 
 MOST = 200  # earlier utterances that a context keeps
-ROLES = {
-    "bot": "assistant bot chatbot gpt chatgpt model ai llm agent system wizard machine",
-    "user": "user human customer client usr visitor guest prompter apprentice worker you",
-    "neither": "tool tools function observation developer prompt context",
-}
-#: What people call our columns, normalised: lower case, words joined by "_".
-SYNONYMS = {
-    "response": "reply answer output bot_reply bot_response assistant model_response "
-    "system_output bot_message generated text utterance",
-    "context": "history prompt user user_message input question query previous source "
-    "dialog_history conversation_history",
-    "dialog": "conversation_id dialogue conversation chat session thread dialog_id dialogue_id "
-    "chat_id session_id conv_id thread_id root",
-    "system": "model bot chatbot system_name model_name bot_name system_id model_id dialog_model",
-    "agent": "agent_id bot_id instance",
-    "turn": "turn_id turn_no turn_number position step",
-    "reference": "gold ground_truth target expected references",
-    "fact": "persona knowledge facts",
-}
-SPEAKER = ("role", "from", "speaker", "speaker_id", "sender", "author", "user_id", "agent", "name",
-           "user", "id")  # fmt: skip
-TEXT = ("content", "value", "utterance", "text", "message", "body")
-ROLE = ("role", "speaker_role", "sender_class", "speaker_type", "type")
-MODEL = ("model", "model_name", "bot_name")
-DIALOG = ("dialog", *SYNONYMS["dialog"].split())
-FORMS = {"role, content": "OpenAI chat messages", "from, value": "ShareGPT",
-         "id, text": "ParlAI (JSON)", "speaker, utterance": "MultiWOZ 2.2",
-         "in turn, text": "MultiWOZ 2.1 or Persona-Chat: user and bot in turn"}  # fmt: skip
-EXAMPLES = {
-    str: ["User: Hi\nBot: Hello", "1 your persona: i drink tea.\n2 Hi\tHello"],
-    pd.DataFrame: ["system,dialog,context,response\nA,1,Hi,Ho", "dialog,speaker,text\n1,user,Hi"],
-    object: [
-        '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}',
-        '{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}',
-        '{"conversation_id": "d", "id": "2", "reply_to": "1", "speaker": "bot", "text": "Hello"}',
-        '{"dialog": [[{"id": "human", "text": "Hi"}, {"id": "bot", "text": "Hello"}]]}',
-    ],
-}
+WORDS = tomllib.loads(Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8"))
+SYNONYMS = WORDS["synonyms"]  # what people call our columns
+FIELDS = {name: words.split() for name, words in WORDS["fields"].items()}
+SPEAKER, TEXT, ROLE, MODEL = (FIELDS[name] for name in ("speaker", "text", "role", "model"))
+DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 
 
 def dialogs(value: Any, file: Path, reading: Reading) -> list[dict] | None:
@@ -98,7 +66,8 @@ def example(value: Any) -> str:
     'User: Hi\nBot: Hello'
     """
     start = value.head(3).to_csv() if isinstance(value, pd.DataFrame) else str(value)[:5000]
-    known, words = EXAMPLES.get(type(value), EXAMPLES[object]), set(re.findall(r"\w+", start))
+    words, kind = set(re.findall(r"\w+", start)), {str: "text", pd.DataFrame: "table"}
+    known = WORDS["examples"][kind.get(type(value), "json")]
     return max(known, key=lambda one: len(words & set(re.findall(r"\w+", one))))
 
 
@@ -180,7 +149,7 @@ def _messages(cell: Any) -> tuple[str, list[dict]] | None:
         speaker, text = "speaker", "text"
     form = f"{speaker}, {text}"
     found = [_utterance(one, speaker, text) for one in said]
-    return (FORMS.get(form, f"messages ({form})"), found) if speaker and text else None
+    return (WORDS["forms"].get(form, f"messages ({form})"), found) if speaker and text else None
 
 
 def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
@@ -314,7 +283,7 @@ def role(name: str) -> str | None:
     ['bot', 'user', 'neither', None]
     """
     words = set(re.findall(r"[^\W\d_]+", name.lower()))
-    return next((kind for kind in ROLES if words & set(ROLES[kind].split())), None)
+    return next((kind for kind, of in WORDS["roles"].items() if words & set(of.split())), None)
 
 
 def bots(talk: Sequence[dict], reading: Reading) -> set[str]:
