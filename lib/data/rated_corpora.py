@@ -169,9 +169,8 @@ def reordered(
     table: pd.DataFrame, ratings: pd.DataFrame, order: Sequence[int]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Take some rows of a table, in the order of their positions, and the ratings of these."""
-    place = {row: number for number, row in enumerate(order)}
-    ratings = ratings.assign(item=ratings["item"].map(place)).dropna(subset="item")
-    ratings = ratings.astype({"item": "int64"}).reset_index(drop=True)
+    place = pd.DataFrame({"item": order, "place": range(len(order))})
+    ratings = ratings.merge(place, on="item").assign(item=lambda rows: rows.pop("place"))
     return table.iloc[order].reset_index(drop=True), ratings
 
 
@@ -424,7 +423,7 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
          "ratings": item["annotations"]}
         for number, item in enumerate(read_json(dialogs))
     ]  # fmt: skip
-    return rated(rows, scores=_runs(gpt4, len(rows))[0])
+    return rated(rows, scores=_runs(gpt4, len(rows)))
 
 
 @loader("gpt4_reliable")
@@ -437,19 +436,18 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     chats = [speech("\n".join(line.split("\t")[1:]))[0] for line in read_lines(texts)]
     order = [known[tuple(" ".join(said).split())] for said in chats]
     dialogs, ratings = reordered(parts["dialogs"], parts["ratings"], order)
-    scores, note = _runs(gpt4, len(order))
+    scores = _runs(gpt4, len(order))
+    note = f"GPT-4 rated {len(scores.dropna())}; its scores of the others are NaN"
     report = pd.DataFrame([account("dialogs", len(order), note=note)])
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": report}
 
 
-def _runs(file: Path, count: int) -> tuple[pd.DataFrame, str]:
-    """Read five runs in five dimensions; `indices` says which dialogs were rated, else all."""
+def _runs(file: Path, count: int) -> pd.DataFrame:
+    """Read five runs in five dimensions; NaN for dialogs that are not among `indices`."""
     data = read_json(file)
     columns = {
         f"score_gpt4_{dimension}_run{run}": [float(score) for score in data[f"{short}_{run}"]]
         for short, dimension in JUDGED.items()
         for run in range(1, 6)
     }
-    rows = data.get("indices", range(count))
-    note = f"GPT-4 rated {len(rows)}; its scores of the others are NaN"
-    return pd.DataFrame(columns, index=rows).reindex(range(count)), note
+    return pd.DataFrame(columns, data.get("indices", range(count))).reindex(range(count))

@@ -77,7 +77,7 @@ _ROUGE_L = RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split)
 
 
 def overlap_scores(
-    turns: pd.DataFrame, metrics: Sequence[str] | None = None, references: str = "all"
+    turns: pd.DataFrame, metrics: Sequence[str], references: str = "all"
 ) -> pd.DataFrame:
     """Score each response of a turn table by its overlap with its references.
 
@@ -85,7 +85,7 @@ def overlap_scores(
 
     Args:
         turns: turn table; uses `response` and `reference`.
-        metrics: names from `OVERLAP`; all by default.
+        metrics: names from `OVERLAP`.
         references: "all" compares with every reference of a turn, "first" with the first one only.
             More references give higher scores, so compare only scores of the same choice.
 
@@ -106,11 +106,10 @@ def overlap_scores(
     >>> scores.attrs["missing"] == {"no response": 1, "no reference": 1}
     True
     """
-    names = list(OVERLAP) if metrics is None else metrics
-    if unknown := [name for name in names if name not in OVERLAP]:
+    if unknown := [name for name in metrics if name not in OVERLAP]:
         raise ValueError(f"unknown metric {unknown[0]!r}: choose from {', '.join(OVERLAP)}")
     kept = turns["reference"].str[: {"all": None, "first": 1}[references]]
-    found = {name: list(map(OVERLAP[name], turns["response"], kept)) for name in names}
+    found = {name: list(map(OVERLAP[name], turns["response"], kept)) for name in metrics}
     scores = pd.DataFrame(found, turns.index, dtype=float)
     why = reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
     scores.attrs["missing"] = why.value_counts().to_dict()
