@@ -132,13 +132,12 @@ def _decode_entities(text: str) -> str:
     for entity in set(re.findall(r"&#(\d+);", text)):
         if int(entity) < 0x110000:
             text = text.replace(f"&#{entity};", chr(int(entity)))
-    # "&amp;" is only replaced when another named entity is present: the original does so
-    # (its replacement sits inside the loop over the others), and token lists must agree.
-    for name in set(re.findall(r"&(\w+);", text)) - {"amp"}:
-        if name in html.entities.name2codepoint:
-            text = text.replace(f"&{name};", chr(html.entities.name2codepoint[name]))
-        text = text.replace("&amp;", " and ")
-    return text
+    names = set(re.findall(r"&(\w+);", text)) - {"amp"}
+    for name in names & html.entities.entitydefs.keys():
+        text = text.replace(f"&{name};", html.entities.entitydefs[name])
+    # "&amp;" is only replaced when another name is present: the original does so (its replacement
+    # sits inside the loop over the others), and token lists must agree.
+    return text.replace("&amp;", " and ") if names else text
 
 
 @dataclass(frozen=True)
