@@ -122,6 +122,12 @@ def excel_csv(folder):
     (folder / "log.csv").write_bytes("\r\n".join(rows).encode("cp1252"))
 
 
+def excel_csv_that_says_so(folder):
+    excel_csv(folder)
+    file = folder / "log.csv"
+    file.write_bytes(b"sep=;\r\n" + file.read_bytes())
+
+
 def excel(folder):
     rows = [("Chat ID", "Speaker", "Text")]
     rows += [(n, who, text) for n, talk in enumerate(TALK, start=1)
@@ -165,6 +171,7 @@ FORMATS = {
     persona_json: ("messages", "Persona-Chat", "bot", "bot"),
     transcript: ("transcript", "transcript", "Ada", "Ada"),
     excel_csv: ("table", "one row per reply", None, "Ada"),
+    excel_csv_that_says_so: ("table", "one row per reply", None, "Ada"),
     excel: ("utterances", "Speaker, Text", "Agent", "Agent"),
 }
 

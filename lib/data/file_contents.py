@@ -134,8 +134,12 @@ def _decoded(raw: bytes, reading: Reading) -> str:
 
 def _delimited(text: str, ending: str, reading: Reading) -> pd.DataFrame:
     """Rows of as many cells as the header: pandas would fill up shorter ones."""
-    known, first = "\t,;|" if ending == ".tsv" else ",;\t|", text.partition("\n")[:1]
-    found = max(known, key=lambda one: len(next(csv.reader(first, delimiter=one), [])))
+    first, _, rest = text.partition("\n")
+    if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own line
+        text, found = rest, first[4]
+    else:
+        known = "\t,;|" if ending == ".tsv" else ",;\t|"
+        found = max(known, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
     found = reading.guess("delimiter", found, "its header has most cells with it")
     rows = [*csv.reader(io.StringIO(text), delimiter=found, strict=True)]
     for place, row in enumerate(rows):
