@@ -68,17 +68,15 @@ class RedSettings:
         numbers = {f"alpha_{k}": None if median else v for k, v in FOOTNOTE_ALPHAS.items()}
         numbers |= {f"w_{name}": value for name, value in self.weights.items()}
         numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
-        columns = [
+        columns = ", ".join(
             f"cast({'null' if value is None else float(value)} as double) as {name}"
             for name, value in numbers.items()
-        ]
-        # The first second of the last days. Without any time known it is 0: every post is left out.
-        edge = f"coalesce(cast(floor(max(created) - {self.edge_days * 86_400}) as bigint) + 1, 0)"
-        columns += [
-            f"{self.cap} as cap, {self.seed} as seed, '{self.ee_aggregate}' as ee_aggregate",
-            f"case when {self.edge_days} > 0 then {edge} end as created_before",
-        ]
-        return f"select {', '.join(columns)} from single"
+        )
+        # Up to the first second of the last days; it is 0 where no time is known: no post is left.
+        return f"""select {columns}, {self.cap} as cap, {self.seed} as seed,
+            '{self.ee_aggregate}' as ee_aggregate, case when {self.edge_days} > 0 then
+                coalesce(cast(floor(max(created) - {self.edge_days * 86_400}) as bigint) + 1, 0)
+            end as created_before from single"""
 
 
 class DuckDB:
