@@ -119,11 +119,6 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
-def test_reply_scores_without_a_method_are_missing(values, sets):
-    only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert endex_table2.reply_scores(only, sets)["endex_ns_seeds"].isna().all()
-
-
 def test_verdict_compares_the_mean_with_the_best_rule():
     rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
     rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]
@@ -155,24 +150,6 @@ def test_dialogs_are_means_over_their_replies(runs, networks):
     assert pooled["Length"].tolist()[:2] == [(2 + 3) / 2, 1]
     assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 3) / 10 + (2 + 3) / 11) / 4)
     assert pooled.loc[2, ["EnDex", "EnDex+NS", "Length"]].isna().all()  # no reply in it
-
-
-def test_tracking_is_spearman_of_dialogs_and_of_agents():
-    rng = np.random.default_rng(5)
-    n = 60
-    pooled = pd.DataFrame(rng.random((n, 3)), columns=["EnDex", "EnDex+NS", "Length"])
-    pooled["agent"] = rng.choice(list("abcde"), n)
-    pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
-    pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
-    found = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
-    assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
-    human, row = pooled["human_fun"], found.loc["dialog", "fun"]
-    assert row["Length"] == pytest.approx(stats.spearmanr(pooled["Length"], human).statistic)
-    expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
-    assert (row["EnDex, length fixed"], row["n"]) == pytest.approx((expected, n))
-    of = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
-    agents = found.loc["agent", "overall"]
-    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(of)[0])
 
 
 def results(name):
