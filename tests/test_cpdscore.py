@@ -355,7 +355,7 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     scores = sample[1]
     human, variants = turns["human_overall"], {n: s for n, s in scores.items() if n != "dialogue"}
     ours = tables.judged(tables.by_label(variants, 1), human, turns)
-    table = tables.fill_table(tables.comperdial_table(3), ours)
+    table = tables.comperdial_table(3).merge(ours, "left")
     assert table["ours"].notna().all() and len(table) == 24
     row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
     assert row["GPT-4"].item() == 0.576
@@ -372,7 +372,7 @@ def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     columns = tables.dialog_columns(sample[1], dialogs)
     ours = tables.judged(columns, dialogs["human_overall"], dialogs, item="dialog")
     assert set(ours["level"]) == {"dialog", "system"}
-    table = tables.fill_table(tables.comperdial_table(5), ours)
+    table = tables.comperdial_table(5).merge(ours, "left")
     row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")
     marks = sample[1]["dialogue"].items["score"].to_numpy()
     assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])

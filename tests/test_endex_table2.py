@@ -117,11 +117,6 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
-def test_reply_scores_without_a_method_are_missing(values, sets):
-    only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
-    assert endex_table2.reply_scores(only, sets)["endex_ns_seeds"].isna().all()
-
-
 def test_verdict_compares_the_mean_with_the_best_rule():
     rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
     rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]

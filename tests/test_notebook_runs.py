@@ -178,7 +178,6 @@ def test_run_writes_and_reads_tables_and_figures(project):
     frame = pd.DataFrame({"x": [1 / 3, np.nan]}, index=pd.Index(["a", "b"], name="key"))
     assert run.table(frame, "thirds") is frame
     assert (project / "build/sample/results/05_thirds.csv").read_text() == "key,x\na,0.333333\nb,\n"
-    assert run.has("05_thirds")
     assert run.read("05_thirds")["x"].isna().tolist() == [False, True]
     with pytest.raises(FileNotFoundError, match="make notebooks PROFILE=sample ONLY=04"):
         run.read("04_funnel")

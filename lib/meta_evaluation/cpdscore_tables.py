@@ -22,16 +22,11 @@ def comperdial_table(table: int) -> pd.DataFrame:
 
     The figures of the two judges stand in the columns `GPT-3.5` and `GPT-4`, those of metrics
     without a judge in `published`. `level` is turn, dialog or system; in Tables 6 and 16 it is the
-    corpus. Table 6 prints the rows of Table 16 that are not GPT-3.5's.
-
-    Raises:
-        ValueError: the paper's table of that number holds no correlations.
+    corpus. Table 6 prints the rows of Table 16 that are not GPT-3.5's. Numbers: those of `CALLS`.
 
     >>> comperdial_table(5).columns.tolist()
     ['method', 'level', 'coefficient', 'published', 'GPT-3.5', 'GPT-4']
     """
-    if table not in CALLS:
-        raise ValueError(f"no table {table}: choose one of {sorted(CALLS)}")
     rows = published("comperdial")
     rows = rows[rows["table"] == (16 if table == 6 else table)]
     if table == 6:
@@ -61,21 +56,6 @@ def judged(scores: Mapping, human: pd.Series, units: pd.DataFrame, item="turn") 
     return rows.rename(columns=names)[_OURS]
 
 
-def fill_table(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """The published rows with ours beside them; rows we have no value for stay, as NaN.
-
-    >>> paper = pd.DataFrame({"method": ["A", "B"], "level": "turn", "coefficient": "pearson",
-    ...                       "GPT-4": [0.7, 0.6]})
-    >>> own = pd.DataFrame({"method": ["A"], "level": "turn", "coefficient": "pearson",
-    ...                     "ours": [0.5], "n": [84], "coverage": [1.0]})
-    >>> fill_table(paper, own)[["method", "GPT-4", "ours"]]
-      method  GPT-4  ours
-    0      A    0.7   0.5
-    1      B    0.6   NaN
-    """
-    return published.merge(ours, how="left", on=["method", "level", "coefficient"])
-
-
 def by_label(scores: Mapping[str, Scores], calls: int) -> dict[str, pd.Series]:
     """Score columns under the paper's labels, from the number of calls a table averages."""
     return {one.template.variant.label: one.first(calls).items["score"] for one in scores.values()}
@@ -98,9 +78,3 @@ def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[
         columns[f"{label} intermediate"] = intermediate(one).set_axis(index)
     places = pd.MultiIndex.from_frame(dialogs[_PLACE])
     return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
-
-
-def judged_on_corpus(scores: Mapping, human: pd.Series, corpus: str) -> pd.DataFrame:
-    """Turn-level rows of Tables 6 and 16, where `level` names the corpus (`usr-topical`)."""
-    rows = judged(scores, human, pd.DataFrame({"system": human.index}, index=human.index))
-    return rows[rows["level"] == "turn"].assign(level=corpus.replace("_", "-"))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import endex
-from lib.analysis.correlation import cluster_codes, coefficient, partial_correlation
+from lib.analysis.correlation import cluster_codes, partial_correlation
 from lib.analysis.resampling import interval_of, resampled_correlations
 from lib.data import load
 from lib.metrics import compute
@@ -61,16 +61,6 @@ def seed_means(values: pd.DataFrame) -> pd.DataFrame:
     return values.T.groupby(level="method", sort=False).mean().T
 
 
-def reply_scores(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
-    """One row per reply of the sets: its keys, and the means over the seeds (0-1)."""
-    parts = []
-    for name, (turns, _) in sets.items():
-        found = seed_means(values[name]).reindex(columns=METHODS)
-        found = found.set_axis(["endex_seeds", "endex_ns_seeds"], axis=1).assign(set=name)
-        parts.append(turns[["system", "agent", "dialog", "turn"]].join(found))
-    return pd.concat(parts, ignore_index=True)
-
-
 def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
     """Agreement of each method and seed with the ratings of each set (Table 2).
 
@@ -79,16 +69,14 @@ def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.
         held fixed) and `with length` (Spearman of score and length). Range -1 to 1, higher is
         better agreement; NaN where undefined.
     """
-    rows = []
+    tables = {}
     for name, (turns, human) in sets.items():
-        words = endex.length(turns)
-        for (method, seed), score in values[name].items():
-            row = {"dataset": name, "method": method, "seed": seed}
-            row |= {how: coefficient(score, human, how).value for how in ("pearson", "spearman")}
-            row["partial"] = partial_correlation(score, human, words)
-            row["with length"] = coefficient(score, words, "spearman").value
-            rows.append(row)
-    return pd.DataFrame(rows)
+        scores, words = values[name], endex.length(turns)
+        found = {how: scores.corrwith(human, method=how) for how in ("pearson", "spearman")}
+        found["partial"] = scores.apply(partial_correlation, args=(human, words))
+        found["with length"] = scores.corrwith(words, method="spearman")
+        tables[name] = pd.DataFrame(found)
+    return pd.concat(tables, names=["dataset", "method", "seed"]).reset_index()
 
 
 def item_intervals(values: Mapping, sets: Mapping, resamples=1000, seed=0) -> pd.DataFrame:
@@ -162,7 +150,7 @@ def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for level, of, rating in cases:
         row = {"level": level, "rating": rating.removeprefix("human_"), "n": len(of)}
-        row |= {m: coefficient(of[m], of[rating], "spearman").value for m in metrics}
+        row |= of[metrics].corrwith(of[rating], method="spearman").to_dict()
         fixed = partial_correlation(of["EnDex"], of[rating], of["Length"])
         rows.append(row | {"EnDex, length fixed": fixed})
     return pd.DataFrame(rows)

@@ -6,35 +6,16 @@ import numpy as np
 import pandas as pd
 
 from lib import ROOT
+from lib.data.storage import read_json
 from lib.meta_evaluation.papers import PAPER_SETS, published
 
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
 GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
 KEYS = ["paper", "table", "row", "column"]
 
-#: Files of `data/published`: paper, table (None: a column says it), digits, then the columns that
-#: name a row, those that name a column, and those that hold numbers.
-PRINTED = [
-    ("human_centered_metrics", GIORGI, None, 3, ["dataset", "automatic_metric"],
-     ["psychological_metric", "model"], ["adjusted_r2"]),
-    ("endex_table1", XU, 1, 3, ["dimension"], ["class"], ["mean", "std"]),
-    ("endex_table2", XU, 2, 3, ["method"], ["dataset"], ["pearson", "spearman"]),
-    ("endex_table3", XU, 3, 0, ["dataset"], [], ["samples", "context_length", "response_length"]),
-    ("endex_table3", XU, 3, 2, ["dataset"], [], ["agreement"]),
-    ("comperdial", WAKAKI, None, 3, ["method"], ["level", "coefficient"], ["value"]),
-    ("comperdial_sizes", WAKAKI, 8, 0, ["benchmark", "dialogue_dataset"], [],
-     ["turns", "dialogues", "systems"]),
-]  # fmt: skip
-
-#: Tables of `data/results` that keep the papers' names: paper, then as above.
-OWN = [
-    ("02_trait_models", GIORGI, ["trait"], [], ["out-of-sample r"]),
-    ("04_table1", XU, ["dimension"], ["class"], ["mean, footnote", "std, footnote"]),
-    ("04_alphas", XU, ["alpha"], [], ["re", "be", "ae"]),
-    ("05_table2", XU, ["method"], ["dataset"], ["pearson", "spearman"]),
-    ("08_endex_table2", XU, ["method"], ["dataset", "coefficient"], ["ours"]),
-    ("08_comperdial_table6", WAKAKI, ["method"], ["corpus", "coefficient"], ["ours"]),
-]
+#: Printed tables (files of `data/published`), and those of `data/results` that keep the papers'
+#: names: what all their rows share, the columns that name a row or a column, those with numbers.
+TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
 #: Automatic metrics of notebook 09 that stand in for one of the paper's, by its name there.
 STAND_INS = {"bertscore_f1": "BERTScore"}
@@ -61,11 +42,8 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     Ours comes from the tables in `results`, the reasons from `data/published/ledger_reasons.csv`.
 
     Returns:
-        paper, table, row, column, published, ours, difference (ours - published), status, why,
-        notebook.
-
-    Raises:
-        ValueError: a number has neither ours nor a reason; names the first.
+        paper, table, row, column, published, ours, difference (ours - published), status ("" for a
+        number that has neither ours nor a reason), why, notebook.
 
     >>> replication_ledger()["status"].isin(STATUSES).all()
     np.True_
@@ -75,8 +53,6 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     figures = table[["published", "ours", "digits", "spread"]].to_numpy()
     table["status"] = replication_status(*figures.T)
     table = explained(table, published("ledger_reasons", dtype=str).fillna(""))
-    if (table["status"] == "").any():
-        raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
     return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
 
 
@@ -104,11 +80,7 @@ def printed_numbers() -> pd.DataFrame:
 
     Table 6 of Wakaki et al. prints those rows of Table 16 once more that are not GPT-3.5's.
     """
-    parts = []
-    for name, paper, table, digits, *names in PRINTED:
-        frame = published(name) if table is None else published(name).assign(table=table)
-        parts.append(_named(frame, *names).assign(paper=paper, digits=digits))
-    known = pd.concat(parts)
+    known = pd.concat(_named(published(about["file"]), about) for about in TABLES["printed"])
     again = known["column"].str.startswith("usr ") & ~known["row"].str.contains(r"GPT-3\.5")
     other = published("other_figures", dtype=str)
     other["digits"] = other["number"].str.partition(".")[2].str.len()
@@ -118,8 +90,10 @@ def printed_numbers() -> pd.DataFrame:
     return whole.astype({"table": str, "published": float, "digits": int})
 
 
-def _named(frame: pd.DataFrame, row: list, column: list, values: list) -> pd.DataFrame:
+def _named(frame: pd.DataFrame, about: dict) -> pd.DataFrame:
     """Long form, `number` under the names `row` and `column`; what else the frame holds stays."""
+    row, column, values = about["row"], about["column"], about["values"]
+    frame = frame.assign(**about["same"])
     rest = [name for name in frame if name not in values]
     long = frame.melt(rest, values, "quantity", "number")
     parts = column if column and len(values) == 1 else [*column, "quantity"]
@@ -139,7 +113,7 @@ def our_numbers(results: Path) -> pd.DataFrame:
     def read(name: str) -> pd.DataFrame:
         return pd.read_csv(results / f"{name}.csv").assign(notebook=name[:2])
 
-    parts = [_named(read(name), *names).assign(paper=paper) for name, paper, *names in OWN]
+    parts = [_named(read(about["file"]), about) for about in TABLES["own"]]
     parts += [*_regressions(read), *_bertscore(read), _sizes(read)]
     found = pd.concat(parts)[["paper", "row", "column", "number", "notebook"]].dropna()
     return found.rename(columns={"number": "ours"}).drop_duplicates(["paper", "row", "column"])
@@ -147,8 +121,8 @@ def our_numbers(results: Path) -> pd.DataFrame:
 
 def _regressions(read) -> list[pd.DataFrame]:
     """P once for each automatic metric that it is printed beside, A and P+A for the stand-ins."""
-    name, paper, _, _, *names = PRINTED[0]
-    cells = _named(published(name), *names)[["dataset", "row", "column"]].drop_duplicates()
+    printed = _named(published("human_centered_metrics"), TABLES["printed"][0])
+    cells = printed[["dataset", "row", "column"]].drop_duplicates()
     traits = read("09_traits").rename(columns={"model": "metric"})
     alone = pd.concat([read("09_alone"), read("09_unseen"), traits])
     alone = alone.rename(columns={"ours": "number"})
@@ -161,7 +135,7 @@ def _regressions(read) -> list[pd.DataFrame]:
     beside["row"] = beside["dataset"] + ", " + beside["automatic"].map(STAND_INS)
     beside["column"] = beside["psychological"].str.replace("_", " ") + " P+A"
     parts = [alone.merge(cells), beside, beside.assign(column="A", number=beside["A"])]
-    return [part.assign(paper=paper) for part in parts]
+    return [part.assign(paper=GIORGI) for part in parts]
 
 
 def _bertscore(read) -> list[pd.DataFrame]:

@@ -71,12 +71,11 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
 
 
 def _contributions(items: EvaluationSet, seed: int) -> list[dict]:
-    known = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float)
-    complete = known.notna().all(axis=1) & items.human.notna()
-    data = known[complete].loc[:, known[complete].nunique() > 1]
+    data = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float).dropna()
+    data = data.loc[:, data.nunique() > 1]
     present = dict.fromkeys(map(family, data))
     families = {name: [metric for metric in data if family(metric) == name] for name in present}
-    data = data.assign(human=items.human[complete], cluster=items.clusters[complete])
+    data = data.assign(human=items.human, cluster=items.clusters)
     rows = []
     for base, old in {"none": [], **families}.items():
         for added in (name for name in families if name != base):

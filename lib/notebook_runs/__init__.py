@@ -84,10 +84,6 @@ class Run:
             display(figure, metadata={"image/png": {"alt": words}})
             plt.close(figure)  # or the cell would show it once more
 
-    def has(self, name: str) -> bool:
-        """Whether the result `NN_name` of an earlier notebook exists in this profile."""
-        return (folder(self.profile, "results") / f"{name}.csv").is_file()
-
     def results(self, pattern: str) -> list[Path]:
         """Tables of this profile whose file name matches, such as "[0-9][0-9]_*_scores.csv"."""
         return sorted(folder(self.profile, "results").glob(pattern))
@@ -98,10 +94,11 @@ class Run:
         Raises:
             FileNotFoundError: when it is missing; the message names the command that makes it.
         """
-        if not self.has(name):
+        path = folder(self.profile, "results") / f"{name}.csv"
+        if not path.is_file():
             command = f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
             raise FileNotFoundError(f"the table {name}.csv is missing. Make it with: {command}")
-        return pd.read_csv(folder(self.profile, "results") / f"{name}.csv", **options)
+        return pd.read_csv(path, **options)
 
     def _path(self, kind: str, name: str) -> Path:
         place = ROOT / "build" / "own" / kind if self.own else folder(self.profile, kind)
