@@ -13,6 +13,21 @@ from lib.meta_evaluation.evaluation_sets import EvaluationSet, family
 COVERAGE = 0.8
 
 
+def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+    """One row per set: level, rating, and how many items, clusters, systems and metrics.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set
+    >>> describe([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
+    [['sample_bots', 3]]
+    """
+    rows = []
+    for s in sets:
+        nested = s.clusters.nunique(), s.table["system"].nunique()
+        rows.append((s.name, s.level, s.dimension, len(s.human), *nested, s.scores.shape[1]))
+    columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
     """Correlation, interval and significance cluster of each metric on each evaluation set.
 
@@ -107,3 +122,22 @@ def system_intervals(items, metric: str, method: str, resamples=1000, seed=0) ->
     kinds = ["contexts", "systems", "both"]
     found = [systems.system_interval(*both, method, kind, resamples, seed) for kind in kinds]
     return pd.DataFrame(found, kinds).rename_axis("resampled").reset_index()
+
+
+def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Soft pairwise accuracy of every metric that scores all items, best first.
+
+    Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
+    >>> soft_accuracies(bots, 50)["metric"].tolist()
+    ['length']
+    """
+    rated = systems.system_matrix(items.human, items.table)
+    rows = []
+    for name in items.scores.dropna(axis=1):
+        judged = systems.system_matrix(items.scores[name], items.table)
+        rows.append((name, *systems.soft_pairwise_accuracy(judged, rated, resamples, seed)))
+    table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "reason"])
+    return table.sort_values("spa", ascending=False, ignore_index=True)
