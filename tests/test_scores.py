@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,7 +111,8 @@ def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
     table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
     assert table[:5].isna().all(axis=None) and table.index.tolist() == [10, 7, 3, 8, 0, 1]
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
-    if "reference" in metrics.METRICS[name].needs:
+    runs = shutil.which("java") or not name.startswith("meteor")
+    if "reference" in metrics.METRICS[name].needs and runs:
         turns["response"], turns["reference"] = said[-1], [[blank] for blank in said]
         table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
         assert table[:5].isna().all(axis=None) and table[5:].gt(1 - 1e-6).any(axis=None)
