@@ -2,6 +2,7 @@
 
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 from test_notebooks import prose
 
 from lib import ROOT, endex
-from lib.meta_evaluation import endex_table2
+from lib.meta_evaluation import endex_table2, figures
 
 HOWS = ("pearson", "spearman")
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
@@ -66,6 +67,13 @@ def networks(monkeypatch):
     monkeypatch.setattr(endex_table2, "kept_scores", score)
 
 
+def drawn(build, *arguments):
+    """A figure, closed before the test goes on."""
+    figure = build(*arguments)
+    plt.close(figure)
+    return figure
+
+
 def test_a_missing_reply_has_no_score_and_seeds_are_averaged(runs, networks):
     table = turns(6, 0).assign(response=[*WORDS, None]).astype({"response": object})
     scores = endex_table2.all_scores(table, runs, 40)
@@ -117,6 +125,11 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
     assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
+def test_reply_scores_without_a_method_are_missing(values, sets):
+    only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
+    assert endex_table2.reply_scores(only, sets)["endex_ns_seeds"].isna().all()
+
+
 def test_verdict_compares_the_mean_with_the_best_rule():
     rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
     rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]
@@ -161,6 +174,26 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     of = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
     agents = found.loc["agent", "overall"]
     assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(of)[0])
+
+
+def test_training_figure_shows_every_run(runs):
+    left, auc = drawn(figures.training_plot, runs).axes
+    assert len(left.lines) == len(auc.lines) == 4
+    for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
+        smooth = run.history["loss"].ewm(span=20).mean()
+        np.testing.assert_allclose(line.get_ydata(), smooth)
+        np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
+
+
+def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
+    ax, (table, human) = drawn(figures.score_scatter, values, sets).axes[1], sets["Q"]
+    points = ax.collections[0]
+    x, y = points.get_offsets().T
+    np.testing.assert_allclose(y, values["Q"]["EnDex"].mean(axis=1))
+    assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
+    words = [len(re.findall(r"\w+", text)) for text in table["response"]]
+    np.testing.assert_allclose(points.get_array(), words)
 
 
 def results(name):

@@ -10,7 +10,7 @@ import pandas as pd
 from lib import endex
 from lib.analysis.correlation import cluster_codes, partial_correlation
 from lib.analysis.resampling import interval_of, resampled_correlations
-from lib.data import load
+from lib.data import KEY, load
 from lib.metrics import compute
 
 #: The paper's name of each public set, the corpus here, and the rating. RED-TEST is not public.
@@ -59,6 +59,16 @@ def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataF
 def seed_means(values: pd.DataFrame) -> pd.DataFrame:
     """Mean over the seeds of each method, of a frame that `all_scores` made."""
     return values.T.groupby(level="method", sort=False).mean().T
+
+
+def reply_scores(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
+    """One row per reply of the sets: its keys, and the means over the seeds (0-1)."""
+    parts = []
+    for name, (turns, _) in sets.items():
+        found = seed_means(values[name]).reindex(columns=METHODS)
+        found = found.set_axis(["endex_seeds", "endex_ns_seeds"], axis=1).assign(set=name)
+        parts.append(turns[KEY].join(found))
+    return pd.concat(parts, ignore_index=True)
 
 
 def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:

@@ -1,19 +1,21 @@
 """The figures of meta-evaluation."""
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from lib import ROOT
+from lib import ROOT, endex
 from lib.data import DataError
 from lib.data.storage import read_json
+from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
 from lib.meta_evaluation.evaluation_sets import family, in_family_order
 
 MARKED = "tab:orange"
@@ -161,3 +163,39 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
         if label.get_text() in marked:
             label.set(color=MARKED, fontweight="bold")
     return grid
+
+
+def training_plot(models: Models) -> Figure:
+    """Smoothed training loss by step, and validation AUC by epoch, a line per trained model."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4))
+    for (method, _), model in models.items():
+        look = {"color": f"C{METHODS.index(method)}", "lw": 1, "label": method}
+        axes[0].plot(model.history["step"], model.history["loss"].ewm(span=20).mean(), **look)
+        axes[1].plot(model.validation["epoch"], model.validation["auc"], marker="o", **look)
+    axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
+    lines, names = axes[0].get_legend_handles_labels()
+    axes[0].legend(handles=dict(zip(names, lines, strict=True)).values())
+    epochs = range(max(len(model.validation) for model in models.values()))
+    axes[1].set(title="Validation", xlabel="epoch", ylabel="AUC on held-out threads", xticks=epochs)
+    return figure
+
+
+def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0) -> Figure:
+    """Mean EnDex score against the rating, one plot per set; the colour is the length.
+
+    Ratings are shifted a little at random, so that equal ones do not hide each other. From 40 words
+    on the colour stays the same.
+    """
+    size = (3.4 * len(sets), 3.2)
+    figure, axes = plt.subplots(1, len(sets), figsize=size, squeeze=False, sharey=True)
+    for ax, (name, (turns, human)) in zip(axes[0], sets.items(), strict=True):
+        jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
+        words = endex.length(turns).clip(lower=1)
+        score = seed_means(values[name])["EnDex"]
+        points = ax.scatter(human + jitter, score, s=8, c=words, norm=LogNorm(1, 40))
+        ax.set(title=name, xlabel="human rating")
+    axes[0, 0].set_ylabel("EnDex, mean of seeds")
+    bar = figure.colorbar(points, ax=axes[0].tolist(), label="words in the reply", extend="max")
+    bar.set_ticks([1, 2, 5, 10, 20, 40], labels=["1", "2", "5", "10", "20", "40"])
+    bar.minorticks_off()
+    return figure
