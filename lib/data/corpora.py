@@ -1,4 +1,4 @@
-"""The corpora by name: register a loader, load one, list them all.
+"""The corpora by name: register a loader, load one, list them all, count what is in them.
 
 The loaders lie in the files named after their corpora, and `data/corpora.json` knows the address,
 checksum and licence of each. The samples have the layout of corpora that must be asked for, and
@@ -6,6 +6,7 @@ are read by the loaders of those.
 """
 
 import fnmatch
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -292,3 +293,48 @@ def available() -> pd.DataFrame:
                      about["source"], there])  # fmt: skip
     columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
     return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
+
+
+def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
+    """Count corpora at each level of the hierarchy; one row each, indexed by name.
+
+    `judges` is the median number of judgements of an item in one dimension (missing where only
+    means are published); `references` the mean number of references of a response. Words are
+    whitespace tokens: `context words` of the utterance before the response (of the whole dialog at
+    dialog level), `response words` of the response.
+
+    >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
+    [[3, 6, 30, 151]]
+    """
+    rows = {corpus.name: _sizes(corpus) for corpus in corpora}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
+
+
+def _sizes(corpus: Corpus) -> dict[str, float | str]:
+    items, ratings, turn = corpus.items, corpus.ratings, corpus.level == "turn"
+    said = items["context" if turn else "utterances"]
+    last = said.str[-1].dropna().astype("str") if turn else said.str.join(" ")
+    return {
+        "level": corpus.level,
+        "systems": items["system"].nunique(),
+        "agents": len(items[["system", "agent"]].drop_duplicates()),
+        "dialogs": items["dialog"].nunique(),
+        "items": len(items),
+        "dimensions": ratings["dimension"].nunique(),
+        "judgements": len(ratings),
+        "judges": ratings.groupby(["item", "dimension"]).size().median(),
+        "references": items["reference"].str.len().mean() if turn else math.nan,
+        "utterances": said.str.len().mean() + turn,
+        "context words": _words(last),
+        "response words": _words(items["response"]) if turn else math.nan,
+    }
+
+
+def _words(texts: pd.Series) -> float:
+    return texts.str.split().str.len().mean()
+
+
+def accounts(corpora: Iterable[Corpus]) -> pd.DataFrame:
+    """List the accounts of corpora below each other: what was read, kept and excluded."""
+    tables = {corpus.name: corpus.report for corpus in corpora}
+    return pd.concat(tables, names=["corpus"]).reset_index("corpus").reset_index(drop=True)
