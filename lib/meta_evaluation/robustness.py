@@ -3,11 +3,15 @@
 After Zhang et al. (2024), who asked it of language models as judges.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.meta_evaluation.evaluation_sets import QUICK
+from lib.meta_evaluation.figures import label
 from lib.metrics import compute, registered
 
 KIND = ["perturbation", "dimension", "level"]
@@ -107,3 +111,28 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
     told = scores.attrs.get("missing", {}).items()
     causes = {name: "; ".join(found).replace("reference", "context") for name, found in told}
     return table.assign(reason=table["metric"].map(causes).where(table["missing"] > 0, ""))
+
+
+def plot(table: pd.DataFrame, title: str) -> Figure:
+    """Metrics x perturbations: the share in percent; blue sees the damage, red prefers it.
+
+    White: the interval holds .5, so the metric is not known to see anything.
+
+    >>> frame = pd.DataFrame({"perturbation": ["dull"], "level": "turn", "metric": "length",
+    ...                       "share": 0.9, "low": 0.8, "high": 0.95})
+    >>> len(plot(frame, "one cell").axes)
+    2
+    """
+    known = table.assign(seen=table["low"].gt(0.5) | table["high"].lt(0.5))
+    kinds, metrics = known["perturbation"].unique(), known["metric"].unique()
+    wide = known.pivot(index="metric", columns="perturbation")
+    shown = (wide[name].loc[metrics, kinds] for name in ("share", "seen"))
+    share, seen = (part.rename(index=label, columns=label) for part in shown)
+    figure, axes = plt.subplots(figsize=(10, 1.9 + 0.33 * len(metrics)))
+    look = {"cmap": "RdBu", "annot_kws": {"size": 9}, "cbar_kws": {"label": "% original higher"}}
+    colours = 100 * share.where(seen | share.isna(), 0.5)
+    sns.heatmap(colours, vmin=0, vmax=100, annot=100 * share, fmt=".0f", ax=axes, **look)
+    axes.axvline(known[known["level"] == "turn"]["perturbation"].nunique(), color="black")
+    axes.set(title=title, xlabel="", ylabel="")
+    axes.set_xticks(axes.get_xticks(), map(label, kinds), rotation=40, ha="right")
+    return figure
