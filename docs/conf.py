@@ -26,28 +26,25 @@ html_static_path = html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
 CONTENTS = """
-```{toctree}
+```{{toctree}}
 :hidden:
-:glob:
-:caption: Notebooks
+:caption: {caption}
 
-[0-9]*
-```
-
-```{toctree}
-:hidden:
-:glob:
-:caption: Solutions
-
-solutions/*
+{pages}
 ```
 """
 
 
 def add_contents(app, docname: str, source: list[str]) -> None:
-    """Add the list of all pages to the front page; it shows at the side of every page."""
+    """Add the list of all pages to the front page; it shows at the side of every page.
+
+    They stand in the order of the front page's own table, in which 14 is read after 03.
+    """
     if docname == root_doc:
-        source[0] += CONTENTS
+        pages = re.findall(r"^\| \[.*?\]\((\d.*?)\.ipynb\)", source[0], flags=re.MULTILINE)
+        answers = [f"solutions/{page[:2]}_solutions" for page in pages]
+        for caption, listed in {"Notebooks": pages, "Solutions": answers}.items():
+            source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
 
 
 def show_equation(translator, node: nodes.math | nodes.math_block) -> None:

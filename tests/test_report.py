@@ -294,7 +294,7 @@ def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for(
     assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(found) == 5
     assert listed["fault"].tolist() == ["empty", "generic", "generic"]
     told = report.fault_table(found, read).set_index("rule")
-    assert told.loc["length at most 0", "replies"] == 2
+    assert told.loc["length in words at most 0", "replies"] == 2
     assert "no score" in told.loc["toxicity at least 0.5", "note"]
 
 

@@ -140,7 +140,7 @@ def warnings(turns: pd.DataFrame, most: float = float("inf")) -> pd.DataFrame:
          "the user's words are scored as if a bot had said them"),
         (len(few) > 0, "few dialogs",
          f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",
-         "intervals are wide and too narrow at once; collect more before ranking agents"),
+         "intervals are wide, and should be wider still; collect more before ranking agents"),
         (turns["system"].nunique() == 1, "one system", f"only {turns['system'].iloc[0]!r}",
          "nothing to compare it with"),
         (context > 0.2, "no context", f"{context:.0%} of the turns have no context",

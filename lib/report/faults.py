@@ -7,6 +7,7 @@ from itertools import product
 import pandas as pd
 
 from lib.endex.scoring import words
+from lib.meta_evaluation.figures import label
 from lib.meta_evaluation.robustness import both_sides
 from lib.metrics import METRICS, compute
 from lib.report.scores import recorded
@@ -127,16 +128,17 @@ def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
 
     >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
     >>> fault_table(faults(signals), signals)[["replies", "note"]].values.tolist()[:2]
-    [[1, ''], [0, 'not looked for: no score toxicity']]
+    [[1, ''], [0, 'not looked for: no score of toxicity']]
     """
     trusted = recorded("11_trust", ["fault", "metric", "seen", "false_alarm"])
     table = RULES.merge(trusted, on=["fault", "metric"], how="left")
-    table["rule"] = table["metric"] + " " + table["when"] + " " + table["bound"].map("{:g}".format)
+    names = table["metric"].map(label)
+    table["rule"] = names + " " + table["when"] + " " + table["bound"].map("{:g}".format)
     table["replies"] = found["rule"].value_counts().reindex(table.index, fill_value=0)
     read = signals.filter(METRICS).notna().sum().reindex(table["metric"], fill_value=len(signals))
     table["share"] = table["replies"] / read.clip(lower=1).to_numpy()
     absent = ~table["metric"].isin(signals.columns)
-    table["note"] = ("not looked for: no score " + table["metric"]).where(absent, "")
+    table["note"] = ("not looked for: no score of " + names).where(absent, "")
     return table[["fault", "rule", "replies", "share", "seen", "false_alarm", "note"]]
 
 

@@ -318,7 +318,7 @@ def beside_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> 
     table = pd.concat([own.assign(whose="your file"), public.assign(whose="public corpora")])
     table["who"] = table["corpus"].map(plain)
     shown = [name for name in SHOWN if name in set(own["metric"])]
-    figure = _panels(table, shown, [("q05", "q95", 1.5), ("q25", "q75", 8)], "q50", sharex=False)
+    figure = _panels(table, shown, [("q05", "q95", 1.5), ("q25", "q75", 8)], "q50")
     medians = table.groupby(["metric", "whose"], sort=False)["q50"].agg(["min", "max"]).round(2)
     told = [f"{metric} {low:g} to {high:g} ({whose})"
             for (metric, whose), low, high in medians.loc[shown].itertuples()]  # fmt: skip
@@ -326,16 +326,21 @@ def beside_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> 
     return figure
 
 
-def _panels(table: pd.DataFrame, shown: list[str], spans: list, dot: str, sharex: bool) -> Figure:
-    """A panel per metric, in it a row per `who`: lines from one column to another, and a dot."""
+def _panels(
+    table: pd.DataFrame, shown: list[str], spans: list, dot: str, shared: str = ""
+) -> Figure:
+    """A panel per metric, in it a row per `who`: lines from one column to another, and a dot.
+
+    `shared` names the axis that all panels share; without it each has its own.
+    """
     size = 0.9 + 0.27 * table["who"].nunique()
-    look = {"palette": ["C1", "0.6"], "sharex": sharex, "height": size, "aspect": 4.2 / size}
+    look = {"palette": ["C1", "0.6"], "sharex": bool(shared), "height": size, "aspect": 3.4 / size}
     look |= {"col": "metric", "col_order": shown, "col_wrap": min(3, len(shown))}
     grid = sns.FacetGrid(table, hue="whose", **look)
     for low, high, width in spans:
         grid.map(plt.hlines, "who", low, high, linewidth=width)
-    grid.map(plt.plot, dot, "who", marker="o", markersize=4, linestyle="", color="black")
-    grid.set_titles("{col_name}").set_axis_labels("", "")
+    grid.map(plt.scatter, dot, "who", s=45, color="black", edgecolor="white", zorder=3)
+    grid.set_titles("{col_name}").set_axis_labels(shared, "")
     grid.axes.flat[0].invert_yaxis()
     return grid.figure
 
@@ -355,7 +360,7 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     profile = profile.assign(who=who, whose="").dropna(subset="z")
     z = profile.pivot_table("z", "who", "metric", sort=False)
     outer = profile[profile["who"].isin(z.abs().max(axis=1).nlargest(MANY).index)]
-    figure = _panels(outer, [*z], [("z_low", "z_high", 3)], "z", sharex=True)
+    figure = _panels(outer, [*z], [("z_low", "z_high", 4)], "z", "standard deviations of turns")
     told = [f"{name}: highest {of.idxmax()} ({of.max():+.1f}), lowest {of.idxmin()} "
             f"({of.min():+.1f})" for name, of in z.items()]  # fmt: skip
     figure.set_label(f"Means of {len(z)} agents. {'; '.join(told)}.")
