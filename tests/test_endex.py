@@ -21,7 +21,7 @@ from lib import ROOT, endex, metrics, models
 from lib.endex import network as networks
 from lib.endex import reddit, scoring
 from lib.endex import train as training
-from lib.endex.train import KINDS, corrupt
+from lib.endex.train import KINDS, negative_sample
 
 OPTIONS = endex.Options(encoder="tiny", epochs=3, rate=3e-3, batch_tokens=128)
 WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
@@ -96,12 +96,12 @@ def test_negatives_replace_a_share_in_equal_kinds(positive, failed):
 def test_each_kind_of_negative():
     rng = np.random.default_rng(0)
     words = "one two three four five six".split()  # noqa: SIM905
-    deleted = corrupt("deletion", "c", " ".join(words), "", rng).split()
+    deleted = negative_sample("deletion", "c", " ".join(words), "", rng).split()
     assert 0 < len(deleted) < 6 and [w for w in words if w in deleted] == deleted
-    inserted = corrupt("insertion", "c", " ".join(words), "red blue green", rng).split()
+    inserted = negative_sample("insertion", "c", " ".join(words), "red blue green", rng).split()
     assert [w for w in inserted if w in words] == words and len(inserted) == 7
     with pytest.raises(ValueError, match="choose one of insertion"):
-        corrupt("shuffle", "c", "r", "o", rng)
+        negative_sample("shuffle", "c", "r", "o", rng)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_each_kind_of_negative():
 )
 def test_a_negative_that_cannot_be_made_is_none(kind, context, response, other):
     for seed in range(20):
-        assert corrupt(kind, context, response, other, np.random.default_rng(seed)) is None
+        assert negative_sample(kind, context, response, other, np.random.default_rng(seed)) is None
 
 
 @given(
@@ -120,7 +120,7 @@ def test_a_negative_that_cannot_be_made_is_none(kind, context, response, other):
     st.text("ab \n", max_size=12) | st.sampled_from(["Yes.", "Me too."]), st.integers(0, 99),
 )  # fmt: skip
 def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, response, seed):
-    made = corrupt(kind, context, response, other, np.random.default_rng(seed))
+    made = negative_sample(kind, context, response, other, np.random.default_rng(seed))
     assert made is None or (made.split() and made.split() != response.split())
     if kind == "generic":
         assert made is not None

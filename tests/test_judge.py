@@ -598,7 +598,7 @@ def test_the_weighted_mark_is_the_expected_one_at_the_place_of_the_written_one(
     name, reply, weighted, why
 ):
     """(4 x .6 + 3 x .2) / .8: the odds of "4" and " 4" together, of the marks of the scale only."""
-    odds, reason = reading.mark_odds(
+    odds, reason = reading.mark_probabilities(
         reply.text, reply.marks, cpdscore.VARIANTS[f"{name}_without_reference"]
     )
     assert reason == why

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_every_package_that_lib_imports_is_declared():
     found = {name.split(".")[0] for path in MODULES for name in imported(path)}
     packages = {of_module[name][0] for name in found - set(sys.stdlib_module_names) - {"lib"}}
     assert {re.sub("[-_.]+", "-", name).lower() for name in packages} - set(pins()) == set()
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "data").glob("*/*.py")), ids=lambda p: p.stem)
+def test_scripts_beside_the_data_call_what_lib_has(script):
+    """They run seldom: a function that moved would show when somebody needs it."""
+    tree, known = ast.parse(script.read_text()), {}
+    imports = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
+    exec(compile(ast.Module(imports, []), script, "exec"), known)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            room = known.get(node.value.id)
+            assert not isinstance(room, ModuleType) or hasattr(room, node.attr), node.attr
 
 
 def test_rooms_import_only_rooms_above_them():

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, roc_auc_score
 from tqdm.auto import tqdm
 
-from lib.data import corpora
+from lib import data
 from lib.endex.emotions import LABELS, POSITIVE, WEIGHTS, counts, probabilities, weigh
 
 SEEN_IN = 3  # texts that a feature must occur in
@@ -64,7 +64,7 @@ def evaluate(texts, labels, path: Path = WEIGHTS) -> dict[str, float]:
 
 def main() -> None:
     """Fit on the train split, measure on the test split, write weights and record."""
-    train, test = corpora.goemotions("train"), corpora.goemotions("test")
+    train, test = data.goemotions("train"), data.goemotions("test")
     fit(train["text"], train["labels"])
     record = {
         "model": "28 logistic regressions on tf-idf of hashed words and word pairs",

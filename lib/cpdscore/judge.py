@@ -237,7 +237,7 @@ class _Run:
                 if fault := self._call(jobs):
                     limited = fault.end.http == 429
                     faults += not limited
-                    pause = self._pause(fault, faults)
+                    pause = self._retry_delay(fault, faults)
                     spent = faults >= self.settings.attempts or time.monotonic() + pause > deadline
                     if fault.kind == "refused" or spent:
                         return self._leave(fault)
@@ -287,7 +287,7 @@ class _Run:
             self.tokens.update(most)
             self.in_flight += 1
 
-    def _pause(self, fault: Fault, faults: int) -> float:
+    def _retry_delay(self, fault: Fault, faults: int) -> float:
         """Seconds until the next try."""
         if fault.kind == "stop":
             raise fault

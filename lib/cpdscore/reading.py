@@ -157,7 +157,7 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     return ParsedReply(status, score, fields)
 
 
-def mark_odds(
+def mark_probabilities(
     text: str | None, marks: str | None, variant: Variant
 ) -> tuple[dict[int, float] | None, str]:
     """How likely each mark of the scale was where the written one stands; they add up to 1.
@@ -175,9 +175,9 @@ def mark_odds(
 
     >>> from lib.cpdscore import VARIANTS
     >>> marks = '[[13, {"4": 0.75, "2": 0.25, "9": 0.1}]]'
-    >>> mark_odds("- Humanness: 4", marks, VARIANTS["detail_without_reference"])
+    >>> mark_probabilities("- Humanness: 4", marks, VARIANTS["detail_without_reference"])
     ({4: 0.75, 2: 0.25}, '')
-    >>> mark_odds("- Humanness: 4", None, VARIANTS["detail_without_reference"])
+    >>> mark_probabilities("- Humanness: 4", None, VARIANTS["detail_without_reference"])
     (None, 'no probabilities')
     """
     written = parse_reply(text, variant).score

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.cpdscore.prompts import Template, load_template
-from lib.cpdscore.reading import mark_odds, parse_reply
+from lib.cpdscore.reading import mark_probabilities, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
 from lib.data.turn_table import KEY, LEVELS
 
@@ -201,7 +201,7 @@ def _replies(
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
         read = parse_reply(reply.text, template.variant, reply.status)
-        odds, why = mark_odds(reply.text, reply.marks, template.variant)
+        odds, why = mark_probabilities(reply.text, reply.marks, template.variant)
         weighted = sum(mark * p for mark, p in odds.items()) if odds else np.nan
         row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
         rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)

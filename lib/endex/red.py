@@ -1,7 +1,7 @@
 """RED, the Reddit Engagement Dataset: posts scored by the reactions they received, and labelled.
 
-The equations are plain SQL (engagement.sql, sample.sql, funnel.sql), which DuckDB and Spark run
-unchanged.
+The equations are plain SQL, which DuckDB and Spark run unchanged: the dimensions and their monotone
+submodular normalization in engagement.sql, the labelled sample in sample.sql.
 """
 
 import re
@@ -14,7 +14,8 @@ import pandas as pd
 
 from lib.endex.reddit import parquet_files
 
-# The footnote of section 2.4; "median": the median of the adjusted dimension, as the text says.
+# Of Table 1: the footnote of section 2.4; "median": the median of the adjusted dimension, as the
+# text says.
 FOOTNOTE_ALPHAS = {"re": 1.0, "be": 2.0, "ae": 18.0}
 # Of the reply, attentional, emotional and behavioral dimension.
 FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}

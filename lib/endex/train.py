@@ -65,7 +65,7 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
 
     Returns:
         As many rows as before; `made` names the kind, "" for a pair of RED. Where a kind cannot be
-        made of the reply drawn for it (see `corrupt`), the negative of RED stays, and
+        made of the reply drawn for it (see `negative_sample`), the negative of RED stays, and
         `attrs["not_made"]` counts it by kind.
     """
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
     kinds = [KINDS[i % len(KINDS)] for i in range(n)]
     others = positives["response"].to_numpy()
     texts = [
-        corrupt(kind, row.context, row.response, others[rng.integers(len(others))], rng)
+        negative_sample(kind, row.context, row.response, others[rng.integers(len(others))], rng)
         for kind, row in zip(kinds, sources.itertuples(), strict=True)
     ]
     tried = sources.assign(response=texts, label=0, made=kinds)
@@ -88,7 +88,7 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
     return mixed
 
 
-def corrupt(
+def negative_sample(
     kind: str, context: str, response: str, other: str, rng: np.random.Generator
 ) -> str | None:
     """A reply that nobody would give, made of one that somebody gave.
@@ -102,9 +102,9 @@ def corrupt(
         place to insert at, one of a single word nothing to delete, an `other` without words
         nothing to insert, and a context without words nothing to copy.
 
-    >>> corrupt("copying", "Where to?", "Home.", "", np.random.default_rng(0))
+    >>> negative_sample("copying", "Where to?", "Home.", "", np.random.default_rng(0))
     'Where to?'
-    >>> corrupt("deletion", "Where to?", "Home.", "", np.random.default_rng(0)) is None
+    >>> negative_sample("deletion", "Where to?", "Home.", "", np.random.default_rng(0)) is None
     True
     """
     words = response.split()

@@ -204,10 +204,10 @@ def usl_h(
     """USL-H of each response and its parts.
 
     U: probability that the response is a valid text (VUP). S: probability that it replies to the
-    last turn of its context (NUP). L: the masked surprisal of the response, cut to the first and
-    third quartile of a validation set and scaled to [0, 1], so that a *less* predictable response
-    is better. USL-H = .33 U + .33 S + .34 S·L, as the authors' code has it ("USL-HS"); their README
-    prints another formula (U + US + USL), which their code does not have.
+    last turn of its context (NUP). L (likable): the masked surprisal of the response, cut to the
+    first and third quartile of a validation set and scaled to [0, 1], so that a *less* predictable
+    response is better. USL-H = .33 U + .33 S + .34 S·L, as the authors' code has it ("USL-HS");
+    their README prints another formula (U + US + USL), which their code does not have.
 
     Args:
         turns: turn table; uses `context` and `response`.
@@ -218,16 +218,16 @@ def usl_h(
         options: `device`, `dtype` of the masked model.
 
     Returns:
-        Columns usl_h_valid, usl_h_sensible, usl_h_likely and usl_h on `turns.index`, all in [0, 1],
+        Columns usl_h_valid, usl_h_sensible, usl_h_likable and usl_h on `turns.index`, in [0, 1],
         higher is better; NaN for a blank response, or for S and what builds on it without context.
     """
     said, last = turns["response"], map(" ".join, history(turns, last=1))
     u = where_words(lambda texts: valid.probability(None, texts), said)
     s = where_words(sensible.probability, list(last), said)
-    likely = np.full(len(turns), np.nan)
+    likable = np.full(len(turns), np.nan)
     if masked:
         surprisal = partial(masked_surprisal, models.load_masked(masked, **options))
-        likely = np.interp(where_words(surprisal, said), quartiles, (0, 1))
-    composed = 0.33 * u + 0.33 * s + 0.34 * s * likely
-    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likely": likely, "usl_h": composed}
+        likable = np.interp(where_words(surprisal, said), quartiles, (0, 1))
+    composed = 0.33 * u + 0.33 * s + 0.34 * s * likable
+    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likable": likable, "usl_h": composed}
     return pd.DataFrame(parts, turns.index)
