@@ -175,3 +175,14 @@ def test_committed_ledger_and_readme_tell_these_counts(every):
         figures = [of_paper.total(), *(of_paper[status] for status in ledger.STATUSES)]
         line = " | ".join(f"{figure:,}" for figure in figures)
         assert f"| {paper} | {line} |" in readme
+
+
+def test_a_number_with_neither_ours_nor_a_reason_is_an_error_that_names_it(monkeypatch):
+    read = ledger.published
+
+    def all_but_one(name, **options):
+        return read(name, **options).iloc[: -1 if name == "ledger_reasons" else None]
+
+    monkeypatch.setattr(ledger, "published", all_but_one)
+    with pytest.raises(ValueError, match="no reason for"):
+        ledger.replication_ledger()

@@ -115,10 +115,12 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
     assert axes.get_yticklabels()[-1].get_text() == "exclamations"
 
 
-def test_a_set_without_a_metric_is_refused_by_name(bots):
-    bare = replace(bots, name="bare", level="dialog", scores=bots.scores.iloc[:, :0])
+def test_sets_without_a_metric_are_left_out_by_name(bots, capsys):
+    bare = replace(bots, name="bare", scores=bots.scores.iloc[:, :0])
+    assert overview.with_metrics([bots, bare]) == [bots]
+    assert "left out, no metric is at hand: bare" in capsys.readouterr().out
     with pytest.raises(DataError, match="no metric is at hand for bare"):
-        evaluation_sets.score_set(bare)
+        overview.with_metrics([bare])
 
 
 def test_contributions_equal_the_regressions(bots):

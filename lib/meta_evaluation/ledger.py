@@ -42,8 +42,11 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     Ours comes from the tables in `results`, the reasons from `data/published/ledger_reasons.csv`.
 
     Returns:
-        paper, table, row, column, published, ours, difference (ours - published), status ("" for a
-        number that has neither ours nor a reason), why, notebook.
+        paper, table, row, column, published, ours, difference (ours - published), status, why,
+        notebook.
+
+    Raises:
+        ValueError: a number has neither ours nor a reason; names the first.
 
     >>> replication_ledger()["status"].isin(STATUSES).all()
     np.True_
@@ -53,6 +56,8 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     figures = table[["published", "ours", "digits", "spread"]].to_numpy()
     table["status"] = replication_status(*figures.T)
     table = explained(table, published("ledger_reasons", dtype=str).fillna(""))
+    if (table["status"] == "").any():
+        raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
     return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
 
 

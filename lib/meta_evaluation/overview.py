@@ -7,6 +7,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.analysis import regression, resampling, significance, systems
+from lib.data import DataError
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, family
 
 #: A metric is ranked on a set if it scores at least this share of its items.
@@ -26,6 +27,24 @@ def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
         rows.append((s.name, s.level, s.dimension, len(s.human), *nested, s.scores.shape[1]))
     columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
+    """The sets that have a metric to judge; says which have none and are left out.
+
+    Raises:
+        DataError: none is left: a corpus of rated dialogs whose scores nobody shipped has nothing
+            to judge here, because the metrics that are computed score single turns.
+    """
+    sets = list(sets)
+    kept = [items for items in sets if items.scores.shape[1]]
+    bare = ", ".join(items.name for items in sets if not items.scores.shape[1])
+    if not kept:
+        fix = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        raise DataError(f"no metric is at hand for {bare}", fix=fix)
+    if bare:
+        print(f"left out, no metric is at hand: {bare}")
+    return kept
 
 
 def overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
