@@ -180,6 +180,13 @@ def same(text):
     return text.replace("\n", " ").replace("🙂", ":)")
 
 
+def test_a_packed_file_is_known_by_its_first_bytes(tmp_path):
+    row = b'{"dialog": "a", "response": "we swam"}\n'
+    for pack in (gzip.compress, zstandard.compress):
+        (tmp_path / "log.jsonl").write_bytes(pack(row) + pack(row.replace(b"swam", b"ran")))
+        assert read_turns(tmp_path / "log.jsonl")["response"].tolist() == ["we swam", "we ran"]
+
+
 @pytest.mark.parametrize("write", FORMATS)
 def test_ten_formats_go_in_as_they_are(write, tmp_path):
     write(tmp_path)

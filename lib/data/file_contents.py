@@ -22,6 +22,7 @@ import pyarrow as pa
 from lib.data.storage import DataError
 
 LIMIT = 512 * 1024 * 1024  # bytes; 100,000 replies with their contexts take about 100 million
+PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 GUESSES = ("kind", "bot", "encoding", "delimiter", "decimal", "sheet", "split")
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
@@ -95,11 +96,12 @@ def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
 
 
 def _unpacked(file: Path) -> bytes:
-    """What stands in a file; the ending of its name says how it is packed."""
-    form = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower())
+    """What stands in a file; its first bytes say how it is packed, since names are changed."""
+    raw = file.read_bytes()
+    form = next((form for start, form in PACKED.items() if raw.startswith(start)), None)
     if form is None:
-        return file.read_bytes()
-    with pa.input_stream(file, form) as packed:
+        return raw
+    with pa.input_stream(pa.py_buffer(raw), form) as packed:
         raw = packed.read(LIMIT + 1)
     _limit(len(raw))
     return raw
