@@ -15,7 +15,7 @@ from lib.cpdscore import ReplyStore
 from lib.cpdscore.reply_store import Reply
 from lib.cpdscore.scores import intermediate
 from lib.data import corpora
-from lib.meta_evaluation import cpdscore_tables as tables
+from lib.meta_evaluation.replication import cpdscore_tables as tables
 
 PUBLISHED = ROOT / "data" / "published" / "comperdial.csv"
 JUDGE = cpdscore.JudgeModel("m", samples=3, extra=2)

@@ -8,9 +8,9 @@ import tiny_models
 from sklearn.metrics import roc_auc_score
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from data.models import train_goemotions as train
 from lib.data import goemotions
 from lib.endex import emotions, reddit
+from scripts import train_goemotions as train
 
 TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
 

@@ -397,10 +397,10 @@ def test_baselines_read_tokenised_and_plain_texts_alike():
         + ["It turned red when the sun set.", "it turned red when the sun set .", "isn’t it 3 ?"]
     )
     nothing = [0, np.nan]
-    np.testing.assert_equal(endex.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1])
-    np.testing.assert_equal(endex.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
-    np.testing.assert_equal(endex.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
-    assert endex.random(table).equals(endex.random(table))
+    np.testing.assert_equal(metrics.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1])
+    np.testing.assert_equal(metrics.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
+    np.testing.assert_equal(metrics.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
+    assert metrics.random(table).equals(metrics.random(table))
 
 
 def test_random_draws_do_not_repeat(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from test_notebooks import prose
 
-from lib import ROOT, endex
-from lib.meta_evaluation import endex_table2, figures
+from lib import ROOT, endex, metrics
+from lib.meta_evaluation import figures
+from lib.meta_evaluation.replication import endex_table2
 
 HOWS = ("pearson", "spearman")
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
@@ -39,7 +40,7 @@ def values(sets):
     frames = {}
     for name, (table, human) in sets.items():
         drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
-        frames[name] = pd.DataFrame({("Length", 0): endex.length(table), **drawn})
+        frames[name] = pd.DataFrame({("Length", 0): metrics.length(table), **drawn})
         frames[name].columns.names = ["method", "seed"]
     return frames
 
@@ -62,7 +63,7 @@ def networks(monkeypatch):
 
     def score(table, folder, max_length):
         assert max_length == 40
-        return endex.length(table) / (10 + int(folder.name))
+        return metrics.length(table) / (10 + int(folder.name))
 
     monkeypatch.setattr(endex_table2, "kept_scores", score)
 

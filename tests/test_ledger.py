@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from lib import ROOT
-from lib.meta_evaluation import ledger
-from lib.meta_evaluation.ledger import explained, replication_status
+from lib.meta_evaluation.replication import ledger
+from lib.meta_evaluation.replication.ledger import explained, replication_status
 
 PUBLISHED = ROOT / "data" / "published"
 RESULTS = ROOT / "data" / "results"

@@ -12,7 +12,8 @@ from scipy import stats
 from lib import ROOT, psychology
 from lib.analysis import regression
 from lib.data import DataError, load
-from lib.meta_evaluation import evaluation_sets, figures, overview, papers
+from lib.meta_evaluation import evaluation_sets, figures, overview
+from lib.meta_evaluation.replication import papers
 from lib.metrics import registry
 from lib.notebook_runs import Run
 

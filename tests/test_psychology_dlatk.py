@@ -12,7 +12,7 @@ import pytest
 
 from lib import psychology
 from lib.data import corpora
-from lib.meta_evaluation import papers
+from lib.meta_evaluation.replication import papers
 
 # DLATK keeps its databases under the home folder, so it gets one of its own.
 ENGINE = """

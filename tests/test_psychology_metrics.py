@@ -10,7 +10,8 @@ from scipy import stats
 from lib import ROOT, metrics, psychology
 from lib.analysis import regression
 from lib.data import corpora
-from lib.meta_evaluation import evaluation_sets, papers
+from lib.meta_evaluation import evaluation_sets
+from lib.meta_evaluation.replication import papers
 from lib.psychology import tokens
 
 TOY = psychology.emotion_lexicon("toy")

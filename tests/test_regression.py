@@ -15,7 +15,8 @@ from statsmodels.stats.multitest import multipletests
 
 from lib.analysis import regression
 from lib.data import DataError
-from lib.meta_evaluation import figures, papers
+from lib.meta_evaluation import figures
+from lib.meta_evaluation.replication import papers
 
 
 @pytest.fixture

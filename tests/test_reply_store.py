@@ -9,7 +9,6 @@ import sys
 import pandas as pd
 import pytest
 
-from data.judge_replies.ask_judges import export_replies
 from lib.cpdscore.reply_store import (
     Job,
     MissingReplies,
@@ -19,6 +18,7 @@ from lib.cpdscore.reply_store import (
     StoreError,
     import_replies,
 )
+from scripts.ask_judges import export_replies
 
 
 def request(text: str = "Rate this.", **changes) -> Request:

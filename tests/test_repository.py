@@ -54,8 +54,8 @@ def test_every_package_that_lib_imports_is_declared():
     assert {re.sub("[-_.]+", "-", name).lower() for name in packages} - set(pins()) == set()
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "data").glob("*/*.py")), ids=lambda p: p.stem)
-def test_scripts_beside_the_data_call_what_lib_has(script):
+@pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.py")), ids=lambda p: p.stem)
+def test_scripts_call_what_lib_has(script):
     """They run seldom: a function that moved would show when somebody needs it."""
     tree, known = ast.parse(script.read_text()), {}
     imports = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]

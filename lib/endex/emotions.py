@@ -5,7 +5,7 @@ labels of GoEmotions are not exclusive, so their sum can exceed 1: here it is di
 over all 28 labels.
 
 The classifier that ships with the project is 28 logistic regressions on the tf-idf of hashed words,
-marks and pairs of neighbours; data/models/train_goemotions.py made it from the GoEmotions train
+marks and pairs of neighbours; scripts/train_goemotions.py made it from the GoEmotions train
 split, and its record, beside the weights, states its scores on the test split.
 """
 
@@ -25,8 +25,8 @@ from tqdm.auto import tqdm
 
 from lib import ROOT, models
 from lib.data.storage import read_json, sha256, written_whole
+from lib.data.turn_texts import where_words
 from lib.endex.reddit import parquet_files
-from lib.metrics.registry import where_words
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
 HASHES = 2**20  # so many that few of the 44,000 kept features share a number

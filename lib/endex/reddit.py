@@ -16,7 +16,6 @@ import shutil
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,13 +31,13 @@ from tqdm.auto import tqdm
 
 from lib import ROOT
 from lib.data import reddit_52_forums, reddit_cmv, reddit_college
+from lib.data.stop_words import stop_words
 from lib.data.storage import read_json, written_whole
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
 SOURCES = {load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)}
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
-STOP_WORDS = Path(__file__).with_name("stop_words.txt")
 # A blank for every byte that is no part of a token.
 TOKEN_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789'"
 TOKEN_BYTES = bytes(byte if byte in TOKEN_LETTERS else ord(" ") for byte in range(256))
@@ -62,16 +61,6 @@ BOTS = ["AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot
 
 class DumpError(ValueError):
     """A dump that cannot be read; the message names the file and the way out."""
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """The 179 English stop words of NLTK.
-
-    >>> "you're" in stop_words(), "dialogue" in stop_words(), len(stop_words())
-    (True, False, 179)
-    """
-    return frozenset(STOP_WORDS.read_text(encoding="utf-8").split())
 
 
 def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:

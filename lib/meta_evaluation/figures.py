@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from lib import ROOT, endex
+from lib import ROOT, metrics
 from lib.data import DataError
 from lib.data.storage import read_json
-from lib.meta_evaluation.endex_table2 import METHODS, Models, seed_means
 from lib.meta_evaluation.evaluation_sets import family, in_family_order
+from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_means
 
 MARKED = "tab:orange"
 NAMES = read_json(ROOT / "data" / "names.json")
@@ -190,7 +190,7 @@ def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int =
     figure, axes = plt.subplots(1, len(sets), figsize=size, squeeze=False, sharey=True)
     for ax, (name, (turns, human)) in zip(axes[0], sets.items(), strict=True):
         jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
-        words = endex.length(turns).clip(lower=1)
+        words = metrics.length(turns).clip(lower=1)
         score = seed_means(values[name])["EnDex"]
         points = ax.scatter(human + jitter, score, s=8, c=words, norm=LogNorm(1, 40))
         ax.set(title=name, xlabel="human rating")

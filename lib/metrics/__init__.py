@@ -1,5 +1,6 @@
 """Every automatic metric by name, and the scores that are kept."""
 
+from lib.metrics.baselines import length, question, random, specificity, tokenize_words
 from lib.metrics.classifiers import bleurt, dialogrpt, dialogrpt_ensemble, toxicity, unieval
 from lib.metrics.embedding import bertscore, bertscore_pairs, sentence_vectors
 from lib.metrics.likelihood import bartscore, fed, follow_ups, log_likelihood, prism_style

@@ -12,7 +12,8 @@ import pandas as pd
 
 from lib import models
 from lib.data.turn_table import is_blank
-from lib.metrics.registry import best_of, history, metric, where_words
+from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.metrics.registry import metric
 from lib.models import infer, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
@@ -166,7 +167,10 @@ def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.D
 
     Reference: Gao et al. (2020), EMNLP; weights of the ensemble: restore/ensemble.yml.
     """
-    before = [MARK.join(t.strip() for t in said if not is_blank(t)) for said in history(turns, 2)]
+    before = [
+        MARK.join(t.strip() for t in said if not is_blank(t))
+        for said in earlier_utterances(turns, 2)
+    ]
     found = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
         model = models.load_classifier(checkpoint, **options)
@@ -257,5 +261,5 @@ def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
         rest = "".join(f" </s> {name}: {text}\n" for name, text in read.items())
         return [ask + text + rest for text in cut(said)]
 
-    rows = map(inputs, turns["response"], history(turns), turns["fact"])
+    rows = map(inputs, turns["response"], earlier_utterances(turns), turns["fact"])
     return pd.Series(list(rows), dtype=object).explode().dropna()

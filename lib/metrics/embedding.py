@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from lib.data.turn_table import is_blank
-from lib.metrics.registry import best_of, history, metric, where_words
+from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.metrics.registry import metric
 from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
 
 # Layers that the authors chose on WMT16, of the encoders of the papers; of any other the last.
@@ -204,6 +205,6 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(bool(context_similarity(turns)[0] > 0.5))
     True
     """
-    last = [" ".join(said) for said in history(turns, last=1)]
+    last = [" ".join(said) for said in earlier_utterances(turns, last=1)]
     scores = where_words(partial(_cosine, **options), last, turns["response"])
     return pd.Series(scores, turns.index, name="context_similarity")

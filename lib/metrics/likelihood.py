@@ -17,7 +17,8 @@ from tqdm.auto import tqdm
 
 from lib import models
 from lib.data.turn_table import is_blank
-from lib.metrics.registry import best_of, history, metric, where_words
+from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.metrics.registry import metric
 from lib.models import SMOLLM2, Model, infer, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
@@ -138,7 +139,7 @@ def log_likelihood(turns: pd.DataFrame, *, checkpoint=SMOLLM2, last=5, **options
     """
     s = partial(line_log_probability, models.load_causal(checkpoint, **options))
     said = turns["response"]
-    given = where_words(s, list(map("\n".join, history(turns, last))), said)
+    given = where_words(s, list(map("\n".join, earlier_utterances(turns, last))), said)
     alone = where_words(lambda texts: s([""] * len(texts), texts), said)
     columns = {"": given, "_alone": alone, "_gain": given - alone}
     return named(pd.DataFrame(columns, turns.index).add_prefix("log_likelihood"), checkpoint)
@@ -193,7 +194,7 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
         where one of the two texts is blank.
     """
     joint, s = _conditional(checkpoint, **options)
-    before, said = list(map(joint.join, history(turns))), turns["response"]
+    before, said = list(map(joint.join, earlier_utterances(turns))), turns["response"]
     precision = best_of(turns["reference"], said, s)
     recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
     columns = {
@@ -242,7 +243,7 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     # The tokenizer puts the tag of its source language first, of English unless its file says so.
     model = models.load_seq2seq(checkpoint, **options)
     p = partial(where_words, partial(log_probability, model, skip=1))
-    before, said = list(map(" ".join, history(turns))), turns["response"]
+    before, said = list(map(" ".join, earlier_utterances(turns))), turns["response"]
     forward = p(before, said)
     columns = {
         "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
@@ -311,7 +312,10 @@ def fed(
     model, utterances = models.load_causal(checkpoint, **options), utterances or follow_ups()
     reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
     end, said = model.tokenizer.eos_token, turns["response"]
-    talks = [end + "".join(f" {text} {end}" for text in before) for before in history(turns, last)]
+    talks = [
+        end + "".join(f" {text} {end}" for text in before)
+        for before in earlier_utterances(turns, last)
+    ]
     replies = [None if is_blank(text) else f" {text} {end}" for text in said]
 
     def loss(*segments):

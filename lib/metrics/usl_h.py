@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from lib import models
-from lib.metrics.registry import history, metric, where_words
+from lib.data.turn_texts import earlier_utterances, where_words
+from lib.metrics.registry import metric
 from lib.models import Model, batch_of, infer, token_ids
 
 PART = 25  # tokens of the context and of the response, the authors' defaults
@@ -221,7 +222,7 @@ def usl_h(
         Columns usl_h_valid, usl_h_sensible, usl_h_likable and usl_h on `turns.index`, in [0, 1],
         higher is better; NaN for a blank response, or for S and what builds on it without context.
     """
-    said, last = turns["response"], map(" ".join, history(turns, last=1))
+    said, last = turns["response"], map(" ".join, earlier_utterances(turns, last=1))
     u = where_words(lambda texts: valid.probability(None, texts), said)
     s = where_words(sensible.probability, list(last), said)
     likable = np.full(len(turns), np.nan)

@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import sparse
 
 from lib.data import KEY
-from lib.metrics.registry import history
+from lib.data.turn_texts import earlier_utterances
 
 # Faces such as :-) and their mirror image (-: . Eyes, nose and mouth are single characters.
 _MOUTH = r"[()\[\]{}/\\|@:dpx]"
@@ -243,7 +243,7 @@ def prompt_counts(
         last = reach.get(context, context)
         if last is not None and (not isinstance(last, int) or last < 1):
             raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
-        heard = history(table, last)
+        heard = earlier_utterances(table, last)
     if newline_tokens:
         heard = [[part for text in row for part in (NEWLINE, text)][1:] for row in heard]
     return _pooled(heard, table, level)

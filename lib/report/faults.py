@@ -6,10 +6,10 @@ from itertools import product
 
 import pandas as pd
 
-from lib.endex.scoring import words
 from lib.meta_evaluation.figures import label
 from lib.meta_evaluation.robustness import both_sides
 from lib.metrics import METRICS, compute
+from lib.metrics.baselines import tokenize_words
 from lib.report.scores import recorded
 
 #: A rule per row: what is wrong, the score that raises it, how, from where on, and the damage of
@@ -65,7 +65,7 @@ def signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 @lru_cache(maxsize=1000)  # of a dialog, not of the file
 def _bag(text: str) -> frozenset:
-    return frozenset(words(text))
+    return frozenset(tokenize_words(text))
 
 
 def _nearest(own: str, others: list[str]) -> float:
@@ -79,7 +79,7 @@ def _dice(a: frozenset, b: frozenset) -> float:
 
 
 def _twice(text: str) -> int:
-    found = TWICE.finditer(" ".join(words(text)))
+    found = TWICE.finditer(" ".join(tokenize_words(text)))
     return max((len(match[1].split()) for match in found), default=0)
 
 
@@ -91,7 +91,7 @@ def _negated(text: str, facts: list[str]) -> float:
 
 def _affirmed(text: str) -> tuple[frozenset, bool]:
     """The words of a sentence without its negations, and whether there are any."""
-    found = words(text)
+    found = tokenize_words(text)
     no = {word for word in found if word in NEGATIONS or word.endswith("n't")}
     return frozenset(found) - no, bool(no)
 

@@ -31,7 +31,7 @@ from lib.cpdscore import Job, JudgeSettings, ReplyStore
 from lib.cpdscore.reply_store import Reply, Request
 from lib.cpdscore.server import Connection
 from lib.data import corpora
-from lib.meta_evaluation import cpdscore_tables as tables
+from lib.meta_evaluation.replication import cpdscore_tables as tables
 
 PROMPT = "Judge the response below. " * 144  # 3.7 kB, as long as a Detail prompt
 WORKERS = 64

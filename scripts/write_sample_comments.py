@@ -1,6 +1,6 @@
 """Write the sample of Reddit comments: invented people, invented talk, the format of the dumps.
 
-    python data/sample/reddit/write_sample.py
+    python -m scripts.write_sample_comments
 
 A comment has a hidden quality between 0 and 1. Better ones say more, ask more, and receive more,
 longer and warmer replies and more votes: what EnDex assumes of people, built in by hand. So the
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import zstandard
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "data" / "sample" / "reddit"
 MONTHS = {"RC_2020-01.zst": (1_577_836_800, 620), "RC_2020-02.ndjson": (1_580_515_200, 26)}
 MONTH = 29 * 86_400
 

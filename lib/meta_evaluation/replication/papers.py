@@ -7,8 +7,8 @@ import pandas as pd
 
 from lib import ROOT
 from lib.analysis.correlation import METHODS, coefficient, correlate
-from lib.meta_evaluation.endex_table2 import ENDEX_SETS
 from lib.meta_evaluation.evaluation_sets import load_set, score_set
+from lib.meta_evaluation.replication.endex_table2 import ENDEX_SETS
 
 #: Rows of Wakaki et al. 2024, Table 16 (USR) that public scores can fill: ours -> their name.
 COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}

@@ -1,9 +1,9 @@
 """Ask the judges of notebook 07 and keep what they said: a Parquet file per judge, corpus and run.
 
-    python data/judge_replies/ask_judges.py smollm2 [minutes]
-    python data/judge_replies/ask_judges.py qwen path/to/file.gguf [minutes]
+    python -m scripts.ask_judges smollm2 [minutes]
+    python -m scripts.ask_judges qwen path/to/file.gguf [minutes]
 
-Whatever is kept beside this file or in `data/cache/judges` is not asked again; where the minutes
+Whatever is kept in `data/judge_replies` or in `data/cache/judges` is not asked again; where the minutes
 end (each run has its share), the next call goes on. The prompts hold the corpora and are not kept:
 a reply is found by the hash of its request. Where a reply repeats four words in a row that its
 prompt quotes, its letters there become x.
@@ -18,8 +18,6 @@ from datetime import date
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import pandas as pd
 
@@ -71,7 +69,7 @@ def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
 
 def path_of(judge: str, corpus: str, run: str) -> Path:
     """Where the replies of one run are kept."""
-    return Path(__file__).with_name(f"{judge}_{corpus}{run}.parquet")
+    return ROOT / "data" / "judge_replies" / f"{judge}_{corpus}{run}.parquet"
 
 
 def model_of(judge: str, run: str) -> cpdscore.JudgeModel:

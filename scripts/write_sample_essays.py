@@ -3,7 +3,7 @@
 Each author has a drawn agreeableness (1-7) and empathic concern (1-5). A sentence is taken from
 the kind or the blunt list with a probability that rises with agreeableness, and from the caring
 or the detached list with one that rises with empathic concern, so that a model can find both.
-Run from the repository root: `python data/sample/essays/write_essays.py`.
+Run from the repository root: `python -m scripts.write_sample_essays`.
 """
 
 import csv
@@ -72,4 +72,4 @@ def write(path: Path, authors: int = 80, essays: int = 3, seed: int = 22) -> Non
 
 
 if __name__ == "__main__":
-    write(Path(__file__).with_name("essays.tsv"))
+    write(Path(__file__).parents[1] / "data" / "sample" / "essays" / "essays.tsv")

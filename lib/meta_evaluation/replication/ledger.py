@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib import ROOT
 from lib.data.storage import read_json
-from lib.meta_evaluation.papers import PAPER_SETS, published
+from lib.meta_evaluation.replication.papers import PAPER_SETS, published
 
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
 GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")

@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib.analysis.correlation import correlate
 from lib.cpdscore.scores import Scores, aggregate, intermediate
-from lib.meta_evaluation.papers import published
+from lib.meta_evaluation.replication.papers import published
 
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).

@@ -1,4 +1,4 @@
-"""Train the packaged EnDex: `python -m data.models.train_endex` (three minutes on a CPU).
+"""Train the packaged EnDex: `python -m scripts.train_endex` (three minutes on a CPU).
 
 RED of all public comments, as in notebooks 04 and 05, which chose these settings on held-out
 threads. Only what was trained is written, in half precision: it is read on top of the encoder.
@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from lib import ROOT, endex
 from lib.endex.reddit import SOURCES
 from lib.endex.scoring import WEIGHTS
-from lib.meta_evaluation.endex_table2 import endex_correlations, endex_sets
+from lib.meta_evaluation.replication.endex_table2 import endex_correlations, endex_sets
 
 OPTIONS = endex.Options(epochs=2, rate=5e-4, batch_tokens=1024, max_length=64, frozen_layers=5)
 SEED = 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import endex
+from lib import endex, metrics
 from lib.analysis.correlation import cluster_codes, partial_correlation
 from lib.analysis.resampling import interval_of, resampled_correlations
 from lib.data import KEY, load
@@ -20,7 +20,7 @@ ENDEX_SETS = {
     "FED-ENG": ("fed_engaging", "human_engaging"),
     "GRADE": ("grade_convai2_bert_ranker", "human_coherence"),
 }
-RULES = {"Question": endex.question, "Specificity": endex.specificity, "Length": endex.length}
+RULES = {"Question": metrics.question, "Specificity": metrics.specificity, "Length": metrics.length}
 METHODS = ("EnDex", "EnDex+NS")
 Models = Mapping[tuple[str, int], endex.TrainedModel]  # by method and seed
 
@@ -50,7 +50,7 @@ def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataF
     >>> frame["Length", 0].tolist()
     [2.0]
     """
-    rules = RULES | {"Random": endex.random}
+    rules = RULES | {"Random": metrics.random}
     columns = {(name, 0): rule(turns) for name, rule in rules.items()}
     columns |= {key: kept_scores(turns, m.folder, max_length) for key, m in models.items()}
     return pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
@@ -81,7 +81,7 @@ def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.
     """
     tables = {}
     for name, (turns, human) in sets.items():
-        scores, words = values[name], endex.length(turns)
+        scores, words = values[name], metrics.length(turns)
         found = {how: scores.corrwith(human, method=how) for how in ("pearson", "spearman")}
         found["partial"] = scores.apply(partial_correlation, args=(human, words))
         found["with length"] = scores.corrwith(words, method="spearman")

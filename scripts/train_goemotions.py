@@ -1,4 +1,4 @@
-"""Train the embedded emotion classifier: `python -m data.models.train_goemotions` (30 seconds)."""
+"""Train the embedded emotion classifier: `python -m scripts.train_goemotions` (30 seconds)."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""The tables of the three papers, recomputed and set beside the printed numbers."""
