@@ -21,7 +21,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data.storage import sha256, written_whole
+from lib.data.storage import atomic_write, file_sha256
 
 # torch and transformers are imported by the functions that run a network: together they take four
 # seconds, which a notebook that only counts words or reads kept scores need not wait for.
@@ -78,19 +78,19 @@ class Model:
         return self.network(input_ids=tokens, attention_mask=mask, **more)
 
 
-def table() -> pd.DataFrame:
+def checkpoint_table() -> pd.DataFrame:
     """Return the models that metrics may use, one row each.
 
     A revision that could not be confirmed reads "main (not pinned)": a download takes the newest
     commit, which may differ from today's.
 
-    >>> print(table().query("architecture == 'encoder'").parameters.min())
+    >>> print(checkpoint_table().query("architecture == 'encoder'").parameters.min())
     22.7
     """
     return _TABLE.replace({"revision": {"main": "main (not pinned)"}})
 
 
-def find(name: str | Path, revision: str | None = None) -> Location:
+def find_model(name: str | Path, revision: str | None = None) -> Location:
     """Find a model: explicit folder or GGUF file, local hub cache, packaged copy, then the hub.
 
     Args:
@@ -105,7 +105,7 @@ def find(name: str | Path, revision: str | None = None) -> Location:
     Raises:
         CheckpointError: names the model or file and the ways to provide it.
 
-    >>> find("sentence-transformers/all-MiniLM-L6-v2").sha256[:8]
+    >>> find_model("sentence-transformers/all-MiniLM-L6-v2").sha256[:8]
     '53aa5117'
     """
     if Path(name).exists():
@@ -204,7 +204,7 @@ def load_tokenizer(folder: Path, **options) -> Any:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Keep transformers from reporting what it loads and writes."""
     from transformers.utils import logging
 
@@ -225,7 +225,7 @@ def load_network(auto: type, folder: Path, **options) -> Any:
     weight_files(folder)
     options |= {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
     try:
-        with quiet():  # what it would log is checked below
+        with silence_transformers():  # what it would log is checked below
             network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
@@ -244,7 +244,7 @@ def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=No
     Raises:
         CheckpointError: as `find` does.
     """
-    location, used = find(name, revision), device or default_device()
+    location, used = find_model(name, revision), device or default_device()
     model = {"checkpoint": location.name, "revision": location.revision, "dtype": dtype}
     return {**model, "weights_sha256": location.sha256, "device": str(used)}
 
@@ -274,7 +274,7 @@ def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarr
     return batches
 
 
-def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
+def pad_batch(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
     """Return the padded ids and the mask (1 on tokens) of each column, on the model's device."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -287,7 +287,7 @@ def batch_of(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]
     return batch
 
 
-def infer(
+def score_in_batches(
     model: Model, read: Callable, *columns: Sequence[Sequence[int]], tokens: int = TOKENS
 ) -> np.ndarray:
     """Run rows of token ids through a network in padded batches of similar length.
@@ -304,7 +304,7 @@ def infer(
         bar shows on standard error after five seconds.
 
     >>> rows = load_encoder().tokenizer(["tea", "a cup of tea"])["input_ids"]
-    >>> print(infer(load_encoder(), lambda ids, mask: mask.sum(1), rows))
+    >>> print(score_in_batches(load_encoder(), lambda ids, mask: mask.sum(1), rows))
     [3. 6.]
     """
     import torch
@@ -313,7 +313,7 @@ def infer(
     scores, batches = [], token_batches(lengths, tokens)
     with torch.inference_mode(), _one_dnn() if str(model.device) == "cpu" else nullcontext():
         for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
-            found = read(*batch_of(model, batch, *columns))
+            found = read(*pad_batch(model, batch, *columns))
             scores.append(torch.as_tensor(found).double().cpu().numpy())
     return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
 
@@ -387,12 +387,12 @@ def _checked(place: Path, name: str, revision: str) -> Location:
 
 @cache  # by size and time of change: gigabytes are read once
 def _checksum(files: tuple[tuple[Path, int, int], ...]) -> str:
-    each = [sha256(path) for path, _, _ in files]
+    each = [file_sha256(path) for path, _, _ in files]
     return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
 
 
 def _load(auto: str, name: str | Path, *, device=None, revision=None, **options) -> Model:
-    return _load_once(auto, find(name, revision), str(device or default_device()), **options)
+    return _load_once(auto, find_model(name, revision), str(device or default_device()), **options)
 
 
 # The same for networks with a head; arguments as in `load_encoder`.
@@ -414,7 +414,7 @@ def _readable(location: Location) -> Path:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         packed = {"gguf_file": file.name, "local_files_only": True}
-        with quiet(), written_whole(folder / "model.safetensors") as unfinished:
+        with silence_transformers(), atomic_write(folder / "model.safetensors") as unfinished:
             AutoTokenizer.from_pretrained(file.parent, **packed).save_pretrained(folder)
             packed["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
             network = AutoModelForCausalLM.from_pretrained(file.parent, **packed)

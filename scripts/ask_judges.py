@@ -24,7 +24,7 @@ import pandas as pd
 from lib import ROOT, cpdscore, data
 from lib.cpdscore import local
 from lib.cpdscore.reply_store import KEY_VERSION, PUBLISHED
-from lib.data.storage import sha256, written_whole
+from lib.data.storage import atomic_write, file_sha256
 
 PROMPT = "detail_without_reference"
 RUNS = {  # the end of the file's name: prompt, calls, temperature
@@ -138,7 +138,7 @@ def export_replies(store: cpdscore.ReplyStore, path: Path, about: dict) -> int:
     frame["text"] = [masked(said, sent) if isinstance(said, str) else None for said, sent in pairs]
     repeated = sum(bool(re.search(r"\bx+(\W+x+){3}\b", said)) for said in frame["text"].dropna())
     frame.attrs = {"key_version": KEY_VERSION, **about, "masked": repeated}
-    with written_whole(path) as place:
+    with atomic_write(path) as place:
         frame.to_parquet(place, index=False, compression="zstd")
     return len(frame)
 
@@ -152,4 +152,4 @@ if __name__ == "__main__":
         for corpus, run in ASKED if minutes else ():
             ask(judge, corpus, run, base_url, time.monotonic() + 60 * minutes / len(ASKED))
     for corpus, run in ASKED:
-        export(judge, corpus, run, sha256(gguf))
+        export(judge, corpus, run, file_sha256(gguf))

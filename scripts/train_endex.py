@@ -23,7 +23,7 @@ def pairs():
     """RED as notebook 05 draws it, divided into training and held-out threads."""
     folder, _ = endex.comments(list(SOURCES))
     emotions = endex.score_replies(folder, folder.parent / f"{folder.name}_emotions")
-    return endex.split(endex.build(folder, endex.RedSettings(edge_days=0), emotions).sample)
+    return endex.split(endex.build_red(folder, endex.RedSettings(edge_days=0), emotions).sample)
 
 
 def halve(run: Path) -> None:

@@ -40,7 +40,7 @@ def run(path: Path, shell: InteractiveShell) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = [Path(name) for name in sys.argv[2:]] or runner.find()
+    found = [Path(name) for name in sys.argv[2:]] or runner.find_notebooks()
     outputs.ROOT = Path(sys.argv[1])
     matplotlib.use("agg")
     os.chdir(runner.ROOT / "notebooks")

@@ -62,7 +62,7 @@ def test_alpha_interval_holds_the_package_value_and_kappa_is_that_of_statsmodels
 def test_one_more_annotator_of_two_is_their_correlation():
     rng = np.random.default_rng(0)
     pair = long_table(rng.normal(size=(300, 1)) + 0.6 * rng.normal(size=(300, 2)))
-    found = agreement.one_more_annotator(pair, "overall")
+    found = agreement.leave_one_rater_out(pair, "overall")
     assert found == pytest.approx(agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01)
 
 
@@ -72,17 +72,17 @@ def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_ann
     truth = rng.normal(size=2000)
     ratings = truth[:, None] + 1.5 * rng.normal(size=(2000, 4))
     alpha = agreement.krippendorff_alpha(long_table(ratings), "overall", resamples=300)
-    limit, low, high = agreement.metric_limit(alpha)
+    limit, low, high = agreement.noise_ceiling(alpha)
     reached = np.corrcoef(truth, ratings.mean(axis=1))[0, 1]
     assert limit == pytest.approx(reached, abs=0.02) and low < reached < high
-    assert agreement.one_more_annotator(long_table(ratings), "overall") < reached - 0.2
+    assert agreement.leave_one_rater_out(long_table(ratings), "overall") < reached - 0.2
     half = ratings.copy()
     half[::2, 1:] = np.nan  # every other mean rests on one rating: raters is the harmonic mean
     some = agreement.krippendorff_alpha(long_table(half), "overall", resamples=100)
     reached = np.corrcoef(truth, np.nanmean(half, axis=1))[0, 1]
     assert some.raters == pytest.approx(1.6)
-    assert agreement.metric_limit(some)[0] == pytest.approx(reached, abs=0.03)
-    against = agreement.metric_limit(some._replace(value=-0.1, low=-0.3, high=np.nan))
+    assert agreement.noise_ceiling(some)[0] == pytest.approx(reached, abs=0.03)
+    against = agreement.noise_ceiling(some._replace(value=-0.1, low=-0.3, high=np.nan))
     assert against[:2] == (0, 0) and np.isnan(against[2])
 
 

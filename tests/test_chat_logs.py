@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from lib import report
-from lib.data import DataError, file_contents, load, read_report, read_turns, storage
+from lib.data import DataError, file_contents, import_report, load, read_turns, storage
 from lib.report.__main__ import main
 
 USER, FUN = ("user", "assistant"), (4, 2.5, 1)
@@ -200,7 +200,7 @@ def test_ten_formats_go_in_as_they_are(write, tmp_path):
     said = {what: (taken, why) for what, taken, why, _ in turns.attrs["guesses"]}
     assert said["kind"][0] == kind and form in said["kind"][1]
     assert said.get("bot", [None])[0] == bot
-    shown = report.reading(turns)
+    shown = report.import_details(turns)
     assert "To change it: KIND=..." in shown and "3 replies in 2 dialogs" in shown
     assert all(f"{what.upper()}=" in shown for what in said)
 
@@ -273,7 +273,7 @@ def test_all_is_counted_and_written_out(tmp_path, capsys):
     assert turns["context"].tolist() == [*CONTEXTS, [], [""]]
     assert turns["human_rating"].tolist()[3] == 3 and turns["human_rating"].isna().sum() == 4
     assert turns["human_score"].tolist()[3:] == [5, 5]  # of the dialog, at each of its replies
-    said = read_report(read_turns(logs)).set_index("unit")
+    said = import_report(read_turns(logs)).set_index("unit")
     assert said.loc["files", ["kept", "reasons"]].tolist() == [2, "1 hold no dialogs (README)"]
 
 
@@ -321,14 +321,14 @@ def test_names_that_no_column_gives_come_from_the_file_and_the_contexts(tmp_path
     turns = read_turns(tmp_path / "mine.v2.json")
     assert turns[["system", "dialog"]].values.tolist() == [["mine", d] for d in ("1", "2", "1 (2)")]
     assert turns["human_fun"].tolist() == pytest.approx([2.5, float("nan"), 3], nan_ok=True)
-    assert "response='output' context='prompt'" in report.reading(turns)
+    assert "response='output' context='prompt'" in report.import_details(turns)
 
 
 def test_two_files_are_two_systems(tmp_path):
     files = [tmp_path / name for name in ("old.txt", "new.txt")]
     for file in files:
         file.write_text("User: Hi\nBot: Hello")
-    turns = report.read(files)
+    turns = report.read_dialogs(files)
     assert turns[["system", "agent"]].values.tolist() == [["old", "Bot"], ["new", "Bot"]]
 
 

@@ -27,14 +27,14 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
 
 @pytest.mark.parametrize("name", models.PACKAGED)
 def test_a_packaged_model_is_known_by_its_file(name):
-    found = models.find(name)
+    found = models.find_model(name)
     assert found.sha256 == models.CHECKPOINTS[name].weights_sha256
-    assert models.find(found.folder).sha256 == found.sha256
+    assert models.find_model(found.folder).sha256 == found.sha256
 
 
 def test_a_gguf_file_is_dequantised_as_its_own_reader_does():
     """Once, into the cache; the values are those of ggml's reference code."""
-    file = models.find(models.SMOLLM2).weights[0]
+    file = models.find_model(models.SMOLLM2).weights[0]
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
     network = models.load_causal(file, device="cpu").network
     encoder = models.load_encoder(file, device="cpu").network
@@ -53,17 +53,17 @@ def test_an_altered_packaged_copy_is_refused(tmp_path, monkeypatch):
     tiny_models.bert(tmp_path / "model")
     monkeypatch.setattr(models, "_packaged", lambda name: tmp_path / "model")
     with pytest.raises(models.CheckpointError, match="SHA-256"):
-        models.find(models.DEFAULT_ENCODER)
+        models.find_model(models.DEFAULT_ENCODER)
 
 
 def test_the_hub_cache_comes_before_the_packaged_copy(tmp_path, monkeypatch):
     commit = models.CHECKPOINTS[models.DEFAULT_ENCODER].revision
     snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / commit
     snapshot.parent.mkdir(parents=True)
-    snapshot.symlink_to(models.find(models.DEFAULT_ENCODER).folder)
+    snapshot.symlink_to(models.find_model(models.DEFAULT_ENCODER).folder)
     for module in ("huggingface_hub", "huggingface_hub._snapshot_download"):
         monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path))
-    found = models.find(models.DEFAULT_ENCODER)
+    found = models.find_model(models.DEFAULT_ENCODER)
     assert (found.folder, found.revision) == (snapshot, commit)
 
 
@@ -79,7 +79,7 @@ def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hin
 
     monkeypatch.setattr("huggingface_hub.HfApi.repo_info", unreachable)
     with pytest.raises(models.CheckpointError, match=name) as caught:
-        models.find(name)
+        models.find_model(name)
     assert hint in str(caught.value)
 
 
@@ -89,7 +89,7 @@ def test_a_folder_with_pickled_weights_only_is_refused_and_can_be_converted(tmp_
     torch.save(before, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(models.CheckpointError, match="lib.models.convert"):
-        models.find(folder)
+        models.find_model(folder)
     models.convert(folder)
     after = models.load_encoder(folder, device="cpu").network.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)

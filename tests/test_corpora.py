@@ -18,7 +18,7 @@ from lib.data.corpora import LOADERS
 def folder(tmp_path, monkeypatch):
     """A data folder of small files, whose checksums are not looked at."""
     for module in (corpora, unrated_texts):
-        monkeypatch.setattr(module, "path", lambda key: tmp_path / key)
+        monkeypatch.setattr(module, "fetch_file", lambda key: tmp_path / key)
     return small.write(tmp_path)
 
 
@@ -37,10 +37,10 @@ def test_both_forms_of_the_derived_files_give_the_same(tmp_path, folder, monkeyp
         return other / moved if (other / moved).is_file() else other / key
 
     for module in (corpora, unrated_texts):
-        monkeypatch.setattr(module, "path", upstream)
+        monkeypatch.setattr(module, "fetch_file", upstream)
     for read, subset in zip(readers, subsets, strict=True):
         pd.testing.assert_frame_equal(subset, read(), check_flags=False)
-    files = data.read_report(data.reddit_college()).set_index("unit").loc["thread files"]
+    files = data.import_report(data.reddit_college()).set_index("unit").loc["thread files"]
     assert files["excluded"] == 1 and files["reasons"] == "1 of other subreddits"
 
 
@@ -66,7 +66,7 @@ def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_p
     assert table.groupby("subreddit").size().to_dict() == {"HowTo": 3, "pics": 6, "wtf": 3}
     assert set(table.loc[table["subreddit"] == "pics", "author"]) == {"AutoModerator"}
     assert table[["created_utc", "edited", "controversiality"]].isna().all(axis=None)
-    line = data.read_report(table).iloc[0]
+    line = data.import_report(table).iloc[0]
     assert line["reasons"] == "3 of a hostile forum; 3 of a post read before"
     assert "no times, authors" in line["notes"]
 
@@ -77,7 +77,9 @@ def test_reddit_cmv_is_read_once_and_without_names(folder):
     assert table[["score", "controversiality", "created_utc"]].iloc[0].tolist() == [-2, 1, 11]
     assert table["edited"].all() and table.loc["x2", "author"] == "[deleted]"
     assert "NamedPerson" not in str(table.to_dict())
-    assert data.read_report(data.reddit_cmv()).loc[0, "reasons"] == "1 in two chains; 1 submissions"
+    assert (
+        data.import_report(data.reddit_cmv()).loc[0, "reasons"] == "1 in two chains; 1 submissions"
+    )
 
 
 # --- samples and corpora on request ---------------------------------------------------------------

@@ -59,9 +59,9 @@ def sha(raw):
 
 
 def test_download_lands_in_the_folder_and_is_not_repeated(entry, host, tmp_path):
-    path = storage.path("s/file.bin")
+    path = storage.fetch_file("s/file.bin")
     assert path == tmp_path / "s/file.bin" and path.read_bytes() == BODY
-    storage.path("s/file.bin")
+    storage.fetch_file("s/file.bin")
     assert host.asked == 1
     assert [p.name for p in (tmp_path / "s").iterdir()] == ["file.bin"]
 
@@ -69,7 +69,7 @@ def test_download_lands_in_the_folder_and_is_not_repeated(entry, host, tmp_path)
 @pytest.mark.parametrize("faults", [["drop"], [503, 503], ["drop", 503, "drop"]])
 def test_a_failed_download_is_tried_again(faults, entry, host):
     host.plan = list(faults)
-    assert storage.path("s/file.bin").read_bytes() == BODY
+    assert storage.fetch_file("s/file.bin").read_bytes() == BODY
     assert host.asked == len(faults) + 1
 
 
@@ -79,7 +79,7 @@ def test_no_network_and_no_such_page_say_what_to_do(gone, entry, host, tmp_path)
     if gone:
         entry["url"] = "http://127.0.0.1:9/file.bin"  # nothing listens there
     with pytest.raises(DataError) as caught:
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     for words in [str(tmp_path / "s/file.bin"), "cannot be downloaded", "DIALOGUE_DATA_DIR",
                   f"fetch {entry['url']}", "" if gone else "404"]:  # fmt: skip
         assert words in str(caught.value)
@@ -88,14 +88,14 @@ def test_no_network_and_no_such_page_say_what_to_do(gone, entry, host, tmp_path)
 def test_a_damaged_file_is_named_and_never_overwritten(entry, host, tmp_path):
     host.body = BODY[:-1] + b"!"  # wrong bytes are never kept
     with pytest.raises(DataError, match=entry["sha256"]):
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     assert list((tmp_path / "s").iterdir()) == []
     host.body = BODY
-    storage.path("s/file.bin")
+    storage.fetch_file("s/file.bin")
     file, asked = tmp_path / "s/file.bin", host.asked
     file.write_bytes(BODY[::-1])  # changed after it was verified, in the same size
     with pytest.raises(DataError) as caught:
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     assert str(file) in str(caught.value) and "delete it" in str(caught.value)
     assert file.read_bytes() == BODY[::-1] and host.asked == asked
 
@@ -103,25 +103,25 @@ def test_a_damaged_file_is_named_and_never_overwritten(entry, host, tmp_path):
 def test_a_folder_that_is_not_there_is_not_invented(entry, tmp_path, monkeypatch):
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path / "typo"))
     with pytest.raises(DataError, match="which is not a folder"):
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     assert not (tmp_path / "typo").exists()
 
 
 def test_without_the_variable_the_user_cache_is_used(entry, tmp_path, monkeypatch):
     monkeypatch.delenv("DIALOGUE_DATA_DIR")
     monkeypatch.setattr(pooch, "os_cache", lambda name: str(tmp_path / "cache" / name))
-    path = storage.path("s/file.bin")
+    path = storage.fetch_file("s/file.bin")
     assert path == tmp_path / "cache/dialogue-evaluation-notebooks/s/file.bin"
 
 
 def test_upstream_form_is_downloaded_verified_and_preferred_less(entry, host, tmp_path):
     entry |= {"sha256": sha(b"subset"), "upstream": {"key": "s/full.bin", "sha256": sha(BODY)}}
-    assert storage.path("s/file.bin") == tmp_path / "s/full.bin"
+    assert storage.fetch_file("s/file.bin") == tmp_path / "s/full.bin"
     (tmp_path / "s/full.bin").write_bytes(b"damaged")
     with pytest.raises(DataError, match="damaged"):
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     (tmp_path / "s/file.bin").write_bytes(b"subset")
-    assert storage.path("s/file.bin") == tmp_path / "s/file.bin"
+    assert storage.fetch_file("s/file.bin") == tmp_path / "s/file.bin"
 
 
 def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
@@ -130,20 +130,20 @@ def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
     content = storage.content_sha256(packed, ["Emory/"])
     entry["upstream"] = {"key": str(packed.relative_to(tmp_path)), "sha256": None,
                          "content": ["Emory/"], "content_sha256": content}  # fmt: skip
-    assert storage.path("s/file.bin") == packed
+    assert storage.fetch_file("s/file.bin") == packed
     small.reddit_college(tmp_path)  # other packing, same folder inside
-    assert storage.path("s/file.bin") == packed
+    assert storage.fetch_file("s/file.bin") == packed
     small.tar(packed, {"top/dat/Emory/Emory-1-s1.json": b"{}"})
     with pytest.raises(DataError, match="not that of the registered commit"):
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
     packed.write_bytes(packed.read_bytes()[:40])
     with pytest.raises(DataError, match="damaged"):
-        storage.path("s/file.bin")
+        storage.fetch_file("s/file.bin")
 
 
 @pytest.mark.public
 def test_registered_content_of_reddit_college_is_that_of_the_subset():
     key = "reddit_college/reddit-college-86b4acb-subset.tar.gz"
     upstream = storage.registry()["files"][key]["upstream"]
-    found = storage.content_sha256(storage.path(key), upstream["content"])
+    found = storage.content_sha256(storage.fetch_file(key), upstream["content"])
     assert found == upstream["content_sha256"]

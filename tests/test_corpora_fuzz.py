@@ -45,7 +45,7 @@ def same_or_error(name, write):
             assert str(error)
             return None
     validate(turns)
-    report = dialogues.read_report(turns).set_index("unit")
+    report = dialogues.import_report(turns).set_index("unit")
     assert report.loc["responses", "kept"] == len(turns)
     blanks = int(turns.filter(regex="^human_").isna().sum().sum())
     read, kept = report.loc["ratings", ["read", "kept"]]

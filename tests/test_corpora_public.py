@@ -120,7 +120,7 @@ def test_fed_splits_levels_strips_speakers_and_excludes_na():
     assert not lines.isin(["User", "System"]).any() and turn.turns["turn"].mod(2).eq(1).all()
     assert set(dialogs["speakers"].explode()) == {"user", "system"}
     assert set(turn.turns["dialog"]) == set(dialogs["dialog"])
-    items = storage.read_json(storage.path("fed/fed_data.json"))
+    items = storage.read_json(storage.fetch_file("fed/fed_data.json"))
     marks = [m for one in items if "response" in one for m in one["annotations"].values()]
     absent = sum(str(rating).startswith("N/A") for given in marks for rating in given)
     assert turn.report.set_index("unit").loc["ratings", "excluded"] == absent > 0
@@ -166,7 +166,7 @@ def test_ji2022_runs_replicate_as_published():
     assert np.round(found, 3).tolist() == [0.969, 0.985, 0.982]
     shown = str(load("ji2022").ratings["annotator"].unique()) + " ".join(dialogs["dialog"])
     for file in CORPORA["ji2022"]["files"]:
-        for chore in storage.read_json(storage.path(file)):
+        for chore in storage.read_json(storage.fetch_file(file)):
             assert chore["WorkerId"] not in shown and chore["AssignmentId"] not in shown
     turns = load("ji2022").turns.merge(dialogs[["dialog", "utterances"]], on="dialog")
     rows = turns[["utterances", "turn", "context"]].to_numpy()
@@ -241,11 +241,11 @@ def test_grade_sets_share_contexts_and_count_1200():
 @pytest.mark.parametrize("name", [name for name in CORPORA if name.startswith("grade_")])
 def test_grade_means_are_the_published_ones(name):
     _, corpus, system = name.split("_", 2)
-    file = storage.path(f"grade/human_score/{corpus}/{system}/human_score.txt")
+    file = storage.fetch_file(f"grade/human_score/{corpus}/{system}/human_score.txt")
     published = [float(line) for line in storage.read_lines(file)]
     assert load(name).turns["human_coherence"].tolist() == pytest.approx(published, abs=1e-4)
 
 
 def test_every_registered_file_verifies():
     for key in storage.registry()["files"]:
-        assert storage.path(key).is_file(), key
+        assert storage.fetch_file(key).is_file(), key

@@ -354,7 +354,7 @@ def test_every_published_table_is_laid_out_whole(table, methods, levels, coeffic
 def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     scores = sample[1]
     human, variants = turns["human_overall"], {n: s for n, s in scores.items() if n != "dialogue"}
-    ours = tables.judged(tables.by_label(variants, 1), human, turns)
+    ours = tables.judge_correlations(tables.by_label(variants, 1), human, turns)
     table = tables.comperdial_table(3).merge(ours, "left")
     assert table["ours"].notna().all() and len(table) == 24
     row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
@@ -370,7 +370,7 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
 def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     dialogs = corpora.load("sample_personas").dialogs
     columns = tables.dialog_columns(sample[1], dialogs)
-    ours = tables.judged(columns, dialogs["human_overall"], dialogs, item="dialog")
+    ours = tables.judge_correlations(columns, dialogs["human_overall"], dialogs, item="dialog")
     assert set(ours["level"]) == {"dialog", "system"}
     table = tables.comperdial_table(5).merge(ours, "left")
     row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")

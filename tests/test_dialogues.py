@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 
-from lib.data import DataError, read_report, read_turns
+from lib.data import DataError, import_report, read_turns
 from lib.data.turn_table import turn_table
 
 # --- a user's own file ----------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def test_all_formats_give_the_same_table(kind, tmp_path):
     assert turns["reference"].tolist() == [["Fine day!"], []]
     assert turns["agent"].tolist() == ["A", "A"]
     assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(turns["human_overall"].iloc[1])
-    report = read_report(turns).set_index("unit")
+    report = import_report(turns).set_index("unit")
     assert report.loc["ratings", ["read", "kept", "excluded"]].tolist() == [2, 1, 1]
     assert report.loc["ratings", "reasons"] == "1 left empty in human_overall"
 
@@ -110,8 +110,8 @@ def test_mapped_and_extra_columns_and_ratings_under_a_similar_name(tmp_path):
 def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(blank, tmp_path):
     turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,,{blank}\nA,2,r,3\n"))
     assert math.isnan(turns["human_x"].iloc[0]) and turns["response"].tolist() == ["", "r"]
-    assert read_report(turns)["excluded"].tolist() == [0, 1]
-    assert read_report(turns)["notes"].iloc[0] == "1 are empty and kept"
+    assert import_report(turns)["excluded"].tolist() == [0, 1]
+    assert import_report(turns)["notes"].iloc[0] == "1 are empty and kept"
 
 
 HEAD = "system,dialog,response,human_overall\n"
@@ -180,4 +180,4 @@ def test_reports_and_files_only_where_there_are_some(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         read_turns(tmp_path / "absent.csv")
     with pytest.raises(DataError, match="no account"):
-        read_report(turn_table(OWN))
+        import_report(turn_table(OWN))

@@ -50,7 +50,7 @@ def test_equal_to_the_authors_package_pair_by_pair():
     """Alone: bert-score 0.3.13 lets padding match, whose similarity of 0 beats a negative one."""
     from bert_score import BERTScorer
 
-    folder = str(models.find(models.DEFAULT_ENCODER).folder)
+    folder = str(models.find_model(models.DEFAULT_ENCODER).folder)
     scorer = BERTScorer(model_type=folder, num_layers=6, device="cpu")
     pairs = [(a, b) for a in TEXTS[:5] for b in TEXTS[2:]]
     theirs = [np.stack(scorer.score([a], [b]), 1)[0] for a, b in pairs]
@@ -73,7 +73,7 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
 def test_sentence_vectors_equal_sentence_transformers(batches):
     from sentence_transformers import SentenceTransformer
 
-    folder = str(models.find(models.DEFAULT_ENCODER).folder)
+    folder = str(models.find_model(models.DEFAULT_ENCODER).folder)
     texts = [*TEXTS, "word " * 400, "🙂"]
     theirs = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
     assert np.abs(em.sentence_vectors(texts, device="cpu") - theirs).max() < 1e-5

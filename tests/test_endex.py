@@ -18,10 +18,12 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lib import ROOT, endex, metrics, models
+from lib.data import stop_words
 from lib.endex import network as networks
-from lib.endex import reddit, scoring
+from lib.endex import scoring
 from lib.endex import train as training
 from lib.endex.train import KINDS, negative_sample
+from lib.metrics import baselines
 
 OPTIONS = endex.Options(encoder="tiny", epochs=3, rate=3e-3, batch_tokens=128)
 WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
@@ -195,8 +197,8 @@ def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch()
 def plain_losses(options, seed, frozen=()):
     """The losses of a training written out: no Trainer, dropout by seed and step."""
     train, _ = endex.split(pairs())
-    network, tokenizer = networks.build("tiny", seed)
-    rows = networks.encode(tokenizer, train, options.max_length)
+    network, tokenizer = networks.build_classifier("tiny", seed)
+    rows = networks.encode_context_pairs(tokenizer, train, options.max_length)
     lengths = [*map(len, rows["input_ids"])]
     drawn = [networks.batches(lengths, options.batch_tokens, seed, e) for e in range(3)]
     named = network.named_parameters()
@@ -253,9 +255,9 @@ def test_layers_that_stay_are_run_once_and_the_losses_are_those_of_the_whole_net
 @pytest.mark.parametrize("layers", [1, 5, 6])
 def test_a_network_that_is_cut_gives_the_logits_of_the_whole_one(layers):
     """By the layers of transformers, for pairs of several lengths in one batch."""
-    whole, tokenizer = networks.build(models.DEFAULT_ENCODER, seed=3)
-    part, _ = networks.build(models.DEFAULT_ENCODER, seed=3)
-    below = networks.cut(part, models.DEFAULT_ENCODER, layers, seed=3)
+    whole, tokenizer = networks.build_classifier(models.DEFAULT_ENCODER, seed=3)
+    part, _ = networks.build_classifier(models.DEFAULT_ENCODER, seed=3)
+    below = networks.split_network(part, models.DEFAULT_ENCODER, layers, seed=3)
     texts = ["How was it?", "We went to the lake before sunrise."], ["Cold.", "Oh no, again?"]
     batch = tokenizer(*texts, padding=True, return_tensors="pt")
     with torch.no_grad():
@@ -367,7 +369,7 @@ def test_scores_do_not_depend_on_batches_or_order(run):
 def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
     """Its layers put into the whole network of transformers, and a reply that says more."""
     made = load_file(scoring.WEIGHTS)
-    whole, tokenizer = networks.build(models.DEFAULT_ENCODER, seed=9)
+    whole, tokenizer = networks.build_classifier(models.DEFAULT_ENCODER, seed=9)
     cut_off = 6 - sum("attention.self.query.weight" in name for name in made)
     weights = {
         re.sub(r"layer\.(\d+)", lambda m: f"layer.{int(m[1]) + cut_off}", name): part.float()
@@ -421,8 +423,8 @@ def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatc
 
     assert kept() == [3]
     (tmp_path / "stop_words.txt").write_text("i rye")
-    for module in (reddit, scoring):
+    for module in (stop_words, baselines):
         monkeypatch.setattr(module, "STOP_WORDS", tmp_path / "stop_words.txt")
-    reddit.stop_words.cache_clear()
+    stop_words.stop_words.cache_clear()
     assert kept() == [2]
-    reddit.stop_words.cache_clear()
+    stop_words.stop_words.cache_clear()

@@ -138,7 +138,7 @@ def test_verdict_compares_the_mean_with_the_best_rule():
     found = found.assign(dataset="P")
     place = pd.MultiIndex.from_tuples([("EnDex", "P")], names=["method", "dataset"])
     paper = pd.DataFrame({"pearson": [0.6], "spearman": [0.1]}, place)
-    row = endex_table2.verdict(found, paper).loc["EnDex", "P"]
+    row = endex_table2.compare_with_published(found, paper).loc["EnDex", "P"]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
     assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
     assert row["pearson minus paper"] == pytest.approx(-0.2)

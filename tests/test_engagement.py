@@ -47,7 +47,7 @@ def months(tmp_path_factory):
 def test_posts_and_sample_equal_the_oracle(months, alpha, cap):
     """With a cap that binds, and without one."""
     folder, emotions, comments, ee = months
-    red = engagement.build(folder, Settings(alpha=alpha, cap=cap, seed=7), emotions)
+    red = engagement.build_red(folder, Settings(alpha=alpha, cap=cap, seed=7), emotions)
     posts = red.posts().set_index("id").sort_index()
     oracle = red_oracle.posts(comments, ee, alpha).sort_index()
     assert (posts.index == oracle.index).all() and len(posts) > 3000
@@ -63,7 +63,8 @@ def test_posts_and_sample_equal_the_oracle(months, alpha, cap):
 def test_draw_carries_its_texts_and_follows_the_seed(months):
     folder, emotions, comments, _ = months
     one, other = (
-        engagement.build(folder, Settings(cap=200, seed=seed), emotions).sample for seed in (1, 2)
+        engagement.build_red(folder, Settings(cap=200, seed=seed), emotions).sample
+        for seed in (1, 2)
     )
     texts = comments.set_index("id")["body"]
     assert (one["response"] == one["id"].map(texts)).all()
@@ -74,7 +75,7 @@ def test_draw_carries_its_texts_and_follows_the_seed(months):
 def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
     """Each one on its own, in the order of the funnel, from the comments that the oracle read."""
     folder, emotions, comments, ee = months
-    red = engagement.build(folder, Settings(), emotions)
+    red = engagement.build_red(folder, Settings(), emotions)
     funnel = red.funnel().set_index("condition")
     assert funnel["comments"].iloc[-1] == len(red.posts())
     c = comments.set_index("id")
@@ -226,8 +227,8 @@ def test_copies_of_a_comment_count_once(months, tmp_path):
         f"copy (select * replace (retrieved - 9 as retrieved, score + 5 as score) from '{part}') "
         f"to '{copy}' (format parquet)"
     )
-    plain = engagement.build(folder, Settings(cap=300), emotions)
-    doubled = engagement.build(tmp_path / "twice", Settings(cap=300), emotions)
+    plain = engagement.build_red(folder, Settings(cap=300), emotions)
+    doubled = engagement.build_red(tmp_path / "twice", Settings(cap=300), emotions)
     assert red_oracle.fingerprint(plain.sample) == red_oracle.fingerprint(doubled.sample)
 
 
@@ -237,22 +238,22 @@ def test_no_post_and_one_class_say_what_to_do(tmp_path):
     make([("p", None, 5, 1), ("a", "p", 6, 3)]).to_parquet(folder / "part.parquet")
     choices = Settings(edge_days=0, weights={"re": 1, "be": 1, "ae": 1, "ee": 0})
     with pytest.raises(NoPostsError, match="has a reply") as error:
-        engagement.build(folder, choices)
+        engagement.build_red(folder, choices)
     assert "answers another comment         1" in str(error.value)
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("r", "a", 1, 9)]
     make(rows).to_parquet(folder / "part.parquet")
     with pytest.raises(NoPostsError, match="of 1 eligible posts: 0 engaging and 0 non-engaging"):
-        engagement.build(folder, choices)
+        engagement.build_red(folder, choices)
     make([rows[0], ("a", "p", 0, 3), rows[2]]).to_parquet(folder / "part.parquet")
     with pytest.raises(ValueError, match="median of BE is 0"):
-        engagement.build(folder, choices)
+        engagement.build_red(folder, choices)
 
 
 def test_missing_inputs_are_named(tmp_path, months):
     with pytest.raises(ValueError, match="pass emotions="):
-        engagement.build(months[0])
+        engagement.build_red(months[0])
     with pytest.raises(FileNotFoundError, match="run lib.endex.to_parquet first"):
-        engagement.build(tmp_path, emotions=months[1])
+        engagement.build_red(tmp_path, emotions=months[1])
 
 
 def test_settings_are_checked():
@@ -262,9 +263,9 @@ def test_settings_are_checked():
 
 
 def test_every_step_runs_alone_and_says_what_it_does(months):
-    red = engagement.build(months[0], Settings(), months[1])
-    assert len(engagement.steps()) == 10
-    for name, sql in engagement.steps().items():
+    red = engagement.build_red(months[0], Settings(), months[1])
+    assert len(engagement.sql_steps()) == 10
+    for name, sql in engagement.sql_steps().items():
         assert sql.startswith("--") and len(red.step(name)) > 0
 
 
@@ -275,14 +276,16 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
 
     dumps, folder, emotions = two_months(tmp_path, n, window_log=31)
     choices = Settings(cap=min(n // 50, 40_162))
-    ours = engagement.build(folder, choices, emotions).sample
+    ours = engagement.build_red(folder, choices, emotions).sample
     ee = pd.read_parquet(emotions).set_index("id")["ee"]
     oracle = red_oracle.sample(red_oracle.posts(red_oracle.read(dumps), ee), choices.cap)
     options = {"spark.ui.enabled": "false", "spark.driver.memory": "4g"}
     options["spark.sql.shuffle.partitions"] = "8"
     session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     try:
-        spark = engagement.build(folder, choices, emotions, engine=engagement.Spark(session)).sample
+        spark = engagement.build_red(
+            folder, choices, emotions, engine=engagement.Spark(session)
+        ).sample
     finally:
         session.stop()
     assert len(ours) == 2 * choices.cap

@@ -6,7 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
-from lib.analysis.variance_components import log_likelihood, nest, variance_split
+from lib.analysis.variance_components import nest_groups, restricted_log_likelihood, variance_split
 from lib.data import DataError
 
 LEVELS = ["system", "agent", "dialog"]
@@ -37,7 +37,9 @@ def test_split_equals_statsmodels_mixed_model(unbalanced):
     model = smf.mixedlm("score ~ 1", table, groups="system", **formulas).fit()
     theirs = [model.cov_re.iloc[0, 0], *model.vcomp, model.scale]
     np.testing.assert_allclose(ours["variance"], theirs, rtol=5e-3)
-    likelihood = log_likelihood(ours["share"].to_numpy(), nest(table, table["score"], LEVELS))
+    likelihood = restricted_log_likelihood(
+        ours["share"].to_numpy(), nest_groups(table, table["score"], LEVELS)
+    )
     assert model.llf - 1e-6 <= likelihood == pytest.approx(model.llf, abs=1e-3)
 
 
@@ -61,9 +63,9 @@ def test_intervals_end_where_a_search_of_the_whole_profile_says():
         return max(likelihood(np.insert(two, place, value)) for two in rest)
 
     split = variance_split(table, "score", levels=levels[:2])
-    best, groups = split["share"].to_numpy(), nest(table, table["score"], levels[:2])
+    best, groups = split["share"].to_numpy(), nest_groups(table, table["score"], levels[:2])
     gap = likelihood(best) - likelihood(np.full(3, 1 / 3))
-    ours = [log_likelihood(shares, groups) for shares in (best, np.full(3, 1 / 3))]
+    ours = [restricted_log_likelihood(shares, groups) for shares in (best, np.full(3, 1 / 3))]
     assert ours[0] - ours[1] == pytest.approx(gap, abs=1e-9), "dense matrices say the same"
     best = likelihood(best)
     for place, row in enumerate(split.itertuples()):
@@ -94,15 +96,15 @@ def test_a_strong_trait_is_split_and_not_lost_at_the_edge(trait, seed):
     assert np.isfinite(split["variance"]).all()
     assert split.loc[["system", "agent"], "share"].sum() > 0.9
     # An independent search over log variances, without bounds, finds nothing better.
-    groups = nest(table, table["score"], LEVELS)
+    groups = nest_groups(table, table["score"], LEVELS)
 
     def cost(logs):
         variances = np.exp([*logs, 0.0])
-        return -log_likelihood(variances / variances.sum(), groups)
+        return -restricted_log_likelihood(variances / variances.sum(), groups)
 
     starts = np.random.default_rng(seed).normal(0, 4, (4, 3))
     best = min(optimize.minimize(cost, start, method="Nelder-Mead").fun for start in starts)
-    assert log_likelihood(split["share"].to_numpy(), groups) >= -best - 1e-6
+    assert restricted_log_likelihood(split["share"].to_numpy(), groups) >= -best - 1e-6
     # What is left to turns is known without a model: the mean square within dialogs.
     within = table.groupby("dialog")["score"].var().mean()
     assert split.loc["turn", "variance"] == pytest.approx(within, rel=0.1)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.hub
 def need(*names):
     for name in names:
         try:
-            models.find(name)
+            models.find_model(name)
         except models.CheckpointError as error:
             pytest.skip(str(error))
 

@@ -11,7 +11,7 @@ import pytest
 
 from lib import ROOT
 from lib.meta_evaluation.replication import ledger
-from lib.meta_evaluation.replication.ledger import explained, replication_status
+from lib.meta_evaluation.replication.ledger import explain_missing, replication_status
 
 PUBLISHED = ROOT / "data" / "published"
 RESULTS = ROOT / "data" / "results"
@@ -100,7 +100,7 @@ def test_the_first_matching_rule_counts():
     ]
     table = pd.DataFrame({"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]})
     table = table.assign(paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["09"])
-    found = explained(table, pd.DataFrame(rules, columns=columns))
+    found = explain_missing(table, pd.DataFrame(rules, columns=columns))
     assert found["why"].tolist() == ["first", "second", "", "third"]
     assert found["status"].tolist() == ["not public", "not public", "", "other data or model"]
     assert found["notebook"].tolist()[:2] + found["notebook"].tolist()[3:] == ["01", "02", "09"]
@@ -178,11 +178,11 @@ def test_committed_ledger_and_readme_tell_these_counts(every):
 
 
 def test_a_number_with_neither_ours_nor_a_reason_is_an_error_that_names_it(monkeypatch):
-    read = ledger.published
+    read = ledger.published_table
 
     def all_but_one(name, **options):
         return read(name, **options).iloc[: -1 if name == "ledger_reasons" else None]
 
-    monkeypatch.setattr(ledger, "published", all_but_one)
+    monkeypatch.setattr(ledger, "published_table", all_but_one)
     with pytest.raises(ValueError, match="no reason for"):
         ledger.replication_ledger()

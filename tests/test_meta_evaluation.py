@@ -52,7 +52,7 @@ def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monke
     both.sample(frac=1, random_state=0).to_csv(tmp_path / "05_endex_scores.csv", index=False)
     foreign = own.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
     foreign.to_csv(tmp_path / "06_scores.csv", index=False)
-    monkeypatch.setattr("lib.notebook_runs.folder", lambda *_: tmp_path)
+    monkeypatch.setattr("lib.notebook_runs.profile_folder", lambda *_: tmp_path)
     for name, expected in (
         ("fed_turn", own["endex"]),
         ("fed_engaging", own["endex"]),  # the same replies under another loader
@@ -66,7 +66,9 @@ def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monke
 
 def test_overview_ranks_only_metrics_that_cover_the_items(bots):
     few = bots.scores["length"].where(np.arange(len(bots.human)) < 20)
-    table = overview.overview([replace(bots, scores=bots.scores.assign(few=few))], resamples=60)
+    table = overview.correlation_overview(
+        [replace(bots, scores=bots.scores.assign(few=few))], resamples=60
+    )
     row = table.set_index("metric").loc["few"]
     assert np.isnan(row["rank"]) and row["n"] == 20 and "of the items" in row["reason"]
 
@@ -110,7 +112,7 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
 
     items = evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
     assert items.scores["exclamations"].sum() == items.table["response"].str.count("!").sum()
-    table = overview.overview([items], resamples=20)
+    table = overview.correlation_overview([items], resamples=20)
     assert table.set_index("metric").loc["exclamations", "family"] == "a family of mine"
     axes = figures.heat_map(table, "with a metric of mine").axes[0]
     assert axes.get_yticklabels()[-1].get_text() == "exclamations"
@@ -137,10 +139,10 @@ def test_contributions_equal_the_regressions(bots):
 
 @pytest.mark.public
 def test_shipped_predictions_give_every_published_figure():
-    paper = papers.published("meta_evaluation")
+    paper = papers.published_table("meta_evaluation")
     ours = papers.published_pairs(paper)
     keys = ["corpus", "metric", "rating", "level", "method"]
-    table = papers.beside(paper, ours, keys)
+    table = papers.beside_published(paper, ours, keys)
     exact = table["corpus"] == "unieval_topical"
     assert exact.sum() == 18 and table.loc[exact, "difference"].abs().max() < 1e-6
     assert table["difference"].abs().max() < 6e-4  # the others were printed to 3 decimals

@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 import lib.notebook_runs as outputs
 from lib import ROOT
 from lib.notebook_runs import __main__ as command
-from lib.notebook_runs import changed, runner
+from lib.notebook_runs import changed_parameters, runner
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
 
@@ -111,17 +111,20 @@ WRONG = [
 def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
     """Whatever started the notebook; papermill itself would go on with the default."""
     with pytest.raises(ValueError, match=f"for 00_start_here\n{message}"):
-        changed("00", "sample", HERE | kernel)
+        changed_parameters("00", "sample", HERE | kernel)
 
 
 def test_other_parameters_write_beside_the_profile(project, monkeypatch):
     monkeypatch.setattr(outputs, "ROOT", ROOT)  # the notebooks are the real ones
     mine = HERE | {"In": ["limit = 3"], "limit": 3}
-    assert changed("00", "sample", mine) == []
-    assert changed("00", "public", mine) == ["PROFILE", "CORPUS"]
-    assert changed("00", "public", HERE | {"PROFILE": "public", "CORPUS": "usr_topical"}) == []
+    assert changed_parameters("00", "sample", mine) == []
+    assert changed_parameters("00", "public", mine) == ["PROFILE", "CORPUS"]
+    assert (
+        changed_parameters("00", "public", HERE | {"PROFILE": "public", "CORPUS": "usr_topical"})
+        == []
+    )
     monkeypatch.setattr(outputs, "ROOT", project)
-    monkeypatch.setattr(outputs, "changed", lambda *_: ["CORPUS"])
+    monkeypatch.setattr(outputs, "changed_parameters", lambda *_: ["CORPUS"])
     outputs.start("05", "public").table(pd.DataFrame({"x": [1]}), "beside")
     assert [p.name for p in project.rglob("*.csv")] == ["05_beside.csv"]
     assert (project / "build/own/results/05_beside.csv").is_file()
@@ -165,7 +168,7 @@ def test_cleaning_removes_what_differs_between_runs():
 def test_the_stamp_covers_no_label(size, layout):
     figure, axes = plt.subplots(figsize=size, layout=layout)
     axes.set(xlabel="a long label of the axis " * 4, xlim=(0, 1), xticks=[0, 0.5, 1])
-    outputs.stamp(figure)
+    outputs.stamp_synthetic(figure)
     figure.draw_without_rendering()
     place = figure.texts[0].get_window_extent()
     labels = [axes.xaxis.label, *axes.get_xticklabels()]

@@ -20,7 +20,7 @@ from second_run import shown
 from lib import ROOT, data
 from lib.notebook_runs import PROFILES, profile_parameters, runner
 
-NOTEBOOKS = runner.find()
+NOTEBOOKS = runner.find_notebooks()
 SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
 

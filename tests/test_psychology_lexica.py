@@ -56,7 +56,7 @@ def test_cleaning_equals_dlatk_on_random_strings():
     draw = random.Random(6)
     for _ in range(5_000):
         text = "".join(draw.choices("ab.. \n\n\r\t\xa0 ", k=draw.randint(0, 12)))
-        assert tokens.clean(text) == theirs.shrinkSpace(theirs.treatNewlines(text)), repr(text)
+        assert tokens.clean_text(text) == theirs.shrinkSpace(theirs.treatNewlines(text)), repr(text)
 
 
 def test_nrc_of_dlatk_has_its_published_size():
@@ -147,21 +147,21 @@ DIC = (
 def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
     path = write(tmp_path, DIC)
     parse, names = pytest.importorskip("liwc").load_token_parser(str(path))
-    ours, short = psychology.liwc(path), psychology.FUNCTION_WORDS | {"prepositions": "preps"}
+    ours, short = psychology.read_liwc(path), psychology.FUNCTION_WORDS | {"prepositions": "preps"}
     assert {short.get(category, category) for category in ours.categories} == set(names)
     for token in ("we", "this", "didn't", "quickly", "quick", "sisters", "plenty", "stone"):
         found = {short.get(category, category) for category in ours.lookup(token)}
         assert found == set(parse(token)), token
-    conditional = psychology.liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
+    conditional = psychology.read_liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
     assert conditional.lookup("kind") == {"family": 1.0}
 
 
 HEAD = "term,category,weight\n"
 FAULTS = [
-    (psychology.liwc, DIC.replace("quant", "other"), "(?s)quantifiers.*LIWC2007"),
-    (psychology.liwc, "we\t1\n", "two lines of '%'"),
-    (psychology.read_csv, "term,category\na,c\n", "no column .'weight'"),
-    (psychology.read_csv, f"{HEAD}a,c,1\nb,c,many\n", "row 2, column 'weight': is 'many'"),
+    (psychology.read_liwc, DIC.replace("quant", "other"), "(?s)quantifiers.*LIWC2007"),
+    (psychology.read_liwc, "we\t1\n", "two lines of '%'"),
+    (psychology.read_lexicon, "term,category\na,c\n", "no column .'weight'"),
+    (psychology.read_lexicon, f"{HEAD}a,c,1\nb,c,many\n", "row 2, column 'weight': is 'many'"),
 ]
 
 
@@ -172,5 +172,5 @@ def test_faults_of_a_lexicon_file_name_the_place(tmp_path, read, text, message):
 
 
 def test_a_lexicon_with_tabs_may_hold_the_word_null(tmp_path):
-    tabs = psychology.read_csv(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
+    tabs = psychology.read_lexicon(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
     assert tabs.weights == {"null": {"c": 1.0}}

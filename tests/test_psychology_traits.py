@@ -73,7 +73,7 @@ def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path.write_text(f"id,term,category,weight\n{terms}")
     said = ["my wife slept", "homework", "x y", "married you", "?", ""]
     table = pd.DataFrame({"response": said, "system": "s", "agent": list("abcdef")})
-    scores = psychology.score_traits(table, [psychology.read_csv(path)])["age"]
+    scores = psychology.score_traits(table, [psychology.read_lexicon(path)])["age"]
     # 20 + 30/2 bigrams; 20 - 10/1 word; no match; 20 + 60/2 words, and no bigram matches "marr*";
     # punctuation only has a token; nothing said.
     assert scores.tolist()[:5] == [35.0, 10.0, 20.0, 50.0, 20.0] and np.isnan(scores.iloc[5])

@@ -30,7 +30,7 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     for kind, name, entry in [
         ("corpora", "my_corpus", {"level": "turn", "rows": 1, "files": [file.name]}),
-        ("files", file.name, {"url": "https://example.org/", "sha256": storage.sha256(file)}),
+        ("files", file.name, {"url": "https://example.org/", "sha256": storage.file_sha256(file)}),
         ("sets", "mine", dict.fromkeys(["title", "licence", "citation", "source"], "-")),
     ]:
         monkeypatch.setitem(storage.registry()[kind], name, entry | {"set": "mine"})

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from lib import ROOT
 from lib.data import storage
-from lib.data.storage import members
+from lib.data.storage import archive_members
 from lib.endex import reddit
-from lib.endex.reddit import blocks
+from lib.endex.reddit import decompressed_blocks
 
 RECORD = {"id": "c1", "parent_id": "t1_c0", "link_id": "t3_l", "created_utc": 1_388_534_400}
 RECORD |= {"subreddit": "soup", "author": "ann", "body": "The pumpkin soup isn't hot"}
@@ -100,7 +100,7 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
         with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
             zstandard.ZstdDecompressor().stream_reader(raw).read(10)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
-    assert b"".join(blocks(dump)) == plain.read_bytes()
+    assert b"".join(decompressed_blocks(dump)) == plain.read_bytes()
     monkeypatch.setattr("lib.endex.reddit.PIECE", 500_000)
     report = reddit.to_parquet([dump], tmp_path / "out")
     assert len(list((tmp_path / "out/RC_2019-01.zst").glob("part-*.parquet"))) > 3
@@ -186,7 +186,9 @@ def test_real_edits_and_controversy_are_found(tmp_path):
     """In RumourEval 2019, as the Reddit API gave it; a "more" stands for what was not fetched."""
     folder = storage.data_folder() / "reddit_rumoureval2019"
     archive = folder / "rumoureval-2019-reddit-test-data.tar.gz"
-    replies = [json.loads(raw) for _, raw in members(archive, re.compile("/replies/").search)]
+    replies = [
+        json.loads(raw) for _, raw in archive_members(archive, re.compile("/replies/").search)
+    ]
     lines = [json.dumps(reply["data"]) for reply in replies if reply["kind"] != "more"]
     (tmp_path / "rumoureval.ndjson").write_text("\n".join(lines))
     reddit.to_parquet([tmp_path / "rumoureval.ndjson"], tmp_path / "out")

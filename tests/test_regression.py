@@ -140,7 +140,7 @@ def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
 def test_the_table_holds_the_values_of_its_parts(data):
     holed = data.assign(p=data["p"].where(data.index > 9), q=data["q"].where(data.index % 40 > 4))
     table, data = validity(holed, ["a"], ["p", "q"], resamples=50, seed=3), holed.dropna()
-    table = regression.adjust(table)  # all models of a metric are fitted on the same rows
+    table = regression.adjust_p_values(table)  # all models of a metric are fitted on the same rows
     assert set(table["n"]) == {len(data)} and set(table["dropped"]) == {200 - len(data)}
     row, every = table.loc[0], table.loc[2]
     assert row["A"] == every["A"] == pytest.approx(smf.ols("y ~ a", data).fit().rsquared_adj)
@@ -151,7 +151,9 @@ def test_the_table_holds_the_values_of_its_parts(data):
     assert row["q"] == pytest.approx(multipletests(table["p"], method="fdr_bh")[1][0])
     layout = regression.paper_layout(table)
     assert layout.loc["a", ("p", "P+A")] == f"{row['P+A']:.3f}"[1:] + row["stars"]
-    q = regression.adjust(table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set")["q"]
+    q = regression.adjust_p_values(table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set")[
+        "q"
+    ]
     assert q.tolist() == pytest.approx([0.02, 0.04, 0.04]), "one family per set"
 
 

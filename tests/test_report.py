@@ -25,7 +25,7 @@ from scipy import stats
 from lib import ROOT, metrics, notebook_runs, report
 from lib.report import page
 from lib.report.__main__ import main
-from lib.report.scores import drawn
+from lib.report.scores import sample_dialogs
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -51,8 +51,8 @@ def user_file(tmp_path_factory):
 
 
 def test_misnamed_columns_are_found_by_their_names(user_file):
-    turns = report.read(user_file)
-    assert turns.attrs["columns"] == NAMES and "COLUMNS=..." in report.reading(turns)
+    turns = report.read_dialogs(user_file)
+    assert turns.attrs["columns"] == NAMES and "COLUMNS=..." in report.import_details(turns)
     assert len(turns) == 200 and turns["dialog"].nunique() == 50
     assert turns["response"].str.contains("🎉").any()
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
@@ -95,7 +95,7 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
         return turns["response"].str.count("!").astype(float)
 
     metrics.metric("exclamations", "style")(exclamations)
-    scores = report.score(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
+    scores = report.report_scores(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
     covered = report.coverage(scores).set_index("family")
     own = covered.loc["style", ["metrics", "scored", "needs"]]
     assert own.tolist() == ["exclamations", 1.0, "response"]
@@ -318,7 +318,7 @@ def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
 ):
     monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
-    first, again = (report.judged(turns, "packaged", most=most) for most in (2, 3))
+    first, again = (report.judge_replies(turns, "packaged", most=most) for most in (2, 3))
     assert again.dropna().index.tolist() == [0, 1, 20] and again.between(1, 5).sum() == 3
     assert first.dropna().equals(again[[0, 20]])
     left = r"judge: \d of 40 replies, left to ask: {'requests': (\d)"
@@ -347,7 +347,7 @@ def test_a_model_at_an_address_is_asked_and_what_cannot_be_read_is_told(
     with FaultServer(reply=lambda body, choice: next(said, "- Humanness: 4")) as service:
         monkeypatch.setenv("OPENAI_BASE_URL", service.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
-        marks = report.judged(turns, "gpt-x", most=6)
+        marks = report.judge_replies(turns, "gpt-x", most=6)
     assert marks.dropna().tolist() == [4.0] * 5
     assert {body["model"] for body in service.bodies} == {"gpt-x"}
     assert re.search(r"came back: \{.*: 5, .*: 1\}", capfd.readouterr().err)
@@ -357,7 +357,7 @@ def test_networks_read_whole_dialogs_of_every_version_and_keep_pairs_together():
     begun = [[f"opening {k // 4 % 5}"] for k in range(40)]
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, context=begun, turn=[1, 2, 3, 4] * 10)
     turns["dialog"] = [f"dialog {k // 4}" for k in range(40)]
-    read = drawn(turns, 16)
+    read = sample_dialogs(turns, 16)
     assert read.groupby(["system", "dialog"]).size().tolist() == [4] * 4
     old, new = (set(of["context"].str[0]) for _, of in read.groupby("system"))
     assert old == new

@@ -111,7 +111,7 @@ def test_lock_holds_every_pin_with_a_hash(lock, group):
 
 def test_readme_lists_every_notebook():
     readme = (ROOT / "README.md").read_text()
-    for path in runner.find():
+    for path in runner.find_notebooks():
         assert f"notebooks/{path.name}" in readme, path.name
 
 

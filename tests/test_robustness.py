@@ -24,9 +24,9 @@ def pairs_of(originals, perturbed, contexts=None, level="turn"):
 
 def table_of(pairs, score):
     """The shares under `score`, a function of one response."""
-    sides = robustness.both_sides(pairs)
+    sides = robustness.text_sides(pairs)
     items = sides.drop_duplicates("item").set_index("item")
-    return robustness.shares(pairs, sides, items[["response"]].map(score).astype(float)).iloc[0]
+    return robustness.win_shares(pairs, sides, items[["response"]].map(score).astype(float)).iloc[0]
 
 
 def test_ties_count_half_and_a_missing_side_is_counted():
@@ -54,7 +54,7 @@ def test_a_dialog_scores_the_mean_of_its_turns():
     pairs = pairs_of([["0", "1", "3"]], [["9", "9", "", "-6"]], [[]], "dialog")
     row = table_of(pairs, lambda text: float(text) if text else np.nan)
     assert row["share"] == 0  # 4 / 3 below 12 / 3, the blank turn left out
-    sides = robustness.both_sides(pairs)
+    sides = robustness.text_sides(pairs)
     assert sides["context"].str.len().tolist() == [0, 1, 2, 0, 1, 2, 3]
     shuffled = pairs_of([["a", "bcd"]], [["bcd", "a"]], [[]], "dialog")
     assert table_of(shuffled, len)[["share", "tied"]].tolist() == [0.5, 1]
@@ -63,13 +63,13 @@ def test_a_dialog_scores_the_mean_of_its_turns():
 def test_scores_name_both_readings_and_say_why_one_is_missing():
     pairs = data.robustness_pairs(sample=True).query("perturbation == 'dull reply'")
     pairs = pairs.reset_index(drop=True)
-    sides = robustness.both_sides(pairs)
-    scores = robustness.score(sides, encoder=False)
+    sides = robustness.text_sides(pairs)
+    scores = robustness.score_sides(sides, encoder=False)
     assert {"emotional_entropy_paper", "rouge_l_coco_to_context"} < set(scores)
     assert not {"endex", "context_similarity"} & set(scores)
     scores.loc[0, "emotional_entropy"] = np.nan
     scores.attrs["missing"]["emotional_entropy"] = {"undefined": 1}
-    table = robustness.shares(pairs, sides, scores).set_index("metric")
+    table = robustness.win_shares(pairs, sides, scores).set_index("metric")
     assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [1, "undefined"]
     assert (table.drop("emotional_entropy")["reason"] == "").all()
 
@@ -79,7 +79,7 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
 
 def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
     pairs = data.robustness_pairs(sample=True)
-    report = data.read_report(pairs).set_index("unit")
+    report = data.import_report(pairs).set_index("unit")
     assert report.loc["pairs: contradiction", ["read", "kept", "excluded"]].tolist() == [6, 5, 1]
     assert len(pairs) == report["kept"].sum() == 34
     assert (pairs["original"].map(str) != pairs["perturbed"].map(str)).all()
@@ -93,7 +93,7 @@ def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
 
 
 def raw(key):
-    text = storage.path(key).read_bytes().decode()
+    text = storage.fetch_file(key).read_bytes().decode()
     if key.endswith("json"):
         return [["", *dialog] for dialog in json.loads(text)]
     return [line.split("\t") for line in text.removesuffix("\n").split("\n")]
@@ -102,7 +102,7 @@ def raw(key):
 @pytest.mark.public
 def test_public_pairs_are_those_of_the_files():
     pairs, files = data.robustness_pairs(), storage.registry()["files"]
-    report = data.read_report(pairs)
+    report = data.import_report(pairs)
     rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
     assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
     assert report["excluded"].sum() == 45 + 45 + 59 + 60 + 2

@@ -54,16 +54,16 @@ def test_costs_and_reliability():
 def test_a_judge_that_is_so_many_people_is_worth_them(people):
     """Its reliability, and the correlation with a mean of four that follows from it."""
     own, of_four = (agreement.spearman_brown(0.3, k) for k in (people, 4))
-    worth = study_plan.worth_in_raters(np.sqrt(own * of_four), reliability=0.3, raters=4)
+    worth = study_plan.equivalent_raters(np.sqrt(own * of_four), reliability=0.3, raters=4)
     assert worth == pytest.approx(people)
-    assert study_plan.worth_in_raters(0.95, reliability=0.3, raters=4) == np.inf
+    assert study_plan.equivalent_raters(0.95, reliability=0.3, raters=4) == np.inf
 
 
 def test_redrawn_studies_keep_dialogs_whole_and_count_false_alarms():
     rng = np.random.default_rng(0)
     items, values = ratings_of({"dialog": 0.5, "reply": 0.2, "rating": 1.0}, 0, 40, 2, 3, rng)
     values[0, 1:] = np.nan
-    study = study_plan.redraw(items, values, 25, 2, rng)
+    study = study_plan.redraw_study(items, values, 25, 2, rng)
     assert study.groupby("dialog").size().tolist() == [2] * 25
     assert set(study.loc[study.index == 0, "human"]) <= {values[0, 0]}
     assert study["human"].notna().all()

@@ -9,7 +9,7 @@ import torch
 from test_likelihood import TURNS, shuffled
 
 from lib import metrics, models
-from lib.metrics.usl_h import encode, masked_surprisal
+from lib.metrics.usl_h import encode_pairs, masked_surprisal
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +116,9 @@ def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes, kept):
     model = trained["sensible"].model
     words = [w for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200)) if w.isalpha()]
     context, response = words[: sizes[0]], words[-sizes[1] :]
-    (ids,), (types,) = encode(model, [" ".join(context)], [" ".join(response)])
+    (ids,), (types,) = encode_pairs(model, [" ".join(context)], [" ".join(response)])
     a, b = context[kept[0] : kept[1]], response[: kept[2]]
     assert model.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
     assert types == [0] * (len(a) + 2) + [1] * (len(b) + 1)
-    (alone,), _ = encode(model, None, [" ".join(response)])
+    (alone,), _ = encode_pairs(model, None, [" ".join(response)])
     assert model.tokenizer.convert_ids_to_tokens(alone) == ["[CLS]", *response[:23], "[SEP]"]

@@ -7,7 +7,7 @@ from scipy import stats
 
 import lib.report.__main__ as command
 from lib.data import DataError
-from lib.report.verdict import differences, fails, units, verdict
+from lib.report.verdict import bootstrap_units, condition_holds, differences, verdict
 
 METRICS, TURNS = 8, 4
 
@@ -63,9 +63,11 @@ def test_the_interval_is_that_of_a_paired_t_test_over_openings():
 def test_greetings_pair_nothing_and_an_opening_needs_two_versions():
     turns = pd.DataFrame({"system": ["A", "B"] * 15, "agent": "x", "turn": 1})
     turns["dialog"] = [str(k) for k in range(30)]
-    assert units(turns.assign(context=[["Hi"]] * 30)).nunique() == 30
-    assert units(turns.assign(context=[[f"Q{k // 2}"] for k in range(30)])).nunique() == 15
-    assert units(turns.assign(context=[[]] * 30)).nunique() == 30
+    assert bootstrap_units(turns.assign(context=[["Hi"]] * 30)).nunique() == 30
+    assert (
+        bootstrap_units(turns.assign(context=[[f"Q{k // 2}"] for k in range(30)])).nunique() == 15
+    )
+    assert bootstrap_units(turns.assign(context=[[]] * 30)).nunique() == 30
 
 
 CALLS = [
@@ -112,12 +114,12 @@ def test_a_release_stops_on_the_verdict_that_it_names():
         "b worse": True, "NEW worse": True, "b better": False, "b not better": True,
         "b2 worse": False, "b2 not mixed": False, "all mixed": True, "all better": False,
     }.items():  # fmt: skip
-        assert fails(calls, condition) is stops, condition
+        assert condition_holds(calls, condition) is stops, condition
     for wrong in ("", "worse", "b bad", "c worse", "b  "):
         with pytest.raises(DataError, match="new, b2"):
-            fails(calls, wrong)
+            condition_holds(calls, wrong)
     with pytest.raises(DataError):
-        fails(calls[:0], "b worse")
+        condition_holds(calls[:0], "b worse")
 
 
 def test_the_exit_code_is_3_where_the_condition_holds(tmp_path, monkeypatch):

@@ -40,9 +40,9 @@ def byte_level(specials: list[str], template: str | None = None) -> Tokenizer:
 
 
 def wordpiece() -> hf.PreTrainedTokenizerFast:
-    from lib.models import find, load_tokenizer
+    from lib.models import find_model, load_tokenizer
 
-    return load_tokenizer(find("sentence-transformers/all-MiniLM-L6-v2").folder)
+    return load_tokenizer(find_model("sentence-transformers/all-MiniLM-L6-v2").folder)
 
 
 def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.analysis.correlation import METHODS, cluster_codes, rowwise_correlations
-from lib.analysis.resampling import cluster_sums, interval_of
+from lib.analysis.correlation import METHODS, cluster_ids, rowwise_correlations
+from lib.analysis.resampling import cluster_sums, statistic_interval
 
 
 class Agreement(NamedTuple):
@@ -84,8 +84,8 @@ def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0
     if np.nanmin(values) == np.nanmax(values):
         return Agreement(np.nan, np.nan, np.nan, *counts, "all ratings equal")
     labels = None if clusters is None else clusters.loc[matrix.index]
-    codes = cluster_codes(labels, len(matrix))
-    found = interval_of(partial(resampled_alphas, values, codes), codes, resamples, seed)
+    codes = cluster_ids(labels, len(matrix))
+    found = statistic_interval(partial(resampled_alphas, values, codes), codes, resamples, seed)
     return Agreement(*found[:3], *counts, found.reason)
 
 
@@ -121,7 +121,7 @@ def spearman_brown(reliability, ratings):
     return ratings * reliability / (1 + (ratings - 1) * reliability)
 
 
-def metric_limit(alpha: Agreement) -> tuple[float, float, float]:
+def noise_ceiling(alpha: Agreement) -> tuple[float, float, float]:
     r"""What a perfect metric would reach against the mean rating, with its 95 % interval.
 
     .. math:: \sqrt{\frac{k\alpha}{1 + (k-1)\alpha}}
@@ -131,21 +131,21 @@ def metric_limit(alpha: Agreement) -> tuple[float, float, float]:
     about the same) and speaks of single items. Alpha below 0 gives 0, an undefined alpha NaN.
     Reference: Lord and Novick 1968, chapter 3.
 
-    >>> metric_limit(Agreement(0.5, 0.0, 1.0, 9, 27, 3.0, ""))[1:]
+    >>> noise_ceiling(Agreement(0.5, 0.0, 1.0, 9, 27, 3.0, ""))[1:]
     (0.0, 1.0)
     """
     reliability = spearman_brown(np.maximum(alpha[:3], 0.0), alpha.raters)
     return tuple(np.sqrt(reliability).tolist())
 
 
-def rating_limit(ratings: pd.DataFrame, dimension: str) -> tuple[float, float, float]:
+def rating_noise_ceiling(ratings: pd.DataFrame, dimension: str) -> tuple[float, float, float]:
     """`metric_limit` for the mean of one rated dimension; NaN where no single ratings are kept.
 
-    >>> rating_limit(pd.DataFrame({"dimension": ["fun"]}), "overall")
+    >>> rating_noise_ceiling(pd.DataFrame({"dimension": ["fun"]}), "overall")
     (nan, nan, nan)
     """
     kept = (ratings["dimension"] == dimension).any()
-    return metric_limit(krippendorff_alpha(ratings, dimension)) if kept else (np.nan,) * 3
+    return noise_ceiling(krippendorff_alpha(ratings, dimension)) if kept else (np.nan,) * 3
 
 
 def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
@@ -183,7 +183,7 @@ def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pea
     return float(pd.Series(pairs[np.triu_indices(len(pairs), 1)]).mean())
 
 
-def one_more_annotator(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
+def leave_one_rater_out(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
     """One annotator against the mean of the others: what one more person would reach.
 
     In each of 200 resamples one rating of every item is held out at random and correlated with the
@@ -196,7 +196,7 @@ def one_more_annotator(ratings: pd.DataFrame, dimension: str, method="pearson") 
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2, 3, 3]})
-    >>> one_more_annotator(ratings, "overall")
+    >>> leave_one_rater_out(ratings, "overall")
     1.0
     """
     values = _rated_twice(rating_matrix(ratings, dimension)).to_numpy()
@@ -230,8 +230,8 @@ def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) 
     for dimension, one in ratings.groupby("dimension"):
         alpha = krippendorff_alpha(one, dimension, clusters)
         kappa = fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan
-        row = [dimension, one["annotator"].nunique(), *alpha, *metric_limit(alpha), kappa]
-        for of in (mean_pairwise_correlation, one_more_annotator):
+        row = [dimension, one["annotator"].nunique(), *alpha, *noise_ceiling(alpha), kappa]
+        for of in (mean_pairwise_correlation, leave_one_rater_out):
             row += [of(one, dimension, how) for how in METHODS[:2]]
         rows.append(row)
     return pd.DataFrame(rows, columns=columns)

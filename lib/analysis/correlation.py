@@ -28,10 +28,10 @@ class Correlation(NamedTuple):
     reason: str
 
 
-def undefined(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
+def undefined_reason(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> str:
     """Why the coefficient of `x` and `y` has no value, or `""` when it has one.
 
-    >>> undefined(np.array([1.0, 1.0]), np.array([0.0, 1.0]))
+    >>> undefined_reason(np.array([1.0, 1.0]), np.array([0.0, 1.0]))
     'all scores equal'
     """
     if len(x) < 2:
@@ -57,16 +57,16 @@ def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
     if len({len(column) for column in (*values, labels)}) > 1:
         raise ValueError("scores, ratings and clusters have different lengths: align them first")
     kept = ~np.any(np.isnan(values), axis=0)
-    return *(column[kept] for column in values), cluster_codes(labels[kept], kept.sum())
+    return *(column[kept] for column in values), cluster_ids(labels[kept], kept.sum())
 
 
-def cluster_codes(clusters, rows: int) -> np.ndarray:
+def cluster_ids(clusters, rows: int) -> np.ndarray:
     """Number the clusters from 0; without clusters (None) each row is its own.
 
     Raises:
         DataError: for a row without a cluster.
 
-    >>> cluster_codes(["b", "a", "b"], 3)
+    >>> cluster_ids(["b", "a", "b"], 3)
     array([0, 1, 0])
     """
     if clusters is None:
@@ -107,7 +107,7 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     x, y, _ = complete_rows(scores, human)
     if method not in METHODS:
         raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
-    if reason := undefined(x, y, method):
+    if reason := undefined_reason(x, y, method):
         return Correlation(np.nan, np.nan, len(x), reason)
     result = _SCIPY[method](x, y)
     return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
@@ -201,7 +201,7 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
     return PairwiseAccuracy(float(accuracy[best]), float(gap[best - 1]) if best else 0.0, "")
 
 
-def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
+def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
     """Mean of each column of `values` over the items of each unit of `level`.
 
     Args:
@@ -213,7 +213,7 @@ def pool(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.Dat
     same, so a long dialog weighs more; pool twice to weigh dialogs alike.
 
     >>> units = pd.DataFrame({"system": list("AAB"), "agent": list("aab"), "dialog": list("112")})
-    >>> pool(pd.DataFrame({"human": [1.0, 2.0, 5.0]}), units, "system")["human"].tolist()
+    >>> pool_scores(pd.DataFrame({"human": [1.0, 2.0, 5.0]}), units, "system")["human"].tolist()
     [1.5, 5.0]
     """
     if level not in ("turn", *LEVELS):
@@ -253,7 +253,7 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
     rows = []
     for metric, rating, unit in itertools.product(scores, human, np.atleast_1d(level)):
         pair = pd.DataFrame({"x": scores[metric], "y": human[rating]})
-        pooled = pool(pair.dropna(), units, unit)
+        pooled = pool_scores(pair.dropna(), units, unit)
         for name in np.atleast_1d(method):
             found = coefficient(pooled["x"], pooled["y"], name)
             of = (metric, rating, str(unit), str(name))

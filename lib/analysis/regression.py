@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 from tqdm.auto import tqdm
 
-from lib.analysis.correlation import cluster_codes
+from lib.analysis.correlation import cluster_ids
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 
@@ -136,7 +136,7 @@ def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None)
     if full.df_model < len(smaller) + len(added):
         return NO_TEST
     if clusters is not None:
-        groups = {"groups": cluster_codes(clusters, len(data))}
+        groups = {"groups": cluster_ids(clusters, len(data))}
         full = full.model.fit(cov_type="cluster", cov_kwds=groups, use_t=True)
     tested = full.f_test(np.eye(1 + len(smaller) + len(added))[1 + len(smaller) :])
     return GainTest(float(tested.fvalue), float(tested.pvalue))
@@ -162,7 +162,7 @@ def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -
     from sklearn.model_selection import GroupKFold
 
     scaled = zscore(data[[outcome, *smaller, *added]])
-    codes = cluster_codes(clusters, len(data))
+    codes = cluster_ids(clusters, len(data))
     if codes.max() + 1 < FOLDS:
         return NO_TEST
     splits = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(scaled, groups=codes))
@@ -197,7 +197,7 @@ def bootstrap_gain(data, outcome, smaller, added, clusters, resamples=1000, seed
     True
     """
     scaled = zscore(data[[outcome, *smaller, *added]])
-    codes = cluster_codes(clusters, len(data))
+    codes = cluster_ids(clusters, len(data))
     count = codes.max() + 1
     if count < 3:
         return np.full(2, np.nan)
@@ -281,7 +281,9 @@ def _compare(data, outcome, metric, added, clusters, resamples, seed) -> list[fl
     return [*values, "collinear predictors" if large.df_model < 1 + len(added) else ""]
 
 
-def adjust(comparisons: pd.DataFrame, family: str | list[str] | None = None) -> pd.DataFrame:
+def adjust_p_values(
+    comparisons: pd.DataFrame, family: str | list[str] | None = None
+) -> pd.DataFrame:
     """Add q-values (Benjamini-Hochberg) for the three tests, and the paper's stars.
 
     Args:
@@ -292,7 +294,7 @@ def adjust(comparisons: pd.DataFrame, family: str | list[str] | None = None) -> 
     Returns:
         DataFrame with q, q_nested, q_cv and stars (of q: *** below .001, ** .01, * .05) added.
 
-    >>> adjust(pd.DataFrame({"p": [0.0001, 0.2], "p_nested": [0.01, 0.2], "p_cv": [0.3, 0.3]}))
+    >>> adjust_p_values(pd.DataFrame({"p": [0.0001, 0.2], "p_nested": [0.01, 0.2], "p_cv": [0.3, 0.3]}))
             p  p_nested  p_cv       q  q_nested  q_cv stars
     0  0.0001      0.01   0.3  0.0002      0.02   0.3   ***
     1  0.2000      0.20   0.3  0.2000      0.20   0.3

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, stats
 
-from lib.analysis.correlation import complete_rows, undefined
+from lib.analysis.correlation import complete_rows, undefined_reason
 
 CELLS = 400_000  # items x resamples held at once: a few arrays of 3 MB, whatever the corpus size
 
@@ -25,16 +25,16 @@ class Interval(NamedTuple):
     high: float
     n: int
     clusters: int
-    undefined: int
+    undefined_reason: int
     reason: str
 
 
-def blocks(total: int, width: int, method: str = "") -> Iterator[range]:
+def resample_blocks(total: int, width: int, method: str = "") -> Iterator[range]:
     """Split `total` rows of `width` cells into ranges of about `CELLS` cells.
 
     Kendall prepares an item by item matrix for each block, so its blocks are 20 times longer.
 
-    >>> [len(block) for block in blocks(5, CELLS // 2)]
+    >>> [len(block) for block in resample_blocks(5, CELLS // 2)]
     [2, 2, 1]
     """
     size = max(1, CELLS * (20 if method == "kendall" else 1) // max(width, 1))
@@ -42,7 +42,7 @@ def blocks(total: int, width: int, method: str = "") -> Iterator[range]:
         yield range(start, min(start + size, total))
 
 
-def counts_of_draws(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
+def bootstrap_counts(rng: np.random.Generator, resamples: int, count: int) -> np.ndarray:
     """How often each of `count` units is drawn in each resample, (resamples, count)."""
     drawn = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count)
@@ -103,7 +103,7 @@ def _spread(n: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray
 def _spearman(x, y, counts, clusters):
     result = np.empty(len(counts))
     orders = [(np.argsort(v, kind="stable"), *_tie_groups(v)) for v in (x, y)]
-    for block in blocks(len(counts), len(x)):
+    for block in resample_blocks(len(counts), len(x)):
         weights = np.take(counts[block].astype(float), clusters, axis=1)
         x_rank, y_rank = (_doubled_ranks(weights, *order) for order in orders)
         x_weighted, y_weighted = weights * x_rank, weights * y_rank
@@ -133,7 +133,7 @@ def _kendall(x, y, counts, clusters):
     members, sums = counts.astype(np.float32), np.zeros((3, len(counts)))
     ones = np.ones(len(x), np.float32)
     in_cluster = sparse.csr_array((ones, (np.arange(len(x)), clusters)), (len(x), counts.shape[1]))
-    for block in blocks(len(x), len(x)):
+    for block in resample_blocks(len(x), len(x)):
         sx, sy = (np.sign(np.subtract.outer(_places(v)[block], _places(v))) for v in (x, y))
         for total, sign in zip(sums, (sx * sy, np.abs(sx), np.abs(sy)), strict=True):
             # Sums of counts stay whole numbers below 2**24: exact in single precision.
@@ -171,13 +171,13 @@ def bootstrap_interval(
     (True, 4)
     """
     x, y, codes = complete_rows(scores, human, clusters=clusters)
-    if reason := undefined(x, y, method):
+    if reason := undefined_reason(x, y, method):
         return Interval(np.nan, np.nan, np.nan, len(x), len(np.unique(codes)), 0, reason)
     statistic = partial(resampled_correlations, x, y, method=method, clusters=codes)
-    return interval_of(statistic, codes, resamples, seed, method)
+    return statistic_interval(statistic, codes, resamples, seed, method)
 
 
-def interval_of(statistic, codes, resamples, seed, method="", expanded=True) -> Interval:
+def statistic_interval(statistic, codes, resamples, seed, method="", expanded=True) -> Interval:
     """Value and 95 % bootstrap interval of any statistic of counts, drawing whole clusters again.
 
     The same seed and clusters give the same resamples whatever the statistic. Fewer than two
@@ -190,16 +190,16 @@ def interval_of(statistic, codes, resamples, seed, method="", expanded=True) -> 
         method: "kendall" draws longer blocks (`blocks`).
         expanded: see `summarise`.
 
-    >>> interval_of(lambda counts: counts @ np.array([2.0, 3.0]), np.array([0, 1]), 9, 0).value
+    >>> statistic_interval(lambda counts: counts @ np.array([2.0, 3.0]), np.array([0, 1]), 9, 0).value
     5.0
     """
     count = int(codes.max()) + 1
     value = float(statistic(np.ones((1, count)))[0])
     if count < 2:
         return Interval(value, np.nan, np.nan, len(codes), count, 0, "fewer than 2 clusters")
-    rng, drawn = np.random.default_rng(seed), blocks(resamples, count, method)
-    samples = [statistic(counts_of_draws(rng, len(block), count)) for block in drawn]
-    return summarise(value, np.concatenate(samples), len(codes), count, expanded)
+    rng, drawn = np.random.default_rng(seed), resample_blocks(resamples, count, method)
+    samples = [statistic(bootstrap_counts(rng, len(block), count)) for block in drawn]
+    return percentile_interval(value, np.concatenate(samples), len(codes), count, expanded)
 
 
 def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
@@ -219,10 +219,10 @@ def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
     def means(counts: np.ndarray) -> np.ndarray:
         return (counts @ total) / (counts @ size)
 
-    return interval_of(means, codes, resamples, seed, expanded=False)
+    return statistic_interval(means, codes, resamples, seed, expanded=False)
 
 
-def summarise(value, samples, n: int, clusters: int, expanded=True) -> Interval:
+def percentile_interval(value, samples, n: int, clusters: int, expanded=True) -> Interval:
     r"""95 % percentile interval of bootstrap samples; NaN samples are counted and excluded.
 
     With c clusters the plain percentile interval is too narrow by about :math:`\sqrt{(c-1)/c}` and
@@ -230,7 +230,7 @@ def summarise(value, samples, n: int, clusters: int, expanded=True) -> Interval:
     :math:`\Phi(\pm\sqrt{c/(c-1)}\, t_{c-1})` instead (Hesterberg 2015), a
     difference that vanishes as c grows.
 
-    >>> summarise(0.5, np.array([0.0, 0.5, 1.0, np.nan]), 10, 4).undefined
+    >>> percentile_interval(0.5, np.array([0.0, 0.5, 1.0, np.nan]), 10, 4).undefined
     1
     """
     kept, tail = samples[~np.isnan(samples)], 0.025

@@ -9,7 +9,7 @@ from scipy import stats
 from tqdm.auto import tqdm
 
 from lib.analysis import resampling
-from lib.analysis.correlation import coefficient, complete_rows, undefined
+from lib.analysis.correlation import coefficient, complete_rows, undefined_reason
 
 QUALITY = 0.6  # correlation of both metrics of `simulate_null` with the ratings
 
@@ -64,7 +64,7 @@ def permutation_test(
         return found
     both, count = (stats.zscore(a), stats.zscore(b)), found.clusters
     rng, permuted = np.random.default_rng(seed), []
-    for block in resampling.blocks(resamples, 2 * count, method):
+    for block in resampling.resample_blocks(resamples, 2 * count, method):
         random = np.frombuffer(rng.bytes(len(block) * -(-count // 8)), np.uint8)
         # One bit for each cluster of a resample: 1 where a and b are exchanged.
         exchanged = np.unpackbits(random.reshape(len(block), -1), axis=1, count=count)
@@ -78,7 +78,9 @@ def permutation_test(
 def _observed(a, b, y, codes, method, fewest: int = 2) -> Difference:
     count = len(np.unique(codes))
     r_a, r_b = (coefficient(x, y, method).value for x in (a, b))
-    reason = undefined(a, y) or undefined(b, y)  # z-scores need finite values whatever the method
+    reason = undefined_reason(a, y) or undefined_reason(
+        b, y
+    )  # z-scores need finite values whatever the method
     if not reason and count < fewest:
         reason = f"fewer than {fewest} clusters"
     return Difference(r_a, r_b, r_a - r_b, np.nan, len(y), count, reason)
@@ -130,7 +132,7 @@ def bootstrap_difference(
         r_a, r_b = (resampling.resampled_correlations(x, y, counts, method, codes) for x in (a, b))
         return r_a - r_b
 
-    return resampling.interval_of(gap, codes, resamples, seed, method)
+    return resampling.statistic_interval(gap, codes, resamples, seed, method)
 
 
 def williams_test(a, b, human, method="pearson") -> Difference:

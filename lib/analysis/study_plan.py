@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.correlation import cluster_codes
+from lib.analysis.correlation import cluster_ids
 from lib.data import DataError
 
 PARTS = ("system", "dialog", "reply", "rating")
@@ -70,7 +70,7 @@ def study_plan(
     )
 
 
-def worth_in_raters(correlation: float, reliability: float, raters: float) -> float:
+def equivalent_raters(correlation: float, reliability: float, raters: float) -> float:
     r"""How many people a judge replaces, as far as the order of items goes.
 
     The correlation with the mean of k raters, divided by the limit that they set, is that with the
@@ -87,7 +87,7 @@ def worth_in_raters(correlation: float, reliability: float, raters: float) -> fl
         reliability: alpha, of a single rating, above 0 and below 1.
         raters: k, how many ratings the mean has.
 
-    >>> round(worth_in_raters(0.5, reliability=0.5, raters=1), 2)
+    >>> round(equivalent_raters(0.5, reliability=0.5, raters=1), 2)
     1.0
     """
     squared = correlation**2 * (1 + (raters - 1) * reliability) / (raters * reliability)
@@ -96,7 +96,9 @@ def worth_in_raters(correlation: float, reliability: float, raters: float) -> fl
     return float(squared * (1 - reliability) / (reliability * (1 - squared)))
 
 
-def redraw(items, ratings, dialogs: int, raters: int, rng: np.random.Generator) -> pd.DataFrame:
+def redraw_study(
+    items, ratings, dialogs: int, raters: int, rng: np.random.Generator
+) -> pd.DataFrame:
     """Draw a study of other numbers from a real one: dialogs with, raters without replacement.
 
     Args:
@@ -109,14 +111,14 @@ def redraw(items, ratings, dialogs: int, raters: int, rng: np.random.Generator) 
         mean of the drawn ratings in the column human.
 
     >>> items = pd.DataFrame({"dialog": ["a", "a", "b"]})
-    >>> study = redraw(items, np.array([[1.0, 1], [2, 2], [3, 3]]), 3, 1, np.random.default_rng(1))
+    >>> study = redraw_study(items, np.array([[1.0, 1], [2, 2], [3, 3]]), 3, 1, np.random.default_rng(1))
     >>> study[["dialog", "human"]].values.tolist()
     [[0.0, 1.0], [0.0, 2.0], [1.0, 3.0], [2.0, 1.0], [2.0, 2.0]]
     """
     order = np.argsort(rng.random(ratings.shape) + np.isnan(ratings), axis=1)
     kept = np.take_along_axis(ratings, order[:, :raters], axis=1)
     rated = items.assign(human=np.nanmean(kept, axis=1))
-    codes = cluster_codes(items["dialog"], len(items))
+    codes = cluster_ids(items["dialog"], len(items))
     members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
     drawn = [members[code] for code in rng.integers(0, len(members), dialogs)]
     study = rated.iloc[np.concatenate(drawn)]
@@ -134,7 +136,7 @@ def simulated_power(items, ratings, test, *, dialogs, raters, runs=200, seed=0) 
     1.0
     """
     rng = np.random.default_rng(seed)
-    found = [test(redraw(items, ratings, dialogs, raters, rng)) <= 0.05 for _ in range(runs)]
+    found = [test(redraw_study(items, ratings, dialogs, raters, rng)) <= 0.05 for _ in range(runs)]
     return float(np.mean(found))
 
 

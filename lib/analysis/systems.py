@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.correlation import rowwise_correlations, undefined
-from lib.analysis.resampling import Interval, blocks, counts_of_draws, summarise
+from lib.analysis.correlation import rowwise_correlations, undefined_reason
+from lib.analysis.resampling import Interval, bootstrap_counts, percentile_interval, resample_blocks
 
 #: With fewer systems a bootstrap draws the same few again and again: -1 to 1 from six points.
 FEWEST_TO_DRAW = 10
@@ -81,7 +81,7 @@ def system_interval(
     x, y, both = (values[both.any(axis=1)] for values in (x, y, both))
     systems, contexts = x.shape
     means = _system_means(x, y, both, np.ones((1, contexts)))
-    if reason := undefined(means[0][0], means[1][0], method):
+    if reason := undefined_reason(means[0][0], means[1][0], method):
         return Interval(np.nan, np.nan, np.nan, systems, contexts, 0, reason)
     point = float(rowwise_correlations(*means, method)[0])
     if over != "contexts" and systems < FEWEST_TO_DRAW:
@@ -91,13 +91,13 @@ def system_interval(
             reason = "too few systems, or a perfect order" if np.isnan(low) else ""
         return Interval(point, low, high, systems, contexts, 0, reason)
     rng, samples = np.random.default_rng(seed), []
-    for block in blocks(resamples, contexts + systems**2):
+    for block in resample_blocks(resamples, contexts + systems**2):
         counts = np.ones((len(block), contexts))
         if over != "systems":
-            counts = counts_of_draws(rng, *counts.shape)
+            counts = bootstrap_counts(rng, *counts.shape)
         drawn = None if over == "contexts" else rng.integers(0, systems, (len(block), systems))
         samples.append(rowwise_correlations(*_system_means(x, y, both, counts, drawn), method))
-    return summarise(point, np.concatenate(samples), systems, contexts, expanded=False)
+    return percentile_interval(point, np.concatenate(samples), systems, contexts, expanded=False)
 
 
 def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:

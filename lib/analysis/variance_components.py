@@ -71,11 +71,11 @@ def separable_levels(table: pd.DataFrame, levels=LEVELS) -> tuple[list[str], dic
     return kept, left_out
 
 
-def nest(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) -> Nest:
+def nest_groups(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) -> Nest:
     """Reduce scores to what the likelihood needs: sums per finest group of separable levels.
 
     >>> turns = pd.DataFrame({"system": list("aabb")})
-    >>> nest(turns, pd.Series([1.0, 3.0, 5.0, 7.0]), ["system"]).sums.tolist()
+    >>> nest_groups(turns, pd.Series([1.0, 3.0, 5.0, 7.0]), ["system"]).sums.tolist()
     [-4.0, 4.0]
     """
     paths = pd.DataFrame({k: _paths(table, levels[: k + 1]) for k in range(len(levels))})
@@ -137,7 +137,7 @@ def variance_split(table: pd.DataFrame, score, unit="turn", levels=LEVELS) -> pd
         raise DataError(problem, fix=fix)
     if values.nunique() < 2 or np.isinf(values).any():
         raise DataError("the score is the same in every row, or infinite: there is no variance")
-    groups = nest(used, values, chosen)
+    groups = nest_groups(used, values, chosen)
     # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
     with threadpool_limits(1):
         split = _estimates(groups, [*chosen, unit], len(values)).reindex([*asked, unit])
@@ -166,7 +166,7 @@ def _estimates(groups: Nest, names: list[str], units: int) -> pd.DataFrame:
     return split
 
 
-def log_likelihood(shares: np.ndarray, groups: Nest) -> float:
+def restricted_log_likelihood(shares: np.ndarray, groups: Nest) -> float:
     """Restricted log-likelihood at given shares, total variance and mean profiled out.
 
     `shares` (levels + 1,) of the levels, coarsest first, and of the units; they add up to 1.
@@ -213,7 +213,7 @@ def _maximise(groups: Nest, shares: Callable, starts: Sequence) -> tuple[np.ndar
 
     def cost(fractions: np.ndarray) -> float:
         least = np.r_[np.zeros(len(groups.parents)), SMALLEST]
-        return -log_likelihood(np.maximum(shares(fractions), least), groups)
+        return -restricted_log_likelihood(np.maximum(shares(fractions), least), groups)
 
     if not len(starts[0]):
         return shares(starts[0]), -cost(starts[0])

@@ -16,9 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from lib.data.corpora import snake
+from lib.data.corpora import snake_case
 from lib.data.file_contents import Reading, Unknown, contents, listed
-from lib.data.storage import DataError, nearest
+from lib.data.storage import DataError, suggest_name
 
 MOST = 200  # earlier utterances that a context keeps
 WORDS = tomllib.loads(Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def _unfolded(row: dict) -> list[dict]:
 
 def _has_replies(row: Mapping[str, Any]) -> bool:
     known = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-    return bool({snake(name) for name in row} & known)
+    return bool({snake_case(name) for name in row} & known)
 
 
 def _first(fields: Mapping[str, Any], names: Sequence[str], kinds: Any = object) -> Any:
@@ -114,7 +114,7 @@ def _dialog(record: dict) -> dict | None:
     if found is None:
         return None
     form, said = found
-    fields, kept = {snake(name): cell for name, cell in record.items()}, []
+    fields, kept = {snake_case(name): cell for name, cell in record.items()}, []
     fact = fields.get("personality")
     facts = [*fact] if isinstance(fact, list) else []
     for one in said:  # ParlAI tells what the bot knows before the first words
@@ -138,13 +138,15 @@ def _messages(cell: Any) -> tuple[str, list[dict]] | None:
     if isinstance(last, list):  # Persona-Chat: the last of them is what was said
         texts = [*(said[-1].get("history") or ()), *last[-1:]]
         said = [{"text": text, "metadata": None} for text in texts]
-    keys = {snake(key): key for key in dict.fromkeys(key for one in said for key in one)}
+    keys = {snake_case(key): key for key in dict.fromkeys(key for one in said for key in one)}
     speaker, text = (_first(keys, names) for names in (SPEAKER, TEXT))
     if "metadata" in keys and not speaker:
         speaker, names = "in turn", cycle(("user", "bot"))
         said = [{speaker: name} | one for name, one in zip(names, said, strict=False)]
-    if not text and {"user", "bot"} <= {*map(role, keys)}:  # exchanges, each with both
-        sides = [pair for one in said for pair in one.items() if role(pair[0]) in ("user", "bot")]
+    if not text and {"user", "bot"} <= {*map(speaker_role, keys)}:  # exchanges, each with both
+        sides = [
+            pair for one in said for pair in one.items() if speaker_role(pair[0]) in ("user", "bot")
+        ]
         said = [dict(zip(("speaker", "text"), pair, strict=True)) for pair in sides]
         speaker, text = "speaker", "text"
     form = f"{speaker}, {text}"
@@ -155,7 +157,7 @@ def _messages(cell: Any) -> tuple[str, list[dict]] | None:
 def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
     fields = {**(one["meta"] if isinstance(one.get("meta"), dict) else {}), **one}
     name, said = str(one.get(speaker)), one.get(text)
-    roles = (one for one in map(fields.get, ROLE) if isinstance(one, str) and role(one))
+    roles = (one for one in map(fields.get, ROLE) if isinstance(one, str) and speaker_role(one))
     prompt = speaker in ("role", "from") and name.lower() == "system"
     if isinstance(said, list):  # parts, of which some are text
         parts = [part.get("text") if isinstance(part, dict) else part for part in said]
@@ -168,7 +170,10 @@ def _utterance(one: Mapping[str, Any], speaker: str, text: str) -> dict:
 
 def _about(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The model, references, and each rating, score or human_<name>, also within `ratings`."""
-    others, marks = fields.get("reference"), {snake(name): mark for name, mark in fields.items()}
+    others, marks = (
+        fields.get("reference"),
+        {snake_case(name): mark for name, mark in fields.items()},
+    )
     marks |= ratings(fields)
     marks = {f"human_{name.removeprefix('human_')}": mark for name, mark in marks.items()
              if re.fullmatch(r"human_.+|(.+_)?rating|score", name)}  # fmt: skip
@@ -180,12 +185,12 @@ def ratings(fields: Mapping[str, Any]) -> dict[str, Any]:
     """`human_<name>` for what stands in `ratings`, `annotations` or `scores`."""
     inner = [fields.get(name) for name in ("ratings", "annotations", "scores")]
     each = [pair for one in inner if isinstance(one, dict) for pair in one.items()]
-    return {f"human_{snake(name)}": mark for name, mark in each}
+    return {f"human_{snake_case(name)}": mark for name, mark in each}
 
 
 def _utterances(rows: list[dict], file: Path) -> list[dict]:
     """One row per utterance, as ConvoKit and many tables have it, by dialogs."""
-    names = {snake(name): name for name in rows[0]} if rows else {}
+    names = {snake_case(name): name for name in rows[0]} if rows else {}
     speaker, text, talk = (_first(names, known) for known in (SPEAKER[:-1], TEXT, DIALOG))
     if not speaker or not text:
         return []
@@ -241,12 +246,14 @@ def _transcript(text: str, reading: Reading) -> list[dict]:
     """Lines such as `Name: text`; further lines belong to the one above."""
     lines = [(line, NAMED.match(line[:120])) for line in text.strip().split("\n")]
     counts = Counter(match[1] for _, match in lines if match)
-    known = {name for name in counts if counts[name] > 1 or role(name)}
+    known = {name for name in counts if counts[name] > 1 or speaker_role(name)}
     known = known if len(known) > 1 else set(counts)
     lines = [(line, match if match and match[1] in known else None) for line, match in lines]
     turns = sum(match is not None for _, match in lines)
     filled = sum(bool(line.strip()) for line, _ in lines)
-    if len(known) < 2 or (turns < filled / 2 and not {"bot", "user"} & set(map(role, known))):
+    if len(known) < 2 or (
+        turns < filled / 2 and not {"bot", "user"} & set(map(speaker_role, known))
+    ):
         return []
     parts = {split: [[*part] for end, part in groupby(lines, ends) if not end]
              for split, ends in ENDS.items()}  # fmt: skip
@@ -276,10 +283,10 @@ def _spoken(part: list[tuple], reading: Reading) -> list[dict]:
 
 
 @cache
-def role(name: str) -> str | None:
+def speaker_role(name: str) -> str | None:
     """What the name of a speaker tells: "bot", "user", "neither" or nothing.
 
-    >>> [role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
+    >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
     ['bot', 'user', 'neither', None]
     """
     words = set(re.findall(r"[^\W\d_]+", name.lower()))
@@ -293,7 +300,7 @@ def bots(talk: Sequence[dict], reading: Reading) -> set[str]:
         DataError: where nothing tells, with the speakers to choose from.
     """
     roles = {one["speaker"]: one["role"] for dialog in talk for one in dialog["said"]}
-    kinds, why = {name: role(roles[name]) for name in roles}, "by the name of the role"
+    kinds, why = {name: speaker_role(roles[name]) for name in roles}, "by the name of the role"
     found, asked = {name for name in roles if kinds[name] == "bot"}, reading.given.get("bot", "")
     if not found and "user" in kinds.values():
         found, why = {name for name in roles if kinds[name] is None}, "everybody but the user"
@@ -304,7 +311,7 @@ def bots(talk: Sequence[dict], reading: Reading) -> set[str]:
     reached = sum(any(one["speaker"] in found for one in dialog["said"]) for dialog in talk)
     doubtful = (len(found) > 1 and found == set(roles)) or reached < len(talk) / 2
     if not found or (doubtful and not asked):
-        hint = nearest(asked, map(str.lower, roles)) or f"the speakers are {speakers}"
+        hint = suggest_name(asked, map(str.lower, roles)) or f"the speakers are {speakers}"
         problem = "does not tell which speaker is the bot"
         raise DataError(problem, reading.path, fix=f"name it: BOT=...; {hint}")
     reading.guess("bot", ", ".join(sorted(found)[:8]), f"{why}; the speakers: {speakers}")
@@ -335,7 +342,7 @@ def replies(talk: Sequence[dict], reading: Reading) -> Iterator[dict]:
 
 def _counts(one: Mapping[str, Any], found: set[str], reading: Reading) -> bool:
     """Whether an utterance is talk: of a person or the bot, and in words."""
-    tool = one["speaker"] not in found and role(one["role"]) == "neither"
+    tool = one["speaker"] not in found and speaker_role(one["role"]) == "neither"
     why = "are of tools or prompts" if tool else "have no words (calls of tools, pictures)"
     reading.excluded["utterances", why] += (lost := tool or one["text"] is None)
     return not lost

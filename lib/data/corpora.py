@@ -17,12 +17,12 @@ from typing import Any
 import pandas as pd
 
 from lib import ROOT
-from lib.data.storage import DataError, data_folder, nearest, on_disk, path, registry
+from lib.data.storage import DataError, data_folder, fetch_file, is_on_disk, registry, suggest_name
 from lib.data.turn_table import KEY, turn_table, with_agents
 
 INFO = ["title", "licence", "citation", "source"]
 LOADERS: dict[str, Callable[..., dict]] = {}
-DIALOG = ["system", "agent", "dialog", "utterances", "speakers"]
+DIALOG_COLUMNS = ["system", "agent", "dialog", "utterances", "speakers"]
 
 
 def loader(name: str) -> Callable:
@@ -123,14 +123,14 @@ def load(name: str, **options: Any) -> Corpus:
     """
     known, level = registry(), "turn"
     if about := known["corpora"].get(name):
-        parts, level = LOADERS[name](*map(path, about["files"]), **options), about["level"]
+        parts, level = LOADERS[name](*map(fetch_file, about["files"]), **options), about["level"]
         about = known["sets"][about["set"]]
     elif about := (known["requested"] | known["samples"]).get(name):
         parts = _requested(name, about, **options)
     elif name in known["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
     else:
-        hint = nearest(name, [*LOADERS, *known["samples"]])
+        hint = suggest_name(name, [*LOADERS, *known["samples"]])
         raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
     info = {"synthetic": name in known["samples"]} | {key: about[key] for key in INFO}
     return Corpus(name=name, level=level, info=info, **parts)
@@ -160,7 +160,7 @@ def _requested(name: str, about: dict, folder: str | Path | None = None) -> dict
     return LOADERS[about.get("layout", name)](folder)
 
 
-def rated(
+def corpus_parts(
     rows: Sequence[Mapping[str, Any]], *, note="", excluded=None, ratings=None, scores=None
 ) -> dict[str, Any]:
     """Put the parts of a corpus together: its table with mean ratings, its ratings, its account.
@@ -183,17 +183,19 @@ def rated(
         `turns` or `dialogs`, `ratings` and `report`, as `Corpus` holds them.
 
     >>> row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
-    >>> parts = rated([row | {"ratings": {"Overall": [4, "N/A"]}}])
+    >>> parts = corpus_parts([row | {"ratings": {"Overall": [4, "N/A"]}}])
     >>> parts["turns"][["turn", "human_overall"]].values.tolist()
     [[1.0, 4.0]]
     >>> parts["report"]["reasons"].tolist()
     ['', '1 marked N/A by the annotator']
     """
-    single, means, line = judged(_judgements(rows) if ratings is None else ratings, len(rows))
+    single, means, line = average_judgements(
+        _judgements(rows) if ratings is None else ratings, len(rows)
+    )
     table = pd.DataFrame(rows).drop(columns="ratings", errors="ignore").map(_stripped)
     kind, unit = ("dialogs", "dialogs") if "utterances" in table else ("turns", "responses")
-    table = with_agents(table, DIALOG) if kind == "dialogs" else turn_table(table)
-    kept = account(unit, len(rows), excluded, note)
+    table = with_agents(table, DIALOG_COLUMNS) if kind == "dialogs" else turn_table(table)
+    kept = report_row(unit, len(rows), excluded, note)
     report = pd.DataFrame([kept, line] if len(single) else [kept])
     table = pd.concat([table, means, scores], axis=1)
     return {kind: table, "ratings": single, "report": report}
@@ -211,10 +213,10 @@ def _judgements(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple]:
             if isinstance(values, list):
                 values = {f"annotator{n}": value for n, value in enumerate(values, start=1)}
             for annotator, rating in values.items():
-                yield item, annotator, snake(name), rating
+                yield item, annotator, snake_case(name), rating
 
 
-def judged(
+def average_judgements(
     judgements: Iterable | pd.DataFrame, items: int, unit: str = "ratings"
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     """Split judgements into ratings and what was excluded, and average the ratings.
@@ -237,15 +239,15 @@ def judged(
     wide = kept.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
     means = wide.reindex(index=range(items), columns=table["dimension"].unique()).astype("float64")
     means = means.add_prefix("human_").rename_axis(index=None, columns=None)
-    return kept, means, account(unit, len(kept), excluded)
+    return kept, means, report_row(unit, len(kept), excluded)
 
 
-def account(
+def report_row(
     unit: str, kept: int, excluded: Mapping[str, int] | None = None, note: str = ""
 ) -> dict[str, Any]:
     """Return one line of an account: so many were read, kept and excluded, and why.
 
-    >>> account("dialogs", 2, {"with the control agent": 1})["read"]
+    >>> report_row("dialogs", 2, {"with the control agent": 1})["read"]
     3
     """
     excluded = {reason: count for reason, count in (excluded or {}).items() if count}
@@ -255,17 +257,17 @@ def account(
             "reasons": reasons, "notes": note}  # fmt: skip
 
 
-def with_account(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
+def attach_report(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
     """Return a table that has no ratings with its account; see `read_report`."""
     table.attrs["report"] = list(lines)
     return table
 
 
 @cache
-def snake(name: object) -> str:
+def snake_case(name: object) -> str:
     """Write a name in lower case with underscores.
 
-    >>> snake("Maintains Context"), snake("dialogId")
+    >>> snake_case("Maintains Context"), snake_case("dialogId")
     ('maintains_context', 'dialog_id')
     """
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name))
@@ -287,7 +289,7 @@ def available() -> pd.DataFrame:
     for name, entry in entries.items():
         about = known["sets"].get(entry.get("set"), entry)
         folder = f"{name}/" if name in known["requested"] else ""
-        there = all(on_disk(folder + file) for file in entry["files"])
+        there = all(is_on_disk(folder + file) for file in entry["files"])
         level = entry.get("level") or entry.get("unit", "turn, dialog")
         rows.append([name, level, entry.get("rows"), entry.get("systems"), about["licence"],
                      about["source"], there])  # fmt: skip
@@ -295,7 +297,7 @@ def available() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
 
 
-def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
+def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     """Count corpora at each level of the hierarchy; one row each, indexed by name.
 
     `judges` is the median number of judgements of an item in one dimension (missing where only
@@ -303,7 +305,7 @@ def overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     whitespace tokens: `context words` of the utterance before the response (of the whole dialog at
     dialog level), `response words` of the response.
 
-    >>> overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
+    >>> corpus_overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
     [[3, 6, 30, 151]]
     """
     rows = {corpus.name: _sizes(corpus) for corpus in corpora}
@@ -334,7 +336,7 @@ def _words(texts: pd.Series) -> float:
     return texts.str.split().str.len().mean()
 
 
-def accounts(corpora: Iterable[Corpus]) -> pd.DataFrame:
+def import_reports(corpora: Iterable[Corpus]) -> pd.DataFrame:
     """List the accounts of corpora below each other: what was read, kept and excluded."""
     tables = {corpus.name: corpus.report for corpus in corpora}
     return pd.concat(tables, names=["corpus"]).reset_index("corpus").reset_index(drop=True)

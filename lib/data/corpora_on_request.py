@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from lib.data.corpora import DIALOG, account, judged, loader, snake
+from lib.data.corpora import DIALOG_COLUMNS, average_judgements, loader, report_row, snake_case
 from lib.data.storage import DataError
-from lib.data.turn_table import KEY, check
+from lib.data.turn_table import KEY, check_rows
 from lib.data.user_files import read_turns
 
 FIX = "correct that row"
@@ -28,9 +28,11 @@ def on_request(folder: Path) -> dict:
     """
     turns = read_turns(folder / "turns.csv")
     turns, ratings, line = _judged(folder / "turn_ratings.csv", turns, "turn ratings")
-    dialogs = pd.DataFrame(map(_spoken, *zip(*turns.groupby(DIALOG[:3], sort=False), strict=True)))
+    dialogs = pd.DataFrame(
+        map(_spoken, *zip(*turns.groupby(DIALOG_COLUMNS[:3], sort=False), strict=True))
+    )
     dialogs, _, last = _judged(folder / "dialog_ratings.csv", dialogs, "dialog ratings")
-    report = pd.DataFrame([account("responses", len(turns)), line, last])
+    report = pd.DataFrame([report_row("responses", len(turns)), line, last])
     return {"turns": turns, "dialogs": dialogs, "ratings": ratings, "report": report}
 
 
@@ -39,7 +41,7 @@ def _spoken(names: tuple, replies: pd.DataFrame) -> dict[str, Any]:
     last, own = replies.loc[replies["turn"].idxmax()], replies.set_index("turn")["response"]
     said = [own.get(turn, text) for turn, text in enumerate([*last["context"], last["response"]])]
     speakers = ["system" if turn in own else "user" for turn in range(len(said))]
-    return dict(zip(DIALOG, [*names, said, speakers], strict=True))
+    return dict(zip(DIALOG_COLUMNS, [*names, said, speakers], strict=True))
 
 
 def _judged(file: Path, table: pd.DataFrame, unit: str) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
@@ -50,7 +52,7 @@ def _judged(file: Path, table: pd.DataFrame, unit: str) -> tuple[pd.DataFrame, p
     key = [name for name in KEY if name in given and name in table]
     rows = table[key].astype(str).assign(item=range(len(table)))
     given["item"] = given[key].merge(rows, "left")["item"].fillna(-1).astype(int)
-    given["dimension"] = given["dimension"].map(snake)
+    given["dimension"] = given["dimension"].map(snake_case)
     again = given.duplicated(["item", "annotator", "dimension"])
     marks = given["rating"].str.strip().str.upper()
     off = ~pd.to_numeric(marks, errors="coerce").between(1, 5)
@@ -58,6 +60,6 @@ def _judged(file: Path, table: pd.DataFrame, unit: str) -> tuple[pd.DataFrame, p
     words = "is {!r:.40}, not a number from 1 to 5, with a point for decimals"
     unknown = f"{{!r}}: nothing that was said has this {', '.join(key)}"
     faults = [(key[-1], given["item"] < 0, unknown, FIX), ("rating", off, words, FIX)]
-    check(given, [*faults, ("annotator", again, "{!r} judges this a second time", FIX)], file)
-    ratings, means, line = judged(given, len(table), unit)
+    check_rows(given, [*faults, ("annotator", again, "{!r} judges this a second time", FIX)], file)
+    ratings, means, line = average_judgements(given, len(table), unit)
     return pd.concat([table, means], axis=1), ratings, line

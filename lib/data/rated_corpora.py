@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.data.chat_logs import role
-from lib.data.corpora import account, loader, rated, snake
-from lib.data.storage import members, read_json, read_lines
+from lib.data.chat_logs import speaker_role
+from lib.data.corpora import corpus_parts, loader, report_row, snake_case
+from lib.data.storage import archive_members, read_json, read_lines
 from lib.data.turn_table import turn_table
 
 TRUTH = "Original Ground Truth"
@@ -75,7 +75,7 @@ def usr(name: str, file: Path, grade: Path | None = None) -> dict:
                          "context": utterances(item["context"]), "response": response["response"],
                          "fact": persona(item["fact"]), "ratings": ratings})  # fmt: skip
     without = _add_references(rows)
-    parts = rated(rows, note=f"{without} have no reference (the ground truth itself)")
+    parts = corpus_parts(rows, note=f"{without} have no reference (the ground truth itself)")
     if grade:
         generated = parts["turns"].query("system != @TRUTH").index
         parts["turns"]["score_grade"] = pd.Series(read_json(grade)["grade"], generated)
@@ -108,7 +108,7 @@ def unieval(file: Path) -> dict:
         for field, prefix in [("scores", "human_"), ("predict_scores", "score_unieval_")]:
             rows[-1] |= {prefix + name: float(item[field][name]) for name in item["scores"]}
     _add_references(rows)
-    return rated(rows, note="ratings are means of 3 annotators")
+    return corpus_parts(rows, note="ratings are means of 3 annotators")
 
 
 @loader("fed_turn")
@@ -118,13 +118,13 @@ def fed_turn(file: Path, scores: Path) -> dict:
     Ratings marked "N/A (...)" are excluded and counted; an item with none left is NaN. FED scores
     computed with DialoGPT-large are published beside it: `score_fed_<aspect>`, 18 aspects.
     """
-    return rated(_fed(file)[0], scores=_fed_scores(scores))
+    return corpus_parts(_fed(file)[0], scores=_fed_scores(scores))
 
 
 @loader("fed_dialog")
 def fed_dialog(file: Path, scores: Path) -> dict:
     """Read FED's 125 rated dialogs; see `fed_turn`."""
-    parts = rated(_fed(file)[1], scores=_fed_scores(scores))
+    parts = corpus_parts(_fed(file)[1], scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
     note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
     parts["report"].loc[0, "notes"] = note
@@ -161,7 +161,7 @@ def fed_engaging(file: Path, scores: Path) -> dict:
     turns["human_engaging"] = (mean >= 1.6).astype(float)
     turns, ratings = reordered(turns, parts["ratings"], chosen)
     middling = {"have a middling mean Engaging": len(mean) - len(chosen)}
-    report = pd.DataFrame([account("responses", len(turns), middling)])
+    report = pd.DataFrame([report_row("responses", len(turns), middling)])
     return {"turns": turns, "ratings": ratings, "report": report}
 
 
@@ -181,7 +181,9 @@ def speech(text: str) -> tuple[list[str], list[str]]:
     (['Hi!', 'Oh: you?'], ['user', 'system'])
     """
     lines = [line.partition(":") for line in utterances(text)]
-    return [said.strip() for _, _, said in lines], [SPEAKERS[role(who)] for who, _, _ in lines]
+    return [said.strip() for _, _, said in lines], [
+        SPEAKERS[speaker_role(who)] for who, _, _ in lines
+    ]
 
 
 def _fed_scores(file: Path) -> pd.DataFrame:
@@ -190,7 +192,7 @@ def _fed_scores(file: Path) -> pd.DataFrame:
     items = json.loads(f"[{text}]")
     table = pd.DataFrame([item["score"] for item in items], dtype="float64")
     table = table.rename(columns={"understand": "understanding"})
-    return table.rename(columns=lambda name: f"score_fed_{snake(name)}")
+    return table.rename(columns=lambda name: f"score_fed_{snake_case(name)}")
 
 
 @loader("dstc7")
@@ -202,7 +204,7 @@ def dstc7(archive: Path) -> dict:
     TeamCE and TeamEC): its six judgements per context are merged. "Human" is one held-out human
     response. `human_overall` is the mean of relevance and informativeness.
     """
-    files = {name.rpartition("task2-")[2]: raw for name, raw in members(archive, str)}
+    files = {name.rpartition("task2-")[2]: raw for name, raw in archive_members(archive, str)}
     form = {"sep": "\t", "quoting": 3}
     facts = _cells(io.BytesIO(files["context.tsv"]), **form).set_index("InstanceID")
     replies = _cells(io.BytesIO(files["system_responses.tsv"]), **form)
@@ -222,7 +224,7 @@ def dstc7(archive: Path) -> dict:
         for row in marks.itertuples()
         for rating in [("relevance", row.Relevance), ("informativeness", row.Informativeness)]
     ]
-    parts = rated(rows, ratings=ratings)
+    parts = corpus_parts(rows, ratings=ratings)
     both = parts["turns"][["human_relevance", "human_informativeness"]]
     parts["turns"]["human_overall"] = both.sum(axis=1) / 2
     return parts
@@ -249,10 +251,10 @@ def dstc10(name: str, file: Path) -> dict:
     if "fact" in table:
         table["fact"] = table["fact"].map(persona)
     if not name.endswith("gupta"):
-        return rated(table.to_dict("records"))
+        return corpus_parts(table.to_dict("records"))
     # The one rating in its file is the mean of five annotators.
     table["human_overall"] = [marks["overall"][0] for marks in table.pop("ratings")]
-    return rated(table.to_dict("records"), note="only mean ratings are published")
+    return corpus_parts(table.to_dict("records"), note="only mean ratings are published")
 
 
 @loader("grade_*")
@@ -276,7 +278,7 @@ def grade(name: str, *files: Path) -> dict:
                      "reference": [reference],
                      "ratings": {"coherence": json.loads(scores)}})  # fmt: skip
     again = len(rows) - len(seen)
-    return rated(rows, note=f"{again} repeat an earlier context" if again else "")
+    return corpus_parts(rows, note=f"{again} repeat an earlier context" if again else "")
 
 
 @loader("better")
@@ -290,7 +292,7 @@ def better(file: Path) -> dict:
     cells["ratings"] = [{"engaging": {"published label": label}} for label in cells.pop("label")]
     cells["dialog"], cells["context"] = "better-" + cells.pop("id"), [[c] for c in cells["context"]]
     empty = cells["response"].str.strip().eq("").sum()
-    return rated(cells.to_dict("records"), note=f"{empty} are empty and kept")
+    return corpus_parts(cells.to_dict("records"), note=f"{empty} are empty and kept")
 
 
 @loader("predeng600")
@@ -312,7 +314,7 @@ def predeng600(file: Path) -> dict:
     for number, (row, other) in enumerate(zip(generated, human, strict=True)):
         row["dialog"] = other["dialog"] = f"predeng-{number:03d}"
         row["reference"] = [other["response"]]
-    return rated(rows)
+    return corpus_parts(rows)
 
 
 @loader("ji2022")
@@ -348,7 +350,9 @@ def _ji_dialogs(files: Sequence[Path]) -> dict:
                 for position, chat in enumerate(assignment["data"])
                 if chat["model"] != "QualityControl"
             ]
-    parts = rated(rows, excluded={"with the degraded quality-control agent": read - len(rows)})
+    parts = corpus_parts(
+        rows, excluded={"with the degraded quality-control agent": read - len(rows)}
+    )
     dialogs = parts["dialogs"]
     raw, z = (dialogs.filter(regex=form).mean(axis=1) for form in ("^human_(?!z_)", "^human_z_"))
     return parts | {"dialogs": dialogs.assign(human_overall=raw, human_z_overall=z)}
@@ -407,7 +411,9 @@ def _responses(texts: Path) -> list[dict]:
 def _with_means(rows: list[dict], texts: Path, names: list[str], ratings: Sequence[Path]) -> dict:
     marks = [read_json(file)[texts.stem.removesuffix("_text")] for file in ratings]
     scores = pd.DataFrame(dict(zip(names, marks, strict=True)), dtype="float64")
-    return rated(rows, scores=scores.add_prefix("human_"), note="only mean ratings are published")
+    return corpus_parts(
+        rows, scores=scores.add_prefix("human_"), note="only mean ratings are published"
+    )
 
 
 @loader("gpt4_fed")
@@ -419,11 +425,11 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
     rows = [
         {"system": item["model"], "dialog": f"fed-{number:03d}",
          "utterances": [one["text"] for one in item["dialog"]],
-         "speakers": [SPEAKERS[role(one["speaker"])] for one in item["dialog"]],
+         "speakers": [SPEAKERS[speaker_role(one["speaker"])] for one in item["dialog"]],
          "ratings": item["annotations"]}
         for number, item in enumerate(read_json(dialogs))
     ]  # fmt: skip
-    return rated(rows, scores=_runs(gpt4, len(rows)))
+    return corpus_parts(rows, scores=_runs(gpt4, len(rows)))
 
 
 @loader("gpt4_reliable")
@@ -438,7 +444,7 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     dialogs, ratings = reordered(parts["dialogs"], parts["ratings"], order)
     scores = _runs(gpt4, len(order))
     note = f"GPT-4 rated {len(scores.dropna())}; its scores of the others are NaN"
-    report = pd.DataFrame([account("dialogs", len(order), note=note)])
+    report = pd.DataFrame([report_row("dialogs", len(order), note=note)])
     return {"dialogs": dialogs.join(scores), "ratings": ratings, "report": report}
 
 

@@ -49,10 +49,10 @@ class DataError(ValueError):
         return f"{text}\nWhat to do: {self.fix}." if self.fix else text
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """A "did you mean" for a misspelled name, or an empty string if nothing is near.
 
-    >>> nearest("respones", ["response", "context"])
+    >>> suggest_name("respones", ["response", "context"])
     "did you mean 'response'?"
     """
     found = difflib.get_close_matches(str(name).lower(), [str(k) for k in known], n=1, cutoff=0.6)
@@ -79,13 +79,13 @@ def _pooch():
     return pooch
 
 
-def on_disk(key: str) -> bool:
+def is_on_disk(key: str) -> bool:
     """Say whether a file is in the data folder, as registered or in its upstream form."""
     upstream = registry()["files"].get(key, {}).get("upstream", {"key": key})["key"]
     return any((data_folder() / name).is_file() for name in (key, upstream))
 
 
-def path(key: str) -> Path:
+def fetch_file(key: str) -> Path:
     """Return the verified local path of a file, downloaded if need be.
 
     Some files are registered as repacked subsets; what is downloaded is then the upstream file, and
@@ -121,13 +121,16 @@ def path(key: str) -> Path:
 
 def content_sha256(file: Path, folders: list[str]) -> str:
     """Return the SHA-256 over the names and contents of some folders below `dat/` of an archive."""
-    below = {name.partition("/dat/")[2]: raw for name, raw in members(file, lambda n: "/dat/" in n)}
+    below = {
+        name.partition("/dat/")[2]: raw
+        for name, raw in archive_members(file, lambda n: "/dat/" in n)
+    }
     lines = [f"{name} {hashlib.sha256(raw).hexdigest()}\n" for name, raw in below.items()
              if name.startswith(tuple(folders))]  # fmt: skip
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def members(file: Path, wanted: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
+def archive_members(file: Path, wanted: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of the regular files of a tar archive that are `wanted`.
 
     Everything stays in memory: no name in an archive can point outside a folder.
@@ -149,10 +152,10 @@ def read_lines(file: Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def sha256(path: str | Path) -> str:
+def file_sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal digits.
 
-    >>> len(sha256(ROOT / "LICENSE"))
+    >>> len(file_sha256(ROOT / "LICENSE"))
     64
     """
     with open(path, "rb") as file:
@@ -160,7 +163,7 @@ def sha256(path: str | Path) -> str:
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """Give a place to write to, and move it to `path` when the block ends without an error.
 
     A reader never meets half a file, and a crash or a full disk leaves the old one as it was. The
@@ -171,9 +174,9 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder, "new", "a.txt")) as place:
+    ...     with atomic_write(Path(folder, "new", "a.txt")) as place:
     ...         _ = place.write_text("whole")
-    ...     [path.read_text() for path in Path(folder, "new").iterdir()]
+    ...     [fetch_file.read_text() for fetch_file in Path(folder, "new").iterdir()]
     ['whole']
     """
     path = Path(path)

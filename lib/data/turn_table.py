@@ -101,10 +101,10 @@ def validate(
     lib.data.storage.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
     What to do: put the number there, or leave the column out.
     """
-    check(turns, _faults(turns, scale), file, theirs)
+    check_rows(turns, _faults(turns, scale), file, theirs)
 
 
-def check(
+def check_rows(
     table: pd.DataFrame, faults: Iterable[Fault], file=None, theirs: Mapping[str, str] | None = None
 ) -> None:
     """Raise a `DataError` for the first row with a fault: (column, bad rows, problem, way out)."""
@@ -150,7 +150,7 @@ def _is_number(cell: object) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool) and not math.isinf(cell)
 
 
-def read_report(table: pd.DataFrame) -> pd.DataFrame:
+def import_report(table: pd.DataFrame) -> pd.DataFrame:
     """The account that came with a table: per unit the rows read, kept, excluded, and why.
 
     Tables of `read_turns` and of the loaders that return a bare table carry it in

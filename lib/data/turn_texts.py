@@ -23,10 +23,10 @@ def earlier_utterances(turns: pd.DataFrame, last: int | None = None) -> list[lis
     return known if last is None else [said[-last:] if last else [] for said in known]
 
 
-def where_words(score: Callable, *texts: Sequence[str | None]) -> np.ndarray:
+def score_where_text(score: Callable, *texts: Sequence[str | None]) -> np.ndarray:
     """Score the rows whose texts all have a word; the others are NaN.
 
-    >>> where_words(lambda a, b: [len(x + y) for x, y in zip(a, b)], ["tea", " "], ["no", "yes"])
+    >>> score_where_text(lambda a, b: [len(x + y) for x, y in zip(a, b)], ["tea", " "], ["no", "yes"])
     array([ 5., nan])
     """
     rows = [i for i, row in enumerate(zip(*texts, strict=True)) if not any(map(is_blank, row))]
@@ -37,13 +37,15 @@ def where_words(score: Callable, *texts: Sequence[str | None]) -> np.ndarray:
     return values
 
 
-def best_of(others: Sequence[Sequence[str]], said: Sequence[str], score: Callable) -> np.ndarray:
+def best_over_texts(
+    others: Sequence[Sequence[str]], said: Sequence[str], score: Callable
+) -> np.ndarray:
     """Take the best score(other texts, responses) over the texts beside each response.
 
     Each column of scores has its own best. NaN for a response without a text beside it, or whose
     scores are all NaN.
 
-    >>> best_of([["a", "bcd"], []], ["tea", "no"], lambda gold, said: [len(x) for x in gold])
+    >>> best_over_texts([["a", "bcd"], []], ["tea", "no"], lambda gold, said: [len(x) for x in gold])
     array([ 3., nan])
     """
     pairs = [(row, text) for row, texts in enumerate(others) for text in texts]

@@ -16,8 +16,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.corpora import account, with_account
-from lib.data.storage import DATA, DataError, members, path, read_json, read_lines, registry
+from lib.data.corpora import attach_report, report_row
+from lib.data.storage import (
+    DATA,
+    DataError,
+    archive_members,
+    fetch_file,
+    read_json,
+    read_lines,
+    registry,
+)
 from lib.data.turn_table import turn_table
 
 COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
@@ -40,8 +48,8 @@ def reddit_college() -> pd.DataFrame:
     `score` is net (it can be negative). The source has neither `controversiality` nor `edited`:
     both are missing here. Thread files of other subreddits in the archive are excluded.
     """
-    archive = path("reddit_college/reddit-college-86b4acb-subset.tar.gz")
-    files = dict(members(archive, re.compile(r"/dat/.*\.json$").search))
+    archive = fetch_file("reddit_college/reddit-college-86b4acb-subset.tar.gz")
+    files = dict(archive_members(archive, re.compile(r"/dat/.*\.json$").search))
     # The two forms of the archive order them differently.
     known = {name: raw for name, raw in sorted(files.items()) if name.split("/")[-2] in SUBREDDITS}
     others = {"of other subreddits": len(files) - len(known)}
@@ -50,8 +58,8 @@ def reddit_college() -> pd.DataFrame:
         thread, forum = json.loads(raw), {"subreddit": name.split("/")[-2]}
         rows = _flat(thread.get("comments", {}), thread["sid"], "replies")
         table += [row | forum for row in rows]
-    lines = account("thread files", len(known), others), account("comments", len(table))
-    return with_account(_comments(table), *lines)
+    lines = report_row("thread files", len(known), others), report_row("comments", len(table))
+    return attach_report(_comments(table), *lines)
 
 
 def reddit_52_forums() -> pd.DataFrame:
@@ -64,7 +72,7 @@ def reddit_52_forums() -> pd.DataFrame:
     """
     table, posts, excluded = [], set(), Counter()
     for key in registry()["tables"]["reddit_52_forums"]["files"]:
-        forum = read_json(path(key))
+        forum = read_json(fetch_file(key))
         rows = []
         for number, post in enumerate(forum["posts"]):
             tree = [*_flat(post["comments"], f"{forum['name']}.{number}", "comments")]
@@ -80,7 +88,7 @@ def reddit_52_forums() -> pd.DataFrame:
             by = "AutoModerator" if notice or "I am a bot" in row["body"] else "unknown"
             table.append(row | {"subreddit": forum["name"], "author": by})
     note = "no times, authors, edits or controversy; ids by place in the tree"
-    return with_account(_comments(table), account("comments", len(table), excluded, note))
+    return attach_report(_comments(table), report_row("comments", len(table), excluded, note))
 
 
 def reddit_cmv() -> pd.DataFrame:
@@ -89,8 +97,8 @@ def reddit_cmv() -> pd.DataFrame:
     Chains of three or four comments that end in an insult or in a changed mind: no random sample,
     and nearly every comment has one answer at the most.
     """
-    archive = path("reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2")
-    files = members(archive, lambda name: name.endswith(".json"))
+    archive = fetch_file("reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2")
+    files = archive_members(archive, lambda name: name.endswith(".json"))
     records = [json.loads(line) for _, raw in files for line in raw.decode().splitlines()]
     each = {record["name"]: record for record in records}
     # `created` is the local time of the crawler.
@@ -99,7 +107,7 @@ def reddit_cmv() -> pd.DataFrame:
     lost = {"in two chains": len(records) - len(each), "submissions": len(each) - len(rows)}
     table = _comments(rows).assign(subreddit="changemyview")
     note = "chains of three or four comments"
-    return with_account(table, account("comments", len(rows), lost, note))
+    return attach_report(table, report_row("comments", len(rows), lost, note))
 
 
 def _comments(rows: list[dict]) -> pd.DataFrame:
@@ -149,11 +157,11 @@ def goemotions(split: str = "train") -> pd.DataFrame:
     Returns:
         Columns id, text, labels (list of label names; several are allowed).
     """
-    names = read_lines(path("goemotions/labels.txt"))
-    cells = [line.split("\t") for line in read_lines(path(f"goemotions/{split}.tsv"))]
+    names = read_lines(fetch_file("goemotions/labels.txt"))
+    cells = [line.split("\t") for line in read_lines(fetch_file(f"goemotions/{split}.tsv"))]
     table = pd.DataFrame(cells, columns=["text", "labels", "id"])[["id", "text", "labels"]]
     table["labels"] = [[names[int(n)] for n in some.split(",")] for some in table["labels"]]
-    return with_account(table, account("comments", len(table)))
+    return attach_report(table, report_row("comments", len(table)))
 
 
 def dailydialog_pairs() -> pd.DataFrame:
@@ -161,14 +169,14 @@ def dailydialog_pairs() -> pd.DataFrame:
 
     A turn table without ratings. Both speakers are people (`system` "human").
     """
-    files = (path(f"dailydialog/dailydialog_valid_{part}.txt") for part in ("ctx", "res"))
+    files = (fetch_file(f"dailydialog/dailydialog_valid_{part}.txt") for part in ("ctx", "res"))
     before, after = map(read_lines, files)
     rows = [
         {"system": "human", "dialog": f"dailydialog-{number:05d}",
          "context": [said.strip()], "response": reply.strip()}
         for number, (said, reply) in enumerate(zip(before, after, strict=True))
     ]  # fmt: skip
-    return with_account(turn_table(rows), account("pairs", len(rows)))
+    return attach_report(turn_table(rows), report_row("pairs", len(rows)))
 
 
 def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
@@ -192,12 +200,12 @@ def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
     >>> wassa2022(ROOT / "data/sample/essays/essays.tsv")[["author", "agreeableness"]].shape
     (240, 2)
     """
-    given = pd.read_csv(file or path("wassa2022/WASSA22_essay_level_train.tsv"), sep="\t")
+    given = pd.read_csv(file or fetch_file("wassa2022/WASSA22_essay_level_train.tsv"), sep="\t")
     if missing := {"response_id", "essay"} - set(given):
         raise DataError(f"there is no column {sorted(missing)}", file=file)
     table = given.rename(columns=lambda name: re.sub("^(personality|iri)_", "", name))
     table = table.rename(columns=ESSAYS)
-    return with_account(table, account("essays", len(table)))
+    return attach_report(table, report_row("essays", len(table)))
 
 
 def robustness_pairs(sample: bool = False) -> pd.DataFrame:
@@ -227,7 +235,7 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
     rows, lines = [], []
     for name, about in registry()["tables"]["robustness_pairs"]["perturbations"].items():
         keys = about["original"], about["perturbed"]
-        files = [DATA / key.replace("comp_analysis", "sample", 1) if sample else path(key)
+        files = [DATA / key.replace("comp_analysis", "sample", 1) if sample else fetch_file(key)
                  for key in keys]  # fmt: skip
         if not all(file.is_file() for file in files):  # the sample has some of them
             continue
@@ -235,8 +243,8 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
         kept = [pair for pair in found if pair[1] != pair[2]]
         rows += [(name, about["dimension"], about["level"], *pair) for pair in kept]
         same = {"left unchanged by the perturbation": len(found) - len(kept)}
-        lines.append(account(f"pairs: {name}", len(kept), same))
-    return with_account(pd.DataFrame(rows, columns=PAIR), *lines)
+        lines.append(report_row(f"pairs: {name}", len(kept), same))
+    return attach_report(pd.DataFrame(rows, columns=PAIR), *lines)
 
 
 def _pairs(about: dict, originals: Path, perturbed: Path) -> Iterator[tuple]:

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from lib.data.chat_logs import MOST, SYNONYMS, dialogs, example, ratings, records, replies
-from lib.data.corpora import account, snake
+from lib.data.corpora import report_row, snake_case
 from lib.data.file_contents import Reading, Unknown, contents, listed
-from lib.data.storage import DataError, nearest
+from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import COLUMNS, KEY, LISTS, is_blank, number_columns, turn_table, validate
 
 DECIMAL = re.compile(r"\s*(-?\d+),(\d+)\s*")
@@ -117,7 +117,7 @@ def suggest_columns(names: Iterable[str], theirs: Mapping[str, str]) -> dict[str
     >>> suggest_columns(["Conversation ID", "reply", "human overall", "notes"], {})
     {'human_overall': 'human overall', 'response': 'reply', 'dialog': 'Conversation ID'}
     """
-    free = {snake(name): name for name in names if name not in theirs.values()}
+    free = {snake_case(name): name for name in names if name not in theirs.values()}
     found = {ours: name for ours, name in free.items() if ours.startswith("human_")}
     if {*UNIEVAL.values()} <= {*free}:  # its files call the knowledge context
         found |= {ours: free[name] for ours, name in UNIEVAL.items() if ours not in theirs}
@@ -169,14 +169,14 @@ def _with_points(cells: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 def _named(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str]) -> pd.DataFrame:
     """The cells under our names: each once, the needed ones there, no known one misspelled."""
     for their in {*theirs.values()} - {*cells}:
-        fix = nearest(their, cells)
+        fix = suggest_name(their, cells)
         raise DataError("this mapped column is missing", file, column=their, fix=fix)
     table = cells.rename(columns={their: ours for ours, their in theirs.items()})
     for name in table.columns[table.columns.duplicated()]:
         raise DataError("two columns of the file stand for this one", file, column=name)
     unknown = [name.lower() for name in table if name not in COLUMNS]
     for name in COLUMNS:
-        hint = nearest(name, unknown)
+        hint = suggest_name(name, unknown)
         if name not in table and (hint or name == "response"):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             fix = hint or f"write it like this:\n{example(cells)}"
@@ -231,12 +231,14 @@ def _account(turns: pd.DataFrame, reading: Reading) -> list[dict]:
     """What `read_report` shows."""
     lost = {unit: {why: n for (one, why), n in reading.excluded.items() if one == unit}
             for unit in ("files", "dialogs", "utterances")}  # fmt: skip
-    lines = [account(unit, reading.kept[unit], lost[unit]) for unit in lost if reading.kept[unit]]
+    lines = [
+        report_row(unit, reading.kept[unit], lost[unit]) for unit in lost if reading.kept[unit]
+    ]
     empty, given = turns["response"].map(is_blank).sum(), turns.filter(regex="^human_")
     cut = int((turns["context"].map(len).eq(MOST) & turns["turn"].gt(MOST)).sum())
     notes = {"are empty and kept": empty, f"have more context than the last {MOST}": cut}
     words = "; ".join(f"{count} {words}" for words, count in notes.items() if count)
     why = {f"left empty in {reading.taken.get(one, one)}": int(given[one].isna().sum())
            for one in given}  # fmt: skip
-    ratings = account("ratings", int(given.notna().sum().sum()), why, ", ".join(given))
-    return [*lines, account("responses", len(turns), note=words), ratings]
+    ratings = report_row("ratings", int(given.notna().sum().sum()), why, ", ".join(given))
+    return [*lines, report_row("responses", len(turns), note=words), ratings]

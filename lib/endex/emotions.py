@@ -24,8 +24,8 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from tqdm.auto import tqdm
 
 from lib import ROOT, models
-from lib.data.storage import read_json, sha256, written_whole
-from lib.data.turn_texts import where_words
+from lib.data.storage import atomic_write, file_sha256, read_json
+from lib.data.turn_texts import score_where_text
 from lib.endex.reddit import parquet_files
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
@@ -71,7 +71,7 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
     >>> bool(good > 0.8 > 0.3 > bad)
     True
     """
-    return where_words(partial(_positive_share, model=model, **options), texts)
+    return score_where_text(partial(_positive_share, model=model, **options), texts)
 
 
 def score_replies(
@@ -91,7 +91,11 @@ def score_replies(
     """
     folder, files, parts = Path(folder), [str(file) for file in parquet_files(comments)], []
     embedded = model == EMBEDDED
-    weights = sha256(WEIGHTS) if embedded else models.find(model, options.get("revision")).sha256
+    weights = (
+        file_sha256(WEIGHTS)
+        if embedded
+        else models.find_model(model, options.get("revision")).sha256
+    )
     with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as bar:
         connection.register("comments", connection.read_parquet(files))
         rows = connection.execute(REPLIES)
@@ -101,7 +105,7 @@ def score_replies(
             if not parts[-1].is_file():
                 frame = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
                 frame["ee"] = positive_emotion(frame.pop("text"), model, **options)
-                with written_whole(parts[-1]) as unfinished:
+                with atomic_write(parts[-1]) as unfinished:
                     frame.to_parquet(unfinished)
             bar.update(len(replies))
     for stale in set(folder.glob("*.parquet")) - set(parts):
@@ -152,7 +156,9 @@ def _positive_share(texts: list[str], model: str, **options) -> np.ndarray:
     else:
         loaded = models.load_classifier(model, **options)
         read, names = models.token_ids(loaded, texts), loaded.network.config.id2label
-        scores = models.infer(loaded, lambda *given: loaded(*given).logits.float().sigmoid(), read)
+        scores = models.score_in_batches(
+            loaded, lambda *given: loaded(*given).logits.float().sigmoid(), read
+        )
         labels = [names[i].lower() for i in range(len(names))]
     if missing := set(POSITIVE) - set(labels):
         raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from lib import models
 from lib.data.storage import read_json
 from lib.endex.train import RECORD, Options, quality
-from lib.models import quiet, token_batches
+from lib.models import silence_transformers, token_batches
 
 TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
 TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
@@ -28,7 +28,7 @@ NEVER = 10**9  # steps
 KEPT = 1_000_000  # tokens whose hidden states are kept: 1.5 GB for the packaged encoder
 
 
-def build(encoder: str | Path, seed: int) -> tuple:
+def build_classifier(encoder: str | Path, seed: int) -> tuple:
     """An encoder with a new head for two classes, and its tokenizer.
 
     Args:
@@ -41,11 +41,11 @@ def build(encoder: str | Path, seed: int) -> tuple:
     """
     torch.manual_seed(seed)
     tiny = str(encoder) == TINY
-    folder = models.find(models.DEFAULT_ENCODER if tiny else encoder).folder
+    folder = models.find_model(models.DEFAULT_ENCODER if tiny else encoder).folder
     size = {"num_labels": 2} | (TINY_SIZE if tiny else {})
     config = transformers.AutoConfig.from_pretrained(folder, **size)
     auto = transformers.AutoModelForSequenceClassification
-    with quiet():  # it would report the new head as missing weights
+    with silence_transformers():  # it would report the new head as missing weights
         whole = {"config": config, "local_files_only": True, "use_safetensors": True}
         network = auto.from_config(config) if tiny else auto.from_pretrained(folder, **whole)
     return network, models.load_tokenizer(folder)
@@ -60,7 +60,9 @@ class Lower:
     """
 
     def __init__(self, encoder: str, layers: int, seed: int):
-        self.network = build(encoder, seed)[0].base_model.eval().to(models.default_device())
+        self.network = (
+            build_classifier(encoder, seed)[0].base_model.eval().to(models.default_device())
+        )
         stack = self.network.encoder
         self.ends = 1 if layers >= len(stack.layer) else None
         stack.layer, self.network.pooler = stack.layer[:layers], None
@@ -121,7 +123,7 @@ def _first_token(layer, hidden, mask=None, *_, **__) -> torch.Tensor:
     return layer.output(layer.intermediate(seen), seen)
 
 
-def cut(network: torch.nn.Module, encoder: str, layers: int, seed: int) -> Lower | None:
+def split_network(network: torch.nn.Module, encoder: str, layers: int, seed: int) -> Lower | None:
     """Take embeddings and the first `layers` layers off a network; None where there are none."""
     if not layers:
         return None
@@ -132,7 +134,7 @@ def cut(network: torch.nn.Module, encoder: str, layers: int, seed: int) -> Lower
     return _lower(encoder, layers, seed if encoder == TINY else 0)
 
 
-def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]:
+def load_classifier(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]:
     """A network that was trained here, or a classifier of the hub, with its `Lower` and its length.
 
     Args:
@@ -146,8 +148,8 @@ def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]
     length = chosen.get("max_length", 128)
     if not chosen.get("frozen_layers"):
         return models.load_classifier(model, **options), None, length
-    network, tokenizer = build(chosen["encoder"], made["seed"])
-    below = cut(network, chosen["encoder"], chosen["frozen_layers"], made["seed"])
+    network, tokenizer = build_classifier(chosen["encoder"], made["seed"])
+    below = split_network(network, chosen["encoder"], chosen["frozen_layers"], made["seed"])
     network.load_state_dict(load_file(place / "model.safetensors" if place.is_dir() else place))
     device = torch.device(options.get("device") or models.default_device())
     if place.is_file():  # one network for good: to keep what is below it would buy nothing
@@ -155,7 +157,7 @@ def load(model: str | Path, **options) -> tuple[models.Model, Lower | None, int]
     return models.Model(network.eval().to(device), tokenizer, device), below, length
 
 
-def encode(tokenizer, pairs: pd.DataFrame, max_length: int) -> dict[str, list]:
+def encode_context_pairs(tokenizer, pairs: pd.DataFrame, max_length: int) -> dict[str, list]:
     """Token ids (and segments, where the model has them) of pairs; the longer text is cut first.
 
     Args:

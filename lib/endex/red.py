@@ -121,10 +121,10 @@ class Spark:
         return self.session.sql(sql).toPandas()
 
 
-def steps() -> dict[str, str]:
+def sql_steps() -> dict[str, str]:
     """The steps of engagement.sql by name, in order, each with the comment above it.
 
-    >>> list(steps())[:4]
+    >>> list(sql_steps())[:4]
     ['reactions', 'pairs', 'eligible', 'medians']
     """
     found = re.finditer(r"(?:^--.*\n)*^(\w+) as \(\n(?:.*\n)*?^\),?\n", POSTS, re.MULTILINE)
@@ -155,7 +155,7 @@ class Red:
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of engagement.sql, such as "medians" or "alphas"."""
-        before, step, _ = POSTS.partition(steps()[name].rstrip(",\n"))
+        before, step, _ = POSTS.partition(sql_steps()[name].rstrip(",\n"))
         return self.engine.frame(f"{before}{step} select * from {name}")
 
     def funnel(self, part: str | None = None) -> pd.DataFrame:
@@ -169,7 +169,7 @@ class Red:
         return counts.rename(columns={"part": part}) if part else counts.drop(columns="part")
 
 
-def build(
+def build_red(
     comments: str | Path,
     settings: RedSettings | None = None,
     emotions: str | Path | None = None,

@@ -32,7 +32,7 @@ from tqdm.auto import tqdm
 from lib import ROOT
 from lib.data import reddit_52_forums, reddit_cmv, reddit_college
 from lib.data.stop_words import stop_words
-from lib.data.storage import read_json, written_whole
+from lib.data.storage import atomic_write, read_json
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
@@ -144,7 +144,7 @@ def _write_dump(records: pd.DataFrame, dump: Path) -> None:
     """Write a table of comments as a dump; an equal one keeps its time, and is not read again."""
     text = records.to_json(orient="records", lines=True)
     if not dump.is_file() or dump.read_text(encoding="utf-8") != text:
-        with written_whole(dump) as unfinished:
+        with atomic_write(dump) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
 
 
@@ -238,7 +238,7 @@ def count_content_words(texts: pa.Array) -> pa.Array:
 
 def pieces(path: Path, folder: Path) -> Iterator[Path]:
     """Write a dump as plain files of whole lines into `folder`; who has read one deletes it."""
-    lines = whole_lines(blocks(path))
+    lines = whole_lines(decompressed_blocks(path))
     for number, first in enumerate(lines):
         piece = folder / f"part-{number:05d}.ndjson"
         with piece.open("wb") as out:
@@ -269,7 +269,7 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
         yield TOO_LONG if len(rest) > LONGEST else rest
 
 
-def blocks(path: Path) -> Iterator[bytes]:
+def decompressed_blocks(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of a dump in order.
 
     All frames are read, with windows up to 2 GiB. A file that does not begin like zstandard is

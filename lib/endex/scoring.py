@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib import ROOT, models
-from lib.data.storage import sha256
+from lib.data.storage import file_sha256
 from lib.metrics.registry import metric
 
 PACKAGED = "packaged"
@@ -17,7 +17,7 @@ def _facts(model: str | Path = PACKAGED, **options) -> dict:
     if model != PACKAGED:
         return models.provenance_of(model)
     encoder = models.provenance_of(models.DEFAULT_ENCODER)
-    return encoder | {"endex_small_sha256": sha256(WEIGHTS)}
+    return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
 @metric("endex", "engagement", ("context", "response"), version="2", facts=_facts)
@@ -46,15 +46,18 @@ def endex_scores(
         CheckpointError: the model cannot be loaded.
         ValueError: the model has not two classes.
     """
-    from lib.endex.network import encode, load
 
-    loaded, below, own_length = load(WEIGHTS if model == PACKAGED else model, **options)
+    from lib.endex.network import encode_context_pairs, load_classifier
+
+    loaded, below, own_length = load_classifier(WEIGHTS if model == PACKAGED else model, **options)
     if loaded.network.config.num_labels != 2:
         raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
     there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
     known = turns.loc[there, ["context", "response"]]
     known["context"] = ["" if past is None else "".join(past[-1:]) for past in known["context"]]
-    pairs = encode(loaded.tokenizer, known, min(max_length or own_length, loaded.positions))
+    pairs = encode_context_pairs(
+        loaded.tokenizer, known, min(max_length or own_length, loaded.positions)
+    )
 
     def engaging(*read):
         batch = dict(zip(pairs, read[::2], strict=True)) | {"attention_mask": read[1]}
@@ -62,7 +65,7 @@ def endex_scores(
         return loaded.network(**given).logits.float().softmax(-1)[:, 1]
 
     scores = np.full(len(turns), np.nan)
-    scores[there] = models.infer(loaded, engaging, *pairs.values())
+    scores[there] = models.score_in_batches(loaded, engaging, *pairs.values())
     return pd.Series(scores, turns.index, name="endex")
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.data.storage import read_json, sha256, written_whole
-from lib.models import DEFAULT_ENCODER, provenance_of, quiet
+from lib.data.storage import atomic_write, file_sha256, read_json
+from lib.models import DEFAULT_ENCODER, provenance_of, silence_transformers
 
 GENERIC = [
     *("I don't know.", "Okay.", "That is nice.", "I am not sure.", "Yes."),
@@ -290,13 +290,16 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     """Train from the last whole epoch, or from the start, and write network and record."""
     from lib.endex import network as networks
 
-    network, tokenizer = networks.build(options.encoder, seed)
+    network, tokenizer = networks.build_classifier(options.encoder, seed)
     parameters = sum(weights.numel() for weights in network.parameters())
-    below = networks.cut(network, options.encoder, options.frozen_layers, seed)
-    rows = [networks.encode(tokenizer, part, options.max_length) for part in (train, validation)]
+    below = networks.split_network(network, options.encoder, options.frozen_layers, seed)
+    rows = [
+        networks.encode_context_pairs(tokenizer, part, options.max_length)
+        for part in (train, validation)
+    ]
     trainer = networks.trainer(network, below, tokenizer, *rows, folder, options, seed)
     untrained = trainer.evaluate()
-    with quiet():
+    with silence_transformers():
         finished = trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
         if not trainer.is_world_process_zero():
             return
@@ -310,10 +313,10 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         "parameters": parameters,
         "pairs": {"train": len(train), "validation": len(validation)},
         **_progress(untrained, trainer.state.log_history),
-        "weights_sha256": sha256(folder / "model.safetensors"),
+        "weights_sha256": file_sha256(folder / "model.safetensors"),
         "seconds_of_last_session": round(finished.metrics["train_runtime"], 1),
     }
-    with written_whole(folder / RECORD) as unfinished:
+    with atomic_write(folder / RECORD) as unfinished:
         unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for checkpoint in folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)

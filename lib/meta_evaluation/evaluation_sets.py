@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib import endex, psychology  # noqa: F401  (a room registers its metrics when it is imported)
 from lib.data import KEY, load
-from lib.metrics import METRICS, compute, registered
+from lib.metrics import METRICS, compute, get_metric
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
@@ -171,10 +171,10 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     return scores.filter(regex="^(?!fed_)|^fed_(engaging|relevant)$").assign(fed_mean=mean)
 
 
-def family(metric: str) -> str:
+def metric_family(metric: str) -> str:
     """The family of a metric: as registered, else by the start of its name.
 
-    >>> family("bleu4_coco"), family("gpt4_overall"), family("my_metric")
+    >>> metric_family("bleu4_coco"), metric_family("gpt4_overall"), metric_family("my_metric")
     ('overlap', 'judge', 'other')
     """
     if metric in METRICS:
@@ -183,14 +183,14 @@ def family(metric: str) -> str:
     return next(starts, "other")
 
 
-def in_family_order(metrics: Sequence[str]) -> list[str]:
+def sort_by_family(metrics: Sequence[str]) -> list[str]:
     """Metric names sorted by family, then by name; families of your own come last.
 
-    >>> in_family_order(["gpt4_overall", "rouge_l", "bleu4"])
+    >>> sort_by_family(["gpt4_overall", "rouge_l", "bleu4"])
     ['bleu4', 'rouge_l', 'gpt4_overall']
     """
-    order = [*FAMILIES, *sorted({family(name) for name in metrics} - set(FAMILIES))]
-    return sorted(set(metrics), key=lambda name: (order.index(family(name)), name))
+    order = [*FAMILIES, *sorted({metric_family(name) for name in metrics} - set(FAMILIES))]
+    return sorted(set(metrics), key=lambda name: (order.index(metric_family(name)), name))
 
 
 def own_metrics() -> tuple[str, ...]:
@@ -209,10 +209,10 @@ def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     ['question', 'length']
     """
     referenced = turns["reference"].map(len).any()
-    chosen = [n for n in names if referenced or "reference" not in registered(n).needs]
+    chosen = [n for n in names if referenced or "reference" not in get_metric(n).needs]
     found = compute(turns, chosen, say=lambda line: None)
     names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
-    compared = [column for column, name in names.items() if "reference" in registered(name).needs]
+    compared = [column for column, name in names.items() if "reference" in get_metric(name).needs]
     found.loc[gold_rows(turns), compared] = np.nan
     return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
 
@@ -281,7 +281,9 @@ def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None
     if run is not None:
         recorded = recorded_scores(items, run)
         variants = ("overlap", "embedding")
-        parts.append(recorded[[n for n in recorded if n in names or family(n) not in variants]])
+        parts.append(
+            recorded[[n for n in recorded if n in names or metric_family(n) not in variants]]
+        )
     present = {name for part in parts for name in part}
     if items.level == "turn":
         parts.append(computed_scores(items.table, [n for n in names if n not in present]))

@@ -15,22 +15,22 @@ from scipy.spatial.distance import squareform
 from lib import ROOT, metrics
 from lib.data import DataError
 from lib.data.storage import read_json
-from lib.meta_evaluation.evaluation_sets import family, in_family_order
+from lib.meta_evaluation.evaluation_sets import metric_family, sort_by_family
 from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_means
 
 MARKED = "tab:orange"
 NAMES = read_json(ROOT / "data" / "names.json")
 
 
-def label(name: str) -> str:
+def display_name(name: str) -> str:
     """A metric, corpus or rating as people write it; without underscores where no name is known.
 
-    >>> label("fed_engaging[smollm2]"), label("my_metric")
+    >>> display_name("fed_engaging[smollm2]"), display_name("my_metric")
     ('FED engaging (SmolLM2)', 'my metric')
     """
     base, _, model = name.partition("[")
     text = NAMES.get(base, base.replace("_", " "))
-    return f"{text} ({label(model[:-1])})" if model else text
+    return f"{text} ({display_name(model[:-1])})" if model else text
 
 
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
@@ -47,7 +47,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     2
     """
     limit, table = table[table["rank"] == 0], table[table["rank"] != 0]
-    metrics, sets = in_family_order(table["metric"]), list(dict.fromkeys(table["corpus"]))
+    metrics, sets = sort_by_family(table["metric"]), list(dict.fromkeys(table["corpus"]))
     lines = [*metrics, *limit["metric"].unique()]
     size = (4.5 + 0.8 * len(sets), 1.4 + 0.36 * len(lines))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
@@ -58,17 +58,17 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     for row in pd.concat([table, limit]).dropna(subset="value").itertuples():
         _cell(axes, sets.index(row.corpus), lines.index(row.metric), row)
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
-    names = [textwrap.fill(label(name), 11, break_long_words=False) for name in sets]
+    names = [textwrap.fill(display_name(name), 11, break_long_words=False) for name in sets]
     axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(lines)), map(label, lines), fontsize=8)
+    axes.set_yticks(range(len(lines)), map(display_name, lines), fontsize=8)
     axes.grid(False)
-    families, ratings = [family(line) for line in lines], heads["rating"].tolist()
+    families, ratings = [metric_family(line) for line in lines], heads["rating"].tolist()
     for place in _starts(families):
         axes.axhline(place - 0.5, color="black", linewidth=1)
     for place in _starts(ratings):
         axes.axvline(place - 0.5, color="black", linewidth=1)
-        said = f"rated: {label(ratings[place])}"
+        said = f"rated: {display_name(ratings[place])}"
         axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
     figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     if table["rank"].isna().any():
@@ -107,7 +107,7 @@ def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     axes.plot(table["value"], place, "o", color="C0")
     if "limit" in table:
         axes.plot(table["limit"], place, "D", color="C1", label="limit for a metric")
-    axes.set_yticks(place, map(label, table[names]))
+    axes.set_yticks(place, map(display_name, table[names]))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
     return figure

@@ -8,17 +8,17 @@ from tqdm.auto import tqdm
 
 from lib.analysis import regression, resampling, significance, systems
 from lib.data import DataError
-from lib.meta_evaluation.evaluation_sets import EvaluationSet, family
+from lib.meta_evaluation.evaluation_sets import EvaluationSet, metric_family
 
 #: A metric is ranked on a set if it scores at least this share of its items.
 COVERAGE = 0.8
 
 
-def describe(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+def describe_sets(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     """One row per set: level, rating, and how many items, clusters, systems and metrics.
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set
-    >>> describe([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
+    >>> describe_sets([load_set("sample_bots")])[["corpus", "systems"]].values.tolist()
     [['sample_bots', 3]]
     """
     rows = []
@@ -47,7 +47,7 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
     return kept
 
 
-def overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
+def correlation_overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
     """Correlation, interval and significance cluster of each metric on each evaluation set.
 
     Value and interval use the items that the metric scores; the rank uses the items that all ranked
@@ -59,7 +59,7 @@ def overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.Da
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
-    >>> overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
+    >>> correlation_overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
     parts = [_one_set(s, method, resamples, seed) for s in tqdm(list(sets), desc="overview")]
@@ -76,7 +76,7 @@ def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd
     for name in items.scores:
         found = resampling.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
         few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"
-        of = (items.name, items.dimension, name, family(name))
+        of = (items.name, items.dimension, name, metric_family(name))
         rows.append((*of, *found[:5], ranks.get(name, np.nan), found.reason or few))
     columns = ["corpus", "rating", "metric", "family", "value", "low", "high", "n", "clusters"]
     return pd.DataFrame(rows, columns=[*columns, "rank", "reason"])
@@ -107,8 +107,10 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
 def _contributions(items: EvaluationSet, seed: int) -> list[dict]:
     data = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float).dropna()
     data = data.loc[:, data.nunique() > 1]
-    present = dict.fromkeys(map(family, data))
-    families = {name: [metric for metric in data if family(metric) == name] for name in present}
+    present = dict.fromkeys(map(metric_family, data))
+    families = {
+        name: [metric for metric in data if metric_family(metric) == name] for name in present
+    }
     data = data.assign(human=items.human, cluster=items.clusters)
     rows = []
     for base, old in {"none": [], **families}.items():

@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.meta_evaluation.evaluation_sets import QUICK
-from lib.meta_evaluation.figures import label
-from lib.metrics import compute, registered
+from lib.meta_evaluation.figures import display_name
+from lib.metrics import compute, get_metric
 
 KIND = ["perturbation", "dimension", "level"]
 #: They ask for a reference. There is none, so the utterance before takes its place.
-TO_CONTEXT = [name for name in QUICK if "reference" in registered(name).needs]
+TO_CONTEXT = [name for name in QUICK if "reference" in get_metric(name).needs]
 
 
-def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
+def text_sides(pairs: pd.DataFrame) -> pd.DataFrame:
     """List the turns of both sides of pairs: one of a reply, all of a dialog.
 
     Returns:
@@ -27,7 +27,7 @@ def both_sides(pairs: pd.DataFrame) -> pd.DataFrame:
 
     >>> pairs = pd.DataFrame({"level": ["dialog"], "context": [[]],
     ...                       "original": [["Hi", "Bye"]], "perturbed": [["Bye"]]})
-    >>> both_sides(pairs)[["side", "context", "response"]].values.tolist()[1:]
+    >>> text_sides(pairs)[["side", "context", "response"]].values.tolist()[1:]
     [['original', ['Hi'], 'Bye'], ['perturbed', [], 'Bye']]
     """
     rows = []
@@ -45,7 +45,7 @@ def _turns(level: str, context: list[str], said: str | list[str]) -> list[tuple[
     return [(said[:place], said[place]) for place in range(len(said))]
 
 
-def score(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
+def score_sides(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     """Score every turn of `both_sides`, equal turns once.
 
     Args:
@@ -68,7 +68,7 @@ def score(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     return scores
 
 
-def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def win_shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """How often each metric puts the original above the perturbed text.
 
     A dialog's score is the mean over its turns that have one. The interval is Wilson's, with the
@@ -88,9 +88,9 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
 
     >>> pairs = pd.DataFrame({"perturbation": "dull", "dimension": "x", "level": "turn",
     ...     "context": [["a"], ["b"]], "original": ["so long", "ok"], "perturbed": ["no", "no"]})
-    >>> sides = both_sides(pairs)
+    >>> sides = text_sides(pairs)
     >>> words = sides.drop_duplicates("item").set_index("item")[["response"]].map(len)
-    >>> shares(pairs, sides, words)[["share", "tied", "n"]].values.tolist()
+    >>> win_shares(pairs, sides, words)[["share", "tied", "n"]].values.tolist()
     [[0.75, 0.5, 2.0]]
     """
     turns = scores.loc[sides["item"]].groupby([sides["side"].to_numpy(), sides["pair"].to_numpy()])
@@ -113,26 +113,26 @@ def shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd
     return table.assign(reason=table["metric"].map(causes).where(table["missing"] > 0, ""))
 
 
-def plot(table: pd.DataFrame, title: str) -> Figure:
+def plot_robustness(table: pd.DataFrame, title: str) -> Figure:
     """Metrics x perturbations: the share in percent; blue sees the damage, red prefers it.
 
     White: the interval holds .5, so the metric is not known to see anything.
 
     >>> frame = pd.DataFrame({"perturbation": ["dull"], "level": "turn", "metric": "length",
     ...                       "share": 0.9, "low": 0.8, "high": 0.95})
-    >>> len(plot(frame, "one cell").axes)
+    >>> len(plot_robustness(frame, "one cell").axes)
     2
     """
     known = table.assign(seen=table["low"].gt(0.5) | table["high"].lt(0.5))
     kinds, metrics = known["perturbation"].unique(), known["metric"].unique()
     wide = known.pivot(index="metric", columns="perturbation")
     shown = (wide[name].loc[metrics, kinds] for name in ("share", "seen"))
-    share, seen = (part.rename(index=label, columns=label) for part in shown)
+    share, seen = (part.rename(index=display_name, columns=display_name) for part in shown)
     figure, axes = plt.subplots(figsize=(10, 1.9 + 0.33 * len(metrics)))
     look = {"cmap": "RdBu", "annot_kws": {"size": 9}, "cbar_kws": {"label": "% original higher"}}
     colours = 100 * share.where(seen | share.isna(), 0.5)
     sns.heatmap(colours, vmin=0, vmax=100, annot=100 * share, fmt=".0f", ax=axes, **look)
     axes.axvline(known[known["level"] == "turn"]["perturbation"].nunique(), color="black")
     axes.set(title=title, xlabel="", ylabel="")
-    axes.set_xticks(axes.get_xticks(), map(label, kinds), rotation=40, ha="right")
+    axes.set_xticks(axes.get_xticks(), map(display_name, kinds), rotation=40, ha="right")
     return figure

@@ -6,5 +6,5 @@ from lib.metrics.embedding import bertscore, bertscore_pairs, sentence_vectors
 from lib.metrics.likelihood import bartscore, fed, follow_ups, log_likelihood, prism_style
 from lib.metrics.mauve import mauve
 from lib.metrics.overlap import OVERLAP, normalize_answer, overlap_scores, word_f1_normalized
-from lib.metrics.registry import METRICS, compute, metric, registered
+from lib.metrics.registry import METRICS, compute, get_metric, metric
 from lib.metrics.usl_h import make_invalid, train_next_utterance, train_valid_utterance, usl_h

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data.stop_words import STOP_WORDS, stop_words
-from lib.data.storage import sha256
+from lib.data.storage import file_sha256
 from lib.metrics.registry import metric
 
 WORD = re.compile(r"\w+(?:'\w+)*")
@@ -30,7 +30,9 @@ def question(turns: pd.DataFrame) -> pd.Series:
     return _of_response(turns, lambda text: "?" in text, "question")
 
 
-@metric("specificity", "baseline", version="2", facts=lambda: {"stop_words": sha256(STOP_WORDS)})
+@metric(
+    "specificity", "baseline", version="2", facts=lambda: {"stop_words": file_sha256(STOP_WORDS)}
+)
 def specificity(turns: pd.DataFrame) -> pd.Series:
     """Content words of the reply: those that are not on the stop list (See et al. 2019).
 

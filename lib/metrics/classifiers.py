@@ -12,9 +12,9 @@ import pandas as pd
 
 from lib import models
 from lib.data.turn_table import is_blank
-from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
-from lib.models import infer, token_ids
+from lib.models import score_in_batches, token_ids
 
 TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
 UNIEVAL = "MingZhong/unieval-dialog"
@@ -65,7 +65,9 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     def score(tokens, mask):
         return model(tokens, mask).logits[:, place].float().sigmoid()
 
-    scores = where_words(lambda t: infer(model, score, token_ids(model, t)), turns["response"])
+    scores = score_where_text(
+        lambda t: score_in_batches(model, score, token_ids(model, t)), turns["response"]
+    )
     return pd.Series(scores, turns.index, name="toxicity")
 
 
@@ -88,7 +90,7 @@ def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd
 
     Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
     """
-    model = _load_bleurt(models.find(checkpoint), **options)
+    model = _load_bleurt(models.find_model(checkpoint), **options)
 
     def regression(tokens, mask, types, _):
         return model(tokens, mask, token_type_ids=types * mask).logits[:, 0].float()
@@ -96,9 +98,11 @@ def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd
     def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
         cut = {"truncation": True, "max_length": model.positions}
         pairs = model.tokenizer(references, responses, return_token_type_ids=True, **cut)
-        return infer(model, regression, pairs["input_ids"], pairs["token_type_ids"])
+        return score_in_batches(model, regression, pairs["input_ids"], pairs["token_type_ids"])
 
-    scores = best_of(turns["reference"], turns["response"], partial(where_words, score))
+    scores = best_over_texts(
+        turns["reference"], turns["response"], partial(score_where_text, score)
+    )
     return pd.Series(scores, turns.index, name="bleurt")
 
 
@@ -174,7 +178,7 @@ def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.D
     found = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
         model = models.load_classifier(checkpoint, **options)
-        found[name] = where_words(partial(_at_last_token, model), before, turns["response"])
+        found[name] = score_where_text(partial(_at_last_token, model), before, turns["response"])
     scores = found.add_prefix("dialogrpt_")
     if set(HEADS) <= set(found):
         scores["dialogrpt"] = dialogrpt_ensemble(found)
@@ -190,7 +194,7 @@ def _at_last_token(model: models.Model, *parts: Sequence[str]) -> np.ndarray:
         last = hidden[range(len(mask)), mask.sum(1) - 1]
         return model.network.score(last)[:, 0].float().sigmoid()
 
-    return infer(model, score, token_ids(model, texts, newest=True))
+    return score_in_batches(model, score, token_ids(model, texts, newest=True))
 
 
 def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
@@ -206,7 +210,7 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
         logits = model(tokens, mask, decoder_input_ids=first).logits
         return logits[:, 0, answers].float().softmax(-1)[:, 0]
 
-    return infer(model, score, token_ids(model, texts, limit=1024))
+    return score_in_batches(model, score, token_ids(model, texts, limit=1024))
 
 
 @metric("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")

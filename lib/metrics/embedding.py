@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from lib.data.turn_table import is_blank
-from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, Model, infer, load_encoder, token_ids
+from lib.models import DEFAULT_ENCODER, Model, load_encoder, score_in_batches, token_ids
 
 # Layers that the authors chose on WMT16, of the encoders of the papers; of any other the last.
 LAYERS = {"FacebookAI/roberta-large": 17, "google-bert/bert-base-multilingual-cased": 9}
@@ -85,7 +85,7 @@ def _token_vectors(model: Model, texts: list[str]) -> dict:
             vectors[texts[row]] = own[: len(ids[row])], ~np.isin(ids[row], special)
         return _mean(hidden, mask)
 
-    means = infer(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
+    means = score_in_batches(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
     _keep(model, stripped, ids, means)
     return vectors
 
@@ -131,7 +131,9 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     [1.0, 1.0, 1.0]
     """
     score = partial(bertscore_pairs, **options)
-    best = best_of(turns["reference"], turns["response"], lambda gold, said: score(said, gold))
+    best = best_over_texts(
+        turns["reference"], turns["response"], lambda gold, said: score(said, gold)
+    )
     return pd.DataFrame(best, turns.index, ["precision", "recall", "f1"]).add_prefix("bertscore_")
 
 
@@ -164,7 +166,7 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
         return _mean(model(tokens, mask).last_hidden_state.float(), mask)
 
     ids = token_ids(model, new, MAX_TOKENS)
-    _keep(model, new, ids, infer(model, read, ids, tokens=2048))
+    _keep(model, new, ids, score_in_batches(model, read, ids, tokens=2048))
     return np.array([known[text] for text in texts])
 
 
@@ -190,8 +192,8 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    cosine = partial(where_words, partial(_cosine, **options))
-    scores = best_of(turns["reference"], turns["response"], cosine)
+    cosine = partial(score_where_text, partial(_cosine, **options))
+    scores = best_over_texts(turns["reference"], turns["response"], cosine)
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
@@ -206,5 +208,5 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     True
     """
     last = [" ".join(said) for said in earlier_utterances(turns, last=1)]
-    scores = where_words(partial(_cosine, **options), last, turns["response"])
+    scores = score_where_text(partial(_cosine, **options), last, turns["response"])
     return pd.Series(scores, turns.index, name="context_similarity")

@@ -17,9 +17,9 @@ from tqdm.auto import tqdm
 
 from lib import models
 from lib.data.turn_table import is_blank
-from lib.data.turn_texts import best_of, earlier_utterances, where_words
+from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
-from lib.models import SMOLLM2, Model, infer, token_ids
+from lib.models import SMOLLM2, Model, score_in_batches, token_ids
 
 BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
@@ -102,7 +102,7 @@ def named(scores: pd.DataFrame, checkpoint: str | Path, own: str = "") -> pd.Dat
     >>> named(pd.DataFrame({"fed_engaging": [1.0]}), SMOLLM2, DIALOGPT).columns.tolist()
     ['fed_engaging[smollm2]']
     """
-    model = "" if checkpoint == own else models.find(checkpoint).name.rpartition("/")[2]
+    model = "" if checkpoint == own else models.find_model(checkpoint).name.rpartition("/")[2]
     return scores.add_suffix(f"[{model}]") if model else scores
 
 
@@ -139,8 +139,8 @@ def log_likelihood(turns: pd.DataFrame, *, checkpoint=SMOLLM2, last=5, **options
     """
     s = partial(line_log_probability, models.load_causal(checkpoint, **options))
     said = turns["response"]
-    given = where_words(s, list(map("\n".join, earlier_utterances(turns, last))), said)
-    alone = where_words(lambda texts: s([""] * len(texts), texts), said)
+    given = score_where_text(s, list(map("\n".join, earlier_utterances(turns, last))), said)
+    alone = score_where_text(lambda texts: s([""] * len(texts), texts), said)
     columns = {"": given, "_alone": alone, "_gain": given - alone}
     return named(pd.DataFrame(columns, turns.index).add_prefix("log_likelihood"), checkpoint)
 
@@ -167,7 +167,9 @@ def log_probability(model: Model, given: Sequence[str], said: Sequence[str], ski
         logs = logits.log_softmax(-1).gather(2, target[..., None])[..., 0]
         return (logs * mask).sum(1) / mask.sum(1)
 
-    return infer(model, read, *(token_ids(model, texts, 1024) for texts in (given, said)))
+    return score_in_batches(
+        model, read, *(token_ids(model, texts, 1024) for texts in (given, said))
+    )
 
 
 @metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
@@ -195,8 +197,10 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     """
     joint, s = _conditional(checkpoint, **options)
     before, said = list(map(joint.join, earlier_utterances(turns))), turns["response"]
-    precision = best_of(turns["reference"], said, s)
-    recall = best_of(turns["reference"], said, lambda reference, response: s(response, reference))
+    precision = best_over_texts(turns["reference"], said, s)
+    recall = best_over_texts(
+        turns["reference"], said, lambda reference, response: s(response, reference)
+    )
     columns = {
         "context_to_response": s(before, said),
         "reference_to_response": precision,
@@ -209,11 +213,13 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
 
 def _conditional(checkpoint: str | Path, **options) -> tuple[str, Callable]:
     """What joins the turns of a context, and s(a, b) of an encoder-decoder or a causal model."""
-    config = models.find(checkpoint).folder / "config.json"  # beside a GGUF file there is none
+    config = (
+        models.find_model(checkpoint).folder / "config.json"
+    )  # beside a GGUF file there is none
     joint, s, load = "\n", line_log_probability, models.load_causal
     if config.exists() and json.loads(config.read_text()).get("is_encoder_decoder"):
         joint, s, load = " ", log_probability, models.load_seq2seq
-    return joint, partial(where_words, partial(s, load(checkpoint, **options)))
+    return joint, partial(score_where_text, partial(s, load(checkpoint, **options)))
 
 
 @metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
@@ -242,11 +248,13 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     """
     # The tokenizer puts the tag of its source language first, of English unless its file says so.
     model = models.load_seq2seq(checkpoint, **options)
-    p = partial(where_words, partial(log_probability, model, skip=1))
+    p = partial(score_where_text, partial(log_probability, model, skip=1))
     before, said = list(map(" ".join, earlier_utterances(turns))), turns["response"]
     forward = p(before, said)
     columns = {
-        "reference": best_of(turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2),
+        "reference": best_over_texts(
+            turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2
+        ),
         "response_given_context": forward,
         "context": (forward + p(said, before)) / 2,
     }
@@ -323,7 +331,7 @@ def fed(
         return -logs / counted
 
     columns = [pd.Series(texts, dtype=object).repeat(len(reactions)) for texts in (talks, replies)]
-    losses = where_words(loss, *columns, [f" {text}" for text in reactions] * len(turns))
+    losses = score_where_text(loss, *columns, [f" {text}" for text in reactions] * len(turns))
     losses = dict(zip(reactions, losses.reshape(-1, len(reactions)).T, strict=True))
     scores = fed_score(losses, utterances)
     table = pd.DataFrame(scores, turns.index).rename(columns=lambda name: name.replace(" ", "_"))

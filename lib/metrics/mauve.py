@@ -12,7 +12,7 @@ from lib import models
 from lib.data.turn_table import is_blank
 from lib.metrics.embedding import sentence_vectors
 from lib.metrics.registry import metric
-from lib.models import DEFAULT_ENCODER, infer, token_ids
+from lib.models import DEFAULT_ENCODER, score_in_batches, token_ids
 
 
 @metric("mauve", "likelihood", ("response", "reference"))
@@ -66,4 +66,4 @@ def _features(texts: tuple[str, ...], encoder: str) -> np.ndarray:
         states = below(input_ids=tokens, attention_mask=mask).last_hidden_state
         return states[range(len(mask)), mask.sum(1) - 1]
 
-    return infer(model, last_state, token_ids(model, texts))
+    return score_in_batches(model, last_state, token_ids(model, texts))

@@ -56,7 +56,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
 from lib.data.turn_table import is_blank
-from lib.metrics.registry import metric, reasons
+from lib.metrics.registry import metric, missing_reasons
 
 #: Every variant by name: a function of one response and its references.
 OVERLAP: dict[str, Callable[[str, Sequence[str]], float]] = {}
@@ -111,7 +111,7 @@ def overlap_scores(
     kept = turns["reference"].str[: {"all": None, "first": 1}[references]]
     found = {name: list(map(OVERLAP[name], turns["response"], kept)) for name in metrics}
     scores = pd.DataFrame(found, turns.index, dtype=float)
-    why = reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
+    why = missing_reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
     scores.attrs["missing"] = why.value_counts().to_dict()
     return scores
 

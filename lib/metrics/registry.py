@@ -19,7 +19,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data.storage import nearest, written_whole
+from lib.data.storage import atomic_write, suggest_name
 from lib.data.turn_table import is_blank
 from lib.models import provenance_of
 
@@ -86,26 +86,26 @@ def metric(
     return register
 
 
-def registered(name: str) -> Metric:
+def get_metric(name: str) -> Metric:
     """Return a registered metric.
 
     Raises:
         ValueError: no such metric; names the nearest one.
 
-    >>> registered("bertscore").needs
+    >>> get_metric("bertscore").needs
     ('response', 'reference')
     """
     if name not in METRICS:
-        hint = nearest(name, METRICS) or "see lib.metrics.METRICS"
+        hint = suggest_name(name, METRICS) or "see lib.metrics.METRICS"
         raise ValueError(f"unknown metric {name!r}: {hint} (is its room imported, as lib.endex?)")
     return METRICS[name]
 
 
-def reasons(turns: pd.DataFrame, needs: Sequence[str]) -> pd.Series:
+def missing_reasons(turns: pd.DataFrame, needs: Sequence[str]) -> pd.Series:
     """Say for each row why it can have no score: the first needed column without a visible text.
 
     >>> turns = pd.DataFrame({"response": ["tea", " "], "reference": [[], ["no"]]})
-    >>> reasons(turns, ["response", "reference"]).tolist()
+    >>> missing_reasons(turns, ["response", "reference"]).tolist()
     ['no reference', 'no response']
     """
     found = pd.Series("undefined by the metric", index=turns.index)
@@ -161,11 +161,11 @@ def compute(
     say = say or partial(print, file=sys.stderr)
     tables, records, missing = [pd.DataFrame(index=range(len(turns)))], {}, {}
     for name in names:
-        chosen, given = registered(name), dict((options or {}).get(name, {}))
+        chosen, given = get_metric(name), dict((options or {}).get(name, {}))
         _check(turns, chosen, given)
         record = _provenance(chosen, given)
         table = _scores(turns, chosen, given, record, folder, say)
-        why = reasons(turns, chosen.needs).to_numpy()
+        why = missing_reasons(turns, chosen.needs).to_numpy()
         records |= dict.fromkeys(table, record)
         for column, values in table.items():
             missing[column] = pd.Series(why[values.isna()]).value_counts().to_dict()
@@ -213,7 +213,7 @@ def _scores(turns, chosen, options, record, folder, say) -> pd.DataFrame:
             computed += len(piece)
             if chosen.version:
                 part.attrs = record  # pandas writes it into the file
-                with written_whole(file) as unfinished:
+                with atomic_write(file) as unfinished:
                     part.to_parquet(unfinished, index=False)
         parts.append(part)
     counts = {"computed": computed, "reused": len(turns) - computed}

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from lib import models
-from lib.data.turn_texts import earlier_utterances, where_words
+from lib.data.turn_texts import earlier_utterances, score_where_text
 from lib.metrics.registry import metric
-from lib.models import Model, batch_of, infer, token_ids
+from lib.models import Model, pad_batch, score_in_batches, token_ids
 
 PART = 25  # tokens of the context and of the response, the authors' defaults
 BATCH = 32
@@ -36,11 +36,13 @@ class Classifier:
 
     def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
         """Probability of class 1 (valid, or a true reply), shape (n,), in [0, 1]."""
-        columns = encode(self.model, contexts, responses)
-        return infer(self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *columns)
+        columns = encode_pairs(self.model, contexts, responses)
+        return score_in_batches(
+            self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *columns
+        )
 
 
-def encode(
+def encode_pairs(
     model: Model, contexts: Sequence[str] | None, responses: Sequence[str]
 ) -> tuple[list, list]:
     """Return token ids and types of each response, after its context or alone.
@@ -163,11 +165,15 @@ def _train(
     optimizer = torch.optim.AdamW([*model.network.parameters(), *head.parameters()], lr=rate)
     for _ in range(epochs):
         responses, labels = zip(*examples(draw), strict=True)
-        columns, order, total = encode(model, contexts, responses), list(range(len(labels))), 0.0
+        columns, order, total = (
+            encode_pairs(model, contexts, responses),
+            list(range(len(labels))),
+            0.0,
+        )
         draw.shuffle(order)
         for rows in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
             truth = torch.tensor([labels[row] for row in rows], device=loaded.device)
-            logits = trained.logits(*batch_of(model, rows, *columns))
+            logits = trained.logits(*pad_batch(model, rows, *columns))
             loss = torch.nn.functional.cross_entropy(logits, truth)
             optimizer.zero_grad()
             loss.backward()
@@ -193,7 +199,9 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
         there = model(hidden, mask).logits[range(len(place)), place[:, 0]].float().log_softmax(-1)
         return -there.gather(1, truth)[:, 0]
 
-    each = infer(model, surprisal, [ids[text] for text, _ in places], [[p] for _, p in places])
+    each = score_in_batches(
+        model, surprisal, [ids[text] for text, _ in places], [[p] for _, p in places]
+    )
     sums = pd.Series(each, dtype=float).groupby([text for text, _ in places]).sum()
     return sums.reindex(range(len(ids))).to_numpy()
 
@@ -223,12 +231,12 @@ def usl_h(
         higher is better; NaN for a blank response, or for S and what builds on it without context.
     """
     said, last = turns["response"], map(" ".join, earlier_utterances(turns, last=1))
-    u = where_words(lambda texts: valid.probability(None, texts), said)
-    s = where_words(sensible.probability, list(last), said)
+    u = score_where_text(lambda texts: valid.probability(None, texts), said)
+    s = score_where_text(sensible.probability, list(last), said)
     likable = np.full(len(turns), np.nan)
     if masked:
         surprisal = partial(masked_surprisal, models.load_masked(masked, **options))
-        likable = np.interp(where_words(surprisal, said), quartiles, (0, 1))
+        likable = np.interp(score_where_text(surprisal, said), quartiles, (0, 1))
     composed = 0.33 * u + 0.33 * s + 0.34 * s * likable
     parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likable": likable, "usl_h": composed}
     return pd.DataFrame(parts, turns.index)

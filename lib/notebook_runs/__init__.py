@@ -28,15 +28,15 @@ STRICT = pydantic.ConfigDict(strict=True, extra="forbid")
 SAMPLE_STAMP = "synthetic sample data"
 
 
-def folder(profile: str, kind: str) -> Path:
+def profile_folder(profile: str, kind: str) -> Path:
     """Folder of a profile's `results`, `figures` or `notebooks`.
 
     The public profile writes what is committed; the sample profile writes to `build/sample`, so
     that trying things out never changes a committed result.
 
-    >>> folder("sample", "results").relative_to(ROOT).as_posix()
+    >>> profile_folder("sample", "results").relative_to(ROOT).as_posix()
     'build/sample/results'
-    >>> folder("public", "results").relative_to(ROOT).as_posix()
+    >>> profile_folder("public", "results").relative_to(ROOT).as_posix()
     'data/results'
     """
     if profile not in PROFILES:
@@ -64,7 +64,7 @@ class Run:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         written = frame.reset_index() if any(frame.index.names) else frame
         if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
-            written = written.map(no_formula).rename(columns=no_formula)
+            written = written.map(escape_formula).rename(columns=escape_formula)
         path = self._path("results", f"{name}.csv")
         written.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
@@ -76,7 +76,7 @@ class Run:
         figure with a label is displayed with it, as the words for those who cannot see it.
         """
         if self.profile == "sample" if synthetic is None else synthetic:
-            stamp(figure)
+            stamp_synthetic(figure)
         path = self._path("figures", f"{name}.png")
         # No software tag in the file: the same figure must give the same bytes.
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
@@ -86,7 +86,7 @@ class Run:
 
     def results(self, pattern: str) -> list[Path]:
         """Tables of this profile whose file name matches, such as "[0-9][0-9]_*_scores.csv"."""
-        return sorted(folder(self.profile, "results").glob(pattern))
+        return sorted(profile_folder(self.profile, "results").glob(pattern))
 
     def read(self, name: str, **options) -> pd.DataFrame:
         """Read the result `NN_name` of an earlier notebook; `options` go to `pandas.read_csv`.
@@ -94,35 +94,35 @@ class Run:
         Raises:
             FileNotFoundError: when it is missing; the message names the command that makes it.
         """
-        path = folder(self.profile, "results") / f"{name}.csv"
+        path = profile_folder(self.profile, "results") / f"{name}.csv"
         if not path.is_file():
             command = f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
             raise FileNotFoundError(f"the table {name}.csv is missing. Make it with: {command}")
         return pd.read_csv(path, **options)
 
     def _path(self, kind: str, name: str) -> Path:
-        place = ROOT / "build" / "own" / kind if self.own else folder(self.profile, kind)
+        place = ROOT / "build" / "own" / kind if self.own else profile_folder(self.profile, kind)
         path = place / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
 
-def no_formula(cell):
+def escape_formula(cell):
     """A text that a spreadsheet would take for a formula, behind an apostrophe; all else as it is.
 
-    >>> [no_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
+    >>> [escape_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
     ["'=1+1", '1+1', -1.0]
     """
     risky = isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{cell}" if risky else cell
 
 
-def stamp(figure) -> None:
+def stamp_synthetic(figure) -> None:
     """Write that the data are synthetic below everything that is drawn, at the right.
 
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
-    >>> stamp(figure)
+    >>> stamp_synthetic(figure)
     >>> figure.texts[0].get_text()
     'synthetic sample data'
     """
@@ -147,8 +147,8 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     Raises:
         ValueError: on another profile; pydantic's for a parameter that `changed` refuses.
     """
-    folder(profile, "results")  # an unknown profile fails here, before any work
-    other = changed(number, profile, vars(sys.modules["__main__"]))
+    profile_folder(profile, "results")  # an unknown profile fails here, before any work
+    other = changed_parameters(number, profile, vars(sys.modules["__main__"]))
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
@@ -173,7 +173,7 @@ def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
     """
     chosen = load_profiles().get(profile, {})
     values = chosen.get("all", {}) | chosen.get(notebook.name[:2], {})
-    declared(notebook)(**values)
+    parameter_model(notebook)(**values)
     return values
 
 
@@ -182,12 +182,12 @@ def load_profiles() -> dict:
     return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
 
 
-def declared(notebook: Path) -> type[pydantic.BaseModel]:
+def parameter_model(notebook: Path) -> type[pydantic.BaseModel]:
     """The parameters of a notebook, from the typed lines of the cell tagged "parameters".
 
     A number is 0 or more; where an int stands above 0 in the notebook, it counts from 1.
 
-    >>> declared(ROOT / "notebooks" / "08_correlation_with_human_ratings.ipynb")(DRAWS=0)
+    >>> parameter_model(ROOT / "notebooks" / "08_correlation_with_human_ratings.ipynb")(DRAWS=0)
     Traceback (most recent call last):
     pydantic_core._pydantic_core.ValidationError: 1 validation error for 08_correlation_with_hum...
     """
@@ -201,7 +201,7 @@ def declared(notebook: Path) -> type[pydantic.BaseModel]:
     return pydantic.create_model(notebook.stem, __config__=STRICT, **fields)
 
 
-def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
+def changed_parameters(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
     """Check the parameters in a running notebook; return those that are not the profile's.
 
     papermill only warns of a name that the notebook does not know, and never looks at types.
@@ -216,7 +216,7 @@ def changed(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
     """
     other = []
     for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
-        model, expected = declared(path), profile_parameters(profile, path)
+        model, expected = parameter_model(path), profile_parameters(profile, path)
         injected = [cell for cell in kernel.get("In", []) if cell.startswith("# Parameters\n")]
         given = [line.targets[0].id for cell in injected for line in ast.parse(cell).body]
         own = {name: kernel[name] for name in [*model.model_fields, *given] if name in kernel}

@@ -6,7 +6,7 @@ import os
 import sys
 
 from lib import ROOT
-from lib.notebook_runs import PROFILES, folder
+from lib.notebook_runs import PROFILES, profile_folder
 from lib.notebook_runs.runner import run_all
 
 
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
     for kind in ("notebooks", "results", "figures"):
-        print(f"{kind:9} in {folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
+        print(f"{kind:9} in {profile_folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
     if chosen.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))

@@ -18,8 +18,8 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
-from lib.data.storage import sha256, written_whole
-from lib.notebook_runs import folder, load_profiles, profile_parameters
+from lib.data.storage import atomic_write, file_sha256
+from lib.notebook_runs import load_profiles, profile_folder, profile_parameters
 
 CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -36,7 +36,7 @@ class Outcome:
     message: str = ""
 
 
-def find() -> list[Path]:
+def find_notebooks() -> list[Path]:
     """All numbered notebooks, each after those that it needs: by glob, so that none is missed.
 
     Else the later ones come first: they take longest, and the last to end should be a short one.
@@ -65,8 +65,11 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
     Raises:
         ValueError: on an unknown profile, parameter or number, before anything runs.
     """
-    folder(profile, "results")
-    paths, needed = {path.name[:2]: path for path in find()}, load_profiles().get("needs", {})
+    profile_folder(profile, "results")
+    paths, needed = (
+        {path.name[:2]: path for path in find_notebooks()},
+        load_profiles().get("needs", {}),
+    )
     if unknown := set(only or []) - set(paths):
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
     values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
@@ -98,7 +101,7 @@ def run_one(path: Path, profile: str, values: dict, needs: list[str], force: boo
     stamp = ROOT / "build" / profile / "fingerprints" / f"{path.stem}.json"
     now = fingerprint(path, profile, values, needs)
     last = json.loads(stamp.read_text()) if stamp.is_file() else None
-    if not force and last == [now, written(path, profile)]:
+    if not force and last == [now, output_digests(path, profile)]:
         return Outcome(path.stem, "up to date")
     stamp.unlink(missing_ok=True)
     began = time.perf_counter()
@@ -115,10 +118,10 @@ def run_one(path: Path, profile: str, values: dict, needs: list[str], force: boo
     except PapermillExecutionError as error:
         return Outcome(path.stem, "failed", time.perf_counter() - began, explain(path, error))
     cleaned = nbformat.writes(with_outputs(nbformat.read(path, as_version=4), ran))
-    with written_whole(folder(profile, "notebooks") / path.name) as file:
+    with atomic_write(profile_folder(profile, "notebooks") / path.name) as file:
         file.write_text(cleaned.rstrip("\n") + "\n", "utf-8")
-    with written_whole(stamp) as file:
-        file.write_text(json.dumps([now, written(path, profile)]))
+    with atomic_write(stamp) as file:
+        file.write_text(json.dumps([now, output_digests(path, profile)]))
     return Outcome(path.stem, "ran", time.perf_counter() - began)
 
 
@@ -176,18 +179,18 @@ def fingerprint(path: Path, profile: str, values: dict, needs: list[str]) -> str
     for name in CODE_AND_DATA:
         files += sorted(p for p in (ROOT / name).rglob("*") if p.is_file() and p.suffix != ".pyc")
     for number in needs:
-        files += sorted(folder(profile, "results").glob(f"{number}_*.csv"))
+        files += sorted(profile_folder(profile, "results").glob(f"{number}_*.csv"))
     state = [[(cell.cell_type, cell.source) for cell in cells], values, profile, _digests(files)]
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
-def written(path: Path, profile: str) -> list:
+def output_digests(path: Path, profile: str) -> list:
     """What a notebook wrote, with its SHA-256: a run by hand writes the same files."""
-    files = [folder(profile, "notebooks") / path.name]
+    files = [profile_folder(profile, "notebooks") / path.name]
     for kind in ("results", "figures"):
-        files += folder(profile, kind).glob(f"{path.name[:2]}_*")
+        files += profile_folder(profile, kind).glob(f"{path.name[:2]}_*")
     return _digests(file for file in sorted(files) if file.is_file())
 
 
 def _digests(files: Iterable[Path]) -> list[list[str]]:
-    return [[file.relative_to(ROOT).as_posix(), sha256(file)] for file in files]
+    return [[file.relative_to(ROOT).as_posix(), file_sha256(file)] for file in files]

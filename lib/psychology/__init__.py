@@ -1,19 +1,19 @@
 """What a psychologist would measure: lexica, emotions, language style, traits."""
 
-from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_csv
+from lib.psychology.lexica import Lexicon, dlatk_lexicon, read_lexicon
 from lib.psychology.states import (
     FUNCTION_WORDS,
     PAPER_ENTROPY,
     PLUTCHIK,
     emotion_lexicon,
     emotion_matching,
+    emotion_vectors,
     emotional_entropy,
     emotional_entropy_paper,
-    emotions,
     entropy,
     function_words,
     language_style_matching,
-    liwc,
+    read_liwc,
 )
 from lib.psychology.tokens import count_tokens, prompt_counts, response_counts, tokenize
 from lib.psychology.traits import (

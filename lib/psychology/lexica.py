@@ -11,8 +11,8 @@ import pandas as pd
 from scipy import sparse
 
 from lib.data import DataError
-from lib.data.storage import sha256
-from lib.data.turn_table import check
+from lib.data.storage import file_sha256
+from lib.data.turn_table import check_rows
 from lib.psychology.tokens import TokenCounts, check_choice
 
 #: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.
@@ -144,10 +144,10 @@ def from_triples(name: str, triples: Iterable[tuple[str, str, float]], path: Pat
     for term, category, weight in triples:
         weights.setdefault(term.strip().lower(), {})[category] = float(weight)
     intercepts = weights.pop("_intercept", {})
-    return Lexicon(name, weights, intercepts, sha256(path))
+    return Lexicon(name, weights, intercepts, file_sha256(path))
 
 
-def read_csv(path: str | Path) -> Lexicon:
+def read_lexicon(path: str | Path) -> Lexicon:
     """Read a weighted lexicon from CSV (or tab-separated) columns term, category, weight.
 
     This is also the form in which DLATK exports a linear model as a lexicon, with a row
@@ -157,7 +157,7 @@ def read_csv(path: str | Path) -> Lexicon:
         DataError: a missing column or a weight that is not a number; names file, row and value.
 
     >>> from lib import ROOT
-    >>> read_csv(ROOT / "data" / "sample" / "toy_emotions.csv").lookup("wonderful")
+    >>> read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv").lookup("wonderful")
     {'joy': 1.5, 'surprise': 0.5}
     """
     rows = pd.read_csv(path, sep=None, engine="python", dtype=str, keep_default_na=False)
@@ -165,7 +165,7 @@ def read_csv(path: str | Path) -> Lexicon:
         raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
     weights = pd.to_numeric(rows["weight"], errors="coerce")
     fix = "put a number there, with a point for decimals"
-    check(rows, [("weight", weights.isna(), "is {!r}, not a number", fix)], path)
+    check_rows(rows, [("weight", weights.isna(), "is {!r}, not a number", fix)], path)
     triples = zip(rows["term"], rows["category"], weights, strict=True)
     return from_triples(Path(path).stem, triples, path)
 

@@ -68,11 +68,11 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     if isinstance(name, Lexicon):
         return name
     if name == "toy":
-        return lexica.read_csv(ROOT / "data" / "sample" / "toy_emotions.csv")
+        return lexica.read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv")
     if name == "nrc":
         return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
-        return lexica.read_csv(name)
+        return lexica.read_lexicon(name)
     raise ValueError(f'no emotion lexicon {name!r}: take "toy" (for teaching), "nrc" or a CSV file')
 
 
@@ -112,14 +112,16 @@ def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
     return np.where(total[:, 0] > 0, special.entr(shares).sum(axis=1), np.nan)
 
 
-def emotions(counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative") -> pd.DataFrame:
+def emotion_vectors(
+    counts: TokenCounts, lexicon: Lexicon, weighting: str = "relative"
+) -> pd.DataFrame:
     """Estimate the eight basic emotions of counted texts (columns in alphabetical order).
 
     An emotion without a matching word is 0; a row is NaN for a text without tokens.
 
     >>> from lib.psychology.tokens import count_tokens
     >>> toy = emotion_lexicon("toy")
-    >>> emotions(count_tokens(["what wonderful news !"]), toy).loc[0, ["joy", "fear"]]
+    >>> emotion_vectors(count_tokens(["what wonderful news !"]), toy).loc[0, ["joy", "fear"]]
     joy     0.375
     fear    0.000
     Name: 0, dtype: float64
@@ -171,10 +173,14 @@ def emotional_entropy(
     ['', 'no emotion word in the response', 'no words in the response']
     """
     counts = tokens.response_counts(table, level)
-    scores = emotions(counts, emotion_lexicon(lexicon), weighting)
+    scores = emotion_vectors(counts, emotion_lexicon(lexicon), weighting)
     values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
     values = values.where(scores.sum(axis=1) > 0)
-    return tokens.explained(values, _causes(scores, "response"), scores) if details else values
+    return (
+        tokens.with_missing_reasons(values, _causes(scores, "response"), scores)
+        if details
+        else values
+    )
 
 
 @metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
@@ -230,14 +236,14 @@ def emotion_matching(
     [0.756, nan]
     """
     lexicon = emotion_lexicon(lexicon)
-    own = emotions(tokens.response_counts(table, level), lexicon, weighting)
-    other = emotions(tokens.prompt_counts(table, level, context), lexicon, weighting)
+    own = emotion_vectors(tokens.response_counts(table, level), lexicon, weighting)
+    other = emotion_vectors(tokens.prompt_counts(table, level, context), lexicon, weighting)
     # Spearman's correlation is Pearson's of the ranks; those of ties are averaged.
     values = own.rank(axis=1).corrwith(other.rank(axis=1), axis=1).rename("emotion_matching")
     causes = _causes(own, "response") | _causes(other, "prompt")
     causes |= {"all emotions are equal": values.isna()}
     sides = own.add_prefix("response_"), other.add_prefix("prompt_")
-    return tokens.explained(values, causes, *sides) if details else values
+    return tokens.with_missing_reasons(values, causes, *sides) if details else values
 
 
 def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:
@@ -261,7 +267,7 @@ def function_words() -> Lexicon:
     return from_triples("function_words", triples, WORDS_FILE)
 
 
-def liwc(path: str | Path) -> Lexicon:
+def read_liwc(path: str | Path) -> Lexicon:
     r"""Load your own LIWC dictionary (.dic), with our names for the nine function-word categories.
 
     Numbered categories between two "%" lines, then entries: a word, or a stem that ends in "*",
@@ -300,7 +306,7 @@ def _category_names(header: list[str]) -> dict[str, str]:
 def _loaded(lexicon: Lexicon | str) -> Lexicon:
     if isinstance(lexicon, Lexicon):
         return lexicon
-    return liwc(lexicon) if lexicon else function_words()
+    return read_liwc(lexicon) if lexicon else function_words()
 
 
 def _style_facts(lexicon: str = "", **options) -> dict[str, str]:
@@ -366,7 +372,7 @@ def language_style_matching(
         "no words in the prompt": np.isnan(other[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return tokens.explained(values, causes, similarity) if details else values
+    return tokens.with_missing_reasons(values, causes, similarity) if details else values
 
 
 def _percent(counts: tokens.TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:

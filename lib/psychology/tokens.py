@@ -88,13 +88,13 @@ def tokenize(text: str) -> list[str]:
     return [t if _FACES.search(t) else t.lower() for t in _TOKEN.findall(text)]
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Prepare a message as DLATK does before it tokenizes.
 
     A run of line breaks becomes the word "<NEWLINE>" (which then counts as a token), five or more
     dots become four, repeated white space one space, and none is left at the ends.
 
-    >>> clean("Hi......\\n\\nyou   there")
+    >>> clean_text("Hi......\\n\\nyou   there")
     'Hi.... <NEWLINE> you there'
     """
     text = re.sub(r"\s*(?:\r?\n)+\s*", " <NEWLINE> ", text)
@@ -111,7 +111,7 @@ def ngrams(text: str, n: int = 1) -> tuple[str, ...]:
     >>> ngrams("So good :D", 2)
     ('so good', 'good :d')
     """
-    tokens = tokenize(clean(text))
+    tokens = tokenize(clean_text(text))
     length = (37 - n) * n
     grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
     return tuple(gram[:length].lower() for gram in grams)
@@ -261,11 +261,11 @@ def check_choice(option: str, value: object, known: Collection) -> None:
         raise ValueError(f"{option} is one of {tuple(known)}, not {value!r}")
 
 
-def explained(values: pd.Series, causes: Mapping, *parts: pd.DataFrame) -> pd.DataFrame:
+def with_missing_reasons(values: pd.Series, causes: Mapping, *parts: pd.DataFrame) -> pd.DataFrame:
     """Put beside each value the first cause that holds in its row ("" where none does), and parts.
 
     >>> causes = {"no words": [True, False], "no match": [True, True]}
-    >>> explained(pd.Series([np.nan, 1.0], name="x"), causes)["reason"].tolist()
+    >>> with_missing_reasons(pd.Series([np.nan, 1.0], name="x"), causes)["reason"].tolist()
     ['no words', 'no match']
     """
     reason = np.select(list(causes.values()), list(causes), "")

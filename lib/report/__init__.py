@@ -3,7 +3,7 @@
 `python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
 """
 
-from lib.report.dialogs import describe, read, reading, warnings
+from lib.report.dialogs import describe_turns, import_details, read_dialogs, warnings
 from lib.report.faults import fault_table, faults, reading_list, signals, trust
 from lib.report.page import show
 from lib.report.scores import (
@@ -12,11 +12,11 @@ from lib.report.scores import (
     agent_profile,
     beside_references,
     coverage,
-    judged,
+    judge_replies,
     mean_ratings,
     profile_plot,
     quantiles,
-    score,
+    report_scores,
     standing,
     state_or_trait,
 )

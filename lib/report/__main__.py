@@ -17,10 +17,10 @@ from IPython.utils.capture import capture_output
 
 from lib import ROOT
 from lib.data import DataError
-from lib.data.storage import read_json, written_whole
-from lib.report.dialogs import read, reading
-from lib.report.page import tables, to_html, to_json, to_markdown
-from lib.report.verdict import COLUMNS, VERDICT, fails
+from lib.data.storage import atomic_write, read_json
+from lib.report.dialogs import import_details, read_dialogs
+from lib.report.page import notebook_tables, to_html, to_json, to_markdown
+from lib.report.verdict import COLUMNS, VERDICT, condition_holds
 
 NOTEBOOK = ROOT / "notebooks" / "11_score_your_own_chatbot.ipynb"
 FORMATS = {"html": to_html, "md": to_markdown, "json": to_json}
@@ -55,28 +55,30 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _report(chosen: argparse.Namespace) -> int:
     given = {guess.lower(): value for guess, value in chosen.given}
-    turns = read(chosen.dialogs, dict(chosen.columns), given)
-    print(reading(turns), flush=True)
+    turns = read_dialogs(chosen.dialogs, dict(chosen.columns), given)
+    print(import_details(turns), flush=True)
     if chosen.turns:
-        with written_whole(chosen.turns) as unfinished:
+        with atomic_write(chosen.turns) as unfinished:
             turns.to_parquet(unfinished, index=False)
     if chosen.dry:
         return 0
     if stop := chosen.fail_if:  # one that cannot be is told before the work
-        fails(pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}), stop)
+        condition_holds(
+            pd.DataFrame({"version": turns["system"].unique()[1:], "verdict": ""}), stop
+        )
     paths = [Path(path).resolve() for path in chosen.dialogs]
     asked = {"JUDGE": chosen.judge, "JUDGED": chosen.judged, "READ": chosen.read}
     ran = executed({"DIALOGS": [turns], **asked})
     name = f"{'_'.join(path.stem for path in paths)}.{chosen.format}"
     out = Path(chosen.out or ROOT / "build" / "report" / name)
     title = f"Report on {' and '.join(path.name for path in paths)}"
-    with written_whole(out) as unfinished:
+    with atomic_write(out) as unfinished:
         unfinished.write_text(FORMATS[chosen.format](ran, title), encoding="utf-8")
     print(f"report: {out}")
-    verdicts = pd.DataFrame(tables(ran).get(VERDICT, []), columns=COLUMNS)
+    verdicts = pd.DataFrame(notebook_tables(ran).get(VERDICT, []), columns=COLUMNS)
     for row in verdicts.head(10).itertuples():
         print(f"{row.version} against {row.against}: {row.verdict}. {row.said}")
-    return 3 if stop and fails(verdicts, stop) else 0
+    return 3 if stop and condition_holds(verdicts, stop) else 0
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from lib.data import read_turns
-from lib.data.chat_logs import role
+from lib.data.chat_logs import speaker_role
 from lib.psychology import function_words
 
 FEW_DIALOGS = 20
 
 
-def read(
+def read_dialogs(
     paths: Path | str | Sequence[Path | str], columns: Mapping[str, str] | None = None, given=None
 ) -> pd.DataFrame:
     """The turn table of a file or folder (see `lib.data.read_turns`), or of several to compare.
@@ -24,7 +24,7 @@ def read(
     >>> import tempfile
     >>> old, new = (Path(tempfile.mkdtemp(), name) for name in ("old.txt", "new.txt"))
     >>> _ = old.write_text("User: Hi\\nBot: Hello"), new.write_text("User: Hi\\nBot: Hey")
-    >>> read([old, new])[["system", "agent", "response"]].values.tolist()
+    >>> read_dialogs([old, new])[["system", "agent", "response"]].values.tolist()
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
@@ -42,13 +42,13 @@ def read(
     return turns
 
 
-def reading(turns: pd.DataFrame) -> str:
+def import_details(turns: pd.DataFrame) -> str:
     """What a file was taken for, with the parameter that changes each guess, and what was counted.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "log.txt")
     >>> _ = path.write_text("User: Hi\\nBot: Hello")
-    >>> print(reading(read(path)))
+    >>> print(import_details(read_dialogs(path)))
     encoding: utf-8 (all of it is valid). To change it: ENCODING=...
     split: none (what parts the dialogs: rules, blank (lines) or none). To change it: SPLIT=...
     kind: transcript (transcript). To change it: KIND=...
@@ -74,11 +74,11 @@ def reading(turns: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def describe(turns: pd.DataFrame) -> pd.DataFrame:
+def describe_turns(turns: pd.DataFrame) -> pd.DataFrame:
     """Per agent: dialogs, replies, and the share of replies with a context and with a reference.
 
     >>> from lib.data import load
-    >>> int(describe(load("sample_bots").turns)["dialogs"].sum())
+    >>> int(describe_turns(load("sample_bots").turns)["dialogs"].sum())
     30
     """
     filled = {f"with_{name}": turns[name].map(len).gt(0) for name in ("context", "reference")}
@@ -126,17 +126,17 @@ def warnings(turns: pd.DataFrame, most: float = float("inf")) -> pd.DataFrame:
     >>> warnings(turns)["topic"].tolist()
     ['few dialogs', 'one system', 'no context', 'no references', 'no ratings']
     """
-    few = describe(turns)["dialogs"].loc[lambda dialogs: dialogs < FEW_DIALOGS]
+    few = describe_turns(turns)["dialogs"].loc[lambda dialogs: dialogs < FEW_DIALOGS]
     names = ", ".join(f"{' / '.join(dict.fromkeys(k))} ({n})" for k, n in few.head(5).items())
     context, reference = (turns[name].map(len).eq(0).mean() for name in ("context", "reference"))
     english = english_share(turns["response"])
     systems, source = turns["system"].unique(), turns.attrs.get("columns", {}).get("response", "")
-    users = [name for name in systems if role(name) == "user"]
+    users = [name for name in systems if speaker_role(name) == "user"]
     users = users or (systems if len(systems) > max(10, turns["dialog"].nunique() / 2) else [])
     checks = [
         (len(users) > 0, "users among the systems?", f"{len(systems)} systems, such as {users[:1]}",
          "if they are speakers: map the columns speaker and text, and name the bot"),
-        (role(source) == "user", "the user's words?", f"the replies stand in {source!r}",
+        (speaker_role(source) == "user", "the user's words?", f"the replies stand in {source!r}",
          "the user's words are scored as if a bot had said them"),
         (len(few) > 0, "few dialogs",
          f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",

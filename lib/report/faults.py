@@ -6,8 +6,8 @@ from itertools import product
 
 import pandas as pd
 
-from lib.meta_evaluation.figures import label
-from lib.meta_evaluation.robustness import both_sides
+from lib.meta_evaluation.figures import display_name
+from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
 from lib.metrics.baselines import tokenize_words
 from lib.report.scores import recorded
@@ -132,7 +132,7 @@ def fault_table(found: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
     """
     trusted = recorded("11_trust", ["fault", "metric", "seen", "false_alarm"])
     table = RULES.merge(trusted, on=["fault", "metric"], how="left")
-    names = table["metric"].map(label)
+    names = table["metric"].map(display_name)
     table["rule"] = names + " " + table["when"] + " " + table["bound"].map("{:g}".format)
     table["replies"] = found["rule"].value_counts().reindex(table.index, fill_value=0)
     read = signals.filter(METRICS).notna().sum().reindex(table["metric"], fill_value=len(signals))
@@ -174,7 +174,7 @@ def trust(pairs: pd.DataFrame, each: int = 400) -> pd.DataFrame:
         these pairs that do).
     """
     pairs = pairs[pairs["perturbation"].isin(RULES["damage"])].groupby("perturbation").head(each)
-    sides = both_sides(pairs.reset_index(drop=True))
+    sides = text_sides(pairs.reset_index(drop=True))
     turns = sides.rename(columns={"side": "system"}).assign(dialog=sides["pair"].astype(str))
     tried = [name for name in RULES.loc[RULES["damage"].ne(""), "metric"] if name in METRICS]
     read = signals(turns, compute(turns, tried, say=lambda line: None))

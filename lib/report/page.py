@@ -112,10 +112,10 @@ def to_markdown(notebook: dict[str, Any], title: str) -> str:
     return "\n\n".join(filter(None, (text for _, text in _pieces(notebook, title)))) + "\n"
 
 
-def tables(notebook: dict[str, Any]) -> dict[str, list[dict]]:
+def notebook_tables(notebook: dict[str, Any]) -> dict[str, list[dict]]:
     """The rows of every table that `show` displayed, by its caption; missing is None.
 
-    >>> tables({"cells": []})
+    >>> notebook_tables({"cells": []})
     {}
     """
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
@@ -129,4 +129,4 @@ def to_json(notebook: dict[str, Any], title: str) -> str:
     >>> to_json({"cells": []}, "t")
     '{"title": "t", "tables": {}}'
     """
-    return json.dumps({"title": title, "tables": tables(notebook)}, ensure_ascii=False)
+    return json.dumps({"title": title, "tables": notebook_tables(notebook)}, ensure_ascii=False)

@@ -18,7 +18,7 @@ from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics.registry import ROWS
 from lib.report.dialogs import rated
-from lib.report.verdict import KEY, units
+from lib.report.verdict import KEY, bootstrap_units
 
 PSYCHOLOGY = ("emotional_entropy", "emotional_entropy_paper")
 PSYCHOLOGY += ("emotion_matching", "language_style_matching")
@@ -36,7 +36,7 @@ BOUNDS = ["value", "low", "high"]
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
 
-def score(
+def report_scores(
     turns: pd.DataFrame, embeddings: bool = True, most: float = np.inf, seed: int = 0
 ) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
@@ -48,13 +48,13 @@ def score(
     `coverage` says what it needs.
 
     >>> from lib.data import load
-    >>> "length" in score(load("sample_bots").turns.head(4), embeddings=False)
+    >>> "length" in report_scores(load("sample_bots").turns.head(4), embeddings=False)
     True
     """
     parts = [evaluation_sets.shipped_scores(turns)]
     parts.append(_computed(turns, (*evaluation_sets.QUICK, *evaluation_sets.own_metrics())))
     if embeddings:
-        parts.append(_computed(drawn(turns, most, seed), evaluation_sets.ENCODER))
+        parts.append(_computed(sample_dialogs(turns, most, seed), evaluation_sets.ENCODER))
     scores = pd.concat(parts, axis=1)
     return scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
 
@@ -66,7 +66,7 @@ def _computed(turns: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     return pd.concat(evaluation_sets.computed_scores(block, names) for block in blocks)
 
 
-def drawn(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
+def sample_dialogs(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
     """Whole dialogs, drawn at random until they hold `most` replies; all where there are no more.
 
     Every system gets the same number of replies, or all that it has. Dialogs of different systems
@@ -74,12 +74,12 @@ def drawn(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
 
     >>> turns = pd.DataFrame({"system": list("AAAB"), "agent": "x", "dialog": list("1223"),
     ...                       "turn": 1, "context": [[]] * 4})
-    >>> sorted(set(drawn(turns, 2)["system"])), len(drawn(turns, 4))
+    >>> sorted(set(sample_dialogs(turns, 2)["system"])), len(sample_dialogs(turns, 4))
     (['A', 'B'], 4)
     """
     if len(turns) <= most:
         return turns
-    unit = units(turns)
+    unit = bootstrap_units(turns)
     place = np.random.default_rng(seed).permutation(len(turns))[unit]
     dialogs = turns.assign(place=place).groupby(KEY)["place"].agg(["first", "size"])
     size = dialogs.sort_values("first", kind="stable")["size"]
@@ -88,7 +88,7 @@ def drawn(turns: pd.DataFrame, most: float, seed: int = 0) -> pd.DataFrame:
     return turns[pd.MultiIndex.from_frame(turns[KEY]).isin(size.index[before < most])]
 
 
-def judged(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
+def judge_replies(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
     """CPDScore of the first replies (see `lib.cpdscore`): 1 to 5, higher is more like a person.
 
     The prompt is the detailed one without reference; the mark is weighted by the judge's odds
@@ -105,7 +105,7 @@ def judged(turns: pd.DataFrame, judge: str, most: int = 200) -> pd.Series:
         JudgeStopped: when no request can succeed any more (key, quota, no server).
 
     >>> from lib.data import load
-    >>> int(judged(load("sample_bots").turns, "packaged", most=1).between(1, 5).sum())
+    >>> int(judge_replies(load("sample_bots").turns, "packaged", most=1).between(1, 5).sum())
     1
     """
     own, address = judge == local.PACKAGED, os.environ.get("OPENAI_BASE_URL", "")
@@ -132,7 +132,7 @@ def coverage(scores: pd.DataFrame) -> pd.DataFrame:
     >>> coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
     """
-    of = evaluation_sets.family
+    of = evaluation_sets.metric_family
     needs = {family: set() for family in [*evaluation_sets.FAMILIES, *map(of, scores)]}
     for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores} & set(metrics.METRICS):
         needs[of(name)] |= set(metrics.METRICS[name].needs)
@@ -210,14 +210,16 @@ def against_ratings(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) ->
     return table.assign(rank=table["rank"].mask((table["low"] <= 0) & (table["high"] >= 0)))
 
 
-def means(turns: pd.DataFrame, values: pd.DataFrame, by: list[str], seed: int = 0) -> pd.DataFrame:
+def group_means(
+    turns: pd.DataFrame, values: pd.DataFrame, by: list[str], seed: int = 0
+) -> pd.DataFrame:
     """Mean of each column per group of turns, with a 95 % bootstrap interval over its dialogs.
 
     Columns: those of `by`, metric, value, low, high, dialogs, turns (those with a value). With one
     dialog the interval is NaN.
 
     >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "1", "2"]})
-    >>> means(turns, pd.DataFrame({"length": [1.0, 3.0, 5.0]}), ["system"])["value"].tolist()
+    >>> group_means(turns, pd.DataFrame({"length": [1.0, 3.0, 5.0]}), ["system"])["value"].tolist()
     [3.0]
     """
     rows = []
@@ -238,7 +240,7 @@ def mean_ratings(turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     [['A', 'human_fun', 3.0]]
     """
     names = {"metric": "rating", "value": "mean", "turns": "replies"}
-    return means(turns, turns[rated(turns)], ["system"], seed).rename(columns=names)
+    return group_means(turns, turns[rated(turns)], ["system"], seed).rename(columns=names)
 
 
 def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -252,7 +254,7 @@ def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> p
     [-1.0, 1.0]
     """
     values = scores[[metric for metric in PROFILE if metric in scores]]
-    table = means(turns, values, ["system", "agent"], seed)
+    table = group_means(turns, values, ["system", "agent"], seed)
     mean, spread = (table["metric"].map(of) for of in (values.mean(), values.std(ddof=0)))
     z = table[BOUNDS].sub(mean, axis=0).div(spread.replace(0, np.nan), axis=0)
     return table.join(z.set_axis(["z", "z_low", "z_high"], axis=1))
@@ -279,10 +281,10 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])
 
 
-def plain(label: str) -> str:
+def strip_symbols(label: str) -> str:
     """A label without what figure fonts lack (emoji and other rare symbols), and no formula.
 
-    >>> plain("Ada \U0001f916")
+    >>> strip_symbols("Ada \U0001f916")
     'Ada'
     """
     return "".join(c for c in label if ord(c) < 0x2190).replace("$", r"\$").strip() or "?"
@@ -316,7 +318,7 @@ def beside_references(turns: pd.DataFrame, scores: pd.DataFrame, yours: str) -> 
     own = pd.concat(quantiles(of, f"{yours}: {name}") for name, of in scores.groupby(names))
     public = recorded("11_reference_quantiles", [*own])
     table = pd.concat([own.assign(whose="your file"), public.assign(whose="public corpora")])
-    table["who"] = table["corpus"].map(plain)
+    table["who"] = table["corpus"].map(strip_symbols)
     shown = [name for name in SHOWN if name in set(own["metric"])]
     figure = _panels(table, shown, [("q05", "q95", 1.5), ("q25", "q75", 8)], "q50")
     medians = table.groupby(["metric", "whose"], sort=False)["q50"].agg(["min", "max"]).round(2)
@@ -356,7 +358,9 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     'Means of 1 agents. length: highest A (+0.2), lowest A (+0.2).'
     """
     own = profile["agent"] == profile["system"]
-    who = profile["agent"].where(own, profile["system"] + ": " + profile["agent"]).map(plain)
+    who = (
+        profile["agent"].where(own, profile["system"] + ": " + profile["agent"]).map(strip_symbols)
+    )
     profile = profile.assign(who=who, whose="").dropna(subset="z")
     z = profile.pivot_table("z", "who", "metric", sort=False)
     outer = profile[profile["who"].isin(z.abs().max(axis=1).nlargest(MANY).index)]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.resampling import blocks, cluster_sums, counts_of_draws
+from lib.analysis.resampling import bootstrap_counts, cluster_sums, resample_blocks
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rated
@@ -20,7 +20,7 @@ COLUMNS = ["version", "against", "verdict", "said"]
 KEY = ["system", "agent", "dialog"]
 
 
-def units(turns: pd.DataFrame) -> pd.Series:
+def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
     """What is drawn again, per reply: dialogs that begin alike are one unit, else each is its own.
 
     A dialog begins with the context of its first reply. An opening pairs versions unless one of
@@ -28,7 +28,7 @@ def units(turns: pd.DataFrame) -> pd.Series:
 
     >>> turns = pd.DataFrame({"system": ["A", "B", "B"], "agent": "x", "dialog": ["1", "2", "3"],
     ...                       "turn": 1, "context": [["Tea?"], ["tea? "], ["Rain?"]]})
-    >>> units(turns).tolist()
+    >>> bootstrap_units(turns).tolist()
     [0, 0, 1]
     """
     dialog = turns.groupby(KEY, sort=False).ngroup()
@@ -93,7 +93,7 @@ def differences(
 def _difference(turns, values, a: str, b: str, resamples: int, seed: int) -> pd.DataFrame:
     """The rows of version b against version a, with their standard errors."""
     both = turns[turns["system"].isin([a, b])]
-    codes, count = pd.factorize(units(both))[0], units(both).nunique()
+    codes, count = pd.factorize(bootstrap_units(both))[0], bootstrap_units(both).nunique()
     known = values.loc[both.index].notna().to_numpy(float)
     filled = values.loc[both.index].fillna(0).to_numpy()
     sides = [both["system"].eq(name).to_numpy(float)[:, None] for name in (a, b)]
@@ -123,10 +123,10 @@ def _resampled(sums: np.ndarray, resamples: int, seed: int):
     rng, flat = np.random.default_rng(seed), sums.reshape(len(sums), -1)
     of_a, of_b = (sums[:, k].any(axis=1) for k in (1, 3))
     strata = [np.flatnonzero(kind) for kind in (of_a & of_b, of_a & ~of_b, of_b & ~of_a)]
-    for block in blocks(resamples, len(sums)):
+    for block in resample_blocks(resamples, len(sums)):
         counts = np.zeros((len(block), len(sums)))
         for place in filter(len, strata):
-            counts[:, place] = counts_of_draws(rng, len(block), len(place))
+            counts[:, place] = bootstrap_counts(rng, len(block), len(place))
         yield (counts @ flat).reshape(len(block), *sums.shape[1:])
 
 
@@ -169,7 +169,7 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def fails(verdicts: pd.DataFrame, condition: str) -> bool:
+def condition_holds(verdicts: pd.DataFrame, condition: str) -> bool:
     """Whether a release should stop: "b worse", "new not better", "all mixed" and the like.
 
     Args:
@@ -181,7 +181,7 @@ def fails(verdicts: pd.DataFrame, condition: str) -> bool:
     Raises:
         DataError: the condition is none, or its version is not there.
 
-    >>> fails(pd.DataFrame({"version": ["new"], "verdict": ["worse"]}), "b worse")
+    >>> condition_holds(pd.DataFrame({"version": ["new"], "verdict": ["worse"]}), "b worse")
     True
     """
     found = re.fullmatch(r"(.+?)( not)? (better|worse|mixed)", condition)

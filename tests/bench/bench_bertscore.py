@@ -72,7 +72,7 @@ def shuffled(turns: pd.DataFrame, rows: int) -> pd.DataFrame:
 def package():
     from bert_score import BERTScorer
 
-    folder = str(checkpoints.find(checkpoints.DEFAULT_ENCODER).folder)
+    folder = str(checkpoints.find_model(checkpoints.DEFAULT_ENCODER).folder)
     return BERTScorer(model_type=folder, num_layers=LAYER, device="cpu")
 
 

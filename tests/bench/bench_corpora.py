@@ -29,7 +29,7 @@ data.reddit_college(); data.dailydialog_pairs(); data.wassa2022()
 BOUND = """
 import json
 from lib import data
-from lib.data.storage import members, registry
+from lib.data.storage import archive_members, registry
 known = registry()
 for entry in [*known["corpora"].values(), *known["tables"].values()]:
     for key in entry["files"]:

@@ -45,7 +45,7 @@ def large(folder: Path) -> Path:
 
     config = AutoConfig.for_model("roberta", num_labels=2, pad_token_id=1, **LARGE)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    packaged = checkpoints.find(checkpoints.DEFAULT_ENCODER).folder
+    packaged = checkpoints.find_model(checkpoints.DEFAULT_ENCODER).folder
     AutoTokenizer.from_pretrained(packaged).save_pretrained(folder)
     return folder
 
@@ -66,8 +66,8 @@ def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
     finally:
         networks.batches = kept
     seconds = run.record["seconds_of_last_session"]
-    _, tokenizer = networks.build(options.encoder, 0)
-    rows = networks.encode(tokenizer, data, options.max_length)
+    _, tokenizer = networks.build_classifier(options.encoder, 0)
+    rows = networks.encode_context_pairs(tokenizer, data, options.max_length)
     tokens = sum(map(len, rows["input_ids"][:-20]))
     return {"pairs": len(data) - 20, "seconds": seconds, "cpu_seconds": cpu,
             "pairs_per_second": (len(data) - 20) / seconds,
@@ -100,7 +100,7 @@ def main() -> None:
             {"what": "train, ours", **train(data, options, networks.batches)},
             {"what": "train, random batches of 32", **train(data, options, random_batches)},
         ]
-        network, tokenizer = networks.build(encoder, 0)
+        network, tokenizer = networks.build_classifier(encoder, 0)
         network.save_pretrained(f"{temporary}/model")
         tokenizer.save_pretrained(f"{temporary}/model")
         dtype = {"dtype": "bfloat16", "batch_tokens": 65_536} if gpu else {}

@@ -209,7 +209,7 @@ def replay() -> Iterator[dict]:
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)
             cpdscore.aggregate(scores, "dialog"), cpdscore.aggregate(scores, "system")
-            tables.judged({"x": scores.items["score"]}, turns["human_overall"], turns)
+            tables.judge_correlations({"x": scores.items["score"]}, turns["human_overall"], turns)
             return len(scores.replies)
 
         got, wall, cpu = timed(table)

@@ -53,7 +53,7 @@ def cpu_seconds(chosen: Metric, turns: pd.DataFrame) -> float:
 def parameters(name: str) -> float:
     if name in ("bertscore", "reference_similarity", "context_similarity"):
         return checkpoints.CHECKPOINTS[checkpoints.DEFAULT_ENCODER].parameters
-    table = checkpoints.table()
+    table = checkpoints.checkpoint_table()
     sizes = table[table["used_by"].str.contains(MODELS[name])]["parameters"]
     return float(sizes.sum() if name == "dialogrpt" else sizes.max())
 

@@ -59,7 +59,7 @@ def ours(dump: Path, folder: Path) -> dict:
         "copy (select id, (tokens * 37 % 101) / 100.0::double as ee from features "
         f"where tokens is not null) to '{target}' (format parquet)"
     )
-    red = endex.build(folder / "comments", emotions=target, engine=engine)
+    red = endex.build_red(folder / "comments", emotions=target, engine=engine)
     return {
         "sample": len(red.sample),
         "comments_kept": int(kept["n"]),

@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib.analysis.correlation import correlate
 from lib.cpdscore.scores import Scores, aggregate, intermediate
-from lib.meta_evaluation.replication.papers import published
+from lib.meta_evaluation.replication.papers import published_table
 
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).
@@ -27,7 +27,7 @@ def comperdial_table(table: int) -> pd.DataFrame:
     >>> comperdial_table(5).columns.tolist()
     ['method', 'level', 'coefficient', 'published', 'GPT-3.5', 'GPT-4']
     """
-    rows = published("comperdial")
+    rows = published_table("comperdial")
     rows = rows[rows["table"] == (16 if table == 6 else table)]
     if table == 6:
         rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
@@ -41,7 +41,9 @@ def comperdial_table(table: int) -> pd.DataFrame:
     return order.merge(wide, how="left")
 
 
-def judged(scores: Mapping, human: pd.Series, units: pd.DataFrame, item="turn") -> pd.DataFrame:
+def judge_correlations(
+    scores: Mapping, human: pd.Series, units: pd.DataFrame, item="turn"
+) -> pd.DataFrame:
     """Correlations of any metrics with people, shaped to fill a published table.
 
     `scores` maps a method as the table names it to its values on `human`'s index. `item`

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lib import endex, metrics
-from lib.analysis.correlation import cluster_codes, partial_correlation
-from lib.analysis.resampling import interval_of, resampled_correlations
+from lib.analysis.correlation import cluster_ids, partial_correlation
+from lib.analysis.resampling import resampled_correlations, statistic_interval
 from lib.data import KEY, load
 from lib.metrics import compute
 
@@ -100,14 +100,14 @@ def item_intervals(values: Mapping, sets: Mapping, resamples=1000, seed=0) -> pd
     """
     found = {}
     for name, (turns, human) in sets.items():
-        dialogs = cluster_codes(turns["dialog"], len(turns))
+        dialogs = cluster_ids(turns["dialog"], len(turns))
         for method, scores in values[name].T.groupby(level="method", sort=False):
             known = human.notna().to_numpy() & scores.notna().all().to_numpy()
             complete = scores.to_numpy()[:, known], human[known], dialogs[known]
             row = found[method, name] = {}
             for how in ("pearson", "spearman"):
                 means = partial(_mean_of_seeds, *complete, how)
-                interval = interval_of(means, complete[-1], resamples, seed, expanded=False)
+                interval = statistic_interval(means, complete[-1], resamples, seed, expanded=False)
                 row |= {f"{how} low": interval.low, f"{how} high": interval.high}
     return pd.DataFrame(found).T.rename_axis(["method", "dataset"])
 
@@ -116,7 +116,7 @@ def _mean_of_seeds(seeds, y, codes, how: str, counts: np.ndarray) -> np.ndarray:
     return np.mean([resampled_correlations(x, y, counts, how, codes) for x in seeds], axis=0)
 
 
-def verdict(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def compare_with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Whether the mean over seeds exceeds the best rule, and how far it is from the paper's mean.
 
     Args:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib import ROOT
 from lib.data.storage import read_json
-from lib.meta_evaluation.replication.papers import PAPER_SETS, published
+from lib.meta_evaluation.replication.papers import PAPER_SETS, published_table
 
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
 GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
@@ -55,13 +55,13 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     table["difference"] = table["ours"] - table["published"]
     figures = table[["published", "ours", "digits", "spread"]].to_numpy()
     table["status"] = replication_status(*figures.T)
-    table = explained(table, published("ledger_reasons", dtype=str).fillna(""))
+    table = explain_missing(table, published_table("ledger_reasons", dtype=str).fillna(""))
     if (table["status"] == "").any():
         raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
     return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
 
 
-def explained(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Take status, reason and notebook from the first rule that matches.
 
     A rule's patterns of paper, table, row and column must match whole names, and "" matches all. A
@@ -85,12 +85,12 @@ def printed_numbers() -> pd.DataFrame:
 
     Table 6 of Wakaki et al. prints those rows of Table 16 once more that are not GPT-3.5's.
     """
-    known = pd.concat(_named(published(about["file"]), about) for about in TABLES["printed"])
+    known = pd.concat(_named(published_table(about["file"]), about) for about in TABLES["printed"])
     again = known["column"].str.startswith("usr ") & ~known["row"].str.contains(r"GPT-3\.5")
-    other = published("other_figures", dtype=str)
+    other = published_table("other_figures", dtype=str)
     other["digits"] = other["number"].str.partition(".")[2].str.len()
     whole = pd.concat([known, known[again].assign(table=6), other]).dropna(subset="number")
-    whole = whole.merge(published("endex_table2_spread"), how="left", on=["row", "column"])
+    whole = whole.merge(published_table("endex_table2_spread"), how="left", on=["row", "column"])
     whole = whole.rename(columns={"number": "published"})[[*KEYS, "published", "digits", "spread"]]
     return whole.astype({"table": str, "published": float, "digits": int})
 
@@ -126,7 +126,7 @@ def our_numbers(results: Path) -> pd.DataFrame:
 
 def _regressions(read) -> list[pd.DataFrame]:
     """P once for each automatic metric that it is printed beside, A and P+A for the stand-ins."""
-    printed = _named(published("human_centered_metrics"), TABLES["printed"][0])
+    printed = _named(published_table("human_centered_metrics"), TABLES["printed"][0])
     cells = printed[["dataset", "row", "column"]].drop_duplicates()
     traits = read("09_traits").rename(columns={"model": "metric"})
     alone = pd.concat([read("09_alone"), read("09_unseen"), traits])
@@ -158,5 +158,5 @@ def _sizes(read) -> pd.DataFrame:
     """Counts, lengths and agreement of whole corpora, as `ledger_sizes` names them."""
     tables = pd.concat([read("01_overview"), read("08_agreement")])
     known = tables.melt(["corpus", "notebook"], var_name="quantity", value_name="number")
-    found = known.merge(published("ledger_sizes"), on=["corpus", "quantity"])
+    found = known.merge(published_table("ledger_sizes"), on=["corpus", "quantity"])
     return found.dropna(subset="number").astype({"number": float})

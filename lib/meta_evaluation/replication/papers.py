@@ -31,16 +31,16 @@ PAPER_SETS = {
 }
 
 
-def published(name: str, **options) -> pd.DataFrame:
+def published_table(name: str, **options) -> pd.DataFrame:
     """Read one table of `data/published`, such as "endex_table2"; `options` go to `read_csv`.
 
-    >>> published("endex_table2").columns.tolist()
+    >>> published_table("endex_table2").columns.tolist()
     ['method', 'dataset', 'pearson', 'spearman']
     """
     return pd.read_csv(ROOT / "data" / "published" / f"{name}.csv", **options)
 
 
-def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+def beside_published(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
     """Join published and own values on key columns; every published row is kept.
 
     Both frames hold `value`; the result has the columns of `on`, then paper, ours (NaN where we
@@ -51,7 +51,7 @@ def beside(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFra
 
     >>> paper = pd.DataFrame({"metric": ["bleu", "usr"], "value": [0.2, 0.4]})
     >>> ours = pd.DataFrame({"metric": ["bleu"], "value": [0.21]})
-    >>> beside(paper, ours, ["metric"]).round(3).values.tolist()
+    >>> beside_published(paper, ours, ["metric"]).round(3).values.tolist()
     [['bleu', 0.2, 0.21, 0.01], ['usr', 0.4, nan, nan]]
     """
     paper = paper[[*on, "value"]].rename(columns={"value": "paper"})
@@ -155,7 +155,9 @@ def giorgi_tables() -> pd.DataFrame:
     >>> row.set_index("psychological_metric").loc["emotion_matching", "signed"].unique().tolist()
     [-0.003]
     """
-    printed = published("human_centered_metrics").fillna({"stars": "", "psychological_metric": ""})
+    printed = published_table("human_centered_metrics").fillna(
+        {"stars": "", "psychological_metric": ""}
+    )
     place, metric = ["table", "dataset", "automatic_metric"], ["table", "psychological_metric"]
     alone = printed[printed["model"] == "A"].groupby(place)["adjusted_r2"].first().rename("alone")
     both = printed[printed["model"] == "P+A"].join(alone, on=place)
