@@ -10,7 +10,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 import lib.notebook_runs as outputs
 from lib import ROOT
 from lib.notebook_runs import __main__ as command
-from lib.notebook_runs import changed_parameters, runner
+from lib.notebook_runs import parameters, runner
+from lib.notebook_runs.parameters import changed_parameters
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
 
@@ -29,7 +30,7 @@ def notebook_with(*sources: str):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """An empty project: a notebooks folder, an empty profile file, outputs under tmp_path."""
-    for module in (outputs, runner, command):
+    for module in (outputs, parameters, runner, command):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "requirements.lock").write_text("")
@@ -54,10 +55,10 @@ def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
     assert ran.cells[1].outputs[0].text == "4\n"
 
 
-def without_kernel(path, nowhere, values, **options):
+def without_kernel(path, parameters, **options):
     """In place of papermill: the last cell prints its source and the parameters."""
     notebook = nbformat.read(path, as_version=4)
-    text = f"{notebook.cells[-1].source} with {values}"
+    text = f"{notebook.cells[-1].source} with {parameters}"
     notebook.cells[-1].outputs = [new_output("stream", name="stdout", text=text)]
     return notebook
 
@@ -115,15 +116,12 @@ def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
 
 
 def test_other_parameters_write_beside_the_profile(project, monkeypatch):
-    monkeypatch.setattr(outputs, "ROOT", ROOT)  # the notebooks are the real ones
+    monkeypatch.setattr(parameters, "ROOT", ROOT)  # the notebooks are the real ones
     mine = HERE | {"In": ["limit = 3"], "limit": 3}
     assert changed_parameters("00", "sample", mine) == []
     assert changed_parameters("00", "public", mine) == ["PROFILE", "CORPUS"]
-    assert (
-        changed_parameters("00", "public", HERE | {"PROFILE": "public", "CORPUS": "usr_topical"})
-        == []
-    )
-    monkeypatch.setattr(outputs, "ROOT", project)
+    public = HERE | {"PROFILE": "public", "CORPUS": "usr_topical"}
+    assert changed_parameters("00", "public", public) == []
     monkeypatch.setattr(outputs, "changed_parameters", lambda *_: ["CORPUS"])
     outputs.start("05", "public").table(pd.DataFrame({"x": [1]}), "beside")
     assert [p.name for p in project.rglob("*.csv")] == ["05_beside.csv"]

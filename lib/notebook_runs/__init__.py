@@ -4,27 +4,24 @@ Inside a notebook: `run = notebook_runs.start("08", PROFILE, SEED)`, then `run.t
 `run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 08`.
 """
 
-import ast
-import json
 import random
 import sys
-import tomllib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import pydantic
 import seaborn as sns
 from IPython.display import display
 
 from lib import ROOT
+from lib.notebook_runs.parameters import changed_parameters
 
-PROFILES = ("sample", "public")
-STRICT = pydantic.ConfigDict(strict=True, extra="forbid")
+DATA = {"sample": "synthetic sample", "public": "public corpora"}
+PROFILES = tuple(DATA)
+STATED_PACKAGES = ("numpy", "pandas", "scipy")
 SAMPLE_STAMP = "synthetic sample data"
 
 
@@ -43,7 +40,9 @@ def profile_folder(profile: str, kind: str) -> Path:
         raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
     if profile == "sample":
         return ROOT / "build" / "sample" / kind
-    return ROOT / "data" / "results" if kind == "results" else ROOT / kind
+    if kind == "results":
+        return ROOT / "data" / "results"
+    return ROOT / kind
 
 
 @dataclass(frozen=True)
@@ -62,27 +61,34 @@ class Run:
 
     def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
-        written = frame.reset_index() if any(frame.index.names) else frame
-        if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
-            written = written.map(escape_formula).rename(columns=escape_formula)
+        table = frame
+        if any(frame.index.names):
+            table = frame.reset_index()
+        if self.number == "yours":  # the texts of a user's file: no spreadsheet should run them
+            table = table.map(escape_formula).rename(columns=escape_formula)
         path = self._path("results", f"{name}.csv")
-        written.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
+        table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
 
     def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
-        """Write a matplotlib figure to `NN_name.png`; one of the sample is stamped as synthetic.
+        """Write a matplotlib figure to `NN_name.png`, stamped as synthetic in the sample profile.
 
-        `synthetic` overrides that for a notebook run by hand on a corpus of the user's choice. A
-        figure with a label is displayed with it, as the words for those who cannot see it.
+        Args:
+            figure: its label, if it has one, becomes the alternative text.
+            name: name of the file without the notebook's number.
+            synthetic: whether the data are synthetic, where the profile does not tell: a notebook
+                run by hand on another corpus.
         """
-        if self.profile == "sample" if synthetic is None else synthetic:
+        if synthetic is None:
+            synthetic = self.profile == "sample"
+        if synthetic:
             stamp_synthetic(figure)
         path = self._path("figures", f"{name}.png")
-        # No software tag in the file: the same figure must give the same bytes.
+        # Without the software tag, the same figure gives the same bytes.
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
-        if words := figure.get_label():
-            display(figure, metadata={"image/png": {"alt": words}})
-            plt.close(figure)  # or the cell would show it once more
+        if figure.get_label():
+            display(figure, metadata={"image/png": {"alt": figure.get_label()}})
+            plt.close(figure)  # else the cell shows it a second time
 
     def results(self, pattern: str) -> list[Path]:
         """Tables of this profile whose file name matches, such as "[0-9][0-9]_*_scores.csv"."""
@@ -101,24 +107,27 @@ class Run:
         return pd.read_csv(path, **options)
 
     def _path(self, kind: str, name: str) -> Path:
-        place = ROOT / "build" / "own" / kind if self.own else profile_folder(self.profile, kind)
-        path = place / f"{self.number}_{name}"
+        folder = profile_folder(self.profile, kind)
+        if self.own:
+            folder = ROOT / "build" / "own" / kind
+        path = folder / f"{self.number}_{name}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
 
 def escape_formula(cell):
-    """A text that a spreadsheet would take for a formula, behind an apostrophe; all else as it is.
+    """Put an apostrophe before a text that a spreadsheet would run as a formula.
 
     >>> [escape_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
     ["'=1+1", '1+1', -1.0]
     """
-    risky = isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{cell}" if risky else cell
+    if isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{cell}"
+    return cell
 
 
 def stamp_synthetic(figure) -> None:
-    """Write that the data are synthetic below everything that is drawn, at the right.
+    """Write "synthetic sample data" at the lower right, below everything else in the figure.
 
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
@@ -126,100 +135,47 @@ def stamp_synthetic(figure) -> None:
     >>> figure.texts[0].get_text()
     'synthetic sample data'
     """
-    figure.draw_without_rendering()  # labels know their place only once they are laid out
-    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    right, below = drawn.x1 / width, (drawn.y0 - 0.05) / height
-    figure.text(right, below, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.4")
+    figure.draw_without_rendering()  # labels have a position only after the layout
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    right = box.x1 / width
+    top = (box.y0 - 0.05) / height
+    figure.text(right, top, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.4")
 
 
 def start(number: str, profile: str, seed: int = 0) -> Run:
-    """Begin a notebook: seed the random generators, set the figure style, say what runs.
+    """Begin a notebook: check its parameters, seed the random generators, set the figure style.
+
+    A run with parameters other than the profile's (`profiles.toml`) writes its tables and figures
+    to `build/own`, never over those of the profile.
 
     Args:
-        number: the notebook's number, for example "08".
+        number: number of the notebook, such as "08".
         profile: "sample" or "public".
-        seed: seeds `random`, `numpy.random` and, where it is already imported, `torch`. Functions
-            of `lib` that draw take a seed of their own.
-
-    A run with parameters that are not the profile's (`profiles.toml`) never writes over the
-    profile's tables and figures: its own go to `build/own`.
+        seed: for `random`, `numpy.random` and, if it is imported already, `torch`. Functions of
+            `lib` that draw at random have a seed of their own.
 
     Raises:
-        ValueError: on another profile; pydantic's for a parameter that `changed` refuses.
+        ValueError: for an unknown profile, an unknown parameter or a parameter of the wrong type.
     """
-    profile_folder(profile, "results")  # an unknown profile fails here, before any work
-    other = changed_parameters(number, profile, vars(sys.modules["__main__"]))
+    profile_folder(profile, "results")  # refuses an unknown profile before any work
+    changed = changed_parameters(number, profile, vars(sys.modules["__main__"]))
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
-    titles = {"axes.titlesize": "medium", "axes.titleweight": "bold"}
-    # A name drawn from a hash would change the file from run to run.
-    size = {"figure.dpi": 100, "figure.figsize": (7, 4), "svg.hashsalt": "lib.notebook_runs"}
-    sns.set_theme("notebook", "whitegrid", "colorblind", font_scale=0.9, rc=titles | size)
-    packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "pandas", "scipy"))
-    data = "synthetic sample" if profile == "sample" else "public corpora"
-    print(f"notebook {number}, profile {profile} ({data}), seed {seed}; {packages}")
-    if other:
-        print(f"set by hand: {', '.join(other)}; tables and figures go to build/own")
-    return Run(number, profile, own=bool(other))
-
-
-def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
-    """What `profiles.toml` sets in this notebook.
-
-    Raises:
-        pydantic.ValidationError: for an unknown name or a wrong value.
-    """
-    chosen = load_profiles().get(profile, {})
-    values = chosen.get("all", {}) | chosen.get(notebook.name[:2], {})
-    parameter_model(notebook)(**values)
-    return values
-
-
-def load_profiles() -> dict:
-    """Read `profiles.toml`."""
-    return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
-
-
-def parameter_model(notebook: Path) -> type[pydantic.BaseModel]:
-    """The parameters of a notebook, from the typed lines of the cell tagged "parameters".
-
-    A number is 0 or more; where an int stands above 0 in the notebook, it counts from 1.
-
-    >>> parameter_model(ROOT / "notebooks" / "08_correlation_with_human_ratings.ipynb")(DRAWS=0)
-    Traceback (most recent call last):
-    pydantic_core._pydantic_core.ValidationError: 1 validation error for 08_correlation_with_hum...
-    """
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    (cell,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-    fields = {}
-    for line in ast.parse("".join(cell["source"])).body:
-        kind, default = ast.unparse(line.annotation), ast.literal_eval(line.value)
-        least = {"int": min(1, default), "float": 0}[kind] if kind in ("int", "float") else None
-        fields[line.target.id] = (kind, pydantic.Field(default, ge=least))
-    return pydantic.create_model(notebook.stem, __config__=STRICT, **fields)
-
-
-def changed_parameters(number: str, profile: str, kernel: dict[str, Any]) -> list[str]:
-    """Check the parameters in a running notebook; return those that are not the profile's.
-
-    papermill only warns of a name that the notebook does not know, and never looks at types.
-
-    Args:
-        number: of the notebook, "08"; a run of another name ("yours") declares nothing.
-        profile: whose values, in `profiles.toml`, are the expected ones.
-        kernel: the variables of the notebook.
-
-    Raises:
-        pydantic.ValidationError: it names parameter, value and what is wanted.
-    """
-    other = []
-    for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
-        model, expected = parameter_model(path), profile_parameters(profile, path)
-        injected = [cell for cell in kernel.get("In", []) if cell.startswith("# Parameters\n")]
-        given = [line.targets[0].id for cell in injected for line in ast.parse(cell).body]
-        own = {name: kernel[name] for name in [*model.model_fields, *given] if name in kernel}
-        now, then = model(**own), model(**expected)
-        other = [name for name, value in now if value != getattr(then, name)]
-    return other
+    style = {
+        "axes.titlesize": "medium",
+        "axes.titleweight": "bold",
+        "figure.dpi": 100,
+        "figure.figsize": (7, 4),
+        "svg.hashsalt": "lib.notebook_runs",  # else the bytes change from run to run
+    }
+    sns.set_theme(
+        context="notebook", style="whitegrid", palette="colorblind", font_scale=0.9, rc=style
+    )
+    packages = ", ".join(f"{package} {version(package)}" for package in STATED_PACKAGES)
+    print(f"notebook {number}, profile {profile} ({DATA[profile]}), seed {seed}; {packages}")
+    if changed:
+        print(f"set by hand: {', '.join(changed)}; tables and figures go to build/own")
+    return Run(number, profile, own=bool(changed))

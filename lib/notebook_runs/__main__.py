@@ -16,11 +16,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", choices=PROFILES, default="sample")
     parser.add_argument("--only", default="", help="numbers, separated by commas: 03,08")
     parser.add_argument("--force", action="store_true", help="also run what is up to date")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    only = [number.strip() for number in chosen.only.split(",") if number.strip()]
+    only = [number.strip() for number in options.only.split(",") if number.strip()]
     try:
-        outcomes = run_all(chosen.profile, only, chosen.force)
+        outcomes = run_all(options.profile, only, options.force)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
     for kind in ("notebooks", "results", "figures"):
-        print(f"{kind:9} in {profile_folder(chosen.profile, kind).relative_to(ROOT).as_posix()}/")
-    if chosen.profile == "sample":
+        print(f"{kind:9} in {profile_folder(options.profile, kind).relative_to(ROOT).as_posix()}/")
+    if options.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))
 

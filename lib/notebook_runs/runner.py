@@ -1,12 +1,9 @@
 """Execute the notebooks, strictly and two at a time, and skip what is up to date."""
 
 import copy
-import hashlib
-import json
 import os
 import re
 import time
-from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +15,18 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from lib import ROOT
-from lib.data.storage import atomic_write, file_sha256
-from lib.notebook_runs import load_profiles, profile_folder, profile_parameters
+from lib.data.storage import atomic_write
+from lib.notebook_runs import profile_folder
+from lib.notebook_runs.parameters import load_profiles, profile_parameters
 
-CODE_AND_DATA = ("lib", "data/sample", "data/published", "data/models")
+INPUTS = ("lib", "data/sample", "data/published", "data/models", "data/reference")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 
 
 @dataclass
 class Outcome:
-    """What became of one notebook: `ran`, `up to date`, `failed` or `not run`."""
+    """The outcome of one notebook: its status is "ran", "up to date", "failed" or "not run"."""
 
     notebook: str
     status: str
@@ -37,17 +35,17 @@ class Outcome:
 
 
 def find_notebooks() -> list[Path]:
-    """All numbered notebooks, each after those that it needs: by glob, so that none is missed.
+    """All numbered notebooks, each after those whose results it needs.
 
-    Else the later ones come first: they take longest, and the last to end should be a short one.
+    Among notebooks that could run at the same time, higher numbers come first: they take longest.
     """
     needs = load_profiles().get("needs", {})
 
-    def steps(number: str) -> int:
-        return max((1 + steps(before) for before in needs.get(number, [])), default=0)
+    def depth(number: str) -> int:
+        return max((1 + depth(needed) for needed in needs.get(number, [])), default=0)
 
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"), reverse=True)
-    return sorted(paths, key=lambda path: steps(path.name[:2]))
+    return sorted(paths, key=lambda path: depth(path.name[:2]))
 
 
 def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
@@ -55,142 +53,160 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
 
     Args:
         profile: "sample" or "public".
-        only: numbers to run, for example ["03", "08"]; all when left out.
-        force: also run what is up to date.
+        only: numbers to run, for example ["03", "08"]; all by default.
+        force: also run notebooks that are up to date.
 
     Returns:
-        One outcome for each notebook asked for. A notebook whose needs failed is `not run`; the
+        One outcome for each notebook asked for. A notebook whose needs failed is "not run"; the
         others go on.
 
     Raises:
-        ValueError: on an unknown profile, parameter or number, before anything runs.
+        ValueError: for an unknown profile, parameter or number, before anything runs.
     """
-    profile_folder(profile, "results")
-    paths, needed = (
-        {path.name[:2]: path for path in find_notebooks()},
-        load_profiles().get("needs", {}),
-    )
-    if unknown := set(only or []) - set(paths):
+    profile_folder(profile, "results")  # refuses an unknown profile
+    paths = {path.name[:2]: path for path in find_notebooks()}
+    unknown = set(only or []) - set(paths)
+    if unknown:
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
-    values = {n: profile_parameters(profile, paths[n]) for n in paths if not only or n in only}
+    if only:
+        paths = {number: path for number, path in paths.items() if number in only}
+    parameters = {number: profile_parameters(profile, path) for number, path in paths.items()}
+    all_needs = load_profiles().get("needs", {})
     started: dict[str, Future[Outcome]] = {}
 
     def run(number: str) -> Outcome:
-        path, needs = paths[number], needed.get(number, [])
-        # Those before it have started already, so waiting for them here cannot block them.
-        if missing := [n for n in needs if n in started and started[n].result().message]:
-            outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(missing)}")
+        path = paths[number]
+        needs = all_needs.get(number, [])
+        # Needed notebooks started earlier, so that waiting for them cannot block the pool.
+        waited_for = [needed for needed in needs if needed in started]
+        failed = [needed for needed in waited_for if started[needed].result().message]
+        if failed:
+            outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(failed)}")
+        elif not force and is_up_to_date(path, profile, needs):
+            outcome = Outcome(path.stem, "up to date")
         else:
-            outcome = run_one(path, profile, values[number], needs, force)
+            outcome = run_notebook(path, profile, parameters[number])
         print(f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}", flush=True)
         return outcome
 
-    if len(values) > 1:  # two kernels that each want all the cores hold each other up
+    if len(paths) > 1:  # two kernels that each use all cores slow each other down
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
     pool = ThreadPoolExecutor(2)
     try:
-        for number in values:
+        for number in paths:
             started[number] = pool.submit(run, number)
         return [future.result() for future in started.values()]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run_one(path: Path, profile: str, values: dict, needs: list[str], force: bool) -> Outcome:
-    """Run one notebook unless it is up to date; a failure becomes an `Outcome`."""
-    stamp = ROOT / "build" / profile / "fingerprints" / f"{path.stem}.json"
-    now = fingerprint(path, profile, values, needs)
-    last = json.loads(stamp.read_text()) if stamp.is_file() else None
-    if not force and last == [now, output_digests(path, profile)]:
-        return Outcome(path.stem, "up to date")
+def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
+    """Run one notebook and write it with its outputs; a failure becomes an `Outcome`."""
+    stamp = stamp_file(path, profile)
     stamp.unlink(missing_ok=True)
-    began = time.perf_counter()
+    start = time.perf_counter()
     try:
-        ran = papermill.execute_notebook(
-            path, None, values, kernel_name="python3", language="python", progress_bar=False,
-            # `resources` is the folder to run in: papermill's `cwd` would move both threads.
+        executed = papermill.execute_notebook(
+            path,
+            output_path=None,
+            parameters=parameters,
+            kernel_name="python3",
+            language="python",
+            progress_bar=False,
+            # The folder to run in. papermill's own option `cwd` would move both threads.
             resources={"metadata": {"path": str(path.parent)}},
-            # What the kernel itself has to say: that it talks over a local port. And at the end it
-            # is interrupted before it is asked to stop (by jupyter_client); while it is still busy
-            # with its last answer it logs that as an error, which it is not.
+            # Hides that the kernel uses a local port, and that it was interrupted at its end.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )  # fmt: skip
+        )
     except PapermillExecutionError as error:
-        return Outcome(path.stem, "failed", time.perf_counter() - began, explain(path, error))
-    cleaned = nbformat.writes(with_outputs(nbformat.read(path, as_version=4), ran))
+        return Outcome(path.stem, "failed", time.perf_counter() - start, explain(path, error))
+    notebook = with_outputs(nbformat.read(path, as_version=4), executed)
     with atomic_write(profile_folder(profile, "notebooks") / path.name) as file:
-        file.write_text(cleaned.rstrip("\n") + "\n", "utf-8")
-    with atomic_write(stamp) as file:
-        file.write_text(json.dumps([now, output_digests(path, profile)]))
-    return Outcome(path.stem, "ran", time.perf_counter() - began)
+        file.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", "utf-8")
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+    return Outcome(path.stem, "ran", time.perf_counter() - start)
+
+
+def stamp_file(path: Path, profile: str) -> Path:
+    """The empty file that is touched when a notebook has run."""
+    return ROOT / "build" / profile / "finished" / path.stem
+
+
+def is_up_to_date(path: Path, profile: str, needs: list[str]) -> bool:
+    """Whether nothing that a notebook reads or wrote is newer than its last run, as in `make`.
+
+    That is the notebook, the profiles, the code of `lib`, the shipped data, the locked versions,
+    the results of the notebooks that it needs, and what it wrote itself (which a run by hand
+    overwrites).
+    """
+    stamp = stamp_file(path, profile)
+    output = profile_folder(profile, "notebooks") / path.name
+    if not (stamp.is_file() and output.is_file()):
+        return False
+    files = [path, output, path.with_name("profiles.toml"), ROOT / "requirements.lock"]
+    for name in INPUTS:
+        files += (file for file in (ROOT / name).rglob("*") if file.suffix != ".pyc")
+    results = profile_folder(profile, "results")
+    for number in [*needs, path.name[:2]]:
+        files += results.glob(f"{number}_*")
+    files += profile_folder(profile, "figures").glob(f"{path.name[:2]}_*")
+    last_run = stamp.stat().st_mtime_ns
+    return all(file.stat().st_mtime_ns <= last_run for file in files if file.is_file())
 
 
 def explain(path: Path, error: PapermillExecutionError) -> str:
-    """Say where a notebook failed: notebook, code cell, the line, the error."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
-    arrows = re.findall(r"^-+> *\d+ (.*)$", plain, flags=re.MULTILINE)
-    # An error raised while another was handled is preceded by arrows into the library.
-    line = next((text.strip() for text in arrows if text.strip() in error.source), "")
-    # Counted in the notebook as the reader sees it, without the cell that papermill injects.
-    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    cell = code.index(error.source) + 1 if error.source in code else error.exec_count
-    return f"{path.name}, code cell {cell}: {line}\n    {error.ename}: {error.evalue}"
+    """Say where a notebook failed: notebook, code cell, line, error."""
+    traceback = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
+    arrow_lines = re.findall(r"^-+> *\d+ (.*)$", traceback, flags=re.MULTILINE)
+    # Arrows into the library come first where an error was raised while handling another one.
+    in_cell = [line.strip() for line in arrow_lines if line.strip() in error.source]
+    line = in_cell[0] if in_cell else ""
+    # Counted as in the notebook that the reader has, without the cell that papermill injects.
+    sources = [cell.source for cell in code_cells(nbformat.read(path, as_version=4))]
+    number = error.exec_count
+    if error.source in sources:
+        number = sources.index(error.source) + 1
+    return f"{path.name}, code cell {number}: {line}\n    {error.ename}: {error.evalue}"
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The code cells of a notebook, in order."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
-    """The source notebook with the outputs of its executed copy, alike for any two runs.
+    """The source notebook with the outputs of its executed copy, the same for any two runs.
 
-    Sources and tags are kept, and the default parameters: what a profile injected is not written
-    back. Left out are run metadata, timings, standard error (progress bars and warnings about
-    threads, which differ from run to run) and widgets. Cells are numbered 1..n.
+    Sources, tags and default parameters are kept; what a profile injected is not written back.
+    Run metadata, timings, standard error (progress bars and warnings about threads, which differ
+    from run to run) and widgets are left out. Code cells are numbered from 1.
 
     >>> cell = nbformat.v4.new_code_cell("1 + 1", execution_count=7, id="c01")
     >>> notebook = nbformat.v4.new_notebook(cells=[cell])
     >>> with_outputs(notebook, notebook).cells[0].execution_count
     1
     """
-    result, ran = copy.deepcopy(source), {cell.id: cell for cell in executed.cells}
+    result = copy.deepcopy(source)
     result.metadata = nbformat.from_dict(METADATA)
     for cell in result.cells:
-        cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == "tags" and v})
-    code = [cell for cell in result.cells if cell.cell_type == "code"]
-    for count, cell in enumerate(code, start=1):
+        tags = cell.metadata.get("tags")
+        cell.metadata = NotebookNode({"tags": tags} if tags else {})
+    executed_cells = {cell.id: cell for cell in executed.cells}
+    for count, cell in enumerate(code_cells(result), start=1):
         cell.execution_count = count
-        cell.outputs = [output for output in ran[cell.id].outputs if _is_kept(output)]
+        cell.outputs = [output for output in executed_cells[cell.id].outputs if is_kept(output)]
         for output in cell.outputs:
-            alike = {"execution_count": count, "metadata": NotebookNode()}
-            output.update({name: alike[name] for name in alike if name in output})
-    # How the kernel cuts one stream into messages depends on timing.
-    return CoalesceStreamsPreprocessor().preprocess(result, {})[0]
+            if "execution_count" in output:
+                output.execution_count = count
+            if "metadata" in output:
+                output.metadata = NotebookNode()
+    # The messages that one stream is cut into depend on timing.
+    notebook, _ = CoalesceStreamsPreprocessor().preprocess(result, {})
+    return notebook
 
 
-def _is_kept(output: NotebookNode) -> bool:
-    return output.get("name") != "stderr" and "widget" not in " ".join(output.get("data", ()))
-
-
-def fingerprint(path: Path, profile: str, values: dict, needs: list[str]) -> str:
-    """SHA-256 over all that the outputs depend on.
-
-    That is the notebook's sources, its parameters, the code of `lib`, the shipped data, the locked
-    versions, and the results of the notebooks it needs.
-    """
-    cells = nbformat.read(path, as_version=4).cells
-    files = [ROOT / "requirements.lock"]
-    for name in CODE_AND_DATA:
-        files += sorted(p for p in (ROOT / name).rglob("*") if p.is_file() and p.suffix != ".pyc")
-    for number in needs:
-        files += sorted(profile_folder(profile, "results").glob(f"{number}_*.csv"))
-    state = [[(cell.cell_type, cell.source) for cell in cells], values, profile, _digests(files)]
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-
-
-def output_digests(path: Path, profile: str) -> list:
-    """What a notebook wrote, with its SHA-256: a run by hand writes the same files."""
-    files = [profile_folder(profile, "notebooks") / path.name]
-    for kind in ("results", "figures"):
-        files += profile_folder(profile, kind).glob(f"{path.name[:2]}_*")
-    return _digests(file for file in sorted(files) if file.is_file())
-
-
-def _digests(files: Iterable[Path]) -> list[list[str]]:
-    return [[file.relative_to(ROOT).as_posix(), file_sha256(file)] for file in files]
+def is_kept(output: NotebookNode) -> bool:
+    """Whether an output is committed: neither standard error nor a widget."""
+    is_widget = any("widget" in mime_type for mime_type in output.get("data", ()))
+    return output.get("name") != "stderr" and not is_widget
