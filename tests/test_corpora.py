@@ -106,7 +106,7 @@ def test_a_corpus_on_request_is_a_turn_table_with_ratings(tmp_path):
 
 BAD = [
     ("turns", "system,dialog,turn,response\nA,1,-1,x\n", "turns.csv, row 1|'turn'|not a count"),
-    ("turn_ratings", "d,0,x,Overall,4\n", "row 1|nothing that was said"),
+    ("turn_ratings", "d,0,x,Overall,4\n", "row 1|no reply or dialog has"),
     ("turn_ratings", "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
     ("turn_ratings", "d,1,x,Fun,0\n", "row 1|'rating'|1 to 5|correct that row"),
     ("turn_ratings", 'd,1,x,Fun,"4,5"\n', "row 1|'4,5'|a point for"),

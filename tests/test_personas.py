@@ -1,5 +1,6 @@
 """Persona profiles: every rule of section 3.1 and appendix A.3, on the sample graph."""
 
+import dataclasses
 import json
 import re
 
@@ -61,7 +62,7 @@ def test_each_head_brings_one_tail_for_each_relation_it_has(profiles, graph, lis
         for head in one.heads:
             relations = graph.loc[graph["head"] == head, "relation"].unique()
             expected += 1 + len(relations)
-            assert personas.neutral(f"{head}.", lists) in one.sentences
+            assert personas.neutralize_gender(f"{head}.", lists) in one.sentences
         assert len(one.sentences) == expected
         assert one.heads[0] != one.heads[1]
 
@@ -79,7 +80,7 @@ def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
     text = " ".join(line for one in profiles for line in one.sentences)
     assert "fisherman" not in text and "i am a fisher." in text
     assert "i am a queen of a small island." in text
-    assert personas.neutral("A policeman and his Fireman, mailmanly", lists) == (
+    assert personas.neutralize_gender("A policeman and his Fireman, mailmanly", lists) == (
         "A police officer and his firefighter, mailmanly"
     )
 
@@ -89,7 +90,7 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
     young = Profile(
         sentences=("my name is A.", "i'm 25 years old.", "i have two cats.", old,
                    "i am a beekeeper.", "i am a beekeeper."),
-        heads=("i am a retired firefighter", "i am a beekeeper"), age=25,
+        heads=("i am a retired firefighter", "i am a beekeeper"), age=25, name="A", gender="male",
     )  # fmt: skip
     table = personas.review([young], graph, lists)
     assert table["reason"].tolist() == [
@@ -97,13 +98,13 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
     ]  # fmt: skip
     assert (table["decision"] == "").all() and (table["profile"] == 0).all()
     said = (*young.sentences[:3], "i am a beekeeper.")
-    calm = Profile(sentences=said, heads=(young.heads[1],) * 2, age=40)
+    calm = Profile(sentences=said, heads=(young.heads[1],) * 2, age=40, name="A", gender="male")
     assert personas.review([calm], graph, lists).empty
 
 
 def test_too_few_heads_or_names_are_an_error(graph, lists):
     with pytest.raises(ValueError, match="larger sample"):
         personas.make_profiles(graph[graph["head"] == "i am a beekeeper"], lists, 1)
-    few = personas.Lists(**vars(lists) | {"names": lists.names.query("generation == 99")})
+    few = dataclasses.replace(lists, names=lists.names.query("generation == 99"))
     with pytest.raises(ValueError, match="no (fe)?male name"):
         personas.make_profiles(graph, few, 1)
