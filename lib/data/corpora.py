@@ -21,20 +21,21 @@ from lib.data.storage import DataError, data_folder, fetch_file, is_on_disk, reg
 from lib.data.turn_table import KEY, fill_agents, turn_table
 
 INFO = ["title", "licence", "citation", "source"]
-LOADERS: dict[str, Callable[..., dict]] = {}
+LOADERS: dict[str, Callable] = {}
 DIALOG_COLUMNS = ["system", "agent", "dialog", "utterances", "speakers"]
 
 
 def loader(name: str) -> Callable:
     """Register a function as the loader of a corpus, by its name in `data/corpora.json`.
 
-    The function takes the paths of the files listed there, in this order (for a corpus on request
-    their folder), and returns what `corpus_parts` returns. With a "*" in the name it is the loader
-    of all corpora whose names match, and takes the name first.
+    The function takes the paths of the files listed there, in this order (for a sample or a corpus
+    on request their folder), and returns what `corpus_parts` returns. With a "*" in the name it is
+    the loader of all corpora whose names match, and takes the name first.
     """
 
-    def register(function: Callable[..., dict]) -> Callable[..., dict]:
-        names = [*registry()["corpora"], *registry()["requested"]]
+    def register(function: Callable) -> Callable:
+        entries = registry()
+        names = [*entries["corpora"], *entries["requested"], *entries["samples"]]
         for corpus in fnmatch.filter(names, name):
             LOADERS[corpus] = partial(function, corpus) if "*" in name else function
         return function
@@ -70,7 +71,7 @@ class Corpus:
     level: str
     ratings: pd.DataFrame
     report: pd.DataFrame
-    info: Mapping[str, Any]
+    info: Mapping
     turns: pd.DataFrame | None = None
     dialogs: pd.DataFrame | None = None
 
@@ -134,32 +135,30 @@ def load(name: str, folder: str | Path | None = None) -> Corpus:
     [['lantern', 1, 4.33]]
     """
     entries = registry()
-    samples = entries["samples"]
-    in_folder = entries["requested"] | samples
-    if name in in_folder:
-        level = "turn"
-        info = in_folder[name]
-        parts = _load_folder(name, info, folder)
-    elif name in entries["corpora"]:
+    if name in entries["tables"]:
+        raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
+    if name not in LOADERS:
+        hint = suggest_name(name, LOADERS)
+        raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
+    if name in entries["corpora"]:
         if folder:
             raise DataError(f"{name!r} is not read from a folder", fix="leave out `folder`")
         entry = entries["corpora"][name]
         level = entry["level"]
         info = entries["sets"][entry["set"]]
         parts = LOADERS[name](*map(fetch_file, entry["files"]))
-    elif name in entries["tables"]:
-        raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
     else:
-        hint = suggest_name(name, [*LOADERS, *samples])
-        raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
-    info = {"synthetic": name in samples, **{key: info[key] for key in INFO}}
+        level = "turn"
+        info = (entries["requested"] | entries["samples"])[name]
+        parts = LOADERS[name](_find_folder(name, info, folder))
+    info = {"synthetic": name in entries["samples"], **{key: info[key] for key in INFO}}
     return Corpus(name=name, level=level, info=info, **parts)
 
 
-def _load_folder(name: str, entry: dict, folder: str | Path | None) -> dict:
-    """Load a sample, or a corpus on request."""
-    default = ROOT / entry["source"] if "layout" in entry else data_folder() / name
-    folder = Path(folder or default)
+def _find_folder(name: str, entry: dict, folder: str | Path | None) -> Path:
+    """The folder of a sample, or of a corpus on request; all its files are there."""
+    is_sample = name in registry()["samples"]
+    folder = Path(folder or (ROOT / entry["source"] if is_sample else data_folder() / name))
     for file in entry["files"]:
         if not (folder / file).is_file():
             raise DataError(
@@ -168,7 +167,7 @@ def _load_folder(name: str, entry: dict, folder: str | Path | None) -> dict:
                 fix=f"ask the authors of {entry['citation']}; put the files in {folder} in the "
                 "layout of data/README.md, or pass folder=",
             )
-    return LOADERS[entry.get("layout", name)](folder)
+    return folder
 
 
 def ten_replies(profile: str) -> pd.DataFrame:
@@ -192,7 +191,7 @@ def corpus_parts(
     excluded=None,
     judgements=None,
     scores=None,
-) -> dict[str, pd.DataFrame]:
+) -> dict:
     """Build the tables of a corpus: items with their mean ratings, single ratings, and report.
 
     Texts are stripped of white space at their ends; `agent` is the system and `turn` the number of
@@ -205,7 +204,7 @@ def corpus_parts(
             annotators are not named. A rating left empty or marked "N/A" is excluded and counted.
         note: what a reader should know about the rows.
         excluded: how many further items were read but are not in `rows`, by reason.
-        judgements: in place of `ratings`, a table with the columns of `Judgement`.
+        judgements: in place of `ratings`, each `Judgement`; `item` is the position in `rows`.
         scores: columns to add, on the same rows.
 
     Returns:
@@ -274,15 +273,13 @@ def average_judgements(
     ratings = table[~(not_applicable | empty)].reset_index(drop=True)
     types = {"item": "int64", "annotator": "str", "dimension": "str", "rating": "float64"}
     ratings = ratings.astype(types)
-    means = ratings.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
+    means = ratings.pivot_table(index="item", columns="dimension", values="rating")
     means = means.reindex(index=range(n_items), columns=table["dimension"].unique())
     means = means.astype("float64").add_prefix("human_").rename_axis(index=None, columns=None)
     return ratings, means, report_row(unit, len(ratings), excluded)
 
 
-def report_row(
-    unit: str, kept: int, excluded: Mapping[str, int] | None = None, note: str = ""
-) -> dict[str, Any]:
+def report_row(unit: str, n_kept: int, excluded: Mapping | None = None, note: str = "") -> dict:
     """One line of an import report: how many were read, kept and excluded, and why.
 
     >>> report_row("dialogs", 2, {"with the control agent": 1})["read"]
@@ -292,15 +289,15 @@ def report_row(
     n_excluded = sum(excluded.values())
     return {
         "unit": unit,
-        "read": kept + n_excluded,
-        "kept": kept,
+        "read": n_kept + n_excluded,
+        "kept": n_kept,
         "excluded": n_excluded,
         "reasons": "; ".join(f"{count} {reason}" for reason, count in excluded.items()),
         "notes": note,
     }
 
 
-def attach_report(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
+def attach_report(table: pd.DataFrame, *lines: dict) -> pd.DataFrame:
     """Return a table that has no ratings with its import report; see `import_report`."""
     table.attrs["report"] = list(lines)
     return table
@@ -334,16 +331,17 @@ def available() -> pd.DataFrame:
         for name, entry in groups[group].items():
             info = groups["sets"].get(entry.get("set"), entry)
             files = [folder.format(name) + file for file in entry["files"]]
-            row = {
-                "name": name,
-                "level": entry.get("level") or entry.get("unit", "turn, dialog"),
-                "rows": entry.get("rows"),
-                "systems": entry.get("systems"),
-                "licence": info["licence"],
-                "source": info["source"],
-                "on disk?": all(map(is_on_disk, files)),
-            }
-            rows.append(row)
+            rows.append(
+                {
+                    "name": name,
+                    "level": entry.get("level") or entry.get("unit", "turn, dialog"),
+                    "rows": entry.get("rows"),
+                    "systems": entry.get("systems"),
+                    "licence": info["licence"],
+                    "source": info["source"],
+                    "on disk?": all(map(is_on_disk, files)),
+                }
+            )
     return pd.DataFrame(rows).astype({"rows": "Int64", "systems": "Int64"})
 
 
@@ -362,7 +360,7 @@ def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
 
 
-def _sizes(corpus: Corpus) -> dict[str, float | str]:
+def _sizes(corpus: Corpus) -> dict:
     items = corpus.items
     ratings = corpus.ratings
     sizes = {
@@ -376,18 +374,18 @@ def _sizes(corpus: Corpus) -> dict[str, float | str]:
         "judges": ratings.groupby(["item", "dimension"]).size().median(),
     }
     if corpus.level == "dialog":
-        return sizes | {
-            "references": math.nan,
-            "utterances": items["utterances"].str.len().mean(),
-            "context words": _mean_words(items["utterances"].str.join(" ")),
-            "response words": math.nan,
-        }
-    return sizes | {
-        "references": items["reference"].str.len().mean(),
-        "utterances": items["context"].str.len().mean() + 1,
-        "context words": _mean_words(items["context"].str[-1].dropna().astype("str")),
-        "response words": _mean_words(items["response"]),
-    }
+        utterances = items["utterances"]
+        sizes["references"] = math.nan
+        sizes["utterances"] = utterances.str.len().mean()
+        sizes["context words"] = _mean_words(utterances.str.join(" "))
+        sizes["response words"] = math.nan
+    else:
+        context = items["context"]
+        sizes["references"] = items["reference"].str.len().mean()
+        sizes["utterances"] = context.str.len().mean() + 1
+        sizes["context words"] = _mean_words(context.str[-1].dropna().astype("str"))
+        sizes["response words"] = _mean_words(items["response"])
+    return sizes
 
 
 def _mean_words(texts: pd.Series) -> float:
@@ -397,4 +395,4 @@ def _mean_words(texts: pd.Series) -> float:
 def import_reports(corpora: Iterable[Corpus]) -> pd.DataFrame:
     """The reports of several corpora in one table: what was read, kept and excluded."""
     tables = {corpus.name: corpus.report for corpus in corpora}
-    return pd.concat(tables, names=["corpus"]).reset_index("corpus").reset_index(drop=True)
+    return pd.concat(tables, names=["corpus"]).droplevel(1).reset_index()

@@ -16,6 +16,8 @@ from lib.data.user_files import read_turns
 
 @loader("tbd_q1")
 @loader("comperdial")
+@loader("sample_bots")
+@loader("sample_personas")
 def on_request(folder: Path) -> dict:
     """Read `turns.csv` as `read_turns` does, and ratings on 1-5 of its turns and dialogs.
 

@@ -168,7 +168,7 @@ def _draw_profile(heads: pd.DataFrame, tails: Mapping, lists: Lists, rng) -> Pro
     families = lists.families.query("start_age <= @age <= end_age")["sentence"]
     if names.empty or families.empty:
         raise DataError(f"the lists hold no {gender} name or no family for the age of {age}")
-    name = str(rng.choice(names.tolist()))
+    name = str(rng.choice(names))
     family = str(rng.choice(families))
     family = family.replace("<n>", str(rng.choice(["two", "three", "four"])))
     sentences = [f"my name is {name}.", f"i'm {age} years old.", family[0].lower() + family[1:]]

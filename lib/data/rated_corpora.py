@@ -19,20 +19,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.data.corpora import corpus_parts, loader, report_row, snake_case
-from lib.data.storage import archive_members, read_json, read_lines, short_hash
+from lib.data.corpora import Judgement, corpus_parts, loader, report_row, snake_case
+from lib.data.storage import archive_members, read_json, read_lines, registry, short_hash
 from lib.data.turn_table import turn_table
 
 GROUND_TRUTH = "Original Ground Truth"
 ONLY_MEANS = "only mean ratings are published"
 TSV = {"sep": "\t", "quoting": csv.QUOTE_NONE}
-DSTC7_COLUMNS = {
-    "SystemID": "system",
-    "InstanceID": "dialog",
-    "JudgeID": "annotator",
-    "Relevance": "relevance",
-    "Informativeness": "informativeness",
-}
 ROLES = {
     "User": "user",
     "human": "user",
@@ -45,12 +38,6 @@ PREDENG_SCORES = {
     "CTX_Unref_Score": "score_ctx_unref",
     "Eng_Score_MeanPooling": "score_pred_en_mean",
     "Eng_Score_MaxPooling": "score_pred_en_max",
-}
-RESPONSES_PER_CONTEXT = {
-    "zhao_persona": 6,
-    "zhao_dailydialog": 9,
-    "zhang_usr_topical": 6,
-    "zhang_usr_persona": 5,
 }
 MEAN_RATINGS = ["overall", "interesting", "relevance", "specificity", "understandability"]
 GPT4_DIMENSIONS = {
@@ -116,15 +103,16 @@ def usr(name: str, file: Path, grade: Path | None = None) -> dict:
             for dimension, values in response.items():
                 if isinstance(values, list):
                     ratings[dimension] = dict(zip(annotators, values, strict=True))
-            row = {
-                "system": response["model"],
-                "dialog": f"{name}-{block:03d}",
-                "context": split_context(item["context"]),
-                "response": response["response"],
-                "fact": split_fact(item["fact"]),
-                "ratings": ratings,
-            }
-            rows.append(row)
+            rows.append(
+                {
+                    "system": response["model"],
+                    "dialog": f"{name}-{block:03d}",
+                    "context": split_context(item["context"]),
+                    "response": response["response"],
+                    "fact": split_fact(item["fact"]),
+                    "ratings": ratings,
+                }
+            )
     without = _add_references(rows)
     parts = corpus_parts(rows, note=f"{without} have no reference (the ground truth itself)")
     if grade:
@@ -138,13 +126,10 @@ def _add_references(rows: list[dict]) -> int:
     """Give each response the ground truth of its context; return how many have none."""
     truths = [row for row in rows if row["system"] == GROUND_TRUTH]
     references = {row["dialog"]: [row["response"]] for row in truths}
-    without = 0
     for row in rows:
-        row["reference"] = references.get(row["dialog"], [])
-        if row["system"] == GROUND_TRUTH:
-            row["reference"] = []
-        without += not row["reference"]
-    return without
+        is_truth = row["system"] == GROUND_TRUTH
+        row["reference"] = [] if is_truth else references.get(row["dialog"], [])
+    return sum(not row["reference"] for row in rows)
 
 
 @loader("unieval_topical")
@@ -264,11 +249,10 @@ def dstc7(archive: Path) -> dict:
     TeamCE and TeamEC): its six judgements per context are merged. "Human" is one held-out human
     response. `human_overall` is the mean of relevance and informativeness.
     """
-    files = {}
-    for name, content in archive_members(archive):
-        files[name.rpartition("task2-")[2]] = io.BytesIO(content)
-    contexts = _read_cells(files["context.tsv"], TSV).set_index("InstanceID")
-    replies = _read_cells(files["system_responses.tsv"], TSV)
+    members = archive_members(archive)
+    files = {name.rpartition("task2-")[2]: io.BytesIO(content) for name, content in members}
+    contexts = _read_cells(files["context.tsv"], **TSV).set_index("InstanceID")
+    replies = _read_cells(files["system_responses.tsv"], **TSV)
     # A row holds as many references as there are: the header names only the first.
     references = {}
     for line in files["gold_responses.tsv"].read().decode().split("\n")[1:]:
@@ -285,28 +269,23 @@ def dstc7(archive: Path) -> dict:
             "fact": [[passage] for passage in contexts["Context"]],
         }
     )
-    ratings = _read_cells(files["human-eval-per-judge.tsv"], TSV).rename(columns=DSTC7_COLUMNS)
-    ratings["system"] = ratings["system"].replace("TeamEC", "TeamCE")
-    items = turns[["system", "dialog"]].reset_index(names="item")
-    ratings = ratings.merge(items, how="left", on=["system", "dialog"])
-    judgements = ratings.melt(
-        id_vars=["item", "annotator"],
-        value_vars=["relevance", "informativeness"],
-        var_name="dimension",
-        value_name="rating",
-        ignore_index=False,
-    )
-    parts = corpus_parts(turns, judgements=judgements.sort_index(kind="stable"))
+    keys = zip(turns["system"], turns["dialog"], strict=True)
+    item_of = {key: item for item, key in enumerate(keys)}
+    judgements = []
+    for row in _read_cells(files["human-eval-per-judge.tsv"], **TSV).itertuples():
+        item = item_of[row.SystemID.replace("TeamEC", "TeamCE"), row.InstanceID]
+        judge = row.JudgeID
+        judgements.append(Judgement(item, judge, "relevance", rating=row.Relevance))
+        judgements.append(Judgement(item, judge, "informativeness", rating=row.Informativeness))
+    parts = corpus_parts(turns, judgements=judgements)
     turns = parts["turns"]
     turns["human_overall"] = (turns["human_relevance"] + turns["human_informativeness"]) / 2
     return parts
 
 
-def _read_cells(file: Path | io.BytesIO, options: dict | None = None) -> pd.DataFrame:
-    """Read a CSV file, every cell as text."""
-    return pd.read_csv(
-        file, dtype=str, keep_default_na=False, encoding="utf-8-sig", **(options or {})
-    )
+def _read_cells(file: Path | io.BytesIO, **options) -> pd.DataFrame:
+    """Read a table, every cell as text."""
+    return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig", **options)
 
 
 @loader("dstc10_*")
@@ -342,13 +321,13 @@ def grade(name: str, *files: Path) -> dict:
     """
     _, corpus, system = name.split("_", 2)
     contexts, responses, references, judgements = files
-    judged = pd.DataFrame(read_json(judgements))
-    of_set = judged["Dataset"].str.removesuffix("_EVAL").eq(corpus)
-    of_set &= judged["DialogModel"] == system
+    ratings = []
+    for row in read_json(judgements):
+        if row["Dataset"].removesuffix("_EVAL") == corpus and row["DialogModel"] == system:
+            ratings.append({"coherence": json.loads(row["HumanScores"])})
     contexts = pd.Series(read_lines(contexts))
     dialog = contexts.map(lambda text: f"{corpus}-{short_hash(text, 8)}")
     repeat = contexts.groupby(contexts).cumcount() + 1
-    scores = judged.loc[of_set, "HumanScores"].map(json.loads)
     turns = pd.DataFrame(
         {
             "system": system,
@@ -356,7 +335,7 @@ def grade(name: str, *files: Path) -> dict:
             "context": contexts.str.split("|||", regex=False),
             "response": read_lines(responses),
             "reference": [[reference] for reference in read_lines(references)],
-            "ratings": [{"coherence": values} for values in scores],
+            "ratings": ratings,
         }
     )
     repeated = (repeat > 1).sum()
@@ -428,15 +407,16 @@ def ji2022(*files: Path) -> dict:
     turns = []
     for dialog in parts["dialogs"].itertuples():
         for turn in range(1, len(dialog.utterances), 2):
-            row = {
-                "system": dialog.system,
-                "agent": dialog.agent,
-                "dialog": dialog.dialog,
-                "turn": turn,
-                "context": dialog.utterances[:turn],
-                "response": dialog.utterances[turn],
-            }
-            turns.append(row)
+            turns.append(
+                {
+                    "system": dialog.system,
+                    "agent": dialog.agent,
+                    "dialog": dialog.dialog,
+                    "turn": turn,
+                    "context": dialog.utterances[:turn],
+                    "response": dialog.utterances[turn],
+                }
+            )
     return parts | {"turns": turn_table(turns)}
 
 
@@ -488,7 +468,7 @@ def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     ground truth and the last like a random response (inferred from the ratings: 4.05 against 2.00;
     there are no labels), so position 0 serves as reference of the others.
     """
-    size = RESPONSES_PER_CONTEXT.get(name, 1)
+    size = registry()["corpora"][name]["systems"]  # each answers every context
     rows = _context_response_rows(texts)
     for number, row in enumerate(rows):
         block, position = divmod(number, size)
@@ -536,7 +516,7 @@ def _mean_rated_parts(rows: list[dict], texts: Path, files: dict[str, Path]) -> 
     """The parts of a corpus whose mean ratings are in one file per dimension."""
     key = texts.stem.removesuffix("_text")
     means = {f"human_{dimension}": read_json(file)[key] for dimension, file in files.items()}
-    return corpus_parts(rows, scores=pd.DataFrame(means, dtype="float64"), note=ONLY_MEANS)
+    return corpus_parts(rows, scores=pd.DataFrame(means, dtype=float), note=ONLY_MEANS)
 
 
 @loader("gpt4_fed")
@@ -547,14 +527,15 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
     """
     rows = []
     for number, item in enumerate(read_json(dialogs)):
-        row = {
-            "system": item["model"],
-            "dialog": f"fed-{number:03d}",
-            "utterances": [utterance["text"] for utterance in item["dialog"]],
-            "speakers": [ROLES[utterance["speaker"]] for utterance in item["dialog"]],
-            "ratings": item["annotations"],
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "system": item["model"],
+                "dialog": f"fed-{number:03d}",
+                "utterances": [utterance["text"] for utterance in item["dialog"]],
+                "speakers": [ROLES[utterance["speaker"]] for utterance in item["dialog"]],
+                "ratings": item["annotations"],
+            }
+        )
     return corpus_parts(rows, scores=_gpt4_scores(gpt4, len(rows)))
 
 
@@ -564,9 +545,8 @@ def gpt4_reliable(texts: Path, *files: Path) -> dict:
     *chats, gpt4 = files
     parts = _ji_dialogs(chats)
     dialogs = parts["dialogs"]
-    item_of = {}
-    for item, utterances in enumerate(dialogs["utterances"]):
-        item_of[_single_spaced(utterances)] = item
+    texts_of_items = dialogs["utterances"].map(_single_spaced)
+    item_of = dict(zip(texts_of_items, dialogs.index, strict=True))
     items = []
     for line in read_lines(texts):
         utterances, _ = split_dialog("\n".join(line.split("\t")[1:]))
@@ -592,5 +572,4 @@ def _gpt4_scores(file: Path, n_dialogs: int) -> pd.DataFrame:
         for run in range(1, 6):
             columns[f"score_gpt4_{dimension}_run{run}"] = data[f"{key}_{run}"]
     dialogs = range(n_dialogs)
-    scores = pd.DataFrame(columns, data.get("indices", dialogs), dtype="float64")
-    return scores.reindex(dialogs)
+    return pd.DataFrame(columns, data.get("indices", dialogs), dtype=float).reindex(dialogs)

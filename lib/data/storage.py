@@ -9,7 +9,6 @@ import difflib
 import errno
 import hashlib
 import json
-import logging
 import os
 import re
 import tarfile
@@ -64,7 +63,7 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     >>> suggest_name("respones", ["response", "context"])
     "did you mean 'response'?"
     """
-    matches = difflib.get_close_matches(str(name).lower(), map(str, names), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(str(name).lower(), map(str, names), n=1)
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 
@@ -84,7 +83,7 @@ def _pooch():
     """Import pooch only where a file is asked for, because the import is slow."""
     import pooch
 
-    pooch.get_logger().setLevel(logging.WARNING)  # it has a progress bar already
+    pooch.get_logger().setLevel("WARNING")  # it has a progress bar already
     return pooch
 
 

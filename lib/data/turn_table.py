@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ def is_blank(text: object) -> bool:
     return all(unicodedata.category(character) in INVISIBLE for character in text)
 
 
-def turn_table(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def turn_table(rows: pd.DataFrame | Sequence[Mapping]) -> pd.DataFrame:
     """A turn table from a frame or from one mapping per response.
 
     Missing lists are empty, a missing agent is the system, a missing turn is the number of
@@ -98,7 +98,7 @@ def validate(
     *,
     file=None,
     scale: Scale = None,
-    column_names: Mapping[str, str] | None = None,
+    column_names: Mapping | None = None,
 ) -> None:
     """Check that a frame is a turn table.
 
@@ -129,7 +129,7 @@ def check_rows(
     table: pd.DataFrame,
     checks: Iterable[Check],
     file=None,
-    column_names: Mapping[str, str] | None = None,
+    column_names: Mapping | None = None,
 ) -> None:
     """Raise a `DataError` for the first row that fails one of the checks, taken in their order."""
     for column, failed, problem, fix in checks:

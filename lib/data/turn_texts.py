@@ -62,7 +62,9 @@ def best_over_texts(
     >>> best_over_texts([["a", "bcd"], []], ["tea", "no"], lambda texts, _: list(map(len, texts)))
     array([ 3., nan])
     """
-    rows, flat_texts, flat_responses = [], [], []
+    rows = []
+    flat_texts = []
+    flat_responses = []
     for row, (row_texts, response) in enumerate(zip(texts, responses, strict=True)):
         for text in row_texts:
             rows.append(row)

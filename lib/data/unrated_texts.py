@@ -149,7 +149,7 @@ def reddit_cmv() -> pd.DataFrame:
     return attach_report(table, report_row("comments", len(rows), excluded, note=note))
 
 
-def _comment_table(rows: list[dict] | pd.DataFrame) -> pd.DataFrame:
+def _comment_table(rows: list | pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows).rename(columns=SOURCE_COLUMNS).reindex(columns=COMMENT_COLUMNS)
     table["author"] = table["author"].fillna("").map(pseudonym)
     types = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
@@ -213,16 +213,15 @@ def dailydialog_pairs() -> pd.DataFrame:
     """
     utterances = read_lines(fetch_file("dailydialog/dailydialog_valid_ctx.txt"))
     replies = read_lines(fetch_file("dailydialog/dailydialog_valid_res.txt"))
-    rows = []
-    for number, (utterance, reply) in enumerate(zip(utterances, replies, strict=True)):
-        row = {
+    turns = pd.DataFrame(
+        {
             "system": "human",
-            "dialog": f"dailydialog-{number:05d}",
-            "context": [utterance.strip()],
-            "response": reply.strip(),
+            "dialog": [f"dailydialog-{number:05d}" for number in range(len(replies))],
+            "context": [[utterance.strip()] for utterance in utterances],
+            "response": [reply.strip() for reply in replies],
         }
-        rows.append(row)
-    return attach_report(turn_table(rows), report_row("pairs", len(rows)))
+    )
+    return attach_report(turn_table(turns), report_row("pairs", len(turns)))
 
 
 def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
@@ -291,13 +290,12 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
             continue
         pairs = list(_pairs(entry, *files))
         changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]
-        for pair in changed:
-            labels = {
-                "perturbation": name,
-                "dimension": entry["dimension"],
-                "level": entry["level"],
-            }
-            rows.append(labels | pair)
+        labels = {
+            "perturbation": name,
+            "dimension": entry["dimension"],
+            "level": entry["level"],
+        }
+        rows += [labels | pair for pair in changed]
         excluded = {"left unchanged by the perturbation": len(pairs) - len(changed)}
         lines.append(report_row(f"pairs: {name}", len(changed), excluded))
     return attach_report(pd.DataFrame(rows), *lines)
