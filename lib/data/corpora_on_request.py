@@ -18,7 +18,7 @@ from lib.data.user_files import read_turns
 @loader("comperdial")
 @loader("sample_bots")
 @loader("sample_personas")
-def on_request(folder: Path) -> dict:
+def load_on_request(folder: Path) -> dict:
     """Read `turns.csv` as `read_turns` does, and ratings on 1-5 of its turns and dialogs.
 
     `turn_ratings.csv` and `dialog_ratings.csv` hold one judgement per row: annotator, dimension,

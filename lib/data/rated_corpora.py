@@ -85,7 +85,7 @@ def split_dialog(text: str) -> tuple[list[str], list[str]]:
 
 
 @loader("usr_*")
-def usr(name: str, file: Path, grade: Path | None = None) -> dict:
+def load_usr(name: str, file: Path, grade: Path | None = None) -> dict:
     """Read contexts with five or six responses each; the text is lower-cased and tokenised.
 
     The response of "Original Ground Truth" is the reference of the others; it has none itself, so
@@ -133,7 +133,7 @@ def _add_references(rows: list[dict]) -> int:
 
 
 @loader("unieval_topical")
-def unieval(file: Path) -> dict:
+def load_unieval(file: Path) -> dict:
     """Read UniEval's benchmark on the responses of USR-Topical.
 
     Mean ratings are `human_*`, its predictions `score_unieval_*`. The prediction of engagingness
@@ -161,7 +161,7 @@ def unieval(file: Path) -> dict:
 
 
 @loader("fed_turn")
-def fed_turn(file: Path, scores: Path) -> dict:
+def load_fed_turn(file: Path, scores: Path) -> dict:
     """Read FED's 375 rated responses of Meena, Mitsuku and people, five annotators each.
 
     Ratings marked "N/A (...)" are excluded and counted; an item with none left is NaN. FED scores
@@ -172,8 +172,8 @@ def fed_turn(file: Path, scores: Path) -> dict:
 
 
 @loader("fed_dialog")
-def fed_dialog(file: Path, scores: Path) -> dict:
-    """Read FED's 125 rated dialogs; see `fed_turn`."""
+def load_fed_dialog(file: Path, scores: Path) -> dict:
+    """Read FED's 125 rated dialogs; see `load_fed_turn`."""
     _, dialogs = _fed_rows(file)
     parts = corpus_parts(dialogs, scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
@@ -211,14 +211,14 @@ def _fed_scores(file: Path) -> pd.DataFrame:
 
 
 @loader("fed_engaging")
-def fed_engaging(file: Path, scores: Path) -> dict:
+def load_fed_engaging(file: Path, scores: Path) -> dict:
     """Read FED-eng of EnDex: turns with mean Engaging >= 1.6 (label 1) or <= 0.8 (label 0).
 
     261 of the 375 turns. The rule is inferred from the size of the set and from its printed
     Pearson and Spearman being equal, as they are for a binary label; the paper does not state it.
     `human_engaging` is the label, `human_engaging_mean` the mean rating on 0-2.
     """
-    parts = fed_turn(file, scores)
+    parts = load_fed_turn(file, scores)
     turns = parts["turns"]
     mean = turns["human_engaging"].round(6)  # of 5 integers: undo the last-bit error
     turns["human_engaging_mean"] = mean
@@ -241,7 +241,7 @@ def _ratings_of(items: Sequence[int], ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 @loader("dstc7")
-def dstc7(archive: Path) -> dict:
+def load_dstc7(archive: Path) -> dict:
     """Read DSTC7 Track 2: 10 systems on 1000 Reddit contexts, three judges.
 
     The released context column holds only the grounding passage, so `fact` has it and `context` is
@@ -289,7 +289,7 @@ def _read_cells(file: Path | io.BytesIO, **options) -> pd.DataFrame:
 
 
 @loader("dstc10_*")
-def dstc10(name: str, file: Path) -> dict:
+def load_dstc10(name: str, file: Path) -> dict:
     """Read a DSTC10 Track 5 development set: TP, UP, ZD, ZP and GD.
 
     Utterances of the context are separated by newlines; the "prompt" of the published
@@ -312,7 +312,7 @@ def dstc10(name: str, file: Path) -> dict:
 
 
 @loader("grade_*")
-def grade(name: str, *files: Path) -> dict:
+def load_grade(name: str, *files: Path) -> dict:
     """Read one of GRADE's eight sets: coherence, 8 to 11 annotators each.
 
     Line i of context, response and reference belong together; the single ratings are in one file
@@ -343,7 +343,7 @@ def grade(name: str, *files: Path) -> dict:
 
 
 @loader("better")
-def better(file: Path) -> dict:
+def load_better(file: Path) -> dict:
     """Read BETTER: query and reply of ConvAI, engaging (1) or not (0).
 
     The systems are not named; the texts are tokenised. An empty reply stays an empty response.
@@ -363,7 +363,7 @@ def better(file: Path) -> dict:
 
 
 @loader("predeng600")
-def predeng600(file: Path) -> dict:
+def load_predeng600(file: Path) -> dict:
     """Read PredEng-600: 300 DailyDialog queries with two replies each.
 
     The file has one rating per row, three to a reply: 900 of generated replies, then 900 of human
@@ -393,7 +393,7 @@ def predeng600(file: Path) -> dict:
 
 
 @loader("ji2022")
-def ji2022(*files: Path) -> dict:
+def load_ji2022(*files: Path) -> dict:
     """Read the chats of crowd workers with 10 agents of 5 systems, rated by the chatter.
 
     Agents are `A`-`E` (the systems) and `A_p`-`E_p` (the same with a persona), in two free-topic
@@ -461,7 +461,7 @@ def _ji_dialog(chat: dict, annotator: str) -> dict:
 
 
 @loader("zh*_*")  # zhao_persona to zhang_fed_turn
-def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
+def load_mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     """Read responses with mean human ratings; `human_specificity` is new in Zhang et al. (2024).
 
     In the two Zhao sets the position within a context is the system; position 0 looks like the
@@ -481,7 +481,7 @@ def mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
 
 
 @loader("dstc10_*_clean")
-def dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
+def load_dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
     """Read a hidden test set of DSTC10 Track 5, as Zhang et al. (2024) release it: PD10 and TD10.
 
     Contexts are cut to their last three utterances. The rating is the mean appropriateness on 1-5
@@ -520,7 +520,7 @@ def _mean_rated_parts(rows: list[dict], texts: Path, files: dict[str, Path]) -> 
 
 
 @loader("gpt4_fed")
-def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
+def load_gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
     """Read the 125 FED dialogs with five GPT-4 runs and the five annotators' own ratings.
 
     The runs are `score_gpt4_<dimension>_run<n>`, on 1-5.
@@ -540,7 +540,7 @@ def gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
 
 
 @loader("gpt4_reliable")
-def gpt4_reliable(texts: Path, *files: Path) -> dict:
+def load_gpt4_reliable(texts: Path, *files: Path) -> dict:
     """Read the chats of Ji et al. in Zhang's order, with GPT-4's ratings of 500 of them."""
     *chats, gpt4 = files
     parts = _ji_dialogs(chats)
