@@ -64,24 +64,15 @@ def _checks(ratings: pd.DataFrame, key: list[str]) -> list[Check]:
     text = ratings["rating"].str.strip().str.upper()
     is_number = pd.to_numeric(text, errors="coerce").between(1, 5)
     is_missing = (text == "") | text.str.startswith("N/A")
+    unknown = ratings["item"] < 0
+    unknown_problem = f"is {{!r}}, but no reply or dialog has this {', '.join(key)}"
+    invalid = ~(is_number | is_missing)
+    invalid_problem = "is {!r:.40}, not a number from 1 to 5, with a point for decimals"
+    repeated = ratings.duplicated(["item", "annotator", "dimension"])
+    repeated_problem = "{!r} judges this a second time"
     fix = "correct that row"
     return [
-        Check(
-            column=key[-1],
-            failed=ratings["item"] < 0,
-            problem=f"{{!r}}: no reply or dialog has this {', '.join(key)}",
-            fix=fix,
-        ),
-        Check(
-            column="rating",
-            failed=~(is_number | is_missing),
-            problem="is {!r:.40}, not a number from 1 to 5, with a point for decimals",
-            fix=fix,
-        ),
-        Check(
-            column="annotator",
-            failed=ratings.duplicated(["item", "annotator", "dimension"]),
-            problem="{!r} judges this a second time",
-            fix=fix,
-        ),
+        Check(key[-1], unknown, unknown_problem, fix=fix),
+        Check("rating", invalid, invalid_problem, fix=fix),
+        Check("annotator", repeated, repeated_problem, fix=fix),
     ]

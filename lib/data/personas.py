@@ -198,9 +198,8 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists) -> pd
     rows = []
     for number, profile in enumerate(profiles):
         for sentence, reason in _contradictions(profile, heads, lists):
-            rows.append({"profile": number, "sentence": sentence, "reason": reason})
-    table = pd.DataFrame(rows, columns=["profile", "sentence", "reason"])
-    return table.assign(decision="")
+            rows.append({"profile": number, "sentence": sentence, "reason": reason, "decision": ""})
+    return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 
 def _contradictions(

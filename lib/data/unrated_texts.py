@@ -69,23 +69,20 @@ def reddit_college() -> pd.DataFrame:
     """
     archive = fetch_file("reddit_college/reddit-college-86b4acb-subset.tar.gz")
     rows = []
-    files = Counter()
     # Sorted, because the two forms of the archive have different orders.
-    for name, content in sorted(archive_members(archive, r"/dat/.*\.json$")):
+    files = sorted(archive_members(archive, r"/dat/.*\.json$"))
+    n_excluded = 0
+    for name, content in files:
         subreddit = name.split("/")[-2]
         if subreddit not in SUBREDDITS:
-            files["excluded"] += 1
+            n_excluded += 1
             continue
-        files["kept"] += 1
         thread = json.loads(content)
         for comment in _flatten(thread.get("comments", {}), thread["sid"], "replies"):
             rows.append(comment | {"subreddit": subreddit})
-    excluded = {"of other subreddits": files["excluded"]}
-    return attach_report(
-        _comment_table(rows),
-        report_row("thread files", files["kept"], excluded),
-        report_row("comments", len(rows)),
-    )
+    excluded = {"of other subreddits": n_excluded}
+    thread_line = report_row("thread files", len(files) - n_excluded, excluded)
+    return attach_report(_comment_table(rows), thread_line, report_row("comments", len(rows)))
 
 
 def reddit_52_forums() -> pd.DataFrame:
@@ -290,11 +287,7 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
             continue
         pairs = list(_pairs(entry, *files))
         changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]
-        labels = {
-            "perturbation": name,
-            "dimension": entry["dimension"],
-            "level": entry["level"],
-        }
+        labels = {"perturbation": name, "dimension": entry["dimension"], "level": entry["level"]}
         rows += [labels | pair for pair in changed]
         excluded = {"left unchanged by the perturbation": len(pairs) - len(changed)}
         lines.append(report_row(f"pairs: {name}", len(changed), excluded))
