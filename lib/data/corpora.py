@@ -157,8 +157,10 @@ def load(name: str, folder: str | Path | None = None) -> Corpus:
 
 def _find_folder(name: str, entry: dict, folder: str | Path | None) -> Path:
     """The folder of a sample, or of a corpus on request; all its files are there."""
-    is_sample = name in registry()["samples"]
-    folder = Path(folder or (ROOT / entry["source"] if is_sample else data_folder() / name))
+    default = data_folder() / name
+    if name in registry()["samples"]:
+        default = ROOT / entry["source"]
+    folder = Path(folder or default)
     for file in entry["files"]:
         if not (folder / file).is_file():
             raise DataError(

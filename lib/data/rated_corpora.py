@@ -339,7 +339,8 @@ def load_grade(name: str, *files: Path) -> dict:
         }
     )
     repeated = (repeat > 1).sum()
-    return corpus_parts(turns, note=f"{repeated} repeat an earlier context" if repeated else "")
+    note = f"{repeated} repeat an earlier context" if repeated else ""
+    return corpus_parts(turns, note=note)
 
 
 @loader("better")
@@ -472,7 +473,9 @@ def load_mean_rated(name: str, texts: Path, *ratings: Path) -> dict:
     rows = _context_response_rows(texts)
     for number, row in enumerate(rows):
         block, position = divmod(number, size)
-        row["system"] = f"position_{position}" if size > 1 else "unknown"
+        row["system"] = "unknown"
+        if size > 1:
+            row["system"] = f"position_{position}"
         row["dialog"] = f"{name}-{block:03d}"
         row["reference"] = []
         if name.startswith("zhao") and position > 0:
