@@ -52,21 +52,37 @@ def comp_analysis(folder: Path, full: bool = False) -> None:
     text(base / "turn_level_texts/persona-zhao_text.txt", "\n".join(lines) + "\n")
     for name in RATINGS:
         values = {"persona-zhao": [5 - n % 6 * 0.5 for n in range(12)]}
-        where = f"turn_level_ratings_subset/turn_{name}_ratings.subset.json"
+        file = f"turn_level_ratings_subset/turn_{name}_ratings.subset.json"
         if full:
-            values |= {"another-set": [1.0, 2.0]}
-            where = f"turn_level_texts/turn_{name}_ratings.json"
-        dump(base / where, values)
+            values["another-set"] = [1.0, 2.0]
+            file = f"turn_level_texts/turn_{name}_ratings.json"
+        dump(base / file, values)
 
 
 def thread(sid: str) -> dict:
     """A Reddit thread with a nested reply, a deleted author, a negative score, a missing field."""
     reply = {"link": "l", "text": "[deleted]", "author": None, "created": 30, "upvotes": -3}
-    answer = {"link": "l", "text": "an answer", "author": "NamedPerson", "created": 20,
-              "upvotes": 2, "replies": {f"{sid}b": reply}}  # fmt: skip
-    return {"sid": sid, "link": "l", "title:": "a title", "text": "post", "author": "Poster",
-            "created": 10, "updated": 99, "over_18": False, "upvotes": 5, "upvote_ratio": 1.0,
-            "comments": {f"{sid}a": answer}}  # fmt: skip
+    answer = {
+        "link": "l",
+        "text": "an answer",
+        "author": "NamedPerson",
+        "created": 20,
+        "upvotes": 2,
+        "replies": {f"{sid}b": reply},
+    }
+    return {
+        "sid": sid,
+        "link": "l",
+        "title:": "a title",
+        "text": "post",
+        "author": "Poster",
+        "created": 10,
+        "updated": 99,
+        "over_18": False,
+        "upvotes": 5,
+        "upvote_ratio": 1.0,
+        "comments": {f"{sid}a": answer},
+    }
 
 
 def reddit_college(folder: Path, full: bool = False) -> None:
@@ -86,18 +102,31 @@ def more_reddit(folder: Path) -> None:
     """Two forums in trees without ids, one post twice, one notice; a chain with one name twice."""
     reply = {"body": "NamedPerson is right", "score": 2, "comments": []}
     tree = [{"body": "top", "score": 7, "comments": [reply, {**reply, "body": ""}]}]
-    notice = [{"body": "n" * 41, "score": 1, "comments": []}] * 6
-    posts = [{"title": "t", "body": "b", "comments": tree}]
+    notices = [{"body": "n" * 41, "score": 1, "comments": []}] * 6
+    post = {"title": "t", "body": "b", "comments": tree}
+    posts = {
+        "HowTo": [post],
+        "rage": [post],
+        "wtf": [{**post, "body": "c"}, post],
+        "pics": [{"title": "p", "body": "", "comments": notices}],
+    }
     for key in registry()["tables"]["reddit_52_forums"]["files"]:
         name = Path(key).stem
-        kept = {"HowTo": posts, "rage": posts, "wtf": [{**posts[0], "body": "c"}, *posts]}
-        forum = {"name": name, "posts": kept.get(name, [])}
-        if name == "pics":
-            forum["posts"] = [{"title": "p", "body": "", "comments": notice}]
-        text(folder / key, json.dumps(forum))
-    record = {"name": "t1_x1", "id": "x1", "body": "no", "parent_id": "t3_l", "link_id": "t3_l",
-              "ups": -2, "downs": 0, "controversiality": 1, "created": 99.0, "created_utc": 11.0,
-              "edited": True, "author_name": "NamedPerson"}  # fmt: skip
+        dump(folder / key, {"name": name, "posts": posts.get(name, [])})
+    record = {
+        "name": "t1_x1",
+        "id": "x1",
+        "body": "no",
+        "parent_id": "t3_l",
+        "link_id": "t3_l",
+        "ups": -2,
+        "downs": 0,
+        "controversiality": 1,
+        "created": 99.0,
+        "created_utc": 11.0,
+        "edited": True,
+        "author_name": "NamedPerson",
+    }
     answer = record | {"name": "t1_x2", "id": "x2", "parent_id": "t1_x1", "author_name": ""}
     lines = [record, answer, record | {"name": "t3_l", "id": "l"}, answer]
     chain = {"chain/1.json": "\n".join(map(json.dumps, lines)).encode()}
@@ -106,8 +135,9 @@ def more_reddit(folder: Path) -> None:
 
 def write(folder: Path) -> Path:
     """Write every stand-in."""
-    for part in (comp_analysis, reddit_college, more_reddit):
-        part(folder)
+    comp_analysis(folder)
+    reddit_college(folder)
+    more_reddit(folder)
     return folder
 
 

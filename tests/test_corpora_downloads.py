@@ -14,18 +14,21 @@ BODY = bytes(range(256)) * 2000
 
 
 class Host(http.server.BaseHTTPRequestHandler):
-    """Serves the body of the server object, after the failures that stand in its plan."""
+    """Serves the body of the server object, after the failures in its list."""
 
     def do_GET(self):
-        self.server.asked += 1
-        fault = self.server.plan.pop(0) if self.server.plan else None
-        if isinstance(fault, int):
-            return self.send_error(fault)
+        self.server.requests += 1
+        failure = next(self.server.failures, None)
+        if isinstance(failure, int):
+            self.send_error(failure)
+            return
+        body = self.server.body
         self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(self.server.body[: 1000 if fault == "drop" else None])
-        return None
+        if failure == "drop":
+            body = body[:1000]
+        self.wfile.write(body)
 
     def log_message(self, *_):
         pass
@@ -34,7 +37,9 @@ class Host(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def host():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Host)
-    server.plan, server.asked, server.body = [], 0, BODY
+    server.failures = iter([])
+    server.requests = 0
+    server.body = BODY
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     server.url = f"http://127.0.0.1:{server.server_port}/file.bin"
@@ -47,42 +52,46 @@ def host():
 def entry(host, tmp_path, monkeypatch):
     """A registry of one file at the local host, and an empty data folder."""
     entry = {"set": "s", "url": host.url, "bytes": len(BODY), "sha256": sha(BODY), "rows": None}
-    known = {"files": {"s/file.bin": entry}, "sets": {}, "corpora": {}, "tables": {}}
-    monkeypatch.setattr(storage, "registry", lambda: known)
+    registry = {"files": {"s/file.bin": entry}, "sets": {}, "corpora": {}, "tables": {}}
+    monkeypatch.setattr(storage, "registry", lambda: registry)
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     return entry
 
 
-def sha(raw):
-    return hashlib.sha256(raw).hexdigest()
+def sha(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 def test_download_lands_in_the_folder_and_is_not_repeated(entry, host, tmp_path):
     path = storage.fetch_file("s/file.bin")
-    assert path == tmp_path / "s/file.bin" and path.read_bytes() == BODY
+    assert path == tmp_path / "s/file.bin"
+    assert path.read_bytes() == BODY
     storage.fetch_file("s/file.bin")
-    assert host.asked == 1
-    assert [p.name for p in (tmp_path / "s").iterdir()] == ["file.bin"]
+    assert host.requests == 1
+    assert [file.name for file in (tmp_path / "s").iterdir()] == ["file.bin"]
 
 
-@pytest.mark.parametrize("faults", [["drop"], [503, 503], ["drop", 503, "drop"]])
-def test_a_failed_download_is_tried_again(faults, entry, host):
-    host.plan = list(faults)
+@pytest.mark.parametrize("failures", [["drop"], [503, 503], ["drop", 503, "drop"]])
+def test_a_failed_download_is_tried_again(failures, entry, host):
+    host.failures = iter(failures)
     assert storage.fetch_file("s/file.bin").read_bytes() == BODY
-    assert host.asked == len(faults) + 1
+    assert host.requests == len(failures) + 1
 
 
-@pytest.mark.parametrize("gone", [True, False])
-def test_no_network_and_no_such_page_say_what_to_do(gone, entry, host, tmp_path):
-    host.plan = [404] * 9
-    if gone:
+@pytest.mark.parametrize("has_network", [False, True])
+def test_no_network_and_no_such_page_say_what_to_do(has_network, entry, host, tmp_path):
+    host.failures = iter([404] * 9)
+    if not has_network:
         entry["url"] = "http://127.0.0.1:9/file.bin"  # nothing listens there
     with pytest.raises(DataError) as caught:
         storage.fetch_file("s/file.bin")
-    for words in [str(tmp_path / "s/file.bin"), "cannot be downloaded", "DIALOGUE_DATA_DIR",
-                  f"fetch {entry['url']}", "" if gone else "404"]:  # fmt: skip
-        assert words in str(caught.value)
+    message = str(caught.value)
+    assert str(tmp_path / "s/file.bin") in message
+    assert "cannot be downloaded" in message
+    assert "DIALOGUE_DATA_DIR" in message
+    assert f"fetch {entry['url']}" in message
+    assert ("404" in message) == has_network
 
 
 def test_a_damaged_file_is_named_and_never_overwritten(entry, host, tmp_path):
@@ -92,12 +101,14 @@ def test_a_damaged_file_is_named_and_never_overwritten(entry, host, tmp_path):
     assert list((tmp_path / "s").iterdir()) == []
     host.body = BODY
     storage.fetch_file("s/file.bin")
-    file, asked = tmp_path / "s/file.bin", host.asked
+    file = tmp_path / "s/file.bin"
+    requests = host.requests
     file.write_bytes(BODY[::-1])  # changed after it was verified, in the same size
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="delete it") as caught:
         storage.fetch_file("s/file.bin")
-    assert str(file) in str(caught.value) and "delete it" in str(caught.value)
-    assert file.read_bytes() == BODY[::-1] and host.asked == asked
+    assert str(file) in str(caught.value)
+    assert file.read_bytes() == BODY[::-1]
+    assert host.requests == requests
 
 
 def test_a_folder_that_is_not_there_is_not_invented(entry, tmp_path, monkeypatch):
@@ -128,8 +139,12 @@ def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
     small.reddit_college(tmp_path, full=True)
     packed = tmp_path / "reddit_college/reddit-college-86b4acb-subset.tar.gz"
     content = storage.content_sha256(packed, ["Emory/"])
-    entry["upstream"] = {"key": str(packed.relative_to(tmp_path)), "sha256": None,
-                         "content": ["Emory/"], "content_sha256": content}  # fmt: skip
+    entry["upstream"] = {
+        "key": str(packed.relative_to(tmp_path)),
+        "sha256": None,
+        "content": ["Emory/"],
+        "content_sha256": content,
+    }
     assert storage.fetch_file("s/file.bin") == packed
     small.reddit_college(tmp_path)  # other packing, same folder inside
     assert storage.fetch_file("s/file.bin") == packed
@@ -145,5 +160,5 @@ def test_an_archive_packed_anew_is_verified_by_its_content(entry, tmp_path):
 def test_registered_content_of_reddit_college_is_that_of_the_subset():
     key = "reddit_college/reddit-college-86b4acb-subset.tar.gz"
     upstream = storage.registry()["files"][key]["upstream"]
-    found = storage.content_sha256(storage.fetch_file(key), upstream["content"])
-    assert found == upstream["content_sha256"]
+    content = storage.content_sha256(storage.fetch_file(key), upstream["content"])
+    assert content == upstream["content_sha256"]

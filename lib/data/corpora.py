@@ -1,8 +1,8 @@
-"""The corpora by name: register a loader, load one, list them all, count what is in them.
+"""The corpora by name: register a loader, load a corpus, list them all, count what is in them.
 
-The loaders lie in the files named after their corpora, and `data/corpora.json` knows the address,
-checksum and licence of each. The samples have the layout of corpora that must be asked for, and
-are read by the loaders of those.
+The loaders are in the modules named after their corpora, and `data/corpora.json` holds the
+address, checksum and licence of each. The samples have the layout of the corpora on request, and
+are read by the same loader.
 """
 
 import fnmatch
@@ -12,33 +12,44 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from lib import ROOT
 from lib.data.storage import DataError, data_folder, fetch_file, is_on_disk, registry, suggest_name
-from lib.data.turn_table import KEY, turn_table, with_agents
+from lib.data.turn_table import KEY, fill_agents, turn_table
 
 INFO = ["title", "licence", "citation", "source"]
-LOADERS: dict[str, Callable[..., dict]] = {}
+LOADERS: dict[str, Callable] = {}
 DIALOG_COLUMNS = ["system", "agent", "dialog", "utterances", "speakers"]
 
 
 def loader(name: str) -> Callable:
     """Register a function as the loader of a corpus, by its name in `data/corpora.json`.
 
-    The function takes the paths of the files that stand there, in this order (for a corpus on
-    request their folder), and returns what `rated` returns. With a "*" in the name it is the loader
-    of all corpora whose name fits, and takes the name first.
+    The function takes the paths of the files listed there, in this order (for a sample or a corpus
+    on request their folder), and returns what `corpus_parts` returns. With a "*" in the name it is
+    the loader of all corpora whose names match, and takes the name first.
     """
 
-    def register(function: Callable[..., dict]) -> Callable[..., dict]:
-        for one in fnmatch.filter(registry()["corpora"] | registry()["requested"], name):
-            LOADERS[one] = partial(function, one) if "*" in name else function
+    def register(function: Callable) -> Callable:
+        entries = registry()
+        names = [*entries["corpora"], *entries["requested"], *entries["samples"]]
+        for corpus in fnmatch.filter(names, name):
+            LOADERS[corpus] = partial(function, corpus) if "*" in name else function
         return function
 
     return register
+
+
+class Judgement(NamedTuple):
+    """What one annotator said about one item: `rating` is a number, empty or "N/A ..."."""
+
+    item: int
+    annotator: str
+    dimension: str
+    rating: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +71,7 @@ class Corpus:
     level: str
     ratings: pd.DataFrame
     report: pd.DataFrame
-    info: Mapping[str, Any]
+    info: Mapping
     turns: pd.DataFrame | None = None
     dialogs: pd.DataFrame | None = None
 
@@ -73,12 +84,12 @@ class Corpus:
         return self.turns if self.level == "turn" else self.dialogs
 
     def table(self, level: str, *columns: str, single_ratings: bool = False) -> pd.DataFrame:
-        """Return `turns` or `dialogs`, sure to hold what the caller needs.
+        """Return `turns` or `dialogs`, after checking that it holds what the caller needs.
 
         Args:
             level: "turn" or "dialog".
             columns: columns that must hold a value, or a list that is not empty, in some row.
-            single_ratings: whether the single judgements must be there, not only their means.
+            single_ratings: whether the single judgements are needed, not only their means.
 
         Raises:
             DataError: with what the corpus holds instead.
@@ -90,26 +101,28 @@ class Corpus:
         ...
         lib.data.storage.DataError: sample_bots, column 'human_funny': ...
         """
-        table, other = self.turns if level == "turn" else self.dialogs, "take another corpus"
+        fix = "take another corpus"
+        table = self.turns if level == "turn" else self.dialogs
         if table is None:
-            raise DataError(f"has no table of single {level}s", file=self.name, fix=other)
+            raise DataError(f"has no table of single {level}s", file=self.name, fix=fix)
         for column in columns:
             cells = table.get(column, pd.Series(dtype=object)).dropna()
             if cells.astype("str").isin(["", "[]"]).all():
-                fix = f"{other}, or one of {', '.join(table.filter(like='human_'))}"
+                rated = ", ".join(table.filter(like="human_"))
                 problem = "this corpus has no such column, or nothing in it"
+                fix = f"{fix}, or one of {rated}"
                 raise DataError(problem, file=self.name, column=column, fix=fix)
         if single_ratings and self.ratings.empty:
-            raise DataError("only mean ratings are published", file=self.name, fix=other)
+            raise DataError("only mean ratings are published", file=self.name, fix=fix)
         return table
 
 
-def load(name: str, **options: Any) -> Corpus:
-    """Load a corpus by name; public files are downloaded if they are not there.
+def load(name: str, folder: str | Path | None = None) -> Corpus:
+    """Load a corpus by name; public files are downloaded if they are missing.
 
     Args:
         name: one of `available()`.
-        options: `folder`, where the files of `tbd_q1` and `comperdial` are.
+        folder: where the files of `tbd_q1` or `comperdial` are; None: in the data folder.
 
     Raises:
         DataError: for an unknown name, and for a file that is missing, damaged or, where it is the
@@ -121,62 +134,79 @@ def load(name: str, **options: Any) -> Corpus:
     >>> corpus.turns[["system", "turn", "human_overall"]].head(1).round(2).values.tolist()
     [['lantern', 1, 4.33]]
     """
-    known, level = registry(), "turn"
-    if about := known["corpora"].get(name):
-        parts, level = LOADERS[name](*map(fetch_file, about["files"]), **options), about["level"]
-        about = known["sets"][about["set"]]
-    elif about := (known["requested"] | known["samples"]).get(name):
-        parts = _requested(name, about, **options)
-    elif name in known["tables"]:
+    entries = registry()
+    if name in entries["tables"]:
         raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
-    else:
-        hint = suggest_name(name, [*LOADERS, *known["samples"]])
+    if name not in LOADERS:
+        hint = suggest_name(name, LOADERS)
         raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
-    info = {"synthetic": name in known["samples"]} | {key: about[key] for key in INFO}
+    if name in entries["corpora"]:
+        if folder:
+            raise DataError(f"{name!r} is not read from a folder", fix="leave out `folder`")
+        entry = entries["corpora"][name]
+        level = entry["level"]
+        info = entries["sets"][entry["set"]]
+        parts = LOADERS[name](*map(fetch_file, entry["files"]))
+    else:
+        level = "turn"
+        info = (entries["requested"] | entries["samples"])[name]
+        parts = LOADERS[name](_find_folder(name, info, folder))
+    info = {"synthetic": name in entries["samples"], **{key: info[key] for key in INFO}}
     return Corpus(name=name, level=level, info=info, **parts)
 
 
-def ten_replies(profile: str) -> pd.DataFrame:
-    """The ten rated replies that every notebook meets again: a turn table, indexed by reply 1-10.
+def _find_folder(name: str, entry: dict, folder: str | Path | None) -> Path:
+    """The folder of a sample, or of a corpus on request; all its files are there."""
+    default = data_folder() / name
+    if name in registry()["samples"]:
+        default = ROOT / entry["source"]
+    folder = Path(folder or default)
+    for file in entry["files"]:
+        if not (folder / file).is_file():
+            raise DataError(
+                "not there: this corpus is not public",
+                file=folder / file,
+                fix=f"ask the authors of {entry['citation']}; put the files in {folder} in the "
+                "layout of data/README.md, or pass folder=",
+            )
+    return folder
 
-    `data/sample/ten_replies.csv` names them. In the public profile they are from UniEval's file of
+
+def ten_replies(profile: str) -> pd.DataFrame:
+    """The ten rated replies that every notebook uses: a turn table, indexed by reply 1-10.
+
+    `data/sample/ten_replies.csv` lists them. In the public profile they are from UniEval's file of
     the USR replies (MIT; Zhong et al. 2022), which may be quoted; in the sample from our own.
 
     >>> ten_replies("sample")["response"][10]
     'The price of wheat is stable.'
     """
-    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == @profile")
-    turns = load(chosen["corpus"].iloc[0]).turns
-    return chosen[["reply", *KEY]].merge(turns, "left", on=KEY, validate="1:1").set_index("reply")
-
-
-def _requested(name: str, about: dict, folder: str | Path | None = None) -> dict:
-    folder = Path(folder or (ROOT / about["source"] if "layout" in about else data_folder() / name))
-    for file in about["files"]:
-        if not (folder / file).is_file():
-            fix = (f"ask the authors of {about['citation']}; put the files in {folder} in the "
-                   "layout of data/README.md, or pass folder=")  # fmt: skip
-            raise DataError("not there: this corpus is not public", file=folder / file, fix=fix)
-    return LOADERS[about.get("layout", name)](folder)
+    ten = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == @profile")
+    turns = load(ten["corpus"].iloc[0]).turns
+    return ten[["reply", *KEY]].merge(turns, "left", on=KEY, validate="1:1").set_index("reply")
 
 
 def corpus_parts(
-    rows: Sequence[Mapping[str, Any]], *, note="", excluded=None, ratings=None, scores=None
-) -> dict[str, Any]:
-    """Put the parts of a corpus together: its table with mean ratings, its ratings, its account.
+    rows: pd.DataFrame | Sequence[Mapping],
+    *,
+    note="",
+    excluded=None,
+    judgements=None,
+    scores=None,
+) -> dict:
+    """Build the tables of a corpus: items with their mean ratings, single ratings, and report.
 
-    Texts lose white space at their ends; `agent` is the system and `turn` the number of earlier
-    utterances where a row does not say otherwise.
+    Texts are stripped of white space at their ends; `agent` is the system and `turn` the number of
+    earlier utterances where a row does not say otherwise.
 
     Args:
-        rows: one mapping per rated response or dialog, in the columns of the turn table or of the
+        rows: one row per rated response or dialog, in the columns of the turn table or of the
             dialog table (system, agent, dialog, utterances, speakers). `ratings` in it holds the
             single judgements, {dimension: {annotator: rating}}, or {dimension: [ratings]} where
             annotators are not named. A rating left empty or marked "N/A" is excluded and counted.
-        note: what a reader should know about the rows that were kept.
+        note: what a reader should know about the rows.
         excluded: how many further items were read but are not in `rows`, by reason.
-        ratings: judgements (position in `rows`, annotator, dimension, rating), where the order of
-            the file is not that of the rows.
+        judgements: in place of `ratings`, each `Judgement`; `item` is the position in `rows`.
         scores: columns to add, on the same rows.
 
     Returns:
@@ -189,76 +219,88 @@ def corpus_parts(
     >>> parts["report"]["reasons"].tolist()
     ['', '1 marked N/A by the annotator']
     """
-    single, means, line = average_judgements(
-        _judgements(rows) if ratings is None else ratings, len(rows)
-    )
-    table = pd.DataFrame(rows).drop(columns="ratings", errors="ignore").map(_stripped)
-    kind, unit = ("dialogs", "dialogs") if "utterances" in table else ("turns", "responses")
-    table = with_agents(table, DIALOG_COLUMNS) if kind == "dialogs" else turn_table(table)
-    kept = report_row(unit, len(rows), excluded, note)
-    report = pd.DataFrame([kept, line] if len(single) else [kept])
-    table = pd.concat([table, means, scores], axis=1)
-    return {kind: table, "ratings": single, "report": report}
+    items = pd.DataFrame(rows)
+    if "ratings" in items:
+        judgements = _judgements(items.pop("ratings").dropna())
+    ratings, means, ratings_line = average_judgements(judgements, len(items))
+    items = items.map(_strip)
+    if "utterances" in items:
+        level = unit = "dialogs"
+        items = fill_agents(items, DIALOG_COLUMNS)
+    else:
+        level = "turns"
+        unit = "responses"
+        items = turn_table(items)
+    report = [report_row(unit, len(items), excluded, note=note)]
+    if len(ratings):
+        report.append(ratings_line)
+    items = pd.concat([items, means, scores], axis=1)
+    return {level: items, "ratings": ratings, "report": pd.DataFrame(report)}
 
 
-def _stripped(cell: Any) -> Any:
+def _strip(cell: Any) -> Any:
     if isinstance(cell, list):
         return [text.strip() for text in cell]
     return cell.strip() if isinstance(cell, str) else cell
 
 
-def _judgements(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple]:
-    for item, row in enumerate(rows):
-        for name, values in row.get("ratings", {}).items():
+def _judgements(ratings: pd.Series) -> Iterator[Judgement]:
+    for item, dimensions in ratings.items():
+        for dimension, values in dimensions.items():
             if isinstance(values, list):
                 values = {f"annotator{n}": value for n, value in enumerate(values, start=1)}
-            for annotator, rating in values.items():
-                yield item, annotator, snake_case(name), rating
+            for annotator, value in values.items():
+                yield Judgement(item, annotator, snake_case(dimension), rating=value)
 
 
 def average_judgements(
-    judgements: Iterable | pd.DataFrame, items: int, unit: str = "ratings"
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
-    """Split judgements into ratings and what was excluded, and average the ratings.
+    judgements: Iterable[Judgement] | pd.DataFrame | None, n_items: int, unit: str = "ratings"
+) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    """Separate the ratings from what is excluded, and average them.
 
     Args:
-        judgements: item, annotator, dimension, rating, in this order or as columns.
-        items: how many items there are.
-        unit: what the account calls them.
+        judgements: as such or as a table with these columns; None: there are none.
+        n_items: how many items there are.
+        unit: the name of the ratings in the report.
 
     Returns:
         The ratings; `human_<dimension>`, the mean over annotators of each item, NaN if unrated; and
-        the line of the account.
+        the line of the report.
     """
-    table = pd.DataFrame(judgements, columns=["item", "annotator", "dimension", "rating"])
+    table = pd.DataFrame(judgements, columns=Judgement._fields)
     text = table["rating"].fillna("").astype("str").str.strip().str.upper()
-    marked, empty = text.str.startswith("N/A"), text == ""
-    excluded = {"marked N/A by the annotator": sum(marked), "left empty": sum(empty)}
+    not_applicable = text.str.startswith("N/A")
+    empty = text == ""
+    excluded = {"marked N/A by the annotator": sum(not_applicable), "left empty": sum(empty)}
+    ratings = table[~(not_applicable | empty)].reset_index(drop=True)
     types = {"item": "int64", "annotator": "str", "dimension": "str", "rating": "float64"}
-    kept = table[~(marked | empty)].reset_index(drop=True).astype(types)
-    wide = kept.groupby(["item", "dimension"], sort=False)["rating"].mean().unstack()
-    means = wide.reindex(index=range(items), columns=table["dimension"].unique()).astype("float64")
-    means = means.add_prefix("human_").rename_axis(index=None, columns=None)
-    return kept, means, report_row(unit, len(kept), excluded)
+    ratings = ratings.astype(types)
+    means = ratings.pivot_table(index="item", columns="dimension", values="rating")
+    means = means.reindex(index=range(n_items), columns=table["dimension"].unique())
+    means = means.astype("float64").add_prefix("human_").rename_axis(index=None, columns=None)
+    return ratings, means, report_row(unit, len(ratings), excluded)
 
 
-def report_row(
-    unit: str, kept: int, excluded: Mapping[str, int] | None = None, note: str = ""
-) -> dict[str, Any]:
-    """Return one line of an account: so many were read, kept and excluded, and why.
+def report_row(unit: str, n_kept: int, excluded: Mapping | None = None, note: str = "") -> dict:
+    """One line of an import report: how many were read, kept and excluded, and why.
 
     >>> report_row("dialogs", 2, {"with the control agent": 1})["read"]
     3
     """
     excluded = {reason: count for reason, count in (excluded or {}).items() if count}
-    lost = sum(excluded.values())
-    reasons = "; ".join(f"{count} {reason}" for reason, count in excluded.items())
-    return {"unit": unit, "read": kept + lost, "kept": kept, "excluded": lost,
-            "reasons": reasons, "notes": note}  # fmt: skip
+    n_excluded = sum(excluded.values())
+    return {
+        "unit": unit,
+        "read": n_kept + n_excluded,
+        "kept": n_kept,
+        "excluded": n_excluded,
+        "reasons": "; ".join(f"{count} {reason}" for reason, count in excluded.items()),
+        "notes": note,
+    }
 
 
-def attach_report(table: pd.DataFrame, *lines: dict[str, Any]) -> pd.DataFrame:
-    """Return a table that has no ratings with its account; see `read_report`."""
+def attach_report(table: pd.DataFrame, *lines: dict) -> pd.DataFrame:
+    """Return a table that has no ratings with its import report; see `import_report`."""
     table.attrs["report"] = list(lines)
     return table
 
@@ -278,23 +320,31 @@ def available() -> pd.DataFrame:
     """List the corpora: name, level, rows, systems, licence, source, on disk?
 
     Works without any data: `rows` and `systems` are those of the registry (missing where the corpus
-    must be asked for); "on disk?" says whether every file is there, unverified. Names below the
+    must be asked for); "on disk?" says whether every file is there, unverified. Names after the
     samples are not loaded by `load` but by the function of that name (`goemotions("train")`).
 
     >>> available().set_index("name").loc["usr_topical", ["level", "licence"]].tolist()
     ['turn', 'none stated']
     """
-    known, rows = registry(), []
-    entries = known["corpora"] | known["requested"] | known["samples"] | known["tables"]
-    for name, entry in entries.items():
-        about = known["sets"].get(entry.get("set"), entry)
-        folder = f"{name}/" if name in known["requested"] else ""
-        there = all(is_on_disk(folder + file) for file in entry["files"])
-        level = entry.get("level") or entry.get("unit", "turn, dialog")
-        rows.append([name, level, entry.get("rows"), entry.get("systems"), about["licence"],
-                     about["source"], there])  # fmt: skip
-    columns = ["name", "level", "rows", "systems", "licence", "source", "on disk?"]
-    return pd.DataFrame(rows, columns=columns).astype({"rows": "Int64", "systems": "Int64"})
+    groups = registry()
+    rows = []
+    for group in ("corpora", "requested", "samples", "tables"):
+        folder = "{}/" if group == "requested" else ""
+        for name, entry in groups[group].items():
+            info = groups["sets"].get(entry.get("set"), entry)
+            files = [folder.format(name) + file for file in entry["files"]]
+            rows.append(
+                {
+                    "name": name,
+                    "level": entry.get("level") or entry.get("unit", "turn, dialog"),
+                    "rows": entry.get("rows"),
+                    "systems": entry.get("systems"),
+                    "licence": info["licence"],
+                    "source": info["source"],
+                    "on disk?": all(map(is_on_disk, files)),
+                }
+            )
+    return pd.DataFrame(rows).astype({"rows": "Int64", "systems": "Int64"})
 
 
 def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
@@ -305,18 +355,17 @@ def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     whitespace tokens: `context words` of the utterance before the response (of the whole dialog at
     dialog level), `response words` of the response.
 
-    >>> corpus_overview([load("sample_bots")])[["systems", "agents", "dialogs", "items"]].values.tolist()
-    [[3, 6, 30, 151]]
+    >>> corpus_overview([load("sample_bots")])[["systems", "agents", "dialogs"]].values.tolist()
+    [[3, 6, 30]]
     """
     rows = {corpus.name: _sizes(corpus) for corpus in corpora}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
 
 
-def _sizes(corpus: Corpus) -> dict[str, float | str]:
-    items, ratings, turn = corpus.items, corpus.ratings, corpus.level == "turn"
-    said = items["context" if turn else "utterances"]
-    last = said.str[-1].dropna().astype("str") if turn else said.str.join(" ")
-    return {
+def _sizes(corpus: Corpus) -> dict:
+    items = corpus.items
+    ratings = corpus.ratings
+    sizes = {
         "level": corpus.level,
         "systems": items["system"].nunique(),
         "agents": len(items[["system", "agent"]].drop_duplicates()),
@@ -325,18 +374,27 @@ def _sizes(corpus: Corpus) -> dict[str, float | str]:
         "dimensions": ratings["dimension"].nunique(),
         "judgements": len(ratings),
         "judges": ratings.groupby(["item", "dimension"]).size().median(),
-        "references": items["reference"].str.len().mean() if turn else math.nan,
-        "utterances": said.str.len().mean() + turn,
-        "context words": _words(last),
-        "response words": _words(items["response"]) if turn else math.nan,
     }
+    if corpus.level == "dialog":
+        utterances = items["utterances"]
+        sizes["references"] = math.nan
+        sizes["utterances"] = utterances.str.len().mean()
+        sizes["context words"] = _mean_words(utterances.str.join(" "))
+        sizes["response words"] = math.nan
+    else:
+        context = items["context"]
+        sizes["references"] = items["reference"].str.len().mean()
+        sizes["utterances"] = context.str.len().mean() + 1
+        sizes["context words"] = _mean_words(context.str[-1].dropna().astype("str"))
+        sizes["response words"] = _mean_words(items["response"])
+    return sizes
 
 
-def _words(texts: pd.Series) -> float:
+def _mean_words(texts: pd.Series) -> float:
     return texts.str.split().str.len().mean()
 
 
 def import_reports(corpora: Iterable[Corpus]) -> pd.DataFrame:
-    """List the accounts of corpora below each other: what was read, kept and excluded."""
+    """The reports of several corpora in one table: what was read, kept and excluded."""
     tables = {corpus.name: corpus.report for corpus in corpora}
-    return pd.concat(tables, names=["corpus"]).reset_index("corpus").reset_index(drop=True)
+    return pd.concat(tables, names=["corpus"]).droplevel(1).reset_index()

@@ -1,65 +1,78 @@
-"""TBD-Q1-2023 (the human-centered metrics paper) and ComperDial, which are given out on request.
+"""TBD-Q1-2023 (the human-centered metrics paper) and ComperDial, which are available on request.
 
-How their files look is not public. Whoever has them brings them into the layout of
-`data/README.md`, a turn table and two tables of ratings; the shipped samples are in it as well.
+The format of their files is not public. Whoever has them converts them to the layout of
+`data/README.md`, a turn table and two tables of ratings; the shipped samples have it as well.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from lib.data.corpora import DIALOG_COLUMNS, average_judgements, loader, report_row, snake_case
+from lib.data.corpora import average_judgements, loader, report_row, snake_case
 from lib.data.storage import DataError
-from lib.data.turn_table import KEY, check_rows
+from lib.data.turn_table import KEY, LEVELS, Check, check_rows
 from lib.data.user_files import read_turns
-
-FIX = "correct that row"
 
 
 @loader("tbd_q1")
 @loader("comperdial")
-def on_request(folder: Path) -> dict:
+@loader("sample_bots")
+@loader("sample_personas")
+def load_on_request(folder: Path) -> dict:
     """Read `turns.csv` as `read_turns` does, and ratings on 1-5 of its turns and dialogs.
 
     `turn_ratings.csv` and `dialog_ratings.csv` hold one judgement per row: annotator, dimension,
-    rating, and what of system, agent, dialog and turn names the reply or the dialog. The utterances
-    of a dialog are those before its last reply, with the system's own replies at their turns.
+    rating, and those of system, agent, dialog and turn that identify the reply or the dialog. The
+    utterances of a dialog are those before its last reply, with the system's own replies at their
+    turns.
     """
     turns = read_turns(folder / "turns.csv")
-    turns, ratings, line = _judged(folder / "turn_ratings.csv", turns, "turn ratings")
-    dialogs = pd.DataFrame(
-        map(_spoken, *zip(*turns.groupby(DIALOG_COLUMNS[:3], sort=False), strict=True))
-    )
-    dialogs, _, last = _judged(folder / "dialog_ratings.csv", dialogs, "dialog ratings")
-    report = pd.DataFrame([report_row("responses", len(turns)), line, last])
+    dialogs = [_dialog_row(replies) for _, replies in turns.groupby([*LEVELS], sort=False)]
+    turns, ratings, turn_line = _add_means(turns, folder / "turn_ratings.csv")
+    dialogs, _, dialog_line = _add_means(pd.DataFrame(dialogs), folder / "dialog_ratings.csv")
+    report = pd.DataFrame([report_row("responses", len(turns)), turn_line, dialog_line])
     return {"turns": turns, "dialogs": dialogs, "ratings": ratings, "report": report}
 
 
-def _spoken(names: tuple, replies: pd.DataFrame) -> dict[str, Any]:
-    """A row of the dialog table."""
-    last, own = replies.loc[replies["turn"].idxmax()], replies.set_index("turn")["response"]
-    said = [own.get(turn, text) for turn, text in enumerate([*last["context"], last["response"]])]
-    speakers = ["system" if turn in own else "user" for turn in range(len(said))]
-    return dict(zip(DIALOG_COLUMNS, [*names, said, speakers], strict=True))
+def _dialog_row(replies: pd.DataFrame) -> dict:
+    last = replies.loc[replies["turn"].idxmax()]
+    responses = dict(zip(replies["turn"], replies["response"], strict=True))
+    utterances = []
+    speakers = []
+    for turn, text in enumerate([*last["context"], last["response"]]):
+        utterances.append(responses.get(turn, text))
+        speakers.append("system" if turn in responses else "user")
+    return {**last[[*LEVELS]], "utterances": utterances, "speakers": speakers}
 
 
-def _judged(file: Path, table: pd.DataFrame, unit: str) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
-    """The table with mean ratings, its single ratings, and the line of the account."""
-    given = pd.read_csv(file, dtype=str, keep_default_na=False)
-    if missing := {"dialog", "annotator", "dimension", "rating"} - {*given}:
-        raise DataError(f"there is no column {missing}", file, fix="see data/README.md")
-    key = [name for name in KEY if name in given and name in table]
-    rows = table[key].astype(str).assign(item=range(len(table)))
-    given["item"] = given[key].merge(rows, "left")["item"].fillna(-1).astype(int)
-    given["dimension"] = given["dimension"].map(snake_case)
-    again = given.duplicated(["item", "annotator", "dimension"])
-    marks = given["rating"].str.strip().str.upper()
-    off = ~pd.to_numeric(marks, errors="coerce").between(1, 5)
-    off &= (marks != "") & ~marks.str.startswith("N/A")
-    words = "is {!r:.40}, not a number from 1 to 5, with a point for decimals"
-    unknown = f"{{!r}}: nothing that was said has this {', '.join(key)}"
-    faults = [(key[-1], given["item"] < 0, unknown, FIX), ("rating", off, words, FIX)]
-    check_rows(given, [*faults, ("annotator", again, "{!r} judges this a second time", FIX)], file)
-    ratings, means, line = average_judgements(given, len(table), unit)
-    return pd.concat([table, means], axis=1), ratings, line
+def _add_means(items: pd.DataFrame, file: Path) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    """The items with their mean ratings, the single ratings, and the line of the report."""
+    ratings = pd.read_csv(file, dtype=str, keep_default_na=False)
+    missing = {"dialog", "annotator", "dimension", "rating"} - set(ratings)
+    if missing:
+        raise DataError(f"there is no column {sorted(missing)}", file, fix="see data/README.md")
+    key = [name for name in KEY if name in ratings and name in items]
+    item_numbers = items[key].astype(str).assign(item=range(len(items)))
+    ratings["item"] = ratings[key].merge(item_numbers, "left")["item"].fillna(-1).astype(int)
+    ratings["dimension"] = ratings["dimension"].map(snake_case)
+    check_rows(ratings, _checks(ratings, key), file)
+    ratings, means, line = average_judgements(ratings, len(items), unit=file.stem.replace("_", " "))
+    return pd.concat([items, means], axis=1), ratings, line
+
+
+def _checks(ratings: pd.DataFrame, key: list[str]) -> list[Check]:
+    text = ratings["rating"].str.strip().str.upper()
+    is_number = pd.to_numeric(text, errors="coerce").between(1, 5)
+    is_missing = (text == "") | text.str.startswith("N/A")
+    unknown = ratings["item"] < 0
+    unknown_problem = f"is {{!r}}, but no reply or dialog has this {', '.join(key)}"
+    invalid = ~(is_number | is_missing)
+    invalid_problem = "is {!r:.40}, not a number from 1 to 5, with a point for decimals"
+    repeated = ratings.duplicated(["item", "annotator", "dimension"])
+    repeated_problem = "{!r} judges this a second time"
+    fix = "correct that row"
+    return [
+        Check(key[-1], unknown, unknown_problem, fix=fix),
+        Check("rating", invalid, invalid_problem, fix=fix),
+        Check("annotator", repeated, repeated_problem, fix=fix),
+    ]

@@ -1,4 +1,4 @@
-"""The turn table, one row per rated response: its shape and its checks.
+"""The turn table, one row per rated response: its columns and its checks.
 
 Columns: `system`, `agent`, `dialog` (str), `turn` (int), `context`, `reference`, `fact` (lists of
 str), `response` (str), then `human_<dimension>` (float, mean over annotators).
@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,18 +19,34 @@ LEVELS = ("system", "agent", "dialog")
 KEY = [*LEVELS, "turn"]
 COLUMNS = [*KEY, "context", "response", "reference", "fact"]
 LISTS = ["context", "reference", "fact"]
-Fault = tuple[str, Sequence[bool], str, str]
 Scale = tuple[float, float] | None
 
-# Control and format characters (zero-width ones, byte order marks) and white space of all kinds.
-UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
+# Unicode categories of control and format characters (zero-width ones, byte order marks) and of
+# white space.
+INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
+
+
+class Check(NamedTuple):
+    """One check of a table.
+
+    Attributes:
+        column: the column that is checked.
+        failed: for each row, whether it fails.
+        problem: what is wrong, with a place for the value in braces.
+        fix: what to do about it.
+    """
+
+    column: str
+    failed: Sequence[bool]
+    problem: str
+    fix: str
 
 
 def is_blank(text: object) -> bool:
-    r"""Say whether a response, context turn or reference is missing or shows no character.
+    r"""Whether a response, context utterance or reference is missing or has no visible character.
 
-    A blank text has no score: every metric gives NaN for it, whatever its model would make of
-    invisible characters. Punctuation and emoji are seen, so "..." is not blank.
+    A blank text has no score: every metric gives NaN for it, also where its model could score
+    invisible characters. Punctuation and emoji are visible, so "..." is not blank.
 
     >>> [is_blank(text) for text in (None, float("nan"), "", " \n", "\x00\x07", "\u200b\ufeff")]
     [True, True, True, True, True, True]
@@ -39,14 +55,14 @@ def is_blank(text: object) -> bool:
     """
     if not isinstance(text, str):
         return True
-    return all(unicodedata.category(character) in UNSEEN for character in text)
+    return all(unicodedata.category(character) in INVISIBLE for character in text)
 
 
-def turn_table(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def turn_table(rows: pd.DataFrame | Sequence[Mapping]) -> pd.DataFrame:
     """A turn table from a frame or from one mapping per response.
 
-    Absent lists are empty, an absent agent is the system, an absent turn the number of utterances
-    in the context; further columns come last.
+    Missing lists are empty, a missing agent is the system, a missing turn is the number of
+    utterances in the context; further columns come last.
 
     >>> turn_table([{"system": "A", "dialog": "d1", "context": ["Hi"], "response": "Hello"}])[
     ...     ["agent", "turn", "reference"]].values.tolist()
@@ -57,14 +73,15 @@ def turn_table(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> pd.DataFrame
         cells = table.get(name, [None] * len(table))
         table[name] = [[] if cell is None or cell is np.nan else cell for cell in cells]
     if "turn" not in table:
-        table["turn"] = [len(said) for said in table["context"]]
-    return with_agents(table, COLUMNS)
+        table["turn"] = table["context"].map(len)
+    return fill_agents(table, COLUMNS)
 
 
-def with_agents(table: pd.DataFrame, first: Sequence[str]) -> pd.DataFrame:
-    """Name the system as agent where none is named, and put the known columns first."""
+def fill_agents(table: pd.DataFrame, leading_columns: list[str]) -> pd.DataFrame:
+    """Take the system as agent where none is named, and put the leading columns first."""
     agents = table.get("agent", table["system"]).fillna(table["system"])
-    return table.assign(agent=agents)[[*first, *table.columns.drop([*first], errors="ignore")]]
+    further_columns = table.columns.drop(leading_columns, errors="ignore")
+    return table.assign(agent=agents)[[*leading_columns, *further_columns]]
 
 
 def number_columns(table: pd.DataFrame) -> list[str]:
@@ -77,22 +94,26 @@ def number_columns(table: pd.DataFrame) -> list[str]:
 
 
 def validate(
-    turns: pd.DataFrame, *, file=None, scale: Scale = None, theirs: Mapping[str, str] | None = None
+    turns: pd.DataFrame,
+    *,
+    file=None,
+    scale: Scale = None,
+    column_names: Mapping | None = None,
 ) -> None:
     """Check that a frame is a turn table.
 
     Checked: the types of the columns, half surrogates in texts, ratings that are finite numbers
     or NaN and on `scale`, and the unique key (system, agent, dialog, turn). An empty response is
-    allowed: a system may answer with nothing, and each metric says what that scores.
+    allowed: a system may answer with nothing, and each metric says how it scores that.
 
     Args:
         turns: a table of `turn_table`.
         file: where it came from, for the message.
         scale: (lowest, highest) of all ratings; None: no limits.
-        theirs: our column name to the one that the reader of a message knows.
+        column_names: from our column names to those of the file, for the message.
 
     Raises:
-        DataError: naming file, row and column of the first fault, and the way out.
+        DataError: for the first check that fails, with file, row and column, and what to do.
 
     >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": 1, "response": "Hi"}]))
     >>> validate(turn_table([{"system": "A", "dialog": "d", "turn": -1, "response": "Hi"}]))
@@ -101,49 +122,70 @@ def validate(
     lib.data.storage.DataError: row 1, column 'turn': is -1, not a count of earlier utterances.
     What to do: put the number there, or leave the column out.
     """
-    check_rows(turns, _faults(turns, scale), file, theirs)
+    check_rows(turns, _checks(turns, scale), file, column_names)
 
 
 def check_rows(
-    table: pd.DataFrame, faults: Iterable[Fault], file=None, theirs: Mapping[str, str] | None = None
+    table: pd.DataFrame,
+    checks: Iterable[Check],
+    file=None,
+    column_names: Mapping | None = None,
 ) -> None:
-    """Raise a `DataError` for the first row with a fault: (column, bad rows, problem, way out)."""
-    for name, bad, problem, fix in faults:
-        for row in np.flatnonzero(bad)[:1]:
-            cell, column = list(table[name])[row], (theirs or {}).get(name, name)
-            raise DataError(problem.format(cell), file, int(row) + 1, column, fix)
+    """Raise a `DataError` for the first row that fails one of the checks, taken in their order."""
+    for column, failed, problem, fix in checks:
+        failed_rows = np.flatnonzero(failed)
+        if failed_rows.size == 0:
+            continue
+        row = int(failed_rows[0])
+        value = list(table[column])[row]
+        name_in_file = (column_names or {}).get(column, column)
+        raise DataError(problem.format(value), file=file, row=row + 1, column=name_in_file, fix=fix)
 
 
-def _faults(turns: pd.DataFrame, scale: Scale) -> Iterator[Fault]:
-    """Each check in turn: the column, the rows that fail, in which words, and the way out."""
-    way_out = "put text there, in whole characters"
+def _checks(turns: pd.DataFrame, scale: Scale) -> Iterator[Check]:
+    """The checks of a turn table; each may assume that those before it have passed."""
+    text_fix = "put text there, in whole characters"
     for name in (*LEVELS, "response"):
-        yield name, [not _is_text(c) for c in turns[name]], "is {!r:.60}, not text", way_out
+        failed = [not _is_text(cell) for cell in turns[name]]
+        yield Check(name, failed, problem="is {!r:.60}, not text", fix=text_fix)
     for name in LEVELS:
-        yield name, turns[name].map(is_blank), "is empty", "fill it in, or remove the row"
+        failed = turns[name].map(is_blank)
+        yield Check(name, failed, problem="is empty", fix="fill it in, or remove the row")
     for name in LISTS:
-        bad = [not isinstance(c, list) or not all(map(_is_text, c)) for c in turns[name]]
-        yield name, bad, "is {!r:.60}, not text or a whole list of texts", way_out
-    bad = [not isinstance(count, int) or count < 0 for count in turns["turn"]]
-    way_out = "put the number there, or leave the column out"
-    yield "turn", bad, "is {!r:.60}, not a count of earlier utterances", way_out
+        failed = [not _is_list_of_texts(cell) for cell in turns[name]]
+        problem = "is {!r:.60}, not text or a whole list of texts"
+        yield Check(name, failed, problem, fix=text_fix)
+    yield Check(
+        column="turn",
+        failed=[not isinstance(turn, int) or turn < 0 for turn in turns["turn"]],
+        problem="is {!r:.60}, not a count of earlier utterances",
+        fix="put the number there, or leave the column out",
+    )
     for name in number_columns(turns):
-        bad = [not _is_number(cell) for cell in turns[name]]
-        way_out = "put a number there, with a point for decimals"
         kind = "rating" if name.startswith("human_") else "score"
-        yield name, bad, f"{kind} is {{!r:.60}}, not a number", way_out
+        failed = [not _is_number(cell) for cell in turns[name]]
+        problem = kind + " is {!r:.60}, not a number"
+        yield Check(name, failed, problem, fix="put a number there, with a point for decimals")
     low, high = scale or (-math.inf, math.inf)
     for name in turns.filter(regex="^human_"):
-        outside = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
-        way_out = "correct the rating, or load the file with its own scale"
-        yield name, turns[name].lt(low) | turns[name].gt(high), outside, way_out
-    again = "is {!r}, but an earlier row has the same system, agent, dialog and turn"
-    way_out = "give each response its own dialog and turn, or remove the repeated row"
-    yield "turn", turns.duplicated(KEY), again, way_out
+        failed = turns[name].lt(low) | turns[name].gt(high)
+        problem = f"rating {{:g}} is outside the scale {low:g} to {high:g}"
+        fix = "correct the rating, or load the file with its own scale"
+        yield Check(name, failed, problem, fix=fix)
+    yield Check(
+        column="turn",
+        failed=turns.duplicated(KEY),
+        problem="is {!r}, but an earlier row has the same system, agent, dialog and turn",
+        fix="give each response its own dialog and turn, or remove the repeated row",
+    )
 
 
 def _is_text(cell: object) -> bool:
     return isinstance(cell, str) and (cell.isascii() or not re.search("[\ud800-\udfff]", cell))
+
+
+def _is_list_of_texts(cell: object) -> bool:
+    return isinstance(cell, list) and all(map(_is_text, cell))
 
 
 def _is_number(cell: object) -> bool:
@@ -151,11 +193,11 @@ def _is_number(cell: object) -> bool:
 
 
 def import_report(table: pd.DataFrame) -> pd.DataFrame:
-    """The account that came with a table: per unit the rows read, kept, excluded, and why.
+    """How many rows were read, kept and excluded, and for which reasons; one line per unit.
 
-    Tables of `read_turns` and of the loaders that return a bare table carry it in
-    `attrs["report"]`; a `Corpus` has it as `.report`.
+    For tables of `read_turns` and of the loaders that return a table; they carry it in
+    `attrs["report"]`. A `Corpus` has it as `.report`.
     """
     if "report" not in table.attrs:
-        raise DataError("this table carries no account", fix="make it with read_turns")
+        raise DataError("this table carries no import report", fix="make it with read_turns")
     return pd.DataFrame(table.attrs["report"])

@@ -7,7 +7,6 @@ because curation needs them, and "unknown", where a source names nobody. Deleted
 are kept: they still count as replies. What a source lacks is missing here.
 """
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -25,21 +24,41 @@ from lib.data.storage import (
     read_json,
     read_lines,
     registry,
+    short_hash,
 )
 from lib.data.turn_table import turn_table
 
-COLUMNS = ["id", "parent_id", "link_id", "subreddit", "author", "body", "score",
-           "controversiality", "edited", "created_utc"]  # fmt: skip
-# As other sources name them.
-NAMES = {"text": "body", "created": "created_utc", "upvotes": "score", "ups": "score",
-         "author_name": "author"}  # fmt: skip
+COMMENT_COLUMNS = [
+    "id",
+    "parent_id",
+    "link_id",
+    "subreddit",
+    "author",
+    "body",
+    "score",
+    "controversiality",
+    "edited",
+    "created_utc",
+]
+# The names of these columns in other sources.
+SOURCE_COLUMNS = {
+    "text": "body",
+    "created": "created_utc",
+    "upvotes": "score",
+    "ups": "score",
+    "author_name": "author",
+}
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
-PAIR = ["perturbation", "dimension", "level", "context", "original", "perturbed"]
 HOSTILE = ("anger", "inceltear", "rage", "roastme")  # forums made for insult or fury
-COPIES = 5  # a long text that a forum holds more often is a notice of its moderators
-# Of the essays; the file misspells two.
-ESSAYS = {"message_id": "essay", "response_id": "author", "essay": "text",
-          "openess": "openness", "empathatic_concern": "empathic_concern"}  # fmt: skip
+MAX_COPIES = 5  # a long text with more copies in one forum is a notice of its moderators
+# The file of the essays misspells two columns.
+ESSAY_COLUMNS = {
+    "message_id": "essay",
+    "response_id": "author",
+    "essay": "text",
+    "openess": "openness",
+    "empathatic_concern": "empathic_concern",
+}
 
 
 def reddit_college() -> pd.DataFrame:
@@ -49,46 +68,59 @@ def reddit_college() -> pd.DataFrame:
     both are missing here. Thread files of other subreddits in the archive are excluded.
     """
     archive = fetch_file("reddit_college/reddit-college-86b4acb-subset.tar.gz")
-    files = dict(archive_members(archive, re.compile(r"/dat/.*\.json$").search))
-    # The two forms of the archive order them differently.
-    known = {name: raw for name, raw in sorted(files.items()) if name.split("/")[-2] in SUBREDDITS}
-    others = {"of other subreddits": len(files) - len(known)}
-    table = []
-    for name, raw in known.items():
-        thread, forum = json.loads(raw), {"subreddit": name.split("/")[-2]}
-        rows = _flat(thread.get("comments", {}), thread["sid"], "replies")
-        table += [row | forum for row in rows]
-    lines = report_row("thread files", len(known), others), report_row("comments", len(table))
-    return attach_report(_comments(table), *lines)
+    rows = []
+    # Sorted, because the two forms of the archive have different orders.
+    files = sorted(archive_members(archive, r"/dat/.*\.json$"))
+    n_excluded = 0
+    for name, content in files:
+        subreddit = name.split("/")[-2]
+        if subreddit not in SUBREDDITS:
+            n_excluded += 1
+            continue
+        thread = json.loads(content)
+        for comment in _flatten(thread.get("comments", {}), thread["sid"], "replies"):
+            rows.append(comment | {"subreddit": subreddit})
+    excluded = {"of other subreddits": n_excluded}
+    thread_line = report_row("thread files", len(files) - n_excluded, excluded)
+    return attach_report(_comment_table(rows), thread_line, report_row("comments", len(rows)))
 
 
 def reddit_52_forums() -> pd.DataFrame:
     """Read 45,753 comments of 48 subreddits (adam-mcdaniel/reddit-analysis) from their trees.
 
-    An id is made of forum, post and place in the tree. Times, authors, `controversiality` and
-    `edited` are not in the source. Left out are the forums named in `HOSTILE`, and a post that an
-    earlier file holds. A comment without text stands for answers that the snapshot did not take.
+    An id is made of forum, post and position in the tree. Times, authors, `controversiality` and
+    `edited` are not in the source. Left out are the forums in `HOSTILE`, and posts that are in an
+    earlier file as well. A comment without text stands for answers that the snapshot left out.
     Notices of moderators are those of "AutoModerator".
     """
-    table, posts, excluded = [], set(), Counter()
+    rows = []
+    posts = set()
+    excluded = Counter()
     for key in registry()["tables"]["reddit_52_forums"]["files"]:
         forum = read_json(fetch_file(key))
-        rows = []
+        name = forum["name"]
+        forum_rows = []
         for number, post in enumerate(forum["posts"]):
-            tree = [*_flat(post["comments"], f"{forum['name']}.{number}", "comments")]
-            text = post["title"], post["body"]
-            if forum["name"] in HOSTILE or text in posts:
-                why = "of a hostile forum" if forum["name"] in HOSTILE else "of a post read before"
-                excluded[why] += len(tree)
+            comments = list(_flatten(post["comments"], f"{name}.{number}", "comments"))
+            text = (post["title"], post["body"])
+            if name in HOSTILE:
+                excluded["of a hostile forum"] += len(comments)
+            elif text in posts:
+                excluded["of a post read before"] += len(comments)
             else:
-                rows, posts = rows + tree, posts | {text}
-        copies = Counter(row["body"] for row in rows)
-        for row in rows:
-            notice = len(row["body"]) > 40 and copies[row["body"]] > COPIES
-            by = "AutoModerator" if notice or "I am a bot" in row["body"] else "unknown"
-            table.append(row | {"subreddit": forum["name"], "author": by})
+                posts.add(text)
+                forum_rows += comments
+        copies = Counter(row["body"] for row in forum_rows)
+        for row in forum_rows:
+            body = row["body"]
+            is_copied = len(body) > 40 and copies[body] > MAX_COPIES
+            is_notice = is_copied or "I am a bot" in body
+            row["subreddit"] = name
+            row["author"] = "AutoModerator" if is_notice else "unknown"
+        rows += forum_rows
     note = "no times, authors, edits or controversy; ids by place in the tree"
-    return attach_report(_comments(table), report_row("comments", len(table), excluded, note))
+    line = report_row("comments", len(rows), excluded, note=note)
+    return attach_report(_comment_table(rows), line)
 
 
 def reddit_cmv() -> pd.DataFrame:
@@ -98,52 +130,57 @@ def reddit_cmv() -> pd.DataFrame:
     and nearly every comment has one answer at the most.
     """
     archive = fetch_file("reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2")
-    files = archive_members(archive, lambda name: name.endswith(".json"))
-    records = [json.loads(line) for _, raw in files for line in raw.decode().splitlines()]
-    each = {record["name"]: record for record in records}
+    records = []
+    for _, content in archive_members(archive, r"\.json$"):
+        records += map(json.loads, content.decode().splitlines())
+    unique = {record["name"]: record for record in records}
+    rows = [record for name, record in unique.items() if name.startswith("t1_")]
     # `created` is the local time of the crawler.
-    rows = [{name: record[name] for name in record if name != "created"} for record in each.values()
-            if record["name"].startswith("t1_")]  # fmt: skip
-    lost = {"in two chains": len(records) - len(each), "submissions": len(each) - len(rows)}
-    table = _comments(rows).assign(subreddit="changemyview")
+    table = _comment_table(pd.DataFrame(rows).drop(columns="created"))
+    table["subreddit"] = "changemyview"
+    excluded = {
+        "in two chains": len(records) - len(unique),
+        "submissions": len(unique) - len(rows),
+    }
     note = "chains of three or four comments"
-    return attach_report(table, report_row("comments", len(rows), lost, note))
+    return attach_report(table, report_row("comments", len(rows), excluded, note=note))
 
 
-def _comments(rows: list[dict]) -> pd.DataFrame:
-    table = pd.DataFrame(rows).rename(columns=NAMES).reindex(columns=COLUMNS)
-    table["author"] = [pseudonym(author) for author in table["author"].fillna("")]
-    numbers = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
-    return table.astype({"edited": "boolean", **numbers})
+def _comment_table(rows: list | pd.DataFrame) -> pd.DataFrame:
+    table = pd.DataFrame(rows).rename(columns=SOURCE_COLUMNS).reindex(columns=COMMENT_COLUMNS)
+    table["author"] = table["author"].fillna("").map(pseudonym)
+    types = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
+    return table.astype(types | {"edited": "boolean"})
 
 
-def _flat(comments: dict | list, post: str, below: str) -> Iterator[dict]:
-    """Every comment of a thread; with a stack, since threads nest to any depth.
+def _flatten(comments: dict | list, post: str, replies: str) -> Iterator[dict]:
+    """Yield every comment of a thread; with a stack, since threads nest to any depth.
 
-    Where comments have no ids, they get one by their place in the tree.
+    Comments without ids get one from their position in the tree. `replies` is the field that holds
+    the replies to a comment.
     """
     stack = [(comments, f"t3_{post}")]
     while stack:
         comments, parent = stack.pop()
         if isinstance(comments, list):
-            comments = {f"{parent[3:]}.{place}": comment for place, comment in enumerate(comments)}
+            prefix = parent[3:]
+            comments = {f"{prefix}.{number}": row for number, row in enumerate(comments)}
         for key, comment in comments.items():
             yield comment | {"id": key, "parent_id": parent, "link_id": f"t3_{post}"}
-            stack.append((comment.get(below, {}), f"t1_{key}"))
+            stack.append((comment.get(replies, {}), f"t1_{key}"))
 
 
-def pseudonym(author: str | None) -> str:
+def pseudonym(author: str) -> str:
     """Return a stable stand-in for a user name.
 
-    >>> pseudonym("[deleted]"), pseudonym(None)
+    >>> pseudonym("[deleted]"), pseudonym("")
     ('[deleted]', '[deleted]')
     >>> pseudonym("somebody") == pseudonym("somebody") != pseudonym("else")
     True
     """
-    if author in (None, "", "[deleted]", "AutoModerator", "unknown"):
+    if author in ("", "[deleted]", "AutoModerator", "unknown"):
         return author or "[deleted]"
-    digest = hashlib.sha256(author.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"user-{digest[:10]}"
+    return f"user-{short_hash(author)}"
 
 
 def goemotions(split: str = "train") -> pd.DataFrame:
@@ -158,10 +195,12 @@ def goemotions(split: str = "train") -> pd.DataFrame:
         Columns id, text, labels (list of label names; several are allowed).
     """
     names = read_lines(fetch_file("goemotions/labels.txt"))
-    cells = [line.split("\t") for line in read_lines(fetch_file(f"goemotions/{split}.tsv"))]
-    table = pd.DataFrame(cells, columns=["text", "labels", "id"])[["id", "text", "labels"]]
-    table["labels"] = [[names[int(n)] for n in some.split(",")] for some in table["labels"]]
-    return attach_report(table, report_row("comments", len(table)))
+    rows = []
+    for line in read_lines(fetch_file(f"goemotions/{split}.tsv")):
+        text, numbers, comment_id = line.split("\t")
+        labels = [names[int(number)] for number in numbers.split(",")]
+        rows.append({"id": comment_id, "text": text, "labels": labels})
+    return attach_report(pd.DataFrame(rows), report_row("comments", len(rows)))
 
 
 def dailydialog_pairs() -> pd.DataFrame:
@@ -169,14 +208,17 @@ def dailydialog_pairs() -> pd.DataFrame:
 
     A turn table without ratings. Both speakers are people (`system` "human").
     """
-    files = (fetch_file(f"dailydialog/dailydialog_valid_{part}.txt") for part in ("ctx", "res"))
-    before, after = map(read_lines, files)
-    rows = [
-        {"system": "human", "dialog": f"dailydialog-{number:05d}",
-         "context": [said.strip()], "response": reply.strip()}
-        for number, (said, reply) in enumerate(zip(before, after, strict=True))
-    ]  # fmt: skip
-    return attach_report(turn_table(rows), report_row("pairs", len(rows)))
+    utterances = read_lines(fetch_file("dailydialog/dailydialog_valid_ctx.txt"))
+    replies = read_lines(fetch_file("dailydialog/dailydialog_valid_res.txt"))
+    turns = pd.DataFrame(
+        {
+            "system": "human",
+            "dialog": [f"dailydialog-{number:05d}" for number in range(len(replies))],
+            "context": [[utterance.strip()] for utterance in utterances],
+            "response": [reply.strip() for reply in replies],
+        }
+    )
+    return attach_report(turn_table(turns), report_row("pairs", len(turns)))
 
 
 def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
@@ -200,21 +242,22 @@ def wassa2022(file: str | Path | None = None) -> pd.DataFrame:
     >>> wassa2022(ROOT / "data/sample/essays/essays.tsv")[["author", "agreeableness"]].shape
     (240, 2)
     """
-    given = pd.read_csv(file or fetch_file("wassa2022/WASSA22_essay_level_train.tsv"), sep="\t")
-    if missing := {"response_id", "essay"} - set(given):
+    file = file or fetch_file("wassa2022/WASSA22_essay_level_train.tsv")
+    table = pd.read_csv(file, sep="\t")
+    missing = {"response_id", "essay"} - set(table)
+    if missing:
         raise DataError(f"there is no column {sorted(missing)}", file=file)
-    table = given.rename(columns=lambda name: re.sub("^(personality|iri)_", "", name))
-    table = table.rename(columns=ESSAYS)
+    table = table.rename(columns=lambda name: re.sub("^(personality|iri)_", "", name))
+    table = table.rename(columns=ESSAY_COLUMNS)
     return attach_report(table, report_row("essays", len(table)))
 
 
 def robustness_pairs(sample: bool = False) -> pd.DataFrame:
-    """Read texts beside the same texts after a perturbation that a good metric should notice.
+    """Read texts with the same texts after a perturbation that a good metric should notice.
 
     The replies are DailyDialog's and PersonaChat's, the dialogs 40 of FED and 200 of DECODE. Pairs
-    that the perturbation left as they were are excluded and counted. Several perturbed texts can
-    have one original. The contradicting dialogs go on for two utterances where the consistent ones
-    end.
+    that the perturbation left unchanged are excluded and counted. Several perturbed texts can have
+    one original. The contradicting dialogs are two utterances longer than the consistent ones.
 
     Args:
         sample: read the few pairs written for this project, which have the same form.
@@ -222,8 +265,8 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
     Returns:
         perturbation; dimension, what it should lower, by the authors' folders; level, "turn" or
         "dialog"; context, a list of utterances, empty for a dialog; original and perturbed, a
-        reply each, or a list of utterances by turns of the user and the bot. The account is in
-        `attrs`.
+        reply each, or a list of utterances, alternately of the user and the bot. The import report
+        is in `attrs`.
 
     Reference: Zhang et al. (2024), A comprehensive analysis of the effectiveness of large language
     models as automatic dialogue evaluators, AAAI 38(17).
@@ -232,38 +275,48 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
     >>> pairs.loc[0, ["original", "perturbed"]].tolist()
     ['About an hour, if we take the ridge.', 'I never liked the taste of liquorice.']
     """
-    rows, lines = [], []
-    for name, about in registry()["tables"]["robustness_pairs"]["perturbations"].items():
-        keys = about["original"], about["perturbed"]
-        files = [DATA / key.replace("comp_analysis", "sample", 1) if sample else fetch_file(key)
-                 for key in keys]  # fmt: skip
-        if not all(file.is_file() for file in files):  # the sample has some of them
+    rows = []
+    lines = []
+    for name, entry in registry()["tables"]["robustness_pairs"]["perturbations"].items():
+        keys = [entry["original"], entry["perturbed"]]
+        if sample:
+            files = [DATA / key.replace("comp_analysis", "sample", 1) for key in keys]
+        else:
+            files = [fetch_file(key) for key in keys]
+        if not all(file.is_file() for file in files):  # the sample has only some of them
             continue
-        found = list(_pairs(about, *files))
-        kept = [pair for pair in found if pair[1] != pair[2]]
-        rows += [(name, about["dimension"], about["level"], *pair) for pair in kept]
-        same = {"left unchanged by the perturbation": len(found) - len(kept)}
-        lines.append(report_row(f"pairs: {name}", len(kept), same))
-    return attach_report(pd.DataFrame(rows, columns=PAIR), *lines)
+        pairs = list(_pairs(entry, *files))
+        changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]
+        labels = {"perturbation": name, "dimension": entry["dimension"], "level": entry["level"]}
+        rows += [labels | pair for pair in changed]
+        excluded = {"left unchanged by the perturbation": len(pairs) - len(changed)}
+        lines.append(report_row(f"pairs: {name}", len(changed), excluded))
+    return attach_report(pd.DataFrame(rows), *lines)
 
 
-def _pairs(about: dict, originals: Path, perturbed: Path) -> Iterator[tuple]:
+def _pairs(entry: dict, originals: Path, perturbed: Path) -> Iterator[dict]:
     """Match each perturbed text with its original: by the number in its id, else row by row."""
-    left = [texts for _, texts in _texts(originals, about)]
-    for row, (key, worse) in enumerate(_texts(perturbed, about)):
-        best = left[int(key[-2:]) if about.get("matched") == "id" else row % len(left)]
-        if about["level"] == "dialog":
-            yield [], best, worse
-        else:  # a few perturbed replies hold a tab
-            yield best[:-1], best[-1], " ".join(worse[len(best) - 1 :])
+    is_dialog = entry["level"] == "dialog"
+    original_texts = [texts for _, texts in _read_texts(originals, is_dialog)]
+    for row, (key, perturbed_texts) in enumerate(_read_texts(perturbed, is_dialog)):
+        number = int(key[-2:]) if entry.get("matched") == "id" else row % len(original_texts)
+        texts = original_texts[number]
+        if is_dialog:
+            yield {"context": [], "original": texts, "perturbed": perturbed_texts}
+            continue
+        *context, reply = texts
+        perturbed_reply = " ".join(perturbed_texts[len(context) :])  # a few hold a tab
+        yield {"context": context, "original": reply, "perturbed": perturbed_reply}
 
 
-def _texts(file: Path, about: dict) -> Iterator[tuple[str, list[str]]]:
-    """Read id and utterances of each line; dialogs lose the speakers before their utterances."""
+def _read_texts(file: Path, is_dialog: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the id and the utterances of each line, without the speakers that dialogs name."""
     if file.suffix == ".json":
-        lines = [["", *dialog] for dialog in read_json(file)]
-    else:
-        lines = [line.split("\t") for line in read_lines(file)]
-    named = about["level"] == "dialog" and file.suffix != ".json"
-    for key, *rest in lines:
-        yield key, [(text.partition(":")[2] if named else text).strip() for text in rest]
+        for utterances in read_json(file):
+            yield "", [utterance.strip() for utterance in utterances]
+        return
+    for line in read_lines(file):
+        key, *utterances = line.split("\t")
+        if is_dialog:
+            utterances = [utterance.partition(":")[2] for utterance in utterances]
+        yield key, [utterance.strip() for utterance in utterances]

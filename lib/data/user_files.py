@@ -136,7 +136,7 @@ def _typed(cells: pd.DataFrame, file: Path, theirs: Mapping[str, str], scale) ->
         names = turns[[name for name in KEY if name in turns]].map(repr)  # whatever they hold
         turns["turn"] = names.groupby([*names]).cumcount()
     turns = turn_table(turns)
-    validate(turns, file=file, scale=scale, theirs=theirs)
+    validate(turns, file=file, scale=scale, column_names=theirs)
     return turns.infer_objects().astype(dict.fromkeys(number_columns(turns), float))
 
 
