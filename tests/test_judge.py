@@ -19,7 +19,7 @@ import pytest
 from fault_server import TRANSIENT, FaultServer, bomb, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, local, reading, server
+from lib.cpdscore import judge, local, reading, reply_store, server
 from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, max_usage
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
 from lib.cpdscore.server import JudgeStopped
@@ -190,7 +190,7 @@ def test_answers_without_text_are_counted_over_all_runs(store):
 def test_n_samples_in_one_request_are_counted_and_topped_up(store, fault, requests):
     jobs = jobs_for(5, samples=3)
     with FaultServer(once(fault)) as service:
-        report = run(jobs, store, service, JudgeSettings(workers=1, together=True))
+        report = run(jobs, store, service, JudgeSettings(workers=1, samples_together=True))
     assert (report.done, service.requests) == (15, requests)
     assert store.missing(jobs) == []
 
@@ -432,6 +432,19 @@ def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(tmp
             assert count(store, "ok") == 300
 
 
+def test_a_disk_that_is_full_already_is_named_before_anything_is_asked(store, monkeypatch):
+    def write(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with FaultServer() as service, monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", write)
+        with pytest.raises(reply_store.StoreError, match="No space left.*free some space"):
+            run(jobs_for(1), store, service)
+        assert service.requests == 0
+        patched.undo()
+        assert run(jobs_for(1), store, service).done == 1
+
+
 def test_every_mode_of_asking(store):
     jobs = jobs_for(6)
     assert cpdscore.asker("replay", store) is None
@@ -456,7 +469,7 @@ def test_the_forecast_counts_requests_exactly(store, together):
     with FaultServer() as service:
         run(jobs[:30], store, service)
         priced = JudgeSettings(
-            requests_per_minute=9000, together=together, prompt_price=2, reply_price=8
+            requests_per_minute=9000, samples_together=together, prompt_price=2, reply_price=8
         )
         expected = cpdscore.forecast(jobs, store, priced)
         before = service.requests

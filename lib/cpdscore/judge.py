@@ -33,9 +33,7 @@ class JudgeSettings:
 
     workers: int = 16  # threads, each with one request in flight
     requests_per_minute: float = math.inf  # what your account allows
-    together: bool = (
-        False  # ask for all samples of a prompt in one request (n), top up what is short
-    )
+    samples_together: bool = False  # all samples of a prompt in one request (n), topped up
     attempts: int = 10  # errors of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after an error; doubles up to 16 times this
     prompt_price: float = math.nan  # dollars per million tokens, as your provider lists them
@@ -119,7 +117,7 @@ def forecast(
     for samples in _tasks(jobs, together=True):
         request = samples[0].request
         replies = missing[request.key]
-        requests = min(1, replies) if settings.together else replies
+        requests = min(1, replies) if settings.samples_together else replies
         rows.append(
             {
                 "model": request.model,
@@ -263,7 +261,7 @@ def ask_all(
         store.add_requests(job.request for job in jobs)
         missing = store.missing(jobs)
         run = _Run(store, connection, settings)
-        cause = run.finish_all(_tasks(missing, settings.together))
+        cause = run.finish_all(_tasks(missing, settings.samples_together))
         left = len(store.missing(missing))
     done = len(missing) - left
     report = SimpleNamespace(done=done, left=left, requests=run.requests)

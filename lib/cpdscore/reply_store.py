@@ -184,7 +184,7 @@ class ReplyStore(AbstractContextManager):
         try:
             with self._lock, self._db:
                 yield self._db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"{self.path}: {error}. What was recorded before is intact: free some space or fix "
                 "access to the file, then run again; stored replies are not asked again."
@@ -206,11 +206,13 @@ class ReplyStore(AbstractContextManager):
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise StoreError(f"{self.path}: another run is asking with this store") from error
-            with self._writing() as db:
-                db.execute("UPDATE call SET status = 'lost', holds = 0 WHERE status = 'asked'")
+                busy = error.sqlite_errorname == "SQLITE_BUSY"
+                reason = "another run is asking with this store" if busy else error
+                raise StoreError(f"{self.path}: {reason}") from error
             try:
-                self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
+                with self._writing() as db:
+                    self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
+                    db.execute("UPDATE call SET status = 'lost', holds = 0 WHERE status = 'asked'")
                 yield
             finally:
                 self._reserve.unlink(missing_ok=True)
@@ -250,12 +252,13 @@ class ReplyStore(AbstractContextManager):
         Raises:
             StoreError: where no more can be written; these outcomes are kept if it is possible.
         """
-        try:
-            self._complete(replies, reasks)
-        except StoreError:
-            self._reserve.unlink(missing_ok=True)
-            self._complete(replies, reasks)
-            raise
+        with self._lock:  # one after the other: freeing the space takes a moment
+            try:
+                self._complete(replies, reasks)
+            except StoreError:
+                self._reserve.unlink(missing_ok=True)
+                self._complete(replies, reasks)
+                raise
 
     def _complete(self, replies: Mapping[int, Reply], reasks: int) -> None:
         with self._writing() as db:
