@@ -312,7 +312,9 @@ class ReplyStore(AbstractContextManager):
 
 def _storable(value: Any) -> Any:
     """The value, with U+FFFD for every lone surrogate of a text: no file can hold those."""
-    return re.sub("[\ud800-\udfff]", "\ufffd", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    return value
 
 
 #: What is published of a call.

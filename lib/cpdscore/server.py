@@ -161,9 +161,11 @@ def _text_or_none(value: Any) -> str | None:
 
 def _read_usage(usage: Any) -> str | None:
     """Prompt and completion tokens as JSON; None where the server states no possible number."""
+    if not isinstance(usage, dict):
+        return None
     tokens = {}
     for name in TOKENS:
-        count = usage.get(name) if isinstance(usage, dict) else None
+        count = usage.get(name)
         if type(count) is not int or not 0 <= count <= 10**9:
             return None
         tokens[name] = count
@@ -178,6 +180,8 @@ def _digit_probabilities(logprobs: Any, text: str) -> str | None:
     """
     try:
         tokens = logprobs["content"]
+        if not tokens:
+            return None
         generated = "".join(token["token"] for token in tokens)
         end = -generated.index(text)  # of the token, in the text; white space may come before it
         positions = []
@@ -187,7 +191,7 @@ def _digit_probabilities(logprobs: Any, text: str) -> str | None:
                 positions.append((end - 1, _sum_by_digit(token["top_logprobs"])))
     except _MALFORMED:
         return None
-    return json.dumps(positions) if tokens else None
+    return json.dumps(positions)
 
 
 def _sum_by_digit(alternatives: list[dict[str, Any]]) -> dict[str, float]:
@@ -248,12 +252,15 @@ class Connection:
         self._secrets = [key, password, unquote(password), credentials]
         self.base_url = url._replace(netloc=host).geturl().rstrip("/")
         self.timeout_s = timeout_s
+        headers = {}
+        if login:
+            headers["Authorization"] = f"Basic {credentials}"
         self.client = openai.OpenAI(
             api_key=key or "none",
             base_url=self.base_url,
             timeout=timeout_s,
             max_retries=0,
-            default_headers={"Authorization": f"Basic {credentials}"} if login else None,
+            default_headers=headers,
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._check_status]}),
         )
 
@@ -267,7 +274,9 @@ class Connection:
         """Send one request for a number of samples; raises `JudgeError`."""
         import openai
 
-        body = request.body | ({"n": samples} if samples > 1 else {})
+        body = request.body
+        if samples > 1:
+            body = body | {"n": samples}
         create = self.client.chat.completions.with_streaming_response.create
         started = time.monotonic()
         try:  # all in extra_body: servers know parameters that the client does not
