@@ -19,7 +19,7 @@ import pytest
 from fault_server import TRANSIENT, FaultServer, bomb, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, local, reading, reply_store, server
+from lib.cpdscore import judge, local, parsing, reply_store, server
 from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, max_usage
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
 from lib.cpdscore.server import JudgeStopped
@@ -509,7 +509,9 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
     """A real server and a real model: request, form, probabilities, store, reading."""
     turns = corpora.load("sample_personas").turns.head(1)
     parameters = {"temperature": 0, "max_tokens": 48, "logprobs": True, "top_logprobs": 20}
-    model = cpdscore.JudgeModel("smollm2-135m-instruct", 1, 0, parameters, forced=True)
+    model = cpdscore.JudgeModel(
+        "smollm2-135m-instruct", samples=1, extra=0, parameters=parameters, forced=True
+    )
     with local.served() as url:
         assert url.startswith("http://127.0.0.1:")
         ask = cpdscore.asker("live", store, url, JudgeSettings(workers=1))
@@ -517,7 +519,7 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
     assert scores.items["status"].tolist() == ["ok"]
     assert scores.items["weighted"].between(1, 5, inclusive="neither").all()
     replies = store.replies(scores.items["key"]).values()
-    for reply, probabilities in zip(replies, scores.replies["odds"], strict=True):
+    for reply, probabilities in zip(replies, scores.replies["probabilities"], strict=True):
         tokens = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
         digits = [token for token in tokens if token["token"].strip().isdigit()]
         p = {}
@@ -571,7 +573,7 @@ PARTS = [{"type": "text", "text": "- Human"}, {"type": "image"}, {"text": "ness:
                             ("\nfluency - ", {}), FIVE), 3.75, ""),
         ("detail", reply_of("- Humanness: 3.5", HUMAN, (" 3", {" 3": 1}), (".", {}), FIVE), None,
          "not one digit"),
-        ("detail", reply_of("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no mark"),
+        ("detail", reply_of("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no score"),
         ("detail", reply_of("- Humanness: 4"), None, "no probabilities"),
         ("detail", reply_of("- Humanness: 4", ("thought: 1", {}), FOUR), None, "no probabilities"),
     ],
@@ -581,7 +583,7 @@ def test_the_weighted_score_is_the_expected_one_at_the_position_of_the_written_o
 ):
     """(4 x .6 + 3 x .2) / .8: "4" and " 4" together, and of digits those of the scale only."""
     variant = cpdscore.VARIANTS[f"{form}_without_reference"]
-    probabilities, no_probabilities = reading.mark_probabilities(
+    probabilities, no_probabilities = parsing.score_probabilities(
         reply.text, reply.digit_probabilities, variant
     )
     assert no_probabilities == reason
