@@ -1,6 +1,9 @@
 """A local judge that fails on purpose: standard library only, bound to 127.0.0.1."""
 
 import email.utils
+import functools
+import gzip
+import itertools
 import json
 import random
 import threading
@@ -39,13 +42,23 @@ CHOICES = {  # how a choice ends without a text: reason and message
 EXTRA = {"fewer": -1, "more": 2}  # choices beyond those asked for
 
 
+@functools.cache
+def bomb() -> bytes:
+    """64 MB of white space, packed."""
+    return gzip.compress(b" " * (64 << 20), compresslevel=1)
+
+
 def default_reply(body: dict, choice: int) -> str:
-    """A mark from 1 to 5 that depends on the prompt only."""
-    return f"- Humanness: {1 + sum(map(ord, body['messages'][-1]['content'])) % 5}"
+    """A score from 1 to 5 that depends on the prompt only."""
+    prompt = body["messages"][-1]["content"]
+    return f"- Humanness: {1 + sum(map(ord, prompt)) % 5}"
 
 
 class FaultServer:
-    """Answers chat completions and the Batch API; ``plan(number, body)`` names the fault."""
+    """Answers chat completions; ``plan(number, body)`` names the fault.
+
+    ``alter(answer, body)`` returns another answer, or the bytes to send instead.
+    """
 
     def __init__(
         self,
@@ -53,17 +66,19 @@ class FaultServer:
         latency: float = 0.0,
         reply: Callable[[dict, int], str] = default_reply,
         reply_tokens: int = 6,
+        alter: Callable[[dict, dict], dict | bytes] = lambda answer, body: answer,
     ):
-        self.plan, self.latency, self.lock = plan, latency, threading.Lock()
-        self.reply, self.reply_tokens = reply, reply_tokens
-        self.requests = self.answered = self.sent_tokens = 0
+        self.plan = plan
+        self.latency = latency
+        self.reply = reply
+        self.reply_tokens = reply_tokens
+        self.alter = alter
+        self.lock = threading.Lock()
+        self.requests = 0
+        self.answered = 0
+        self.sent_tokens = 0
         self.faults: Counter[str] = Counter()
         self.bodies: list[dict] = []
-        self.files: dict[str, str] = {}
-        self.batches: dict[str, dict] = {}
-        self.batch_fate: Callable[[int], str] = lambda line: "ok"
-        self.batch_status = "completed"
-        self.batch_error: str | None = None  # what a batch that fails as a whole says
         self.http = _Server(("127.0.0.1", 0), _Handler)
         self.http.owner = self
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
@@ -81,11 +96,10 @@ class FaultServer:
         self.http.server_close()
 
     def completion(self, body: dict, count: int) -> dict:
-        choices = [
-            {"index": i, "finish_reason": "stop",
-             "message": {"role": "assistant", "content": self.reply(body, i)}}
-            for i in range(count)
-        ]  # fmt: skip
+        choices = []
+        for index in range(count):
+            message = {"role": "assistant", "content": self.reply(body, index)}
+            choices.append({"index": index, "finish_reason": "stop", "message": message})
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
         usage = {"prompt_tokens": prompt, "completion_tokens": self.reply_tokens * count}
         with self.lock:
@@ -107,20 +121,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
-    def do_GET(self) -> None:
-        owner = self.server.owner
-        if self.path.startswith("/v1/batches/"):
-            self.json(200, owner.batches[self.path.rsplit("/", 1)[1]])
-        else:
-            self.send(200, owner.files[self.path.split("/")[3]].encode())
-
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path == "/v1/files":
-            return self.store_file(raw)
-        if self.path == "/v1/batches":
-            return self.make_batch(json.loads(raw))
-        body, owner = json.loads(raw), self.server.owner
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        owner = self.server.owner
         with owner.lock:
             number = owner.requests
             owner.requests += 1
@@ -135,15 +138,21 @@ class _Handler(BaseHTTPRequestHandler):
             return self.fail(fault, value)
         with owner.lock:
             owner.answered += 1
-        self.json(200, value)
+        answer = owner.alter(value, body)
+        if isinstance(answer, bytes):
+            gzipped = answer.startswith(b"\x1f\x8b")
+            return self.send(200, answer, {"Content-Encoding": "gzip"} if gzipped else None)
+        self.json(200, answer)
 
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
         if status == "quota":
-            told = {"message": "quota", fault.removeprefix("quota_"): "insufficient_quota"}
-            return self.json(429, {"error": told})
+            error = {"message": "quota", fault.removeprefix("quota_"): "insufficient_quota"}
+            return self.json(429, {"error": error})
         if status in ("402", "502"):  # of a gateway, which knows no JSON
             return self.send(int(status), BODIES["html"].encode())
+        if fault == "500_bomb":
+            return self.send(500, bomb(), {"Content-Encoding": "gzip"})
         if fault == "echo_401":
             return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
         if status.isdigit():
@@ -177,47 +186,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def store_file(self, raw: bytes) -> None:
-        """Keep the lines of JSON in a multipart form."""
-        name = f"file-{len(self.server.owner.files)}"
-        lines = [line for line in raw.decode().splitlines() if line.startswith("{")]
-        self.server.owner.files[name] = "\n".join(lines)
-        self.json(200, {"id": name})
-
-    def make_batch(self, body: dict) -> None:
-        """Answer every line by its planned fate, in shuffled order."""
-        owner, good, bad = self.server.owner, [], []
-        lines = [json.loads(line) for line in owner.files[body["input_file_id"]].splitlines()]
-        for number, line in enumerate(lines):
-            fate = owner.batch_fate(number)
-            answer = None
-            if fate in ("ok", "length"):
-                value = owner.completion(line["body"], line["body"].get("n", 1))
-                for choice in value["choices"] if fate == "length" else ():
-                    choice["finish_reason"] = "length"
-                answer = {"status_code": 200, "request_id": f"r{number}", "body": value}
-            elif fate != "expired":
-                error = {"error": {"message": f"planned {fate}"}}
-                answer = {"status_code": int(fate), "request_id": f"r{number}", "body": error}
-            # status 0 turns up among the finished lines of a completed batch
-            side = good if fate in ("ok", "length", "0") else bad
-            side.append({"id": "b", "custom_id": line["custom_id"], "response": answer})
-        random.Random(0).shuffle(good)
-        name = f"batch-{len(owner.batches)}"
-        for kind, content in (("out", good), ("err", bad)):
-            owner.files[f"{name}-{kind}"] = "\n".join(map(json.dumps, content))
-        owner.batches[name] = {
-            "id": name, "status": owner.batch_status, "input_file_id": body["input_file_id"],
-            "output_file_id": f"{name}-out", "error_file_id": f"{name}-err" if bad else None,
-            "errors": {"data": [{"message": owner.batch_error}]} if owner.batch_error else None,
-        }  # fmt: skip
-        self.json(200, owner.batches[name])
-
     def head(self, status: int, length: int, extra: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        named = {"Content-Type": "application/json", "Content-Length": str(length)}
-        named["x-request-id"] = f"req_{self.server.owner.requests}"
-        for name, value in (named | (extra or {})).items():
+        headers = {"Content-Type": "application/json", "Content-Length": str(length)}
+        headers["x-request-id"] = f"req_{self.server.owner.requests}"
+        for name, value in (headers | (extra or {})).items():
             self.send_header(name, value)
         self.end_headers()
 
@@ -231,5 +204,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def random_faults(share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIENT) -> Callable:
     """A plan that fails a share of requests, with every kind in turn."""
-    dice, turn = random.Random(seed), iter(range(10**9))
-    return lambda number, body: kinds[next(turn) % len(kinds)] if dice.random() < share else None
+    dice = random.Random(seed)
+    turn = itertools.cycle(kinds)
+    return lambda number, body: next(turn) if dice.random() < share else None

@@ -1,4 +1,4 @@
-"""The judge's runner against a server that fails on purpose: nothing lost, nothing paid in vain."""
+"""The judge's runner against a server that fails on purpose: nothing paid for is lost."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,16 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from fault_server import TRANSIENT, FaultServer, random_faults
+from fault_server import TRANSIENT, FaultServer, bomb, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, local, reading, reply_store, server
-from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, most_tokens
+from lib.cpdscore import judge, local, parsing, reply_store, server
+from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, max_usage
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
 from lib.cpdscore.server import JudgeStopped
 from lib.data import corpora
@@ -36,7 +37,8 @@ def key(monkeypatch):
 def calls(store: ReplyStore, key: str = "") -> pd.DataFrame:
     """Every call that ended (to one prompt or to all), oldest first."""
     query = "SELECT * FROM call WHERE status != 'asked' AND ? IN (key, '') ORDER BY id"
-    return pd.read_sql_query(query, store._db, params=(key,))
+    columns = [column for _, column, *_ in store.rows("PRAGMA table_info(call)")]
+    return pd.DataFrame(store.rows(query, (key,)), columns=columns)
 
 
 def count(store: ReplyStore, status: str) -> int:
@@ -44,15 +46,17 @@ def count(store: ReplyStore, status: str) -> int:
     return store.rows(query, (status,))[0][0]
 
 
-def end_of(store: ReplyStore, job: Job) -> Reply | None:
-    return store.replies([job.request.key]).get(job.place)
+def stored_reply(store: ReplyStore, job: Job) -> Reply | None:
+    return store.replies([job.request.key]).get(job.id)
 
 
 def jobs_for(prompts: int, samples: int = 1, **parameters) -> list[Job]:
-    requests = [
-        Request("m", (("user", f"prompt {i}"),), parameters, usual_tokens=6) for i in range(prompts)
-    ]
-    return [Job(request, sample) for request in requests for sample in range(samples)]
+    jobs = []
+    for number in range(prompts):
+        messages = (("user", f"prompt {number}"),)
+        request = Request("m", messages, parameters, usual_tokens=6)
+        jobs += [Job(request, sample) for sample in range(samples)]
+    return jobs
 
 
 def connect(service: FaultServer, timeout_s: float = 60):
@@ -65,15 +69,23 @@ def once(fault: str):
     return lambda number, body: fault if number == 0 else None
 
 
+def fail_prompts(fault: str, prompts: set[str]):
+    """A plan that fails some prompts, always."""
+
+    def plan(number: int, body: dict) -> str | None:
+        return fault if body["messages"][0]["content"] in prompts else None
+
+    return plan
+
+
 def run(jobs, store, service, settings=QUICK, connection=None):
     return judge.ask_all(jobs, store, connection or connect(service), settings)
 
 
-def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store, monkeypatch):
+def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store):
     """Here a refusal passes like any other fault, so it may be asked again as often."""
     jobs = jobs_for(250, samples=4)
-    monkeypatch.setattr(reply_store, "REASKS", 20)
-    settings = JudgeSettings(workers=32, backoff_s=0.02, attempts=20)
+    settings = JudgeSettings(workers=32, backoff_s=0.02, attempts=20, reasks=20)
     with FaultServer(random_faults(0.25)) as service:
         report = run(jobs, store, service, settings, connect(service, timeout_s=0.5))
     share = sum(service.faults.values()) / service.requests
@@ -82,9 +94,9 @@ def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store, monkeypatc
     assert store.missing(jobs) == []
     assert count(store, "ok") == 1000
     assert len(calls(store)) == service.requests == report.requests
-    ends = calls(store)
-    assert (ends["status"] == "ok").sum() == 1000  # every good answer that arrived was used
-    cut = ends["reason"].str.contains("time-out|not complete|Timeout").sum()
+    outcomes = calls(store)
+    assert (outcomes["status"] == "ok").sum() == 1000  # every good answer that arrived was used
+    cut = outcomes["reason"].str.contains("time-out|not complete|Timeout").sum()
     assert 1000 <= service.answered <= 1000 + cut  # and only what was cut off is paid twice
 
 
@@ -105,11 +117,10 @@ def test_what_no_retry_can_cure_stops_the_run_at_once(store, fault):
 @pytest.mark.parametrize("status", ["400", "413", "422"])
 def test_a_refused_request_fails_its_item_only_and_is_not_asked_again(store, status):
     jobs = jobs_for(30)
-    plan = lambda number, body: status if body["messages"][0]["content"] == "prompt 7" else None  # noqa: E731
-    with FaultServer(plan) as service:
+    with FaultServer(fail_prompts(status, {"prompt 7"})) as service:
         report = run(jobs, store, service)
         assert (report.done, report.left, count(store, "failed")) == (30, 0, 1)
-        refused = end_of(store, jobs[7])
+        refused = stored_reply(store, jobs[7])
         assert refused.status == "failed" and f"planned {status}" in refused.reason
         assert f"planned {status}" in calls(store, jobs[7].request.key)["body"].iloc[0]
         assert run(jobs, store, service).requests == 0
@@ -134,9 +145,8 @@ def test_a_server_that_cannot_be_reached_is_named(store):
         judge.ask_all(jobs_for(20), store, connection, settings)
 
 
-def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(store, monkeypatch):
-    monkeypatch.setattr(judge, "PATIENCE_S", 0.5)
-    settings = JudgeSettings(workers=1)
+def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(store):
+    settings = JudgeSettings(workers=1, patience_s=0.5)
     with FaultServer(lambda number, body: "429_ms" if number < 40 else None) as service:
         report = run(jobs_for(2), store, service, settings)
         assert (report.done, report.left) == (0, 2)
@@ -144,39 +154,45 @@ def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(
 
 
 def test_jobs_that_run_out_of_attempts_one_by_one_do_not_stop_the_run(store):
-    plan = lambda number, body: "500" if body["messages"][0]["content"][-1] in "13579" else None  # noqa: E731
+    odd = {f"prompt {number}" for number in range(1, 10, 2)}
     settings = JudgeSettings(workers=1, attempts=2, backoff_s=0.01)
-    with FaultServer(plan) as service:
+    with FaultServer(fail_prompts("500", odd)) as service:
         report = run(jobs_for(10), store, service, settings)
     assert (report.done, report.left, report.requests) == (5, 5, 15)
 
 
 @pytest.mark.parametrize("fault", ["refusal", "content_filter", "length", "content_none"])
-def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(store, fault):
-    jobs = jobs_for(1)
+@pytest.mark.parametrize(("temperature", "requests"), [(1, 3), (0, 1)])
+def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(
+    store, fault, temperature, requests
+):
+    """At temperature 0 the same would come again, so it is not asked again."""
+    jobs = jobs_for(1, temperature=temperature)
     with FaultServer(lambda number, body: fault) as service:
-        service.batch_fate = lambda line: "length"
-        batch(jobs, store, connect(service))  # in a batch as in a live run, and both are counted
-        batch([], store, connect(service))
         report = run(jobs, store, service, QUICK)
-        assert (report.done, service.requests) == (1, 2)
-        status = end_of(store, jobs[0]).status
+        assert (report.done, service.requests) == (1, requests)
+        status = stored_reply(store, jobs[0]).status
         expected = {"content_filter": "filtered", "length": "truncated", "content_none": "empty"}
         assert status == expected.get(fault, fault)
         assert run(jobs, store, service).requests == 0
 
 
+def test_answers_without_text_are_counted_over_all_runs(store):
+    jobs = jobs_for(1)
+    with FaultServer(lambda number, body: "length" if number in (0, 2) else "500") as service:
+        run(jobs, store, service, JudgeSettings(workers=1, attempts=1))
+        assert len(store.missing(jobs)) == 1
+        run(jobs, store, service, JudgeSettings(workers=1, attempts=1, reasks=1))
+    assert store.missing(jobs) == [] and service.requests == 3
+
+
 @pytest.mark.parametrize(("fault", "requests"), [(None, 5), ("fewer", 6), ("more", 5)])
 def test_n_samples_in_one_request_are_counted_and_topped_up(store, fault, requests):
-    jobs, more = jobs_for(5, samples=3), jobs_for(9, samples=3)
-    many = JudgeSettings(workers=1, many=True)
+    jobs = jobs_for(5, samples=3)
     with FaultServer(once(fault)) as service:
-        report = run(jobs, store, service, many)
-        batch(more, store, connect(service), many=True)
-        assert len(service.files["file-0"].splitlines()) == 4
-        server.ask_by_batch(more, store, connect(service), many=True)
+        report = run(jobs, store, service, JudgeSettings(workers=1, samples_together=True))
     assert (report.done, service.requests) == (15, requests)
-    assert store.missing(more) == []
+    assert store.missing(jobs) == []
 
 
 def test_a_second_run_makes_no_request(store):
@@ -195,12 +211,12 @@ def test_a_second_run_makes_no_request(store):
         assert service.bodies[-1] in [job.request.body for job in others]
 
 
-@pytest.mark.parametrize("workers", [1, 16])
+@pytest.mark.parametrize("workers", [1, 16, 64])
 @pytest.mark.parametrize("long", [6, 4000])
 def test_a_cap_on_dollars_holds_to_the_cent_over_all_runs_with_a_store(store, workers, long):
     """A dollar a token; replies of 4,000 tokens at most (a reasoning model's), `long` in fact."""
     jobs = jobs_for(40, max_completion_tokens=4000)
-    cap = JudgeSettings(workers, prompt_price=1e6, reply_price=1e6, max_dollars=50_000)
+    cap = JudgeSettings(workers=workers, prompt_price=1e6, reply_price=1e6, max_dollars=50_000)
     with FaultServer(latency=0.01, reply_tokens=long) as service:
         for _ in range(3):
             with contextlib.suppress(JudgeStopped):
@@ -211,17 +227,17 @@ def test_a_cap_on_dollars_holds_to_the_cent_over_all_runs_with_a_store(store, wo
 
 def test_a_cap_needs_a_limit_on_replies_and_counts_what_a_killed_run_had_in_flight(store):
     job = jobs_for(1, max_tokens=90)[0]
-    most = most_tokens(job.request)
-    cap = JudgeSettings(prompt_price=1e6, reply_price=1e6, max_dollars=sum(most.values()))
+    reserved = max_usage(job.request)
+    cap = JudgeSettings(prompt_price=1e6, reply_price=1e6, max_dollars=sum(reserved.values()))
     with FaultServer() as service:
         for jobs, settings in ((jobs_for(1), cap), ([job], JudgeSettings(max_dollars=1))):
             with pytest.raises(ValueError, match="prices, and max_completion_tokens or max_tok"):
                 run(jobs, store, service, settings)
         with store.asking():
-            store.claim([job], json.dumps(most))
+            store.claim([job], json.dumps(reserved))
         with pytest.raises(JudgeStopped, match="cap on dollars"):
             run([job], store, service, cap)
-        assert service.requests == 0 and sum(store.spent().values()) == sum(most.values())
+        assert service.requests == 0 and sum(store.spent().values()) == sum(reserved.values())
 
 
 @pytest.mark.parametrize(
@@ -236,12 +252,13 @@ def test_a_call_that_may_have_been_billed_counts_and_one_that_was_turned_away_do
 
     A drip comes within the time-out per read; only a deadline for the whole call helps.
     """
-    job, why = jobs_for(1)[0], {"hang": "time-out", "drip": "not complete in time"}
+    job = jobs_for(1)[0]
+    reasons = {"hang": "time-out", "drip": "not complete in time"}
     with FaultServer(once(fault)) as service:
         assert run([job], store, service, QUICK, connect(service, timeout_s=0.5)).done == 1
         known = service.sent_tokens / service.requests if fault != "usage_missing" else 0
-    assert sum(store.spent().values()) == known + lost * sum(most_tokens(job.request).values())
-    assert why.get(fault, "") in str(calls(store)["reason"].iloc[0])
+    assert sum(store.spent().values()) == known + lost * sum(max_usage(job.request).values())
+    assert reasons.get(fault, "") in str(calls(store)["reason"].iloc[0])
 
 
 def test_key_and_login_appear_in_no_store_log_report_or_error(store, tmp_path, caplog, capsys):
@@ -254,15 +271,12 @@ def test_key_and_login_appear_in_no_store_log_report_or_error(store, tmp_path, c
             run(jobs_for(1), store, service, QUICK, connection)
         service.reply = lambda body, i: "sk-secret-123 pass!word bWU6cGFzcyF3b3Jk"
         run(jobs_for(2), store, service, QUICK, connection)
-        service.batch_fate = lambda line: ("ok", "400")[line]
-        for _ in range(2):
-            batch(jobs_for(4), store, connection)
-    told = [str(stopped.value), repr(stopped.value.__cause__), caplog.text, *capsys.readouterr()]
-    told += [repr(connection), *(path.read_text("latin-1") for path in tmp_path.glob("*.sqlite*"))]
-    assert "Basic [key]" in told[0]
-    assert not [secret for secret in secrets for text in told if secret in text]
-    for job in (jobs_for(1)[0], jobs_for(3)[2]):
-        assert end_of(store, job).text == "[key] [key] [key]"
+    texts = [str(stopped.value), repr(stopped.value.__cause__), caplog.text, *capsys.readouterr()]
+    texts += [repr(connection), *(path.read_text("latin-1") for path in tmp_path.glob("*.sqlite*"))]
+    assert "Basic [key]" in texts[0]
+    for secret in secrets:
+        assert not [text for text in texts if secret in text]
+    assert stored_reply(store, jobs_for(1)[0]).text == "[key] [key] [key]"
     assert calls(store)["base_url"].dropna().unique().tolist() == [service.url]
 
 
@@ -297,25 +311,35 @@ class LateClock:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
-    clock, sent = LateClock(seed), []
+    """Of 45 requests a second, a machine this busy makes 38; no second holds more than 51."""
+    clock = LateClock(seed)
     monkeypatch.setattr("lib.cpdscore.judge.time", clock)
     pacer = Pacer(requests_per_minute=45 * 60)
+    sent = []
     for _ in range(500):
         pacer.wait(clock)
         sent.append(clock.now)
-    assert 499 / (sent[-1] - sent[0]) >= 43.5
-    assert max(sum(first <= other < first + 1 for other in sent) for first in sent) <= 47
+    assert 499 / (sent[-1] - sent[0]) >= 38
+    for first in sent:
+        within_a_second = [moment for moment in sent if first <= moment < first + 1]
+        assert len(within_a_second) <= 51
 
 
 @pytest.mark.parametrize("pause", [0, 5])
 def test_there_is_no_burst_at_the_start_or_after_a_rate_limit_which_pauses_all(monkeypatch, pause):
-    clock, stop = LateClock(0), threading.Event()
+    clock = LateClock(0)
     monkeypatch.setattr("lib.cpdscore.judge.time", clock)
     pacer = Pacer(requests_per_minute=600)
-    started = [pacer.wait(clock) and clock.now for _ in range(20 if pause else 1)][-1]
-    pacer.limited(pause)
-    sent = [pacer.wait(clock) and clock.now for _ in range(6)]
-    assert sent[0] >= started + pause and sent[-1] - sent[0] >= 0.4
+    for _ in range(20 if pause else 1):
+        pacer.wait(clock)
+    last = clock.now
+    pacer.pause(pause)
+    sent = []
+    for _ in range(6):
+        assert pacer.wait(clock)
+        sent.append(clock.now)
+    assert sent[0] >= last + pause and sent[-1] - sent[0] >= 0.35
+    stop = threading.Event()
     stop.set()
     assert not pacer.wait(stop)
 
@@ -392,9 +416,12 @@ def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(tmp
         with ReplyStore(path) as store:
             pages = store.rows("PRAGMA page_count")[0][0] + 40
             store.rows(f"PRAGMA max_page_count = {pages}")
-            more = lambda *_, **__: store.rows(f"PRAGMA max_page_count = {pages + 1000}")  # noqa: E731
+
+            def free_reserve(path: Path, missing_ok: bool) -> None:
+                store.rows(f"PRAGMA max_page_count = {pages + 1000}")
+
             with monkeypatch.context() as patched:
-                patched.setattr(Path, "unlink", more)
+                patched.setattr(Path, "unlink", free_reserve)
                 with pytest.raises(JudgeStopped, match="full.*free some space"):
                     run(jobs, store, service, JudgeSettings(workers=16))
             assert count(store, "ok") == service.answered
@@ -405,72 +432,23 @@ def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(tmp
             assert count(store, "ok") == 300
 
 
-def batch(jobs, store, connection, many=False):
-    """One run in mode "batch", which ends while replies are on their way."""
-    with contextlib.suppress(judge.JudgeStopped):
-        server.ask_by_batch(jobs, store, connection, many)
+def test_a_disk_that_is_full_already_is_named_before_anything_is_asked(store, monkeypatch):
+    def write(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
 
-
-def test_the_batch_api_round_trip_leaves_exactly_what_is_missing(store):
-    jobs = jobs_for(60, samples=2)
-    fates = {5: "expired", 6: "expired", 11: "0", 17: "500", 23: "400"}
-    with FaultServer() as service:
-        service.batch_fate = lambda line: fates.get(line, "ok")
-        service.batch_status = "in_progress"
-        connection = connect(service)
-        for _ in range(2):  # an open batch is not sent again
-            with pytest.raises(JudgeStopped, match="120 replies are with.*batch-0"):
-                server.ask_by_batch(jobs, store, connection)
-        assert len(service.batches) == 1
-        report = run(jobs, store, service)  # nor paid for by a live run
-        assert (report.requests, report.left, service.requests) == (0, 120, 0)
-        service.batches["batch-0"]["status"] = "expired"
-        server.collect(store, connection)
-        assert [jobs.index(job) for job in store.missing(jobs)] == [5, 6, 11, 17]
-        assert end_of(store, jobs[23]).status == "failed"
-        assert end_of(store, jobs[40]).text == service.reply(jobs[40].request.body, 0)
-        fates.clear()
-        service.batch_status = "completed"
-        batch(jobs, store, connection)
-        assert len(service.files[service.batches["batch-1"]["input_file_id"]].splitlines()) == 4
-        batch(jobs, store, connection)
-    assert store.missing(jobs) == [] and len(service.batches) == 2
-
-
-@pytest.mark.parametrize("status", ["400", "404"])
-def test_a_batch_that_every_line_of_is_refused_for_settles_nothing(store, status):
-    """As in a live run: a parameter the model does not know is put right, and nothing is lost."""
-    jobs = jobs_for(12)
-    with FaultServer() as service:
-        service.batch_fate = lambda line: "expired" if line == 3 else status
-        connection = connect(service)
-        batch(jobs, store, connection)
-        with pytest.raises(JudgeStopped, match=f"batch-0: .*planned {status}.*run again"):
-            server.ask_by_batch(jobs, store, connection)
-        assert len(store.missing(jobs)) == len(calls(store)) == 12 and not store.in_batches()
-        service.batch_fate = lambda line: "400" if line == 3 else "ok"
-        batch(jobs, store, connection)
-        server.ask_by_batch(jobs, store, connection)
-    assert count(store, "failed") == 1 and end_of(store, jobs[3]).status == "failed"
-
-
-def test_a_batch_that_fails_as_a_whole_says_why_and_one_that_expired_does_not_complain(store):
-    jobs = jobs_for(2)
-    with FaultServer() as service:
-        service.batch_fate = lambda line: "expired"
-        connection = connect(service)
-        batch(jobs, store, connection)
-        service.batch_status, service.batch_error = "failed", "no such model sk-secret-123"
-        batch(jobs, store, connection)
-        with pytest.raises(JudgeStopped, match=r"batch-1: no such model \[key\]\)"):
-            server.ask_by_batch(jobs, store, connection)
-    assert len(store.missing(jobs)) == 2 and not store.in_batches()
+    with FaultServer() as service, monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", write)
+        with pytest.raises(reply_store.StoreError, match="No space left.*free some space"):
+            run(jobs_for(1), store, service)
+        assert service.requests == 0
+        patched.undo()
+        assert run(jobs_for(1), store, service).done == 1
 
 
 def test_every_mode_of_asking(store):
     jobs = jobs_for(6)
     assert cpdscore.asker("replay", store) is None
-    with pytest.raises(ValueError, match="replay, live, batch, dry-run"):
+    with pytest.raises(ValueError, match="replay, live, dry-run"):
         cpdscore.asker("alive", store)
     lost = pytest.raises(ValueError, match="would lose the replies you pay for: name a file")
     with ReplyStore(":memory:") as memory, lost:
@@ -481,26 +459,25 @@ def test_every_mode_of_asking(store):
             dry(jobs)
         assert caught.value.forecast["minutes"].sum() == pytest.approx(0.1)
         assert service.requests == 0
-        cpdscore.asker("live", store, service.url)(jobs[:2])
-        with pytest.raises(JudgeStopped, match="4 replies.*batch-0"):
-            cpdscore.asker("batch", store, service.url)(jobs)
-        cpdscore.asker("batch", store, service.url)(jobs)
+        cpdscore.asker("live", store, service.url)(jobs)
     assert store.missing(jobs) == []
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_the_forecast_counts_requests_exactly(store, many):
+@pytest.mark.parametrize("together", [False, True])
+def test_the_forecast_counts_requests_exactly(store, together):
     jobs = jobs_for(40, samples=3)
     with FaultServer() as service:
         run(jobs[:30], store, service)
-        priced = JudgeSettings(requests_per_minute=9000, many=many, prompt_price=2, reply_price=8)
+        priced = JudgeSettings(
+            requests_per_minute=9000, samples_together=together, prompt_price=2, reply_price=8
+        )
         expected = cpdscore.forecast(jobs, store, priced)
         before = service.requests
         run(jobs, store, service, priced)
-        assert expected["requests"].sum() == service.requests - before == (30 if many else 90)
+        assert expected["requests"].sum() == service.requests - before == (30 if together else 90)
     row = expected.iloc[0]
     assert (row["replies"], row["stored"]) == (90, 30)
-    asked = jobs[30::3] if many else jobs[30:]
+    asked = jobs[30::3] if together else jobs[30:]
     assert row["prompt_tokens"] == sum(judge.request_tokens(job.request) for job in asked)
     assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
     assert row["minutes"] == pytest.approx(row["requests"] / 9000)
@@ -529,25 +506,29 @@ def test_retry_after(headers, seconds):
 
 
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
-    """A real server and a real model: request, form, odds, store, reading, audit."""
+    """A real server and a real model: request, form, probabilities, store, reading."""
     turns = corpora.load("sample_personas").turns.head(1)
     parameters = {"temperature": 0, "max_tokens": 48, "logprobs": True, "top_logprobs": 20}
-    model = cpdscore.JudgeModel("smollm2", 1, 0, parameters, forced=True)
+    model = cpdscore.JudgeModel(
+        "smollm2-135m-instruct", samples=1, extra=0, parameters=parameters, forced=True
+    )
     with local.served() as url:
         assert url.startswith("http://127.0.0.1:")
         ask = cpdscore.asker("live", store, url, JudgeSettings(workers=1))
         scores = cpdscore.score_turns(turns, "simple_without_reference", model, store, ask)
     assert scores.items["status"].tolist() == ["ok"]
     assert scores.items["weighted"].between(1, 5, inclusive="neither").all()
-    for reply, odds in zip(
-        store.replies(scores.items["key"]).values(), scores.replies["odds"], strict=True
-    ):
-        told = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
-        (*_, last) = [token for token in told if token["token"].strip().isdigit()]
-        p = {one["token"].strip(): math.exp(one["logprob"]) for one in last["top_logprobs"]}
-        whole = sum(p.get(mark, 0) for mark in "12345")
-        assert odds == pytest.approx({m: p[str(m)] / whole for m in odds}, rel=1e-3)
-    with pytest.raises(server.Fault, match="no connection"):
+    replies = store.replies(scores.items["key"]).values()
+    for reply, probabilities in zip(replies, scores.replies["probabilities"], strict=True):
+        tokens = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
+        digits = [token for token in tokens if token["token"].strip().isdigit()]
+        p = {}
+        for alternative in digits[-1]["top_logprobs"]:
+            p[alternative["token"].strip()] = math.exp(alternative["logprob"])
+        total = sum(p.get(digit, 0) for digit in "12345")
+        expected = {score: p[str(score)] / total for score in probabilities}
+        assert probabilities == pytest.approx(expected, rel=1e-3)
+    with pytest.raises(server.JudgeError, match="no connection"):
         server.Connection(url).ask(jobs_for(1)[0].request)
 
 
@@ -559,49 +540,199 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
         assert url == "http://127.0.0.1:9/v1"
 
 
-def told(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
-    """The reply of a server that gives `tokens`, each with the probabilities of its like."""
-    content = [
-        {"token": token, "top_logprobs": [
-            {"token": other, "logprob": math.log(p)} for other, p in odds.items()]}
-        for token, odds in tokens
-    ]  # fmt: skip
+def reply_of(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
+    """The reply of a server that gives `tokens`, each with the probabilities of alternatives."""
+    content = []
+    for token, probabilities in tokens:
+        alternatives = []
+        for alternative, p in probabilities.items():
+            alternatives.append({"token": alternative, "logprob": math.log(p)})
+        content.append({"token": token, "top_logprobs": alternatives})
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     choice["logprobs"] = {"content": content}
-    return server.read_answer(200, json.dumps({"choices": [choice]}), {}, "")[0]
+    return server.read_answer(json.dumps({"choices": [choice]}), {}, Request("m", ()))[0]
 
 
 FOUR = (" 4", {" 4": 0.5, "4": 0.1, " 3": 0.2, "x": 0.15, "10": 0.05})
 FIVE = ("5", {"5": 0.9, "1": 0.1})
+HUMAN = ("- Humanness:", {})
+PARTS = [{"type": "text", "text": "- Human"}, {"type": "image"}, {"text": "ness: 4"}]
 
 
 @pytest.mark.parametrize(
-    ("name", "reply", "weighted", "why"),
+    ("form", "reply", "weighted", "reason"),
     [
-        ("detail", told("- Humanness: 4", ("- Human", {}), ("ness:", {}), FOUR), 3.75, ""),
-        ("detail", told("4", ("\n", {}), FOUR), 3.75, ""),
-        ("detail", told([{"type": "text", "text": "- Human"}, {"type": "image"},
-                         {"text": "ness: 4"}], ("- Humanness:", {}), FOUR), 3.75, ""),
-        ("detail", told("5 x.\n- Humanness: 4", FIVE, (" x.\n- Humanness:", {}), FOUR), 3.75, ""),
-        ("simple", told("fluency - 5\noverall - 4", ("fluency - ", {}), FIVE, ("\noverall -", {}),
-                        FOUR), 3.75, ""),
-        ("simple", told("overall - 4\nfluency - 5", ("overall -", {}), FOUR, ("\nfluency - ", {}),
-                        FIVE), 3.75, ""),
-        ("detail", told("- Humanness: 3.5", ("- Humanness:", {}), (" 3", {" 3": 1}), (".", {}),
-                        FIVE), None, "not one digit"),
-        ("detail", told("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no mark"),
-        ("detail", told("- Humanness: 4"), None, "no probabilities"),
-        ("detail", told("- Humanness: 4", ("thought: 1", {}), FOUR), None, "no probabilities"),
+        ("detail", reply_of("- Humanness: 4", ("- Human", {}), ("ness:", {}), FOUR), 3.75, ""),
+        ("detail", reply_of("4", ("\n", {}), FOUR), 3.75, ""),
+        ("detail", reply_of(PARTS, HUMAN, FOUR), 3.75, ""),
+        ("detail", reply_of("5 x.\n- Humanness: 4", FIVE, (" x.\n- Humanness:", {}), FOUR), 3.75,
+         ""),
+        ("simple", reply_of("fluency - 5\noverall - 4", ("fluency - ", {}), FIVE,
+                            ("\noverall -", {}), FOUR), 3.75, ""),
+        ("simple", reply_of("overall - 4\nfluency - 5", ("overall -", {}), FOUR,
+                            ("\nfluency - ", {}), FIVE), 3.75, ""),
+        ("detail", reply_of("- Humanness: 3.5", HUMAN, (" 3", {" 3": 1}), (".", {}), FIVE), None,
+         "not one digit"),
+        ("detail", reply_of("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no score"),
+        ("detail", reply_of("- Humanness: 4"), None, "no probabilities"),
+        ("detail", reply_of("- Humanness: 4", ("thought: 1", {}), FOUR), None, "no probabilities"),
     ],
 )  # fmt: skip
-def test_the_weighted_mark_is_the_expected_one_at_the_place_of_the_written_one(
-    name, reply, weighted, why
+def test_the_weighted_score_is_the_expected_one_at_the_position_of_the_written_one(
+    form, reply, weighted, reason
 ):
-    """(4 x .6 + 3 x .2) / .8: the odds of "4" and " 4" together, of the marks of the scale only."""
-    odds, reason = reading.mark_probabilities(
-        reply.text, reply.marks, cpdscore.VARIANTS[f"{name}_without_reference"]
+    """(4 x .6 + 3 x .2) / .8: "4" and " 4" together, and of digits those of the scale only."""
+    variant = cpdscore.VARIANTS[f"{form}_without_reference"]
+    probabilities, no_probabilities = parsing.score_probabilities(
+        reply.text, reply.digit_probabilities, variant
     )
-    assert reason == why
-    assert (odds and sum(mark * p for mark, p in odds.items())) == (
-        weighted and pytest.approx(weighted)
-    )
+    assert no_probabilities == reason
+    if weighted is None:
+        assert probabilities is None
+    else:
+        expected = sum(score * p for score, p in probabilities.items())
+        assert expected == pytest.approx(weighted)
+
+
+# -- any answer of any server ----------------------------------------------------------------------
+
+
+def with_digit(**details):
+    """Answers "4", whose token has the given log-probabilities."""
+
+    def alter(answer: dict, body: dict) -> dict:
+        choice = answer["choices"][0]
+        choice["message"]["content"] = "4"
+        choice["logprobs"] = {"content": [{"token": "4", "logprob": -0.1} | details]}
+        return answer
+
+    return alter
+
+
+@pytest.mark.parametrize(
+    "details",
+    [{}, {"top_logprobs": None}, {"top_logprobs": [{"token": "4", "logprob": 1000}]},
+     {"top_logprobs": [{"token": None, "logprob": -1}]}, {"top_logprobs": [{"token": "4"}]},
+     {"token": None}, {"top_logprobs": 7}],
+)  # fmt: skip
+def test_a_reply_whose_log_probabilities_cannot_be_read_is_a_reply(store, details):
+    jobs = jobs_for(2)
+    with FaultServer(alter=with_digit(**details)) as service:
+        assert run(jobs, store, service).requests == 2
+    reply = stored_reply(store, jobs[0])
+    assert (reply.status, reply.text, reply.digit_probabilities) == ("ok", "4", None)
+
+
+@pytest.mark.parametrize("logprob", [-1000, -math.inf, math.nan])
+def test_an_alternative_without_probability_is_none(store, logprob):
+    alternatives = [{"token": "4", "logprob": -0.5}, {"token": "3", "logprob": logprob}]
+    with FaultServer(alter=with_digit(top_logprobs=alternatives)) as service:
+        run(jobs_for(1), store, service)
+    probabilities = stored_reply(store, jobs_for(1)[0]).digit_probabilities
+    assert json.loads(probabilities) == [[0, {"4": pytest.approx(math.exp(-0.5), rel=1e-3)}]]
+
+
+def test_digits_outside_the_text_have_no_position_in_it():
+    tokens = [("2", {"2": 1}), ("\n", {}), FIVE, ("3", {"3": 1})]
+    (reply,) = [reply_of("\n5", *tokens)]
+    assert json.loads(reply.digit_probabilities) == [[1, {"5": 0.9, "1": 0.1}]]
+
+
+def test_a_text_that_no_file_can_hold_is_stored_with_a_replacement(store):
+    jobs = jobs_for(20)
+    with FaultServer(reply=lambda body, choice: "- Humanness: 4 \ud83d") as service:
+        assert run(jobs, store, service).requests == 20
+        assert run(jobs, store, service).requests == 0
+    assert {stored_reply(store, job).text for job in jobs} == {"- Humanness: 4 \ufffd"}
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, -5, 10**400, "6", None, True, [1]])
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
+def test_an_impossible_usage_counts_as_the_most_that_the_call_can_cost(store, name, value):
+    def alter(answer: dict, body: dict) -> dict:
+        answer["usage"][name] = value
+        return answer
+
+    jobs = jobs_for(10, max_tokens=90)
+    reserved = sum(max_usage(jobs[0].request).values())
+    cap = JudgeSettings(prompt_price=1e6, reply_price=1e6, max_dollars=4 * reserved)
+    stopped = pytest.raises(JudgeStopped, match="cap on dollars")
+    with FaultServer(alter=alter) as service, stopped:
+        run(jobs, store, service, cap)
+    assert service.requests == 4 == count(store, "ok")
+    assert sum(store.spent().values()) == 4 * reserved
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"[" * 100_000, b'{"choices": ' + b"[" * 100_000, b"[]", b"7", b"\xff\xfe", b"1" * 5000,
+     b'{"choices": [{"message": {"content": 4}}]}', b'{"choices": {"a": 1}}',
+     b'{"choices": [7]}', b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}",
+     b'{"choices": [{"message": {"refusal": ' + b"[" * 900 + b"]" * 900 + b"}}]}"],
+)  # fmt: skip
+def test_one_answer_that_cannot_be_read_is_counted_and_ends_no_run(store, answer):
+    jobs = jobs_for(8)
+    settings = JudgeSettings(workers=4, attempts=2, backoff_s=0.01)
+
+    def alter(value: dict, body: dict) -> dict | bytes:
+        return answer if body["messages"][0]["content"] == "prompt 3" else value
+
+    with FaultServer(alter=alter) as service:
+        report = run(jobs, store, service, settings)
+    assert report.done >= 7 and report.done + report.left == 8
+    assert len(calls(store)) == service.requests == report.requests <= 10
+
+
+@pytest.mark.parametrize(
+    "changes", [{"system_fingerprint": {"a": 10**30}}, {"model": ["m"]}, {"id": None}]
+)
+def test_details_of_another_type_are_left_out(store, changes):
+    with FaultServer(alter=lambda answer, body: answer | changes) as service:
+        assert run(jobs_for(1), store, service).requests == 1
+    reply = stored_reply(store, jobs_for(1)[0])
+    assert reply.status == "ok"
+    assert reply.fingerprint == (None if "system_fingerprint" in changes else "fp_test")
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+def test_a_server_that_ignores_the_limit_on_replies_stops_a_run_with_a_cap(store, workers):
+    jobs = jobs_for(100, max_tokens=90)
+    cap = JudgeSettings(workers=workers, prompt_price=1, reply_price=1e6, max_dollars=5000)
+    with FaultServer(latency=0.05, reply_tokens=400) as service:
+        with pytest.raises(JudgeStopped, match="does not keep max_completion_tokens or max_tokens"):
+            run(jobs, store, service, cap)
+        assert service.requests == service.answered <= 2 * workers - 1
+    assert count(store, "ok") == service.answered
+
+
+@pytest.mark.parametrize(
+    ("answering", "warned"),
+    [("m", False), ("M", False), ("m-2024-08-06", False), ("hub/m:latest", False),
+     ("/folder/m.Q4_1.gguf", False), (None, False), ("m-mini", True), ("other", True)],
+)  # fmt: skip
+def test_another_model_than_the_one_asked_for_is_named(store, answering, warned):
+    server_of_model = FaultServer(alter=lambda answer, body: answer | {"model": answering})
+    with server_of_model as service, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        assert run(jobs_for(1), store, service).done == 1
+    messages = [str(entry.message) for entry in caught if entry.category is UserWarning]
+    expected = [f"'{answering}' has answered, where 'm' was asked for"] if warned else []
+    assert messages == expected
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_of_any_size_takes_a_moment_only(store, status):
+    jobs = jobs_for(6)
+
+    def plan(number: int, body: dict) -> str | None:
+        return "500_bomb" if status == 500 and number == 0 else None
+
+    def alter(answer: dict, body: dict) -> dict | bytes:
+        is_first = body["messages"][0]["content"] == "prompt 0"
+        return bomb() if is_first and status == 200 else answer
+
+    with FaultServer(plan, alter=alter) as service:
+        report = run(jobs, store, service, JudgeSettings(workers=1))
+        assert (report.done, service.requests) == (6, 6 if status == 200 else 7)
+    assert "more than 16777216 bytes" in calls(store)["reason"].iloc[0]
+    assert count(store, "failed") == (status == 200)

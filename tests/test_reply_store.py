@@ -79,13 +79,15 @@ def test_what_is_asked_and_published_comes_back_to_the_letter(store, tmp_path):
     assert store.body(request(text).key)["messages"][0]["content"] == text
     store.add_requests([request("b")])
     call, under_way = store.claim([Job(request("b"), 0), Job(request("b"), 1)])
-    store.complete({call: Reply("failed", reason="no", marks="[]", ms=2.5)})
+    store.complete({call: Reply("failed", reason="no", digit_probabilities="[]", ms=2.5)})
     path = tmp_path / "replies.parquet"
     assert export_replies(store, path, {"licence": "MIT"}) == 3
     with ReplyStore(":memory:") as other:
         assert import_replies(other, path)["licence"] == "MIT"
         assert get(other, request(text)) == Reply("ok", text[::-1], "stop")
-        assert get(other, request("b")) == Reply("failed", reason="no", marks="[]", ms=2.5)
+        assert get(other, request("b")) == Reply(
+            "failed", reason="no", digit_probabilities="[]", ms=2.5
+        )
     assert "né" not in pd.read_parquet(path).drop(columns="key").to_string()
 
 
@@ -95,15 +97,58 @@ def test_a_file_with_other_keys_is_refused(store, tmp_path):
         import_replies(store, tmp_path / "bad.parquet")
 
 
-@pytest.mark.parametrize(("temperature", "asked"), [(1, 3), (0, 1)])
-def test_what_would_come_out_the_same_is_not_asked_again(store, temperature, asked):
-    one = request(parameters={"temperature": temperature})
-    store.add_requests([one])
-    for _ in range(asked):
-        assert store.missing([Job(one)])
-        (call,) = store.claim([Job(one)])
-        store.complete({call: Reply("truncated", "- Hum")})
-    assert store.missing([Job(one)]) == []
+@pytest.mark.parametrize("reasks", [0, 2])
+def test_an_answer_that_cannot_be_used_is_final_after_a_number_of_others(store, reasks):
+    job = Job(request())
+    for _ in range(reasks + 1):
+        assert store.missing([job])
+        (call,) = store.claim([job])
+        store.complete({call: Reply("truncated", "- Hum")}, reasks)
+    assert store.missing([job]) == []
+
+
+OLD_LAYOUT = """
+CREATE TABLE request (
+    key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
+CREATE TABLE call (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
+    status, text, finish_reason, reason, http, request_id, ms, usage, body, base_url, fingerprint,
+    marks, batch);
+CREATE UNIQUE INDEX place ON call (key, sample) WHERE holds;
+PRAGMA user_version = 1;
+"""
+
+
+def old_store(path, status: str, batch: str | None) -> None:
+    """A store as written at e44df49, with one call."""
+    with sqlite3.connect(path) as db:
+        db.executescript(OLD_LAYOUT)
+        call = (request().key, 0, 1, status, "4", "[]", '{"prompt_tokens": 7}', batch)
+        columns = "key, sample, holds, status, text, marks, usage, batch"
+        db.execute(f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", call)
+    db.close()
+
+
+def test_a_store_of_the_earlier_layout_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "old.sqlite"
+    old_store(path, "ok", "batch-0")
+    for _ in range(2):
+        with ReplyStore(path) as store:
+            assert get(store, request()) == Reply(
+                "ok", "4", usage='{"prompt_tokens": 7}', digit_probabilities="[]"
+            )
+            assert store.spent() == {"prompt_tokens": 7, "completion_tokens": 0}
+            assert store.missing([Job(request(), 0), Job(request(), 1)]) == [Job(request(), 1)]
+    with ReplyStore(path) as store:
+        put(store, request(), 1, "5")
+        assert get(store, request(), 1).text == "5"
+
+
+def test_a_store_whose_replies_are_with_the_batch_api_is_refused(tmp_path):
+    path = tmp_path / "old.sqlite"
+    old_store(path, "asked", "batch-7")
+    with pytest.raises(StoreError, match="old.sqlite: batch-7 is still with the Batch API"):
+        ReplyStore(path)
 
 
 ASK = """
@@ -136,13 +181,11 @@ def test_one_process_at_a_time_may_ask_and_a_killed_one_leaves_no_lock(store):
             pass
 
 
-def test_what_a_killed_run_had_under_way_is_free_again_and_a_batch_is_not(store):
-    jobs = [Job(request(), sample) for sample in range(2)]
-    live, away = store.claim(jobs, '{"prompt_tokens": 7, "completion_tokens": 5}')
-    store.send_in_batch([away], "batch-0")
+def test_what_a_killed_run_had_under_way_is_free_again_and_on_the_bill(store):
+    job = Job(request())
+    (lost,) = store.claim([job], '{"prompt_tokens": 7, "completion_tokens": 5}')
+    with pytest.raises(StoreError):
+        store.claim([job])
     with store.asking():
-        assert store.in_batches() == {jobs[1].place: "batch-0"}
-        assert store.claim(jobs[:1]) != [live]
-        with pytest.raises(StoreError):
-            store.claim(jobs[1:])
+        assert store.claim([job]) != [lost]
     assert sum(store.spent().values()) == 12  # it may have been answered, and is on the bill

@@ -10,8 +10,8 @@ import random
 import re
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass
 from functools import partial
@@ -20,26 +20,27 @@ from types import SimpleNamespace
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request, tasks_of, to_json
-from lib.cpdscore.server import Connection, Fault, JudgeStopped, ask_by_batch
+from lib.cpdscore.reply_store import TOKENS, Job, Reply, ReplyStore, Request
+from lib.cpdscore.server import Connection, JudgeError, JudgeStopped
 
-LONGEST_WAIT_S = 120  # a server that asks for more ends the run cleanly
-PATIENCE_S = 900  # how long one job waits out rate limits before it is left
-_DICE = random.Random()  # spreads the workers' pauses; no result depends on it
+MAX_WAIT_S = 120  # a server that asks for a longer pause ends the run
+_JITTER = random.Random()  # spreads the workers' pauses; no result depends on it
 
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """How to ask, and for how much. None of these changes a reply, so none is part of a key."""
+    """How to ask, and for how much. None of these is sent, so none is part of a key."""
 
     workers: int = 16  # threads, each with one request in flight
     requests_per_minute: float = math.inf  # what your account allows
-    many: bool = False  # ask for all samples of a prompt in one request (n), top up what is short
-    attempts: int = 10  # faults of one job before it is left for a later run
-    backoff_s: float = 0.5  # first pause after a fault; doubles up to 16 times this
+    samples_together: bool = False  # all samples of a prompt in one request (n), topped up
+    attempts: int = 10  # errors of one job before it is left for a later run
+    backoff_s: float = 0.5  # first pause after an error; doubles up to 16 times this
     prompt_price: float = math.nan  # dollars per million tokens, as your provider lists them
     reply_price: float = math.nan
     max_dollars: float = math.inf  # what the store may cost in all its runs
+    patience_s: float = 900  # how long one job waits out rate limits before it is left
+    reasks: int = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
 
     def dollars(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Cost of a number of tokens; NaN without prices.
@@ -55,27 +56,33 @@ DEFAULTS = JudgeSettings()
 
 # -- money: what a request may cost, and what it will --------------------------------------------
 
-# Pieces a byte-pair vocabulary of 100,000 entries keeps whole, roughly: the end of a contraction,
-# a word with the space before it, up to three digits, marks with the line breaks that follow.
+# Pieces that a byte-pair vocabulary of 100,000 entries keeps whole, roughly: the end of a
+# contraction, a word with the space before it, up to three digits, punctuation with the line breaks
+# that follow.
 _PIECES = re.compile(r"'(?:[sdmt]|ll|ve|re)\b|[^\W\d_]+|\d{1,3}|[^\s\w]+\n*|\n+|_")
-_PER_MESSAGE, _PER_REQUEST = 4, 3  # wrapping of chat messages, as OpenAI documents it
-_LIMITS = ("max_completion_tokens", "max_tokens")
+_PER_MESSAGE = 4  # tokens that wrap a chat message, as OpenAI documents it
+_PER_REQUEST = 3
+_REPLY_LIMITS = ("max_tokens", "max_completion_tokens")  # the second one wins
 
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without a tokenizer: within 15 % on English prompts.
 
     A word counts one token, and one more per five letters beyond the sixth; a letter outside
-    ASCII counts about one. Held against the cl100k and o200k vocabularies in the tests.
+    ASCII counts about one. The tests compare it with the cl100k and o200k vocabularies.
 
     >>> estimate_tokens("Rate the response on a scale of 1 to 5.")
     11
     """
     total = 0
     for piece in _PIECES.findall(text):
-        foreign = sum(not letter.isascii() for letter in piece)
-        longer = max(0, len(piece) - 6) // 5 if piece.isalpha() else 0
-        total += max(1, round(0.9 * foreign)) if foreign else 1 + longer
+        non_ascii = sum(not letter.isascii() for letter in piece)
+        if non_ascii:
+            total += max(1, round(0.9 * non_ascii))
+        elif piece.isalpha():
+            total += 1 + max(0, len(piece) - 6) // 5
+        else:
+            total += 1
     return total
 
 
@@ -84,74 +91,131 @@ def request_tokens(request: Request, count: Callable[[str], int] = estimate_toke
     return _PER_REQUEST + sum(_PER_MESSAGE + count(text) for _, text in request.messages)
 
 
-def most_tokens(request: Request, samples: int = 1) -> dict[str, int]:
-    """The most a call can use: a token is a byte or more, and replies end at their limit."""
-    limits = [request.parameters[name] for name in _LIMITS if name in request.parameters]
-    prompt = request_tokens(request, lambda text: len(text.encode()))
-    reply = samples * [*limits, request.usual_tokens][0]
-    return {"prompt_tokens": prompt, "completion_tokens": reply}
+def max_usage(request: Request, samples: int = 1) -> dict[str, int]:
+    """The most tokens a call can use: a token is a byte or more, and replies end at their limit."""
+    reply_tokens = request.usual_tokens
+    for name in _REPLY_LIMITS:
+        reply_tokens = request.parameters.get(name, reply_tokens)
+    prompt_tokens = request_tokens(request, lambda text: len(text.encode()))
+    return {"prompt_tokens": prompt_tokens, "completion_tokens": samples * reply_tokens}
 
 
 def forecast(
     jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings = DEFAULTS
 ) -> pd.DataFrame:
-    """Say what a run would ask and cost, per model and variant: nothing is sent (dry run).
+    """What a run would ask and cost, per model and variant: nothing is sent (dry run).
 
     What `store` holds already costs nothing.
 
     Returns:
-        Columns model, variant, requests (exact where no fault occurs), replies, stored,
+        Columns model, variant, requests (exact where no error occurs), replies, stored,
         prompt_tokens, reply_tokens, dollars and minutes. Empty without jobs.
     """
-    wanted = {job.place: job for job in jobs}.values()
-    left = Counter(job.request.key for job in store.missing(wanted))
+    jobs = list({job.id: job for job in jobs}.values())
+    missing = Counter(job.request.key for job in store.missing(jobs))
     rows = []
-    for (request, _), *others in tasks_of(wanted, many=True):
-        replies = left[request.key]
-        requests = min(1, replies) if settings.many else replies
-        tokens = requests * request_tokens(request), replies * request.usual_tokens
-        counts = requests, replies, 1 + len(others) - replies, *tokens
-        rows.append((request.model, request.labels.get("variant", ""), *counts))
+    for samples in _tasks(jobs, together=True):
+        request = samples[0].request
+        replies = missing[request.key]
+        requests = min(1, replies) if settings.samples_together else replies
+        rows.append(
+            {
+                "model": request.model,
+                "variant": request.labels.get("variant", ""),
+                "requests": requests,
+                "replies": replies,
+                "stored": len(samples) - replies,
+                "prompt_tokens": requests * request_tokens(request),
+                "reply_tokens": replies * request.usual_tokens,
+            }
+        )
     names = ["model", "variant", "requests", "replies", "stored", "prompt_tokens", "reply_tokens"]
     frame = pd.DataFrame(rows, columns=names)
     frame = frame.groupby(["model", "variant"], sort=False).sum().reset_index()
-    dollars = settings.dollars(frame["prompt_tokens"], frame["reply_tokens"])
-    return frame.assign(dollars=dollars, minutes=frame["requests"] / settings.requests_per_minute)
+    frame["dollars"] = settings.dollars(frame["prompt_tokens"], frame["reply_tokens"])
+    frame["minutes"] = frame["requests"] / settings.requests_per_minute
+    return frame
+
+
+def _tasks(jobs: Iterable[Job], together: bool) -> list[list[Job]]:
+    """The jobs of each request to send: one, or all samples of a prompt (``n``)."""
+    tasks: dict[object, list[Job]] = {}
+    for job in jobs:
+        group = job.request.key if together else job.id
+        tasks.setdefault(group, []).append(job)
+    return list(tasks.values())
+
+
+class Budget:
+    """The dollars that a store has cost and may cost, calls in flight at the most they can cost."""
+
+    def __init__(self, max_dollars: float, dollars: float):
+        self.max_dollars = max_dollars
+        self.dollars = dollars
+        self._in_flight = 0
+        self._changed = threading.Condition()
+
+    def reserve(self, dollars: float, stop: threading.Event) -> None:
+        """Hold back the most that a call can cost; wait where those in flight may leave room.
+
+        Raises:
+            JudgeError: when the cap leaves no room.
+        """
+        with self._changed:
+            while self.dollars + dollars > self.max_dollars:
+                if stop.is_set() or not self._in_flight:
+                    raise JudgeError("stop", "the cap on dollars is reached")
+                self._changed.wait(1)
+            self.dollars += dollars
+            self._in_flight += 1
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Replace what was held back by what the call has cost.
+
+        Raises:
+            JudgeError: under a cap, when the call has cost more than can be held back for it.
+        """
+        with self._changed:
+            self.dollars += cost - reserved
+            self._in_flight -= 1
+            self._changed.notify_all()
+        if cost > reserved and self.max_dollars < math.inf:
+            raise JudgeError(
+                "stop",
+                f"a call has cost {cost:.4g} dollars and not {reserved:.4g} at most: the server "
+                f"does not keep max_completion_tokens or max_tokens, so no cap can hold",
+            )
 
 
 # -- pace ------------------------------------------------------------------------------------------
 
 
 class Pacer:
-    """Spaces requests evenly; one rate limit pauses all workers.
+    """A token bucket: spaces requests evenly; a rate limit pauses all workers.
 
-    Workers take turns. Slots stand at fixed times, so that waking up late costs nothing: what a
-    busy machine missed within the last second is made up, but no second holds more requests than
-    the pace rounded up, or a twentieth more.
+    Waking up late on a busy machine costs nothing up to a tenth of a second, which is made up.
     """
 
     def __init__(self, requests_per_minute: float = math.inf):
-        rate = min(requests_per_minute / 60, 10_000)
-        most = max(math.ceil(rate), int(1.05 * rate))
-        self._gap, self._sent = 1 / rate, deque([-math.inf] * most, maxlen=most)
-        self._slot, self._paused_until = time.monotonic(), 0.0
-        self._turn = threading.Lock()
+        self._interval_s = 60 / requests_per_minute
+        self._next_start = time.monotonic()
+        self._paused_until = 0.0
+        self._turn = threading.Lock()  # workers wait one behind the other
 
     def wait(self, stop: threading.Event) -> bool:
         """Sleep until this worker may ask; False if the run was stopped meanwhile."""
         with self._turn:
             while not stop.is_set():
                 now = time.monotonic()
-                left = max(self._paused_until, self._slot, self._sent[0] + 1) - now
-                if left <= 0:
-                    self._slot = max(self._slot, self._paused_until, now - 1) + self._gap
-                    self._sent.append(now)
+                start = max(self._next_start, self._paused_until)
+                if start <= now:
+                    self._next_start = max(start, now - 0.1) + self._interval_s
                     return True
-                stop.wait(left)
+                stop.wait(start - now)
         return False
 
-    def limited(self, seconds: float) -> None:
-        """A rate limit was met: nobody asks for `seconds`."""
+    def pause(self, seconds: float) -> None:
+        """Let nobody ask for a number of seconds."""
         self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
 
@@ -159,45 +223,55 @@ class Pacer:
 
 
 def ask_all(
-    jobs: Iterable[Job], store: ReplyStore, connection: Connection, settings=DEFAULTS
+    jobs: Iterable[Job],
+    store: ReplyStore,
+    connection: Connection,
+    settings: JudgeSettings = DEFAULTS,
 ) -> SimpleNamespace:
     """Ask for all jobs that have no stored reply, and store every call and reply.
 
     Works in threads, so also inside Jupyter and papermill. An interrupt (Ctrl-C) stops handing out
     work; replies already on their way are still stored. Killing the process loses nothing stored,
-    and pays twice at most for what was in flight. What lies in an open batch is left there.
+    and pays twice at most for what was in flight.
 
     The cap on dollars is the store's, over all its runs. The most that a call can cost is held
     back before it is sent, so the cap holds whatever is in flight; a call whose usage is not
-    known, cut off or killed, stays at that most.
+    known, cut off or killed, stays at that most. A call that costs more, because the server does
+    not keep the limit on its reply, stops the run.
+
+    Where the server names another model than the one asked for, a warning says so.
 
     Returns:
         How many jobs are `done` now (whatever their status) and `left` without a reply (run again
-        to ask for them), and the `requests` made, faults included.
+        to ask for them), and the `requests` made, errors included.
 
     Raises:
         JudgeStopped: when no request can succeed any more (key, model, quota, cap, disk).
         StoreError: while another run is asking with this store.
         ValueError: for a cap on dollars without prices or a limit on the length of replies.
     """
-    wanted = {job.place: job for job in jobs}.values()
+    jobs = list(jobs)
     priced = not math.isnan(settings.dollars(1, 1))
-    limited = all(set(_LIMITS) & set(job.request.parameters) for job in wanted)
+    limited = all(set(_REPLY_LIMITS) & set(job.request.parameters) for job in jobs)
     if settings.max_dollars < math.inf and not (priced and limited):
-        raise ValueError(f"max_dollars needs both prices, and {' or '.join(_LIMITS)} in parameters")
+        raise ValueError(
+            "max_dollars needs both prices, and max_completion_tokens or max_tokens in parameters"
+        )
     with store.asking():
-        store.add_requests(job.request for job in wanted)
-        missing, away = store.missing(wanted), store.in_batches()
+        store.add_requests(job.request for job in jobs)
+        missing = store.missing(jobs)
         run = _Run(store, connection, settings)
-        cause = run.go(tasks_of((j for j in missing if j.place not in away), settings.many))
+        cause = run.finish_all(_tasks(missing, settings.samples_together))
         left = len(store.missing(missing))
     done = len(missing) - left
     report = SimpleNamespace(done=done, left=left, requests=run.requests)
     if cause:
-        reason = str(cause) if isinstance(cause, Fault) else repr(cause)
-        said = f"{done} of {len(missing)} replies received, then: {reason}"
-        advice = "Put the cause right and run again: only what is left will be asked."
-        raise JudgeStopped(f"{said}. {advice}", report=report) from cause
+        reason = str(cause) if isinstance(cause, JudgeError) else repr(cause)
+        raise JudgeStopped(
+            f"{done} of {len(missing)} replies received from {connection.base_url}, then: {reason}."
+            " Put the cause right and run again: only what is left will be asked.",
+            report=report,
+        ) from cause
     return report
 
 
@@ -205,17 +279,23 @@ class _Run:
     """What the workers share."""
 
     def __init__(self, store: ReplyStore, connection: Connection, settings: JudgeSettings):
-        self.store, self.connection, self.settings = store, connection, settings
+        self.store = store
+        self.connection = connection
+        self.settings = settings
         self.pacer = Pacer(settings.requests_per_minute)
-        self.tokens, self.requests, self.in_flight = Counter(store.spent()), 0, 0
-        self.answered, self.refused = False, {}  # whether any request was; calls that never will
-        self.left_in_a_row = 0  # jobs without a reply since the last one that got one
-        self.lock, self.stop = threading.Condition(), threading.Event()
+        self.budget = Budget(settings.max_dollars, settings.dollars(**store.spent()))
+        self.stop = threading.Event()
+        self.lock = threading.Lock()  # guards what follows
+        self.requests = 0
+        self.answered = False
+        self.refused: dict[int, Reply] = {}  # what the server refused, by the id of the call
+        self.left_in_a_row = 0  # jobs left without a reply since the last answer
 
-    def go(self, tasks: list[list[Job]]) -> BaseException | None:
-        """Let the workers finish, whatever happens; what stopped them, if anything did."""
-        cause, pool = None, ThreadPoolExecutor(self.settings.workers)
-        futures = [pool.submit(self._finish, jobs) for jobs in tasks]
+    def finish_all(self, tasks: list[list[Job]]) -> BaseException | None:
+        """Let the workers finish, whatever happens; the error that stopped them, if any."""
+        cause = None
+        pool = ThreadPoolExecutor(self.settings.workers)
+        futures = [pool.submit(self.finish_or_stop, jobs) for jobs in tasks]
         try:
             for future in tqdm(as_completed(futures), "asking", len(tasks), delay=3):
                 cause = cause or future.exception()
@@ -229,95 +309,107 @@ class _Run:
             self.store.complete(self.refused)
         return cause
 
-    def _finish(self, jobs: list[Job]) -> None:
-        """Ask until every sample has its reply, or the attempts or the patience run out."""
-        faults, deadline = 0, time.monotonic() + PATIENCE_S
+    def finish_or_stop(self, jobs: list[Job]) -> None:
+        """Stop all workers by an error that is not the job's: a full disk, a bug, no quota."""
         try:
-            while (jobs := self.store.missing(jobs)) and self.pacer.wait(self.stop):
-                if fault := self._call(jobs):
-                    limited = fault.end.http == 429
-                    faults += not limited
-                    pause = self._retry_delay(fault, faults)
-                    spent = faults >= self.settings.attempts or time.monotonic() + pause > deadline
-                    if fault.kind == "refused" or spent:
-                        return self._leave(fault)
-                    if limited:
-                        self.pacer.limited(pause)
-                    self.stop.wait(pause)
-        except BaseException:  # a full disk, a bug: end in the open, lose nothing stored
+            self.finish(jobs)
+        except BaseException:
             self.stop.set()
             raise
 
-    def _call(self, jobs: list[Job]) -> Fault | None:
-        """Make one call within the budget, record how it ended, and return the fault it met."""
-        request, met, ends = jobs[0].request, None, []
-        most = most_tokens(request, len(jobs))
-        self._reserve(most)
-        calls = self.store.claim(jobs, to_json(most))
+    def finish(self, jobs: list[Job]) -> None:
+        """Ask until every sample has its reply, or the attempts or the patience run out."""
+        deadline = time.monotonic() + self.settings.patience_s
+        errors = 0
+        while True:
+            jobs = self.store.missing(jobs)
+            if not jobs or not self.pacer.wait(self.stop):
+                return
+            error = self.call(jobs)
+            if error is None:
+                continue
+            if error.kind == "stop":
+                raise error
+            rate_limited = error.reply.http == 429
+            if not rate_limited:
+                errors += 1
+            pause = self.pause_after(error, errors)
+            too_late = time.monotonic() + pause > deadline
+            if error.kind == "refused" or errors >= self.settings.attempts or too_late:
+                return self.leave(error)
+            if rate_limited:
+                self.pacer.pause(pause)
+            self.stop.wait(pause)
+
+    def call(self, jobs: list[Job]) -> JudgeError | None:
+        """Make one call within the budget and record its outcome; the error it met, if any."""
+        request = jobs[0].request
+        max_tokens = max_usage(request, samples=len(jobs))
+        reserved = self.settings.dollars(**max_tokens)
+        self.budget.reserve(reserved, self.stop)
+        calls = self.store.claim(jobs, json.dumps(max_tokens))
+        error = None
         try:
-            ends = self.connection.ask(request, len(calls))
-        except Fault as fault:
-            met = fault
-        unknown = most if ends or met.billed else {}
-        used = json.loads(ends[0].usage) if ends and ends[0].usage else unknown
-        short = met.end if met else Reply("fault", reason="fewer choices than asked for")
-        ends = [*ends, *[short] * len(calls)][: len(calls)]
-        ends[0] = ends[0]._replace(usage=to_json(used), base_url=self.connection.base_url)
-        self.store.complete(dict(zip(calls, ends, strict=True)))
+            replies = self.connection.ask(request, samples=len(jobs))
+            missing = Reply("fault", reason="fewer choices than asked for")
+            usage = json.loads(replies[0].usage or "null") or max_tokens
+        except JudgeError as raised:
+            error = raised
+            replies = []
+            missing = error.reply
+            usage = max_tokens if error.billed else dict.fromkeys(TOKENS, 0)
+        replies = [*replies, *[missing] * len(calls)][: len(calls)]
+        replies[0] = replies[0]._replace(usage=json.dumps(usage), base_url=self.connection.base_url)
+        # At temperature 0 the same answer would come again.
+        reasks = 0 if request.parameters.get("temperature") == 0 else self.settings.reasks
+        self.store.complete(dict(zip(calls, replies, strict=True)), reasks)
         with self.lock:
-            self.in_flight -= 1
             self.requests += 1
-            self.tokens.subtract(most)
-            self.tokens.update(used)
-            self.lock.notify_all()
-            if met is None:
-                self.answered, self.left_in_a_row = True, 0
-            elif met.kind == "refused":
-                self.refused |= dict.fromkeys(calls, met.end._replace(status="fault"))
-        return met
+            if error is None:
+                self.answered = True
+                self.left_in_a_row = 0
+            elif error.kind == "refused":
+                self.refused |= dict.fromkeys(calls, error.reply._replace(status="fault"))
+        self.budget.settle(reserved, self.settings.dollars(**usage))
+        return error
 
-    def _reserve(self, most: Mapping[str, int]) -> None:
-        """Hold the most that a call can cost back; wait where those in flight may leave room."""
-        cap, most = self.settings.max_dollars, Counter(most)
-        with self.lock:
-            while self.settings.dollars(**(self.tokens + most)) > cap:
-                if self.stop.is_set() or not self.in_flight:
-                    raise Fault("stop", "the cap on dollars is reached")
-                self.lock.wait(1)
-            self.tokens.update(most)
-            self.in_flight += 1
-
-    def _retry_delay(self, fault: Fault, faults: int) -> float:
-        """Seconds until the next try."""
-        if fault.kind == "stop":
-            raise fault
-        pause = self.settings.backoff_s * min(2 ** max(faults - 1, 0), 16)
-        pause = pause * _DICE.uniform(0.75, 1.25) if fault.wait is None else fault.wait
-        if pause > LONGEST_WAIT_S:
-            raise Fault("stop", f"the server asks to wait {pause:.0f} s: too long for one run")
+    def pause_after(self, error: JudgeError, errors: int) -> float:
+        """Seconds until the next attempt: what the server asks for, or more after each error."""
+        pause = error.wait_s
+        if pause is None:
+            doublings = min(max(errors - 1, 0), 4)
+            pause = self.settings.backoff_s * 2**doublings * _JITTER.uniform(0.75, 1.25)
+        if pause > MAX_WAIT_S:
+            reason = f"the server asks to wait {pause:.0f} s: too long for one run"
+            raise JudgeError("stop", reason)
         return pause
 
-    def _leave(self, fault: Fault) -> None:
-        """Leave a job to a later run; many in a row mean that the cause is not the job's."""
+    def leave(self, error: JudgeError) -> None:
+        """Leave a job to a later run; several in a row mean that the cause is not the job's."""
         with self.lock:
             self.left_in_a_row += 1
-        if (count := self.left_in_a_row) >= (10 if fault.kind == "refused" else 3):
-            raise Fault("stop", f"no reply to {count} prompts in a row, the last time: {fault}")
+            count = self.left_in_a_row
+        if count >= (10 if error.kind == "refused" else 3):
+            reason = f"no reply to {count} prompts in a row, the last time: {error}"
+            raise JudgeError("stop", reason)
 
 
-# -- the ways to get replies -----------------------------------------------------------------------
+# -- the modes of getting replies ------------------------------------------------------------------
 
-MODES = ("replay", "live", "batch", "dry-run")
+MODES = ("replay", "live", "dry-run")
 
 
 def asker(
-    mode: str, store: ReplyStore, base_url: str | None = None, settings: JudgeSettings = DEFAULTS
+    mode: str,
+    store: ReplyStore,
+    base_url: str | None = None,
+    settings: JudgeSettings = DEFAULTS,
 ) -> Callable[[Iterable[Job]], object] | None:
-    """What `score_turns` calls with the jobs it wants; None in mode ``replay``.
+    """The function that `score_turns` calls with its jobs; None in mode ``replay``.
 
     ``replay`` takes stored replies only (a missing one is an error), ``live`` asks the server at
-    `base_url`, ``batch`` submits what is missing and reads what has come back, and ``dry-run``
-    raises `JudgeStopped` with a forecast. A connection is opened for ``live`` and ``batch`` only.
+    `base_url`, and ``dry-run`` raises `JudgeStopped` with a forecast. A connection is opened for
+    ``live`` only.
 
     Raises:
         ValueError: for another mode, or if paid replies would be kept in memory only.
@@ -333,19 +425,18 @@ def asker(
         return partial(_dry_run, store=store, settings=settings)
     if store.in_memory:
         raise ValueError(
-            f"mode {mode!r} with a store in memory would lose the replies you pay for: name a "
+            "mode 'live' with a store in memory would lose the replies you pay for: name a "
             "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
         )
-    connection = Connection(base_url)
-    if mode == "batch":
-        return partial(ask_by_batch, store=store, connection=connection, many=settings.many)
-    return partial(ask_all, store=store, connection=connection, settings=settings)
+    return partial(ask_all, store=store, connection=Connection(base_url), settings=settings)
 
 
 def _dry_run(jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings) -> None:
     table = forecast(jobs, store, settings)
-    requests, *tokens = table[["requests", "prompt_tokens", "reply_tokens"]].sum()
-    said = f"{requests} requests and about {sum(tokens)} tokens would be asked for"
+    total = table[["requests", "prompt_tokens", "reply_tokens"]].sum()
+    tokens = total["prompt_tokens"] + total["reply_tokens"]
     raise JudgeStopped(
-        f"dry run: {said}; nothing was sent. Choose mode='live' or 'batch' to ask", forecast=table
+        f"dry run: {total['requests']} requests and about {tokens} tokens would be asked for; "
+        "nothing was sent. Choose mode='live' to ask",
+        forecast=table,
     )

@@ -1,4 +1,4 @@
-"""A judge in the box: serves a GGUF file as an OpenAI-compatible address, on the loopback only."""
+"""Serves a GGUF file as an OpenAI-compatible address on the loopback interface only."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
 
     Raises:
         CheckpointError: the file is not there.
-        RuntimeError: when the server does not start, with its last words.
+        RuntimeError: when the server does not start, with the last lines of its output.
 
     >>> with served() as base_url:
     ...     base_url.startswith("http://127.0.0.1:")
@@ -39,13 +39,13 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
     command = [sys.executable, "-I", __file__, weights_of(judge)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, text=True, **pipes) as server:
-        said = []
+        lines = []
         for line in server.stdout:
-            said.append(line)
+            lines.append(line)
             if line.startswith("http"):
                 break
         else:
-            raise RuntimeError(f"no judge could be started: {''.join(said[-5:])}")
+            raise RuntimeError(f"no judge could be started: {''.join(lines[-5:])}")
         yield line.strip()  # the end of the block closes the server's input
 
 
@@ -55,9 +55,13 @@ def main(gguf: str | Path) -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf)
-    params.n_ctx, params.n_parallel, params.n_ubatch, params.ui = 4096, 1, 256, False
+    params.n_ctx = 4096
+    params.n_parallel = 1
+    params.n_ubatch = 256
+    params.ui = False
     params.verbosity = -1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
     params.cache_ram_mib = 0
     server = xllamacpp.Server(params)
     print(f"{server.listening_address}/v1", flush=True)

@@ -1,12 +1,13 @@
 """Every request to a judge, every call and every reply, kept in one SQLite file.
 
-What is asked once is never asked again: a reply is found by the SHA-256 of all that was sent
+What was asked once is never asked again: a reply is found by the SHA-256 of all that was sent
 (model, messages, sampling parameters) and the index of the sample. Text and JSON only.
 """
 
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,8 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
-RESERVE = 4 << 20  # bytes kept free on the disk while asking, for the replies on their way
-REASKS = 2  # further answers to a prompt that was refused, filtered, cut off or left empty
+RESERVE_BYTES = 16 << 20  # kept free on the disk while asking, for the replies on their way
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
@@ -37,14 +37,14 @@ class MissingReplies(LookupError):
 class Request:
     """All that is sent to a judge and can change its reply, and nothing else.
 
-    `parameters` go into the request body as they are (temperature, max_tokens, seed ...).
+    `parameters` go into the request body unchanged (temperature, max_tokens, seed ...).
     `labels` (variant, wording, item) are kept beside the request but are not part of its key.
-    How many samples one request asks for (``n``) is transport, not identity: it may not be a
+    How many samples one request asks for (``n``) belongs to the transport: it may not be a
     parameter.
 
-    >>> one = Request("judge", (("user", "Rate this."),), {"temperature": 1.0})
-    >>> two = Request("judge", (("user", "Rate this."),), {"temperature": 0.0})
-    >>> one.key == two.key, len(one.key)
+    >>> warm = Request("judge", (("user", "Rate this."),), {"temperature": 1.0})
+    >>> cold = Request("judge", (("user", "Rate this."),), {"temperature": 0.0})
+    >>> warm.key == cold.key, len(warm.key)
     (False, 64)
     """
 
@@ -55,18 +55,15 @@ class Request:
     usual_tokens: int = field(default=32, compare=False)  # of a reply, for forecasts
 
     def __post_init__(self) -> None:
-        if taken := {"n", "stream", "model", "messages"} & set(self.parameters):
-            raise ValueError(f"judge parameters may not contain {sorted(taken)}")
+        reserved = {"n", "stream", "model", "messages"} & set(self.parameters)
+        if reserved:
+            raise ValueError(f"judge parameters may not contain {sorted(reserved)}")
 
     @cached_property
     def body(self) -> dict[str, Any]:
         """The JSON body of the chat-completions call."""
         messages = [{"role": role, "content": content} for role, content in self.messages]
         return {"model": self.model, "messages": messages, **self.parameters}
-
-    def body_for(self, samples: int) -> dict[str, Any]:
-        """The body that asks for so many samples at once."""
-        return self.body | ({"n": samples} if samples > 1 else {})
 
     @cached_property
     def key(self) -> str:
@@ -77,53 +74,53 @@ class Request:
 
 
 class Job(NamedTuple):
-    """One reply that is wanted: a request and the index of the sample."""
+    """One reply to get: a request and the index of the sample."""
 
     request: Request
     sample: int = 0
 
     @property
-    def place(self) -> tuple[str, int]:
-        """Where its reply is found."""
+    def id(self) -> tuple[str, int]:
+        """Key and sample, under which its reply is stored."""
         return self.request.key, self.sample
 
 
-def tasks_of(jobs: Iterable[Job], many: bool) -> list[list[Job]]:
-    """One list per job, or one per prompt where all its samples are asked for at once (``n``)."""
-    tasks: dict[Any, list[Job]] = {}
-    for job in jobs:
-        tasks.setdefault(job.request.key if many else job.place, []).append(job)
-    return list(tasks.values())
-
-
 class Reply(NamedTuple):
-    """How a call ended. As the end of a job, status is ok, refusal, filtered, truncated, empty
-    or failed; a call that is not the end of its job may also be a fault."""
+    """The outcome of a call.
+
+    A job is done with the status ok, refusal, filtered, truncated, empty or failed (refused by
+    the server). A call that leaves its job undone may also be a ``fault``.
+    """
 
     status: str
     text: str | None = None
     finish_reason: str | None = None
-    reason: str | None = None  # why there is no text: the judge's refusal or the server's words
+    reason: str | None = None  # why there is no text: the judge's refusal or the server's message
     http: int | None = None
     request_id: str | None = None
     ms: float | None = None
-    usage: str | None = None
-    body: str | None = None
+    usage: str | None = None  # JSON: prompt_tokens and completion_tokens of the call
+    body: str | None = None  # of the answer; with several samples, beside the first
     base_url: str | None = None
     fingerprint: str | None = None
-    marks: str | None = None  # JSON: at which letter a digit stands, and the odds of each digit
+    digit_probabilities: str | None = None  # JSON: [position in text, {digit: probability}], ...
 
 
-# A call is written before it is sent, with the most it can cost, and completed when it ends. One
-# row per sample: it `holds` the place of that sample while it is under way (status `asked`, with
-# the name of its batch if it went there) and once it is the reply; a fault gives it up.
+# A call is written before it is sent, with the most it can cost, and completed by its outcome. One
+# row per sample: it `holds` the sample while it is under way (status `asked`) and once it is the
+# reply; a fault releases it.
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS request (
     key TEXT PRIMARY KEY, model TEXT NOT NULL, body TEXT NOT NULL, labels TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, sample INTEGER NOT NULL, holds INTEGER NOT NULL,
-    {", ".join(Reply._fields)}, batch);
+    {", ".join(Reply._fields)});
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
+"""
+_COMPLETE = f"UPDATE call SET {' = ?, '.join(Reply._fields)} = ?, holds = ? WHERE id = ?"
+_COUNT_UNREADABLE = f"""
+SELECT COUNT(*) FROM call AS this JOIN call AS other USING (key, sample)
+WHERE this.id = ? AND other.status IN ({", ".join("?" * len(UNREADABLE))})
 """
 
 
@@ -132,6 +129,10 @@ class ReplyStore(AbstractContextManager):
 
     Any number of processes may read, one at a time may ask. A killed process loses at most the
     replies it had not received. ``":memory:"`` lasts as long as the object.
+
+    Raises:
+        StoreError: for a file that cannot be read, that holds keys of another version, or whose
+            replies are still with the Batch API, which earlier versions could use.
     """
 
     def __init__(self, path: str | Path):
@@ -144,12 +145,32 @@ class ReplyStore(AbstractContextManager):
             str(path), timeout=60, isolation_level="IMMEDIATE", check_same_thread=False
         )
         with self._writing() as db:
-            found = db.execute("PRAGMA user_version").fetchone()[0]
-            if found not in (0, KEY_VERSION):
-                raise StoreError(f"{path}: key version {found}, not {KEY_VERSION}: name a new file")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, KEY_VERSION):
+                raise StoreError(
+                    f"{path}: key version {version}, not {KEY_VERSION}: name a new file"
+                )
+            self._upgrade(db)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(f"{_SCHEMA} PRAGMA user_version = {KEY_VERSION};")
+
+    def _upgrade(self, db: sqlite3.Connection) -> None:
+        """Bring a file of the layout until 2026-11, with batches and `marks`, up to date."""
+        columns = [column for _, column, *_ in db.execute("PRAGMA table_info(call)")]
+        if "batch" not in columns:
+            return
+        query = "SELECT batch FROM call WHERE status = 'asked' AND batch NOT NULL"
+        open_batch = db.execute(query).fetchone()
+        if open_batch:
+            raise StoreError(
+                f"{self.path}: {open_batch[0]} is still with the Batch API, which this version "
+                "does not read: collect it with the version that sent it, or name a new file"
+            )
+        db.executescript(
+            """BEGIN; ALTER TABLE call RENAME COLUMN marks TO digit_probabilities;
+            ALTER TABLE call DROP COLUMN batch; COMMIT;"""
+        )
 
     def close(self, *_: object) -> None:
         """Close the file; what was recorded is on disk."""
@@ -159,11 +180,11 @@ class ReplyStore(AbstractContextManager):
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, by one thread at a time, and SQLite's errors in words."""
+        """One transaction, by one thread at a time, with SQLite's errors put into words."""
         try:
             with self._lock, self._db:
                 yield self._db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"{self.path}: {error}. What was recorded before is intact: free some space or fix "
                 "access to the file, then run again; stored replies are not asked again."
@@ -174,99 +195,102 @@ class ReplyStore(AbstractContextManager):
         """Keep other runs from asking with this file, so that nothing is paid for twice.
 
         The lock is SQLite's on a file beside the store: it ends with the process, however that
-        ends. What a killed run had under way, batches apart, is free to be asked again.
+        ends. What a killed run had under way may be asked again. Disk space for the replies on
+        their way is set aside here, so that a disk that fills up loses none.
 
         Raises:
-            StoreError: while another run is asking.
+            StoreError: while another run is asking, or where the disk is full already.
         """
-        name = ":memory:" if self.in_memory else f"{self.path}.lock"
-        with closing(sqlite3.connect(name, timeout=0, isolation_level=None)) as lock:
+        lock_path = ":memory:" if self.in_memory else f"{self.path}.lock"
+        with closing(sqlite3.connect(lock_path, timeout=0, isolation_level=None)) as lock:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise StoreError(f"{self.path}: another run is asking with this store") from error
-            with self._writing() as db:
-                db.execute(f"UPDATE call SET status = 'lost', holds = 0 {_ASKED} AND batch IS NULL")
+                busy = error.sqlite_errorname == "SQLITE_BUSY"
+                reason = "another run is asking with this store" if busy else error
+                raise StoreError(f"{self.path}: {reason}") from error
             try:
-                self._reserve.write_bytes(os.urandom(RESERVE))
+                with self._writing() as db:
+                    self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
+                    db.execute("UPDATE call SET status = 'lost', holds = 0 WHERE status = 'asked'")
                 yield
             finally:
                 self._reserve.unlink(missing_ok=True)
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[tuple]:
-        """What a question in SQL finds in the tables ``request`` and ``call``."""
+        """The rows that a query in SQL selects from the tables ``request`` and ``call``."""
         with self._lock:
             return self._db.execute(query, tuple(values)).fetchall()
 
     def add_requests(self, requests: Iterable[Request]) -> None:
-        """Keep what is about to be asked, so that every reply can be traced to its prompt."""
-        rows = ((r.key, r.model, to_json(r.body), to_json(dict(r.labels))) for r in requests)
+        """Keep the prompts, so that every reply can be traced to its own."""
+        query = "INSERT OR IGNORE INTO request VALUES (?, ?, ?, ?)"
         with self._writing() as db:
-            db.executemany("INSERT OR IGNORE INTO request VALUES (?, ?, ?, ?)", rows)
+            for request in requests:
+                body = json.dumps(request.body, ensure_ascii=False)
+                labels = json.dumps(dict(request.labels), ensure_ascii=False)
+                db.execute(query, (request.key, request.model, body, labels))
 
     def claim(self, jobs: Iterable[Job], usage: str | None = None) -> list[int]:
-        """Note that jobs without a reply are being asked; returns the ids of their calls.
+        """Note that jobs without a reply are being asked in one call; returns an id per job.
 
-        `usage` is the most they can cost together, which stands until it is known better.
+        `usage` (JSON) is the most that the call can cost, which counts until more is known.
         """
         query = "INSERT INTO call (key, sample, holds, status) VALUES (?, ?, 1, 'asked')"
         with self._writing() as db:
-            calls = [db.execute(query, job.place).lastrowid for job in jobs]
+            calls = [db.execute(query, job.id).lastrowid for job in jobs]
             db.execute("UPDATE call SET usage = ? WHERE id = ?", (usage, calls[0]))
         return calls
 
-    def send_in_batch(self, calls: Iterable[int], batch: str) -> None:
-        """Note that calls are with the Batch API, where they stay until the batch is read."""
-        with self._writing() as db:
-            db.executemany("UPDATE call SET batch = ? WHERE id = ?", [(batch, i) for i in calls])
+    def complete(self, replies: Mapping[int, Reply], reasks: int = 0) -> None:
+        """Commit the outcome of calls by their ids, and whether their jobs are done.
 
-    def in_batches(self) -> dict[tuple[str, int], str]:
-        """The open batch of each place that lies in one, oldest first."""
-        rows = self.rows(f"SELECT key, sample, batch FROM call {_ASKED} AND batch NOT NULL")
-        return {(key, sample): batch for key, sample, batch in rows}
-
-    def complete(self, ends: Mapping[int, Reply]) -> None:
-        """Commit how calls ended, and whether that is the end of their job.
-
-        A text is, and so is ``failed``, the server's refusal; a judge's refusal, a filter stop, a
-        reply cut off or without text is after `REASKS` others, or at once where the temperature
-        is 0, which would bring the same again; a fault never is. On a full disk they take the place
-        that `asking` kept free.
+        A job is done by a text or by ``failed``; by one of `UNREADABLE` once `reasks` others came
+        before it; by a fault never. On a full disk, outcomes take the space that `asking` set
+        aside.
 
         Raises:
-            StoreError: where no more can be written; what was given is kept, if that can be done.
+            StoreError: where no more can be written; these outcomes are kept if it is possible.
         """
-        try:
-            self._complete(ends)
-        except StoreError:
-            self._reserve.unlink(missing_ok=True)
-            self._complete(ends)
-            raise
+        with self._lock:  # one after the other: freeing the space takes a moment
+            try:
+                self._complete(replies, reasks)
+            except StoreError:
+                self._reserve.unlink(missing_ok=True)
+                self._complete(replies, reasks)
+                raise
 
-    def _complete(self, ends: Mapping[int, Reply]) -> None:
+    def _complete(self, replies: Mapping[int, Reply], reasks: int) -> None:
         with self._writing() as db:
-            for call, end in ends.items():
-                final = end.status in ("ok", "failed")
-                if end.status in UNREADABLE:
-                    final = db.execute(_EARLIER, (call,)).fetchone()[0] >= REASKS
-                db.execute(_COMPLETED, (*end, final, call))
+            for call, reply in replies.items():
+                done = reply.status in ("ok", "failed")
+                if reply.status in UNREADABLE:
+                    earlier = db.execute(_COUNT_UNREADABLE, (call, *UNREADABLE)).fetchone()[0]
+                    done = earlier >= reasks
+                db.execute(_COMPLETE, (*map(_storable, reply), done, call))
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
-        """All stored replies to the given requests, by (key, sample)."""
-        query = f"SELECT key, sample, {', '.join(Reply._fields)} {_ENDS} ORDER BY sample"
-        rows = [row for key in dict.fromkeys(keys) for row in self.rows(query, (key,))]
-        return {(key, sample): Reply(*end) for key, sample, *end in rows}
+        """All stored replies to the given requests, by key and sample."""
+        columns = ", ".join(Reply._fields)
+        query = f"""SELECT sample, {columns} FROM call
+                    WHERE key = ? AND holds AND status != 'asked' ORDER BY sample"""
+        replies = {}
+        for key in dict.fromkeys(keys):
+            for sample, *values in self.rows(query, (key,)):
+                replies[key, sample] = Reply(*values)
+        return replies
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs without a reply, in order, each once however often it was listed."""
-        wanted = {job.place: job for job in jobs}
-        have = self.replies(key for key, _ in wanted)
-        return [job for place, job in wanted.items() if place not in have]
+        jobs_by_id = {job.id: job for job in jobs}
+        replies = self.replies(key for key, _ in jobs_by_id)
+        return [job for job_id, job in jobs_by_id.items() if job_id not in replies]
 
     def require(self, jobs: Iterable[Job]) -> None:
         """Raise `MissingReplies` unless every job has its reply (mode ``replay``)."""
-        if missing := self.missing(jobs):
-            key, sample = missing[0].place
+        missing = self.missing(jobs)
+        if missing:
+            key, sample = missing[0].id
             raise MissingReplies(
                 f"{len(missing)} replies are not in {self.path.name} (first: {key[:12]}#{sample}). "
                 "Run with mode='live', or open the store that was recorded with the same model, "
@@ -274,53 +298,49 @@ class ReplyStore(AbstractContextManager):
             )
 
     def spent(self) -> dict[str, int]:
-        """Tokens of all calls so far; one whose cost is not known counts at the most it can be."""
-        sums = ", ".join(f"TOTAL(json_extract(usage, '$.{name}'))" for name in TOKENS)
-        return dict(zip(TOKENS, map(int, self.rows(f"SELECT {sums} FROM call")[0]), strict=True))
+        """Tokens of all calls so far; a call of unknown cost counts at the most it can be."""
+        spent = {}
+        for name in TOKENS:
+            query = f"SELECT TOTAL(json_extract(usage, '$.{name}')) FROM call"
+            spent[name] = int(self.rows(query)[0][0])
+        return spent
 
     def body(self, key: str) -> dict[str, Any]:
         """The body of a stored request."""
         return json.loads(self.rows("SELECT body FROM request WHERE key = ?", (key,))[0][0])
 
 
-_ASKED = "WHERE status = 'asked'"
-_ENDS = "FROM call WHERE key = ? AND holds AND status != 'asked'"
-_SET = ", ".join(f"{name} = ?" for name in Reply._fields)
-_COMPLETED = f"UPDATE call SET {_SET}, holds = ? WHERE id = ?"
-_EARLIER = f"""
-    SELECT (SELECT COUNT(*) FROM call AS other WHERE other.key = call.key
-            AND other.sample = call.sample AND other.status IN {UNREADABLE})
-        + {REASKS} * COALESCE(json_extract(request.body, '$.temperature') = 0, 0)
-    FROM call LEFT JOIN request USING (key) WHERE call.id = ?"""
-
-
-def to_json(value: Any) -> str:
-    """Compact JSON that keeps every letter readable.
-
-    >>> to_json({"said": "né"})
-    '{"said":"né"}'
-    """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _storable(value: Any) -> Any:
+    """The value, with U+FFFD for every lone surrogate of a text: no file can hold those."""
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    return value
 
 
 #: What is published of a call.
-PUBLISHED = ("sample", "status", "text", "finish_reason", "reason", "ms", "usage", "marks")
+PUBLISHED = (
+    "sample", "status", "text", "finish_reason", "reason", "ms", "usage", "digit_probabilities",
+)  # fmt: skip
 
 
 def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     """Read replies of data/judge_replies, and return what the file says about their run.
 
-    Prompts are completed by the run that asks for them. A reply that is already there stays.
+    Prompts are added by the run that asks for them. A reply that is already there stays.
 
     Raises:
         StoreError: for a file with keys of another version.
     """
     frame = pd.read_parquet(path)
-    if frame.attrs["key_version"] != KEY_VERSION:
-        raise StoreError(f"{path}: key version {frame.attrs['key_version']}, not {KEY_VERSION}")
-    ends = frame.astype(object).where(frame.notna(), None)[["key", *PUBLISHED]]
-    columns = ", ".join(("holds", *ends))
+    version = frame.attrs["key_version"]
+    if version != KEY_VERSION:
+        raise StoreError(f"{path}: key version {version}, not {KEY_VERSION}")
+    frame = frame.rename(columns={"marks": "digit_probabilities"})  # its name until 2026
+    frame = frame[["key", *PUBLISHED]].astype(object).where(frame.notna(), None)
+    frame["holds"] = 1
+    columns = ", ".join(frame.columns)
+    places = ", ".join("?" * len(frame.columns))
     with store._writing() as db:
-        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES (1{', ?' * len(ends.columns)})"
-        db.executemany(query, ends.to_numpy().tolist())
+        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES ({places})"
+        db.executemany(query, frame.to_numpy().tolist())
     return frame.attrs

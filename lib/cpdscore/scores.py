@@ -201,7 +201,7 @@ def _replies(
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
         read = parse_reply(reply.text, template.variant, reply.status)
-        odds, why = mark_probabilities(reply.text, reply.marks, template.variant)
+        odds, why = mark_probabilities(reply.text, reply.digit_probabilities, template.variant)
         weighted = sum(mark * p for mark, p in odds.items()) if odds else np.nan
         row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
         rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)

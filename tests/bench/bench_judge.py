@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -60,21 +61,30 @@ def serve(pipe, latency: float, cap: float) -> None:
 @contextmanager
 def server(latency: float = 0, cap: float = math.inf) -> Iterator[tuple[str, Callable[[], int]]]:
     """The fault server in a process of its own: its address, and a count of its requests."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=serve, args=(theirs, latency, cap), daemon=True)
+    pipe, pipe_of_server = multiprocessing.Pipe()
+    arguments = (pipe_of_server, latency, cap)
+    process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
     process.start()
+
+    def count_requests() -> int:
+        pipe.send(True)
+        return pipe.recv()
+
     try:
-        yield ours.recv(), lambda: (ours.send(True), ours.recv())[1]
+        yield pipe.recv(), count_requests
     finally:
-        ours.send(False)
+        pipe.send(False)
         process.join()
 
 
 def timed(call: Callable[[], object]) -> tuple[object, float, float]:
     """Result, wall seconds and CPU seconds of this process (the server's are not in it)."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall_start = time.perf_counter()
+    cpu_start = time.process_time()
     result = call()
-    return result, time.perf_counter() - wall, time.process_time() - cpu
+    wall_s = time.perf_counter() - wall_start
+    cpu_s = time.process_time() - cpu_start
+    return result, wall_s, cpu_s
 
 
 def jobs_for(count: int) -> list[Job]:
@@ -108,31 +118,31 @@ def bare(url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout
 
 def throughput(count: int = 1920) -> Iterator[dict]:
     ideal = WORKERS / 0.3
-    for who, call in (
-        ("ours", lambda url: ours(url, count)[0]),
-        ("peer", lambda u: bare(u, count)),
-    ):
+    runners = {"ours": lambda url: ours(url, count)[0], "peer": lambda url: bare(url, count)}
+    for who, call in runners.items():
         with server(latency=0.3) as (url, _):
-            got, wall, cpu = timed(lambda url=url, call=call: call(url))
+            replies, wall, cpu = timed(partial(call, url))
         yield {
-            "task": "64 workers, 300 ms a reply", "who": who, "jobs": count, "lost": count - got,
-            "per_second": got / wall, "share_of_ideal": got / wall / ideal,
+            "task": "64 workers, 300 ms a reply", "who": who, "jobs": count,
+            "lost": count - replies,
+            "per_second": replies / wall, "share_of_ideal": replies / wall / ideal,
             "cpu_ms_per_call": 1000 * cpu / count,
         }  # fmt: skip
 
 
 def overhead(count: int = 1500) -> Iterator[dict]:
     """CPU alone: eight threads, a server that answers at once."""
-    for who, call in (
-        ("ours", lambda url: ours(url, count, workers=8)[0]),
-        ("peer", lambda url: bare(url, count, workers=8)),
-    ):
+    runners = {
+        "ours": lambda url: ours(url, count, workers=8)[0],
+        "peer": lambda url: bare(url, count, workers=8),
+    }
+    for who, call in runners.items():
         with server() as (url, _):
-            call_once = bare(url, 16, workers=8)  # imports and first connections are not measured
-            got, wall, cpu = timed(lambda url=url, call=call: call(url))
+            warm = bare(url, 16, workers=8)  # imports and first connections are not measured
+            replies, wall, cpu = timed(partial(call, url))
         yield {
-            "task": "8 workers, no wait", "who": who, "jobs": count, "lost": count - got,
-            "per_second": got / wall, "cpu_ms_per_call": 1000 * cpu / count, "warm": call_once,
+            "task": "8 workers, no wait", "who": who, "jobs": count, "lost": count - replies,
+            "per_second": replies / wall, "cpu_ms_per_call": 1000 * cpu / count, "warm": warm,
         }  # fmt: skip
 
 
@@ -141,16 +151,15 @@ def capped(count: int = 500) -> Iterator[dict]:
     for who in ("ours, told 45/s", "ours, not told", "peer"):
         with server(0.1, 50) as (url, requests):
             if who == "peer":
-                got, wall, cpu = timed(lambda url=url: bare(url, count))
+                replies, wall, cpu = timed(partial(bare, url, count))
             else:
                 pace = 45 * 60 if "told 45" in who else math.inf
-                (got, _), wall, cpu = timed(
-                    lambda url=url, pace=pace: ours(url, count, requests_per_minute=pace)
-                )
-            made = requests()
+                call = partial(ours, url, count, requests_per_minute=pace)
+                (replies, _), wall, cpu = timed(call)
+            sent = requests()
         yield {
-            "task": "server cap 50/s", "who": who, "jobs": count, "lost": count - got,
-            "per_second": got / wall, "requests": made, "extra_share": made / count - 1,
+            "task": "server cap 50/s", "who": who, "jobs": count, "lost": count - replies,
+            "per_second": replies / wall, "requests": sent, "extra_share": sent / count - 1,
             "cpu_ms_per_call": 1000 * cpu / count,
         }  # fmt: skip
 
@@ -160,15 +169,14 @@ def faulty(count: int = 1000) -> Iterator[dict]:
     for who in ("ours", "peer"):
         with FaultServer(random_faults(0.25)) as local:
             if who == "ours":
-                got, wall, _ = timed(
-                    lambda url=local.url: ours(url, count, timeout_s=1, backoff_s=0.05)[0]
-                )
+                call = partial(ours, local.url, count, timeout_s=1, backoff_s=0.05)
+                (replies, _), wall, _ = timed(call)
             else:
-                got, wall, _ = timed(lambda url=local.url: bare(url, count, timeout=1))
-            made = local.requests
+                replies, wall, _ = timed(partial(bare, local.url, count, timeout=1))
+            sent = local.requests
         yield {
-            "task": "25 % faults", "who": who, "jobs": count, "lost": count - got,
-            "per_second": got / wall, "requests": made,
+            "task": "25 % faults", "who": who, "jobs": count, "lost": count - replies,
+            "per_second": replies / wall, "requests": sent,
         }  # fmt: skip
 
 
@@ -203,8 +211,9 @@ def replay() -> Iterator[dict]:
     with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
         for number, request in enumerate(requests):
             calls = store.claim(Job(request, sample) for sample in range(3))
-            replies = [Reply("ok", f"- Humanness: {1 + (number + s) % 5}") for s in range(3)]
-            store.complete(dict(zip(calls, replies, strict=True)))
+            for sample, call in enumerate(calls):
+                score = 1 + (number + sample) % 5
+                store.complete({call: Reply("ok", f"- Humanness: {score}")})
 
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)
@@ -212,12 +221,16 @@ def replay() -> Iterator[dict]:
             tables.judge_correlations({"x": scores.items["score"]}, turns["human_overall"], turns)
             return len(scores.replies)
 
-        got, wall, cpu = timed(table)
-        left = cpdscore.forecast([Job(r, s) for r in requests for s in range(3)], store)
+        replies, wall, cpu = timed(table)
+        jobs = []
+        for request in requests:
+            jobs += [Job(request, sample) for sample in range(3)]
+        forecast = cpdscore.forecast(jobs, store)
     yield {
-        "task": "replay of stored replies", "who": "ours", "jobs": got, "lost": 31_185 - got,
-        "per_second": got / wall, "seconds": wall, "cpu_seconds": cpu,
-        "requests": int(left["requests"].sum()),
+        "task": "replay of stored replies", "who": "ours", "jobs": replies,
+        "lost": 31_185 - replies,
+        "per_second": replies / wall, "seconds": wall, "cpu_seconds": cpu,
+        "requests": int(forecast["requests"].sum()),
     }  # fmt: skip
 
 
@@ -226,9 +239,9 @@ PARTS = {"throughput": throughput, "overhead": overhead, "capped": capped, "faul
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or list(PARTS)
+    names = sys.argv[1:] or list(PARTS)
     rows = []
-    for name in chosen:
+    for name in names:
         for row in PARTS[name]():
             row |= {"load": round(os.getloadavg()[0], 1)}
             rows.append(row)
@@ -238,7 +251,7 @@ def main() -> None:
         cores=os.cpu_count(), python=platform.python_version(), openai=openai.__version__,
     )  # fmt: skip
     print(frame.round(3).to_string(index=False))
-    if len(chosen) == len(PARTS):
+    if len(names) == len(PARTS):
         frame.to_csv(
             ROOT / "data" / "results" / "bench_judge.csv", index=False, float_format="%.4g"
         )
