@@ -239,7 +239,7 @@ def test_the_dialogue_prompt_holds_turn_means_and_responses_in_order(turns):
         scores = cpdscore.score_dialogs(shuffled, step1.loc[shuffled.index], JUDGE, store, ask)
         prompts = cpdscore.audit(scores, store)["prompt"][::3]
     first_seen = shuffled[["system", "dialog"]].drop_duplicates().to_numpy().tolist()
-    assert scores.units[["system", "dialog"]].to_numpy().tolist() == first_seen
+    assert scores.ids[["system", "dialog"]].to_numpy().tolist() == first_seen
     for prompt, (system, dialog) in zip(prompts, first_seen, strict=True):
         rows = turns[(turns["system"] == system) & (turns["dialog"] == dialog)]
         for number, (index, row) in enumerate(rows.sort_values("turn").iterrows(), 1):

@@ -46,9 +46,8 @@ KEPT_SCORES = json.loads((GOLDEN / "kept_reply_scores.json").read_text())
 DETAIL = VARIANTS["detail_without_reference"]
 SIMPLE = VARIANTS["simple_without_reference"]
 DIALOGUE = VARIANTS["dialogue"]
-# Replies that are no longer read, as rows of a file: they mention "two friends" and the like.
-NOW_REFUSED = {"qwen_usr_persona_sampled": {26, 118, 418, 535, 573}}
-# "3 ... The quality score of 3 indicates": with another digit in front it says two things.
+# Row of a reply that lost its weighted score. It begins with 3 and speaks of a "score of 3" later:
+# with another digit at its beginning it says two things.
 NOW_UNWEIGHTED = {"qwen_usr_persona_sampled": {751}}
 
 
@@ -85,22 +84,21 @@ def test_every_kept_file_has_its_golden_scores():
 
 
 @pytest.mark.parametrize("name", KEPT_SCORES)
-def test_no_kept_reply_gets_another_number_than_before(name):
+def test_every_kept_reply_gets_the_number_that_it_had_before(name):
     replies = pd.read_parquet(JUDGE_REPLIES / f"{name}.parquet")
     golden = zip(
         KEPT_SCORES[name]["scores"].split(), KEPT_SCORES[name]["weighted"].split(), strict=True
     )
-    refused = set()
     unweighted = set()
     for i, (score, weighted) in enumerate(golden):
         reply = replies.iloc[i]
         variant = VARIANTS[json.loads(reply["labels"])["variant"]]
         text = reply["text"] if isinstance(reply["text"], str) else None
         parsed = parse_reply(text, variant, reply["status"])
-        if math.isnan(parsed.score):
-            refused |= {i} if score != "-" else set()
+        if score == "-":
+            assert math.isnan(parsed.score), text
             continue
-        assert parsed.score == float(score), text  # never a number where there was none
+        assert parsed.score == float(score), text
         probabilities, _ = score_probabilities(text, reply["marks"], variant)
         if probabilities:
             expected = sum(value * p for value, p in probabilities.items())
@@ -108,7 +106,6 @@ def test_no_kept_reply_gets_another_number_than_before(name):
         elif weighted != "-":
             unweighted.add(i)
     assert len(replies) == i + 1
-    assert refused == NOW_REFUSED.get(name, set())
     assert unweighted == NOW_UNWEIGHTED.get(name, set())
 
 
@@ -128,7 +125,7 @@ def test_another_number_behind_the_score_leaves_it_in_doubt(reply):
     "reply",
     [
         "Humanness: 4, not 5", "Humanness: 4\nTurn 3 is odd.", "Humanness: 4, in 12 words",
-        "Humanness: 4\nIt asks 2 questions.", "Humanness: 4, 90% sure",
+        "Humanness: 4\nIt asks 2 questions.", "Humanness: 4. I am 90% sure",
         "Humanness: 4, one of many",
         "Humanness: 4\nFluency: 5", "It has 3 parts.\nHumanness: 4", "Humanness: fair enough (4/5)",
     ],

@@ -41,7 +41,7 @@ _SCORE = (
 _NUMBER_ALONE = rf"(?:- |\()?(?:i'd say |i would give it a )?{_NUMBER}(?![.)] \S){_TOP}{_END}"
 _OTHER_NUMBER = re.compile(
     rf"(?<![\w.,/])(?<!not )(?<!turn ){_NUMBER}(?<!one)"
-    r"(?![\w%]| (?:words?|sentences?|questions?|turns?|facts?)\b)"
+    r"(?![\w%]| (?:words?|sentences?|questions?|turns?|facts?|friends|participants|individuals)\b)"
 )
 _DENIED = re.compile(  # in front of a label
     r"(?:\b(?:if|not|unless|initially|other|previous)\b|n't\b)[^.;\n]*\Z|"
@@ -185,15 +185,16 @@ def plain_text(text: str, high: int) -> str:
 def _find_scores(text: str, variant: Variant) -> list[tuple[str, re.Match]]:
     """Each field with its number; in a form with one field, also the number alone."""
     readings = []
+    high = str(variant.high)
     one_field = len(variant.fields) == 1
-    for match in re.finditer(_SCORE.replace("HIGH", str(variant.high)), text):
+    for match in re.finditer(_SCORE.replace("HIGH", high), text):
         name = match["label"]
         if name in _GENERAL and name not in variant.fields:
             name = variant.score_field if one_field else ""
         start = match.start("label")
         if name and not _DENIED.search(text[max(0, start - 80) : start]):
             readings.append((name, match))
-    number_alone = re.match(_NUMBER_ALONE.replace("HIGH", str(variant.high)), text)
+    number_alone = re.match(_NUMBER_ALONE.replace("HIGH", high), text)
     if one_field and number_alone and variant.score_field not in dict(readings):
         readings.append((variant.score_field, number_alone))
     return readings

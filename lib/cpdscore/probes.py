@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from lib.cpdscore.reply_store import Reply, ReplyStore
+from lib.cpdscore.reply_store import ReplyStore
 from lib.cpdscore.scores import Scores
 
 

@@ -81,12 +81,9 @@ def turn_requests(
     """
     requests = []
     for turn in turns.to_dict("records"):
-        inputs = {
-            "history": history_text(turn["context"]),
-            "fact": "\n".join(turn["fact"]),
-            "reference": "\n".join(turn["reference"]),
-            "response": turn["response"],
-        }
+        inputs = {name: "\n".join(turn[name]) for name in ("fact", "reference")}
+        inputs["history"] = history_text(turn["context"])
+        inputs["response"] = turn["response"]
         if "reference" in template.inputs and not inputs["reference"].strip():
             requests.append(None)
         else:
@@ -186,16 +183,12 @@ def score_dialogs(
         dialog = dialog.sort_values("turn", kind="stable")
         turn_lines = [f"Turn {i} Score - {score:.2f}" for i, score in enumerate(dialog["score"], 1)]
         responses = [f"Turn {i}: {text}" for i, text in enumerate(dialog["response"], 1)]
-        inputs = {
-            "turns": str(len(dialog)),
-            "turn_scores": "\n".join(turn_lines),
-            "responses": "\n".join(responses),
-        }
+        inputs = {"turn_scores": "\n".join(turn_lines), "responses": "\n".join(responses)}
+        inputs["turns"] = str(len(dialog))
         row = dict(zip(LEVELS, ids, strict=True))
-        request = _request(inputs, template, judge, item=row)
-        row["request"] = request if dialog["score"].notna().all() else None
-        row["text"] = "\n".join(dialog["response"])
-        rows.append(row)
+        if dialog["score"].notna().all():
+            row["request"] = _request(inputs, template, judge, item=row)
+        rows.append(row | {"text": "\n".join(dialog["response"])})
     items = pd.DataFrame(rows, columns=[*LEVELS, "request", "text"])
     return _score(items, template, judge, store=store, ask=ask)
 
@@ -220,13 +213,9 @@ def _score(
         ask(jobs)
         replies = _read_replies(keys, template, judge, store=store)
     words = items["text"].str.split().str.len()
-    return Scores(
-        template=template,
-        judge=judge,
-        ids=items.drop(columns=["request", "text"]),
-        items=_score_items(pd.DataFrame({"words": words, "key": keys}), replies, judge.samples),
-        replies=replies,
-    )
+    scored = _score_items(pd.DataFrame({"words": words, "key": keys}), replies, judge.samples)
+    ids = items.drop(columns=["request", "text"])
+    return Scores(template, judge, ids=ids, items=scored, replies=replies)
 
 
 def _extra_jobs(
@@ -236,12 +225,13 @@ def _extra_jobs(
 
     A prompt with fewer samples than `judge.samples` is one that a fault left for a later run.
     """
+    jobs = []
     distinct = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
-    counts = distinct.groupby("key", sort=False)["score"].agg(["size", "count"])
-    may_ask = counts["size"].between(judge.samples, judge.samples + judge.extra - 1)
-    too_few = counts["count"] < judge.samples
-    samples = counts.loc[may_ask & too_few, "size"]
-    return [Job(requests[key], int(sample)) for key, sample in samples.items()]
+    for key, scores in distinct.groupby("key", sort=False)["score"]:
+        may_ask = judge.samples <= len(scores) < judge.samples + judge.extra
+        if may_ask and scores.count() < judge.samples:
+            jobs.append(Job(requests[key], sample=len(scores)))
+    return jobs
 
 
 def _read_replies(
