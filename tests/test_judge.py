@@ -18,7 +18,7 @@ import pytest
 from fault_server import TRANSIENT, FaultServer, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, local, reading, reply_store, server
+from lib.cpdscore import judge, local, parsing, reply_store, server
 from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, most_tokens
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
 from lib.cpdscore.server import JudgeStopped
@@ -540,7 +540,7 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
     assert scores.items["status"].tolist() == ["ok"]
     assert scores.items["weighted"].between(1, 5, inclusive="neither").all()
     for reply, odds in zip(
-        store.replies(scores.items["key"]).values(), scores.replies["odds"], strict=True
+        store.replies(scores.items["key"]).values(), scores.replies["probabilities"], strict=True
     ):
         told = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
         (*_, last) = [token for token in told if token["token"].strip().isdigit()]
@@ -589,7 +589,7 @@ FIVE = ("5", {"5": 0.9, "1": 0.1})
                         FIVE), 3.75, ""),
         ("detail", told("- Humanness: 3.5", ("- Humanness:", {}), (" 3", {" 3": 1}), (".", {}),
                         FIVE), None, "not one digit"),
-        ("detail", told("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no mark"),
+        ("detail", told("- Humanness: x", ("- Humanness: x", {" 4": 1})), None, "no score"),
         ("detail", told("- Humanness: 4"), None, "no probabilities"),
         ("detail", told("- Humanness: 4", ("thought: 1", {}), FOUR), None, "no probabilities"),
     ],
@@ -598,7 +598,7 @@ def test_the_weighted_mark_is_the_expected_one_at_the_place_of_the_written_one(
     name, reply, weighted, why
 ):
     """(4 x .6 + 3 x .2) / .8: the odds of "4" and " 4" together, of the marks of the scale only."""
-    odds, reason = reading.mark_probabilities(
+    odds, reason = parsing.score_probabilities(
         reply.text, reply.marks, cpdscore.VARIANTS[f"{name}_without_reference"]
     )
     assert reason == why

@@ -1,8 +1,8 @@
-"""CPDScore: an LLM's mark for how human a response, or a dialog, is (Wakaki et al. 2024).
+"""CPDScore: an LLM's score for how human a response, or a dialog, is (Wakaki et al. 2024).
 
-Seven prompt variants, replies read without guessing, samples averaged, turns averaged to dialogs
-and systems, and every figure traceable to the reply behind it. The path of a request: `prompts`,
-`judge` (pace and budget), `server`, `reply_store`, `reading`, `scores`, `probes`.
+Seven prompt variants, replies parsed without guessing, samples averaged, turns averaged to dialogs
+and systems, and every number traceable to the reply behind it. The path of a request: `prompts`,
+`judge` (pace and budget), `server`, `reply_store`, `parsing`, `scores`, `probes`.
 """
 
 from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast

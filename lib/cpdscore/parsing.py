@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from itertools import chain
 
 from lib.cpdscore.prompts import VARIANTS, Variant
 
@@ -18,7 +19,7 @@ MAX_LENGTH = 20_000  # characters without the reasoning; no answer to a form is 
 USABLE = ("ok", "non_integer")  # with these statuses a reply has a score
 
 # In all patterns HIGH stands for the end of the scale.
-_FIELDS = {name for variant in VARIANTS.values() for name in variant.fields}
+_FIELDS = {*chain.from_iterable(variant.fields for variant in VARIANTS.values())}
 # What else judges call the score, where the form does not use the word for a field.
 _GENERAL = {"overall", "final score", "final rating", "final answer"}
 _GENERAL |= {"score", "rating", "mark", "answer"}
@@ -130,7 +131,9 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
         status = "unparsable"
     elif status in USABLE and _has_other_number(text, readings, matches[0]):
         status = "ambiguous"
-    return ParsedReply(status, score if status in USABLE else math.nan, fields)
+    if status not in USABLE:
+        score = math.nan
+    return ParsedReply(status, score, fields)
 
 
 def score_probabilities(
@@ -190,9 +193,11 @@ def _find_scores(text: str, variant: Variant) -> list[tuple[str, re.Match]]:
     for match in re.finditer(_SCORE.replace("HIGH", high), text):
         name = match["label"]
         if name in _GENERAL and name not in variant.fields:
-            name = variant.score_field if one_field else ""
+            if not one_field:
+                continue
+            name = variant.score_field
         start = match.start("label")
-        if name and not _DENIED.search(text[max(0, start - 80) : start]):
+        if not _DENIED.search(text[max(0, start - 80) : start]):
             readings.append((name, match))
     number_alone = re.match(_NUMBER_ALONE.replace("HIGH", high), text)
     if one_field and number_alone and variant.score_field not in dict(readings):
@@ -210,19 +215,20 @@ def _agreed_value(matches: list[re.Match], variant: Variant) -> tuple[str, float
         return "ambiguous", math.nan
     if not 1 <= value <= variant.high:
         return "out_of_range", math.nan
-    whole = value.is_integer() or variant.level == "dialog"
-    return "ok" if whole else "non_integer", value
+    if value.is_integer() or variant.level == "dialog":
+        return "ok", value
+    return "non_integer", value
 
 
 def _has_other_number(text: str, readings: list[tuple[str, re.Match]], score: re.Match) -> bool:
     """Whether a number behind the score, of no other field, could be meant instead."""
     starts = [match.start("number") for _, match in readings]
-    others = set()
+    values = set()
     for other in _OTHER_NUMBER.finditer(text, score.end()):
         if other.start() not in starts:
-            others.add(_value(other["number"]))
-    others.discard(_value(score["number"]))
-    return any(value <= 10 or value == 100 for value in others)
+            values.add(_value(other["number"]))
+    values.discard(_value(score["number"]))
+    return any(value <= 10 or value == 100 for value in values)
 
 
 def _value(number: str) -> float:
