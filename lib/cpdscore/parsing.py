@@ -146,7 +146,8 @@ def score_probabilities(
 
     Args:
         text: the reply.
-        probabilities: those of the digits in each position where one stands, as `Reply.marks`.
+        probabilities: those of the digits in each position where one stands, as in
+            `Reply.digit_probabilities`; digits off the scale are left out.
         variant: the prompt's variant; its last field is the score.
 
     Returns:
@@ -166,9 +167,10 @@ def score_probabilities(
         digit = "1" if text[position] != "1" else "2"
         changed = text[:position] + digit + text[position + 1 :]
         if parse_reply(changed, variant).score == float(digit):
-            on_scale = {int(key): p for key, p in digits.items() if int(key) <= variant.high}
+            on_scale = {int(key): p for key, p in digits.items() if 1 <= int(key) <= variant.high}
             total = sum(on_scale.values())
-            return {value: p / total for value, p in on_scale.items()}, ""
+            if total > 0:
+                return {value: p / total for value, p in on_scale.items()}, ""
     return None, "no probabilities" if score.is_integer() else "not one digit"
 
 

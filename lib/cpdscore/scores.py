@@ -241,7 +241,9 @@ def _read_replies(
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
         parsed = parse_reply(reply.text, template.variant, reply.status)
-        probabilities, reason = score_probabilities(reply.text, reply.marks, template.variant)
+        probabilities, reason = score_probabilities(
+            reply.text, reply.digit_probabilities, template.variant
+        )
         row = {"key": key, "sample": sample, "status": parsed.status, "score": parsed.score}
         if probabilities:
             row["weighted"] = sum(score * p for score, p in probabilities.items())
