@@ -14,8 +14,13 @@ special cases: 8 wrong and 52 refused of all 946 at its first run, none wrong an
 first run: four rules were mended, and nine marks that its author had called doubtful were granted
 on second reading, as three had been before ("<4>" and "low (2)" say one number without doubt, "As
 an AI I cannot judge. Humanness: 1" says two things). "later", eleven more of that kind: 0 wrong
-of 11 and 0 of 8 refused. "mended" are shapes that were once read wrong, or refused without need. So
-expect no wrong number from the usual shapes, and some refused.
+of 11 and 0 of 8 refused. "mended" are shapes that were once read wrong, or refused without need.
+Since then a strict parser reads the forms that the prompts ask for and their usual variants, and
+refuses sentences and counts ("I give it a 4", "2 boats"): 0 wrong, 87 of 594 readable ones refused.
+
+`golden/kept_reply_scores.json` holds what the grammar before it read from the replies of two
+judges in `data/judge_replies`: per file the scores in the order of its rows, and their means
+weighted by probability, to four decimals; "-" is none.
 """
 
 import json
@@ -23,20 +28,27 @@ import math
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib import ROOT
 from lib.cpdscore import VARIANTS, load_template, parse_reply
-from lib.cpdscore.reading import USABLE
+from lib.cpdscore.parsing import USABLE, score_probabilities
 
-GOLDEN = Path(__file__).parent / "golden" / "handwritten_replies.jsonl"
-ROWS = map(json.loads, GOLDEN.read_text(encoding="utf-8").splitlines())
-ALL = [(row["variant"], row["reply"], row["mark"]) for row in ROWS]
-MENDED = ALL[-25:]
-DETAIL, SIMPLE, DIALOGUE = (
-    VARIANTS[name] for name in ("detail_without_reference", "simple_without_reference", "dialogue")
-)
+GOLDEN = Path(__file__).parent / "golden"
+HANDWRITTEN = (GOLDEN / "handwritten_replies.jsonl").read_text(encoding="utf-8").splitlines()
+ALL = [json.loads(line) for line in HANDWRITTEN]
+READABLE = [row for row in ALL if row["mark"] is not None]
+JUDGE_REPLIES = ROOT / "data" / "judge_replies"
+KEPT_SCORES = json.loads((GOLDEN / "kept_reply_scores.json").read_text())
+DETAIL = VARIANTS["detail_without_reference"]
+SIMPLE = VARIANTS["simple_without_reference"]
+DIALOGUE = VARIANTS["dialogue"]
+# Row of a reply that lost its weighted score. It begins with 3 and speaks of a "score of 3" later:
+# with another digit at its beginning it says two things.
+NOW_UNWEIGHTED = {"qwen_usr_persona_sampled": {751}}
 
 
 def read(variant: str, reply: str) -> float | None:
@@ -46,20 +58,80 @@ def read(variant: str, reply: str) -> float | None:
 
 
 def test_no_wrong_number_is_accepted():
-    wrong = [
-        (reply, got, expected)
-        for variant, reply, expected in ALL
-        if (got := read(variant, reply)) is not None and got != expected
-    ]
-    assert wrong == [] and len({(variant, reply) for variant, reply, _ in ALL}) == len(ALL) >= 900
-    assert [read(variant, reply) for variant, reply, _ in MENDED] == [mark for *_, mark in MENDED]
+    wrong = []
+    for row in ALL:
+        score = read(row["variant"], row["reply"])
+        if score is not None and score != row["mark"]:
+            wrong.append((row["reply"], score, row["mark"]))
+    assert wrong == []
+    assert len({(row["variant"], row["reply"]) for row in ALL}) == len(ALL) >= 900
 
 
-def test_at_most_eight_readable_replies_in_a_hundred_are_refused():
-    readable = [(variant, reply) for variant, reply, expected in ALL if expected is not None]
-    refused = [reply for variant, reply in readable if read(variant, reply) is None]
-    assert len(readable) >= 500
-    assert len(refused) <= 0.08 * len(readable), refused
+def test_at_most_fifteen_readable_replies_in_a_hundred_are_refused():
+    refused = [row["reply"] for row in READABLE if read(row["variant"], row["reply"]) is None]
+    assert len(READABLE) >= 500
+    assert len(refused) <= 0.15 * len(READABLE), refused
+
+
+def test_what_was_mended_is_still_read_but_for_a_reply_that_is_all_quotation():
+    mended = [row for row in READABLE if row["list"] == "mended"]
+    refused = [row["reply"] for row in mended if read(row["variant"], row["reply"]) is None]
+    assert len(mended) == 4 and refused == ["> - Humanness: 3"]
+
+
+def test_every_kept_file_has_its_golden_scores():
+    assert {path.stem for path in JUDGE_REPLIES.glob("*.parquet")} == set(KEPT_SCORES)
+
+
+@pytest.mark.parametrize("name", KEPT_SCORES)
+def test_every_kept_reply_gets_the_number_that_it_had_before(name):
+    replies = pd.read_parquet(JUDGE_REPLIES / f"{name}.parquet")
+    golden = zip(
+        KEPT_SCORES[name]["scores"].split(), KEPT_SCORES[name]["weighted"].split(), strict=True
+    )
+    unweighted = set()
+    for i, (score, weighted) in enumerate(golden):
+        reply = replies.iloc[i]
+        variant = VARIANTS[json.loads(reply["labels"])["variant"]]
+        text = reply["text"] if isinstance(reply["text"], str) else None
+        parsed = parse_reply(text, variant, reply["status"])
+        if score == "-":
+            assert math.isnan(parsed.score), text
+            continue
+        assert parsed.score == float(score), text
+        probabilities, _ = score_probabilities(text, reply["marks"], variant)
+        if probabilities:
+            expected = sum(value * p for value, p in probabilities.items())
+            assert f"{expected:.4f}" == weighted, text
+        elif weighted != "-":
+            unweighted.add(i)
+    assert len(replies) == i + 1
+    assert unweighted == NOW_UNWEIGHTED.get(name, set())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Humanness: 4\nOn reflection 3 captures it better", "Humanness: 4\n0", "Humanness: 4 (3)",
+        "Humanness: 4 (1/5 before)", "Humanness: 4, but ten is the most", "Humanness: 4 of ten",
+        "4\nA person would get 100.", "Humanness: 4 (seven-point scale)", "Humanness: 3*1",
+    ],
+)  # fmt: skip
+def test_another_number_behind_the_score_leaves_it_in_doubt(reply):
+    assert parse_reply(reply, DETAIL).status == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Humanness: 4, not 5", "Humanness: 4\nTurn 3 is odd.", "Humanness: 4, in 12 words",
+        "Humanness: 4\nIt asks 2 questions.", "Humanness: 4. I am 90% sure",
+        "Humanness: 4, one of many",
+        "Humanness: 4\nFluency: 5", "It has 3 parts.\nHumanness: 4", "Humanness: fair enough (4/5)",
+    ],
+)  # fmt: skip
+def test_a_number_that_cannot_be_meant_leaves_no_doubt(reply):
+    assert parse_reply(reply, DETAIL).score == 4
 
 
 @pytest.mark.parametrize(
@@ -71,6 +143,7 @@ def test_at_most_eight_readable_replies_in_a_hundred_are_refused():
         ("I'm sorry, I cannot rate this.", "refusal"), (None, "empty"),
         ("- Humanness: 3\n- Humanness: 5", "ambiguous"), ("Humanness: 3,5", "ambiguous"),
         ("As an AI I cannot judge. Humanness: 1", "disclaimed"),
+        ("Humanness: 4/10", "ambiguous"), ("Humanness: 4/5", "ok"),
         ("I won't rate people.\n\nScore: 2", "disclaimed"),
         ("Humanness: 3\nI cannot judge the accent.", "ok"),
         ('"I cannot help you" is what a robot says.\nHumanness: 1', "ok"),

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from lib.cpdscore.parsing import parse_reply, score_probabilities
 from lib.cpdscore.prompts import Template, load_template
-from lib.cpdscore.reading import mark_probabilities, parse_reply
 from lib.cpdscore.reply_store import Job, ReplyStore, Request
 from lib.data.turn_table import KEY, LEVELS
 
@@ -17,39 +17,53 @@ Ask = Callable[[Iterable[Job]], object] | None
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """Who judges, and how often. Everything here but the counts is part of what is sent."""
+    """Who judges, and how often. Everything here but the counts is part of what is sent.
+
+    Attributes:
+        model: the model's name, as the server knows it.
+        samples: replies per prompt whose scores are averaged: "the average of the results from
+            three API calls" (section 4).
+        extra: further replies to a prompt while some of its replies could not be read.
+        parameters: of the request body (temperature, max_tokens, ...).
+        forced: hold the server to the answer form by a grammar (llama.cpp).
+    """
 
     model: str
-    samples: int = 3  # "the average of the results from three API calls" (section 4)
-    extra: int = 2  # further samples for an item whose replies could not all be read
+    samples: int = 3
+    extra: int = 2
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"max_tokens": 256})
-    forced: bool = False  # hold the server to the answer form by a grammar (llama.cpp)
+    forced: bool = False
 
 
 @dataclass(frozen=True)
 class Scores:
     """The scores of one prompt variant by one judge.
 
-    `items`: one row per turn (or dialog), on the index of the table that was scored, with
-    ``score`` (mean of the usable samples, NaN where there is none), ``weighted`` (the same of their
-    expected marks), ``status``, ``usable`` and ``asked`` samples, ``spread`` (standard deviation
-    over samples), ``words`` and ``key``.
-    `replies`: one row per reply, with the item, sample, status, score, every mark read, the
-    ``odds`` of the marks and their mean ``weighted`` (or, in ``unweighted``, why there are none).
+    Attributes:
+        template: the prompt.
+        judge: the model and the number of samples.
+        ids: system, agent, dialog (and turn) of each item, which is a turn or a dialog.
+        items: one row per item, on the index of the table that was scored, with ``score`` (mean of
+            the usable samples, NaN without any), ``weighted`` (the mean of their weighted scores),
+            ``status``, the number of ``usable`` and of ``asked`` samples, ``spread`` (standard
+            deviation over samples), ``words`` and the request's ``key``.
+        replies: one row per reply, with its item, key, sample, status, score, the value of each
+            field of the form, the ``probabilities`` of the scores and their mean ``weighted``, or,
+            in ``unweighted_reason``, why there are none.
     """
 
     template: Template
     judge: JudgeModel
-    units: pd.DataFrame  # system, agent, dialog (and turn) of each item
+    ids: pd.DataFrame
     items: pd.DataFrame
     replies: pd.DataFrame
 
     def first(self, samples: int) -> "Scores":
-        """The scores had only the first few samples been asked (a single call: Table 3)."""
-        kept = self.replies[self.replies["sample"] < samples]
-        items = _items(self.items[["words", "key"]], kept, samples)
+        """The scores if only the first samples had been asked for (one call: Table 3)."""
+        replies = self.replies[self.replies["sample"] < samples]
+        items = _score_items(self.items[["words", "key"]], replies, samples)
         judge = replace(self.judge, samples=samples, extra=0)
-        return replace(self, judge=judge, items=items, replies=kept)
+        return replace(self, judge=judge, items=items, replies=replies)
 
 
 def turn_requests(
@@ -66,23 +80,33 @@ def turn_requests(
         judge: the model and what is sent with each prompt.
     """
     requests = []
-    for row in turns.to_dict("records"):
-        values = {name: "\n".join(row[name]) for name in ("reference", "fact")}
-        values |= {"history": history_text(row["context"]), "response": row["response"]}
-        known = values["reference"].strip() or "reference" not in template.inputs
-        requests.append(_request(values, template, judge, row) if known else None)
+    for turn in turns.to_dict("records"):
+        inputs = {name: "\n".join(turn[name]) for name in ("fact", "reference")}
+        inputs["history"] = history_text(turn["context"])
+        inputs["response"] = turn["response"]
+        if "reference" in template.inputs and not inputs["reference"].strip():
+            requests.append(None)
+        else:
+            requests.append(_request(inputs, template, judge, item=turn))
     return requests
 
 
 def _request(
-    values: Mapping[str, str], template: Template, judge: JudgeModel, place: Mapping[str, Any]
+    inputs: Mapping[str, str], template: Template, judge: JudgeModel, item: Mapping[str, Any]
 ) -> Request:
-    prompt = template.fill(**{name: values[name] for name in template.inputs if name in values})
+    used = {name: text for name, text in inputs.items() if name in template.inputs}
     labels = {"variant": template.variant.name, "wording": template.wording}
-    labels |= {name: place[name] for name in ("system", "dialog", "turn") if name in place}
-    form = {"grammar": template.grammar} if judge.forced else {}
-    sent = judge.model, (("user", prompt),), {**judge.parameters, **form}
-    return Request(*sent, labels, template.variant.reply_tokens)
+    labels |= {name: item[name] for name in ("system", "dialog", "turn") if name in item}
+    parameters = dict(judge.parameters)
+    if judge.forced:
+        parameters["grammar"] = template.grammar
+    return Request(
+        model=judge.model,
+        messages=(("user", template.fill(**used)),),
+        parameters=parameters,
+        labels=labels,
+        usual_tokens=template.variant.reply_tokens,
+    )
 
 
 def history_text(context: list[str]) -> str:
@@ -93,8 +117,10 @@ def history_text(context: list[str]) -> str:
     B: Hello!
     A: Tea?
     """
-    last = len(context) - 1
-    return "\n".join(f"{'AB'[(last - i) % 2]}: {said}" for i, said in enumerate(context))
+    lines = []
+    for speaker, utterance in zip(cycle("AB"), reversed(context), strict=False):
+        lines.insert(0, f"{speaker}: {utterance}")
+    return "\n".join(lines)
 
 
 def score_turns(
@@ -111,8 +137,8 @@ def score_turns(
         variant: name of a variant (shipped wording), or a template, e.g. in the paper's words.
         judge: the model and the number of samples.
         store: where replies are looked up and kept.
-        ask: called with the jobs that are wanted (see `asker`); without it the store must hold
-            every reply.
+        ask: called with the jobs whose replies are needed (see `asker`); without it the store must
+            hold every reply.
 
     Returns:
         Scores, higher is better. An item is NaN when its prompt lacks a reference (``no input``)
@@ -125,8 +151,9 @@ def score_turns(
     Reference: Wakaki et al. (2024), ComperDial, section 4.
     """
     template = variant if isinstance(variant, Template) else load_template(variant)
-    asked = turns[KEY].assign(request=turn_requests(turns, template, judge), said=turns["response"])
-    return _score(asked, template, judge, store, ask)
+    requests = turn_requests(turns, template, judge)
+    items = turns[KEY].assign(request=requests, text=turns["response"])
+    return _score(items, template, judge, store=store, ask=ask)
 
 
 def score_dialogs(
@@ -137,9 +164,9 @@ def score_dialogs(
     ask: Ask = None,
     template: Template | None = None,
 ) -> Scores:
-    """Score dialogs by CPDScore-Dialogue, step 2: one mark from turn scores and responses.
+    """Score dialogs by CPDScore-Dialogue, step 2: one score from turn scores and responses.
 
-    A dialog with a turn that has no score is not asked and has status ``no input``. The mark
+    A dialog with a turn that has no score is not asked about and has status ``no input``. The
     "Overall Dialogue Turn Score" (the paper's intermediate score) is a column of ``.replies``.
 
     Args:
@@ -150,85 +177,102 @@ def score_dialogs(
 
     Reference: Wakaki et al. (2024), section 4 and appendix B.3.
     """
-    template, rows = template or load_template("dialogue"), []
-    for place, group in turns.assign(step1=turn_scores).groupby([*LEVELS], sort=False):
-        group = group.sort_values("turn", kind="stable")
-        marks = [f"Turn {i} Score - {mark:.2f}" for i, mark in enumerate(group["step1"], 1)]
-        said = [f"Turn {i}: {text}" for i, text in enumerate(group["response"], 1)]
-        values = {"turn_scores": "\n".join(marks), "responses": "\n".join(said)}
-        row, known = dict(zip(LEVELS, place, strict=True)), group["step1"].notna().all()
-        request = _request(values | {"turns": str(len(group))}, template, judge, row)
-        rows.append((*place, request if known else None, "\n".join(group["response"])))
-    asked = pd.DataFrame(rows, columns=[*LEVELS, "request", "said"])
-    return _score(asked, template, judge, store, ask)
+    template = template or load_template("dialogue")
+    rows = []
+    for ids, dialog in turns.assign(score=turn_scores).groupby([*LEVELS], sort=False):
+        dialog = dialog.sort_values("turn", kind="stable")
+        turn_lines = [f"Turn {i} Score - {score:.2f}" for i, score in enumerate(dialog["score"], 1)]
+        responses = [f"Turn {i}: {text}" for i, text in enumerate(dialog["response"], 1)]
+        inputs = {"turn_scores": "\n".join(turn_lines), "responses": "\n".join(responses)}
+        inputs["turns"] = str(len(dialog))
+        row = dict(zip(LEVELS, ids, strict=True))
+        if dialog["score"].notna().all():
+            row["request"] = _request(inputs, template, judge, item=row)
+        rows.append(row | {"text": "\n".join(dialog["response"])})
+    items = pd.DataFrame(rows, columns=[*LEVELS, "request", "text"])
+    return _score(items, template, judge, store=store, ask=ask)
 
 
 def _score(
-    asked: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask
+    items: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask
 ) -> Scores:
     """Ask for what is missing, read the replies, ask again where they could not be read."""
-    requests = {request.key: request for request in asked["request"].dropna()}
-    get = ask or store.require
-    get([Job(request, i) for request in requests.values() for i in range(judge.samples)])
+    requests = {request.key: request for request in items["request"].dropna()}
+    keys = items["request"].map(lambda request: request.key, na_action="ignore")
+    jobs = []
+    for request in requests.values():
+        jobs += [Job(request, sample) for sample in range(judge.samples)]
+    get_replies = ask or store.require
+    get_replies(jobs)
     store.add_requests(requests.values())  # so that a replayed score leads to its prompt, too
-    keys = asked["request"].map(lambda request: request.key, na_action="ignore")
+    replies = _read_replies(keys, template, judge, store=store)
     for _ in range(judge.extra if ask else 0):
-        if again := _short(requests, _replies(keys, template, judge, store), judge):
-            get(again)
-    replies = _replies(keys, template, judge, store)
-    facts = pd.DataFrame({"words": asked["said"].str.split().str.len(), "key": keys})
-    units = asked.drop(columns=["request", "said"])
-    items = _items(facts, replies, judge.samples)
-    return Scores(template, judge, units, items, replies)
+        jobs = _extra_jobs(requests, replies, judge)
+        if not jobs:
+            break
+        ask(jobs)
+        replies = _read_replies(keys, template, judge, store=store)
+    words = items["text"].str.split().str.len()
+    scored = _score_items(pd.DataFrame({"words": words, "key": keys}), replies, judge.samples)
+    ids = items.drop(columns=["request", "text"])
+    return Scores(template, judge, ids=ids, items=scored, replies=replies)
 
 
-def _short(requests: dict[str, Request], replies: pd.DataFrame, judge: JudgeModel) -> list[Job]:
+def _extra_jobs(
+    requests: dict[str, Request], replies: pd.DataFrame, judge: JudgeModel
+) -> list[Job]:
     """One more sample for each prompt with too few readable replies, up to `extra` of them.
 
-    A prompt with fewer samples than were wanted is one that a fault left for a later run.
+    A prompt with fewer samples than `judge.samples` is one that a fault left for a later run.
     """
-    once = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
-    known = once.groupby("key", sort=False)["score"].agg(["size", "count"])
-    room = known["size"].between(judge.samples, judge.samples + judge.extra - 1)
-    short = known[room & (known["count"] < judge.samples)]["size"]
-    return [Job(requests[key], int(size)) for key, size in short.items()]
+    jobs = []
+    distinct = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
+    for key, scores in distinct.groupby("key", sort=False)["score"]:
+        may_ask = judge.samples <= len(scores) < judge.samples + judge.extra
+        if may_ask and scores.count() < judge.samples:
+            jobs.append(Job(requests[key], sample=len(scores)))
+    return jobs
 
 
-def _replies(
+def _read_replies(
     keys: pd.Series, template: Template, judge: JudgeModel, store: ReplyStore
 ) -> pd.DataFrame:
     """Every stored reply of every item, read."""
     rows = []
     for (key, sample), reply in store.replies(keys.dropna()).items():
-        read = parse_reply(reply.text, template.variant, reply.status)
-        odds, why = mark_probabilities(reply.text, reply.digit_probabilities, template.variant)
-        weighted = sum(mark * p for mark, p in odds.items()) if odds else np.nan
-        row = {"key": key, "sample": sample, "status": read.status, "score": read.score}
-        rows.append(row | {"weighted": weighted, "odds": odds, "unweighted": why} | read.fields)
-    marks = dict.fromkeys(["score", "weighted", *template.variant.fields], float)
-    frame = pd.DataFrame(rows, columns=["key", "sample", "status", "odds", "unweighted", *marks])
-    frame = frame[frame["sample"] < judge.samples + judge.extra].astype(marks)
+        parsed = parse_reply(reply.text, template.variant, reply.status)
+        probabilities, reason = score_probabilities(
+            reply.text, reply.digit_probabilities, template.variant
+        )
+        row = {"key": key, "sample": sample, "status": parsed.status, "score": parsed.score}
+        if probabilities:
+            row["weighted"] = sum(score * p for score, p in probabilities.items())
+        row |= {"probabilities": probabilities, "unweighted_reason": reason}
+        rows.append(row | parsed.fields)
+    numeric = ["score", "weighted", *template.variant.fields]
+    columns = ["key", "sample", "status", "probabilities", "unweighted_reason", *numeric]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame = frame[frame["sample"] < judge.samples + judge.extra]
+    frame = frame.astype(dict.fromkeys(numeric, float) | {"status": "str"})
     items = keys.rename("key").rename_axis("item").reset_index().dropna()
-    return items.merge(frame.astype({"status": "str"}), on="key")
+    return items.merge(frame, on="key")
 
 
-def _items(facts: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
-    """Mean of the first `samples` usable replies of each item, with what stands behind it."""
-    readable = _used(replies, samples)
-    counts = pd.DataFrame({"usable": readable.size(), "asked": replies.groupby("item").size()})
-    frame = facts.join(readable[["score", "weighted"]].mean())
-    frame["spread"] = readable["score"].std(ddof=1)
-    frame = frame.join(counts.reindex(facts.index).fillna(0).astype(int))
+def _score_items(items: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
+    """Mean of the first `samples` usable replies of each item, with the numbers behind it."""
+    usable = _usable_replies(replies, samples)
+    frame = items.join(usable[["score", "weighted"]].mean())
+    frame["spread"] = usable["score"].std(ddof=1)
+    frame["usable"] = usable.size()
+    frame["asked"] = replies.groupby("item").size()
+    counts = frame[["usable", "asked"]].fillna(0).astype(int)
     reason = replies[replies["score"].isna()].groupby("item")["status"].first()
-    frame["status"] = np.select(
-        [frame["key"].isna(), frame["asked"] == 0, frame["usable"] == 0, frame["usable"] < samples],
-        ["no input", "not asked", reason.reindex(facts.index).fillna(""), "partial"],
-        default="ok",
-    )
-    return frame
+    status = pd.Series("ok", frame.index).mask(counts["usable"] < samples, "partial")
+    status = status.mask(counts["usable"] == 0, reason).mask(counts["asked"] == 0, "not asked")
+    return frame.assign(**counts, status=status.mask(frame["key"].isna(), "no input"))
 
 
-def _used(replies: pd.DataFrame, samples: int) -> Any:
+def _usable_replies(replies: pd.DataFrame, samples: int) -> Any:
     """The first `samples` readable replies of each item, grouped by item."""
     readable = replies[replies["score"].notna()].sort_values(["item", "sample"])
     return readable[readable.groupby("item").cumcount() < samples].groupby("item")
@@ -244,7 +288,7 @@ def aggregate(scores: Scores, level: str) -> pd.DataFrame:
         The columns that name a unit, ``score`` (NaN without any), ``items`` and ``scored``.
     """
     keys = [*LEVELS[: LEVELS.index(level) + 1]]
-    groups = scores.units[keys].join(scores.items["score"]).groupby(keys, sort=False)["score"]
+    groups = scores.ids[keys].join(scores.items["score"]).groupby(keys, sort=False)["score"]
     return groups.agg(score="mean", items="size", scored="count").reset_index()
 
 
@@ -253,5 +297,5 @@ def intermediate(scores: Scores) -> pd.Series:
 
     Over the same replies as the final score; NaN where that is NaN.
     """
-    marks = _used(scores.replies, scores.judge.samples)["overall dialogue turn score"]
-    return marks.mean().reindex(scores.items.index)
+    usable = _usable_replies(scores.replies, scores.judge.samples)
+    return usable["overall dialogue turn score"].mean().reindex(scores.items.index)

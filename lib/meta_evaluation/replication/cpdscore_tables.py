@@ -71,7 +71,7 @@ def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[
     """
     columns = {}
     for one in scores.values():
-        label, keys = one.template.variant.label, one.units[_PLACE]
+        label, keys = one.template.variant.label, one.ids[_PLACE]
         if one.template.variant.level == "turn":
             columns[label] = aggregate(one, "dialog").set_index(_PLACE)["score"]
             continue
