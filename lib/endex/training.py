@@ -72,7 +72,8 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     from lib.endex import classifier
 
     accelerator = Accelerator(cpu=not torch.cuda.is_available(), mixed_precision="no")
-    device, rank = accelerator.device, accelerator.process_index
+    device = accelerator.device
+    rank = accelerator.process_index
     network, tokenizer = classifier.build_classifier(options.encoder, seed)
     n_parameters = sum(weights.numel() for weights in network.parameters())
     network = classifier.freeze_layers(network, options.encoder, options.frozen_layers, seed=seed)
