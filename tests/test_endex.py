@@ -455,6 +455,14 @@ def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
     assert scoring.WEIGHTS.stat().st_size < 8_000_000
 
 
+def test_options_that_do_not_apply_are_refused():
+    for options in ({"dtype": "bfloat16"}, {"revision": "abc"}):
+        with pytest.raises(ValueError, match="leave out dtype and revision"):
+            endex.endex_scores(turns(["ok"]), **options)
+    with pytest.raises(TypeError, match="context_turns"):
+        endex.endex_scores(turns(["ok"]), context_turns=0)
+
+
 def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
     scores = endex.endex_scores(turns([None, "ok"]), run.folder)
     assert np.isnan(scores[0]) and 0 <= scores[1] <= 1

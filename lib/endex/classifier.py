@@ -110,7 +110,7 @@ class FrozenEncoder(torch.nn.Module):
         batch_states = []
         for row, length in enumerate(attention_mask.sum(1).tolist()):
             pair = {name: column[row : row + 1, :length] for name, column in columns.items()}
-            # Scoring may compute products by another library: its last digits stay out of training.
+            # What scoring computes in inference mode stays out of training.
             key = (
                 torch.is_inference_mode_enabled(),
                 *torch.cat([*pair.values()]).flatten().tolist(),
@@ -197,13 +197,18 @@ class TrainedLayers(torch.nn.Module):
         return SequenceClassifierOutput(logits=self.classifier(states))
 
 
-def load_classifier(model: str | Path, **options) -> tuple[models.Model, int]:
+def load_classifier(
+    model: str | Path, device=None, dtype: str = "float32", revision: str | None = None
+) -> tuple[models.Model, int]:
     """A network that was trained here, or a classifier of the hub, and the tokens of its pairs.
 
     Args:
         model: folder of a run, weights with a card of the same name beside them, or a hub id.
-        options: `device`, `dtype`, `revision` of `models.load_classifier`. A network with frozen
-            layers has full precision and no revision.
+        device, dtype, revision: as in `models.load_classifier`.
+
+    Raises:
+        CheckpointError: the model cannot be loaded.
+        ValueError: a network with frozen layers has full precision and no revision.
     """
     weights = Path(model)
     card = weights.with_suffix(".json")
@@ -214,7 +219,10 @@ def load_classifier(model: str | Path, **options) -> tuple[models.Model, int]:
     trained = record["options"]
     max_length = trained.get("max_length", 128)
     if not trained.get("frozen_layers"):
+        options = {"device": device, "dtype": dtype, "revision": revision}
         return models.load_classifier(model, **options), max_length
+    if dtype != "float32" or revision:
+        raise ValueError(f"{model} has frozen layers: leave out dtype and revision")
 
     encoder = trained["encoder"]
     seed = record["seed"]
@@ -224,7 +232,7 @@ def load_classifier(model: str | Path, **options) -> tuple[models.Model, int]:
         network, encoder, trained["frozen_layers"], seed=seed, remember=Path(model).is_dir()
     )
     network.load_state_dict(load_file(weights))
-    device = torch.device(options.get("device") or models.default_device())
+    device = torch.device(device or models.default_device())
     return models.Model(network.eval().to(device), tokenizer, device), max_length
 
 

@@ -14,10 +14,10 @@ PACKAGED = "packaged"
 WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
 
 
-def _provenance(model: str | Path = PACKAGED, **options) -> dict:
+def _provenance(model: str | Path = PACKAGED, max_length: int | None = None, **options) -> dict:
     if model != PACKAGED:
-        return models.provenance_of(model)
-    encoder = models.provenance_of(models.DEFAULT_ENCODER)
+        return models.provenance_of(model, **options)
+    encoder = models.provenance_of(models.DEFAULT_ENCODER, **options)
     return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
@@ -38,7 +38,7 @@ def endex_scores(
             hub id of a classifier of two classes (label 1 engaging).
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
         options: `device`, `dtype`, `revision` of `models.load_classifier`. A network with frozen
-            layers, as the packaged one, has full precision and no revision.
+            layers, such as the packaged one, takes no dtype and no revision.
 
     Returns:
         Range 0-1, higher is more engaging, on `turns.index`. NaN where the reply is missing; an
@@ -46,7 +46,8 @@ def endex_scores(
 
     Raises:
         CheckpointError: the model cannot be loaded.
-        ValueError: the model has not two classes.
+        ValueError: the model does not have two classes, or an option does not apply to it.
+        TypeError: an unknown option.
     """
 
     from lib.endex.classifier import load_classifier, score_pairs
