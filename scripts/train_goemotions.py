@@ -19,31 +19,32 @@ C = 3.0  # inverse strength of the regularisation
 
 def targets(labels) -> np.ndarray:
     """Lists of label names as a 0/1 matrix of shape (texts, 28)."""
-    return np.array([[name in given for name in LABELS] for given in labels], dtype=int)
+    return np.array([np.isin(LABELS, list(names)) for names in labels], dtype=int)
 
 
 def fit(texts, labels, path: Path = WEIGHTS) -> None:
     """Fit one logistic regression per label and write the weights in half precision."""
     hashed = counts(texts)
     seen = np.asarray((hashed > 0).sum(axis=0)).ravel()
-    kept = np.flatnonzero(seen >= SEEN_IN)
-    idf = np.log((1 + hashed.shape[0]) / (1 + seen[kept])) + 1
-    x, y = weigh(hashed[:, kept], idf), targets(labels)
-    models = [
-        LogisticRegression(C=C, solver="liblinear", random_state=0).fit(x, y[:, column])
-        for column in tqdm(range(len(LABELS)), desc="labels", leave=False)
-    ]
+    features = np.flatnonzero(seen >= SEEN_IN)
+    idf = np.log((1 + hashed.shape[0]) / (1 + seen[features])) + 1
+    x = weigh(hashed[:, features], idf)
+    y = targets(labels)
+    coefficients = []
+    intercepts = []
+    for column in tqdm(range(len(LABELS)), desc="labels", leave=False):
+        regression = LogisticRegression(C=C, solver="liblinear", random_state=0)
+        regression.fit(x, y[:, column])
+        coefficients.append(regression.coef_[0])
+        intercepts.append(regression.intercept_[0])
+    weights = {
+        "kept": features.astype(np.int32),
+        "idf": idf.astype(np.float16),
+        "coefficients": np.ascontiguousarray(np.array(coefficients).T, np.float16),
+        "intercepts": np.array(intercepts, np.float16),
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = np.float16
-    save_file(
-        {
-            "kept": kept.astype(np.int32),
-            "idf": idf.astype(half),
-            "coefficients": np.ascontiguousarray(np.vstack([m.coef_ for m in models]).T, half),
-            "intercepts": np.array([m.intercept_[0] for m in models], half),
-        },
-        path,
-    )
+    save_file(weights, path)
 
 
 def evaluate(texts, labels, path: Path = WEIGHTS) -> dict[str, float]:
@@ -51,7 +52,8 @@ def evaluate(texts, labels, path: Path = WEIGHTS) -> dict[str, float]:
 
     F1 is taken at probability 0.3, the threshold of the GoEmotions paper.
     """
-    y, p = targets(labels), probabilities(texts, path)
+    y = targets(labels)
+    p = probabilities(texts, path)
     positive = [LABELS.index(name) for name in POSITIVE]
     share = p[:, positive].sum(axis=1) / p.sum(axis=1)
     return {
@@ -64,15 +66,17 @@ def evaluate(texts, labels, path: Path = WEIGHTS) -> dict[str, float]:
 
 def main() -> None:
     """Fit on the train split, measure on the test split, write weights and record."""
-    train, test = data.goemotions("train"), data.goemotions("test")
+    train = data.goemotions("train")
+    test = data.goemotions("test")
     fit(train["text"], train["labels"])
+    scores = evaluate(test["text"], test["labels"])
     record = {
         "model": "28 logistic regressions on tf-idf of hashed words and word pairs",
         "labels": LABELS,
         "trained_on": f"GoEmotions train split, {len(train)} comments (Apache-2.0)",
         "tested_on": f"GoEmotions test split, {len(test)} comments",
         "settings": {"C": C, "seen_in": SEEN_IN, "scikit-learn": sklearn.__version__},
-        "test": {k: round(v, 4) for k, v in evaluate(test["text"], test["labels"]).items()},
+        "test": {name: round(score, 4) for name, score in scores.items()},
     }
     text = json.dumps(record, indent=1) + "\n"
     WEIGHTS.with_suffix(".json").write_text(text, encoding="utf-8")

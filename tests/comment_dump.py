@@ -65,21 +65,25 @@ def records(n: int, seed: int = 0, first_id: int = 36**6) -> Iterator[str]:
     words = vocabulary(rng)
     thread, parent = threads(rng, n)
     length = np.clip(rng.lognormal(np.log(15), 0.95, n), 1, 400).astype(int)
-    ends = np.cumsum(length)
+    last = np.cumsum(length)
     score = np.round(rng.pareto(1.2, n) + 1).clip(max=30_000).astype(int)
     score = np.where(rng.random(n) < 0.06, -rng.integers(0, 12, n), score)
     # Unpopular parents with unpopular replies are what makes the popularity value <= 0.
     score = np.where(rng.random(n) < 0.01, -rng.integers(2, 40, n), score)
     created = START + np.sort(rng.integers(0, MONTH, n))
     kind = rng.random((n, 6))
-    drawn = words[rng.integers(0, len(words), ends[-1])].tolist()
+    text = words[rng.integers(0, len(words), last[-1])].tolist()
     for i, u in enumerate(kind):
-        body = " ".join(drawn[ends[i] - length[i] : ends[i]])
-        author, edited, votes, when = f"user_{i % 9973}", "false", str(score[i]), str(created[i])
-        hidden, parent_id = "false", f"t3_{base36(36**5 + int(thread[i]))}"
+        body = " ".join(text[last[i] - length[i] : last[i]])
+        author = f"user_{i % 9973}"
+        votes = str(score[i])
+        when = str(created[i])
+        edited = hidden = "false"
+        parent_id = f"t3_{base36(36**5 + int(thread[i]))}"
         if parent[i] >= 0:
-            known = u[5] >= 0.02
-            parent_id = f"t1_{base36(first_id + parent[i] if known else 1000 + i)}"
+            parent_id = f"t1_{base36(first_id + parent[i])}"
+            if u[5] < 0.02:  # of the month before
+                parent_id = f"t1_{base36(1000 + i)}"
         if u[0] < 0.05:
             edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
         if u[1] < 0.3:
@@ -88,8 +92,9 @@ def records(n: int, seed: int = 0, first_id: int = 36**6) -> Iterator[str]:
             when = "null"
         if u[2] < 0.04:
             quote = "&gt; " + body + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9'
-            gone = ("[deleted]", "[deleted]"), (author, "[removed]")
-            author, body = (*gone, ("AutoModerator", body), (author, quote))[int(u[2] * 100)]
+            cases = [("[deleted]", "[deleted]"), (author, "[removed]")]
+            cases += [("AutoModerator", body), (author, quote)]
+            author, body = cases[int(u[2] * 100)]
         if u[4] < 0.01:
             votes, hidden = ("null", "false") if u[4] < 0.004 else (votes, "true")
         yield (

@@ -16,10 +16,9 @@ PUNCTUATION = {c: " " for c in map(chr, range(128)) if not (c.isalnum() or c == 
 
 def tokens(text: str) -> int:
     """Content words, by splitting instead of by matching."""
-    kept = "".join(c if c.isascii() else " " for c in text.lower()).translate(
-        str.maketrans(PUNCTUATION)
-    )
-    return sum(word not in stop_words() for word in kept.split())
+    letters = "".join(c if c.isascii() else " " for c in text.lower())
+    words = letters.translate(str.maketrans(PUNCTUATION)).split()
+    return sum(word not in stop_words() for word in words)
 
 
 def read(paths: list[Path]) -> pd.DataFrame:

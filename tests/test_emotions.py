@@ -61,7 +61,7 @@ def comments(folder, last="Sad."):
     rows += [("r", "t1_a", "Great, thank you!"), ("s", "t1_a", "[deleted]"), ("u", "t1_a", last)]
     frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
     frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
-    reddit._write_dump(frame, folder.parent / "RC.ndjson")
+    reddit.write_dump(frame, folder.parent / "RC.ndjson")
     reddit.to_parquet([folder.parent / "RC.ndjson"], folder)
     return folder
 
@@ -72,15 +72,15 @@ def scores(folder):
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
-    monkeypatch.setattr("lib.endex.emotions.PART", 1)
+    monkeypatch.setattr("lib.endex.emotions.PART_SIZE", 1)
     scored = emotions.score_replies(folder, tmp_path / "ee")
     expected = emotions.positive_emotion(["Great, thank you!", "Sad."])
     assert scores(scored) == pytest.approx(dict(zip("ru", expected, strict=True)))
     first, second = sorted(scored.glob("*.parquet"))
     second.unlink()  # as if it had been interrupted
-    made = first.stat().st_mtime_ns
+    written = first.stat().st_mtime_ns
     emotions.score_replies(folder, tmp_path / "ee")
-    assert second.is_file() and first.stat().st_mtime_ns == made
+    assert second.is_file() and first.stat().st_mtime_ns == written
 
 
 @pytest.mark.public
@@ -98,6 +98,6 @@ def test_scores_of_other_texts_or_weights_are_made_anew(tmp_path, network):
     other = {"model": str(network), "device": "cpu"}
     for last, options in (("Love you", {}), ("Hate you", {}), ("Hate you", other)):
         folder = comments(tmp_path / "c", last)
-        found = scores(emotions.score_replies(folder, tmp_path / "ee", **options))
+        by_id = scores(emotions.score_replies(folder, tmp_path / "ee", **options))
         expected = emotions.positive_emotion([last], **options)[0]
-        assert len(found) == 2 and found["u"] == pytest.approx(expected)
+        assert len(by_id) == 2 and by_id["u"] == pytest.approx(expected)

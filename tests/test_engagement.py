@@ -62,14 +62,12 @@ def test_posts_and_sample_equal_the_oracle(months, alpha, cap):
 
 def test_draw_carries_its_texts_and_follows_the_seed(months):
     folder, emotions, comments, _ = months
-    one, other = (
-        engagement.build_red(folder, Settings(cap=200, seed=seed), emotions).sample
-        for seed in (1, 2)
-    )
+    first = engagement.build_red(folder, Settings(cap=200, seed=1), emotions).sample
+    second = engagement.build_red(folder, Settings(cap=200, seed=2), emotions).sample
     texts = comments.set_index("id")["body"]
-    assert (one["response"] == one["id"].map(texts)).all()
-    assert (one["context"] == one["parent"].map(texts)).all()
-    assert 0 < len(one.merge(other, on="id")) < len(one)
+    assert (first["response"] == first["id"].map(texts)).all()
+    assert (first["context"] == first["parent"].map(texts)).all()
+    assert 0 < len(first.merge(second, on="id")) < len(first)
 
 
 def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
@@ -96,10 +94,10 @@ def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
         "time known": c["created"].notna(),
         "not of the last days": c["created"] <= c["created"].max() - 86_400,
     }
-    left = pd.Series(True, c.index)
+    passed = pd.Series(True, c.index)
     for name, holds in conditions.items():
-        left &= holds
-        assert funnel.loc[name, "comments"] == left.sum(), name
+        passed &= holds
+        assert funnel.loc[name, "comments"] == passed.sum(), name
         assert funnel.loc[name, "lost"] > 0, f"no trap for {name!r}"
     parts = red.funnel("source").set_index(["source", "condition"])["comments"].unstack()
     assert (parts.sum()[funnel.index] == funnel["comments"]).all() and len(parts) == 2
@@ -115,9 +113,9 @@ def test_posts_of_unknown_time_have_a_reason_of_their_own(tmp_path):
     rows += [("r" + post, post, 1, 5) for post in "abc"]
     frame = make(rows).astype({"created": "Int64"})
     frame["created"] = [0, 9 * 86_400, None, 9 * 86_400 + 1, 10 * 86_400, 0, 0]
-    for days, left in ((1, ["a"]), (0, ["a", "b", "c"])):
+    for days, ids in ((1, ["a"]), (0, ["a", "b", "c"])):
         posts = score(frame, tmp_path, edge_days=days)
-        assert sorted(posts["id"]) == left
+        assert sorted(posts["id"]) == ids
 
 
 def test_equation_by_hand(tmp_path):
@@ -190,18 +188,19 @@ def test_bots_and_deleted_replies_count_as_replies_only(tmp_path):
     assert score(make(rows), tmp_path, {"r": 0.2, "s": 1.0}, ee_aggregate="max")["ee"][0] == 1
 
 
-@pytest.mark.parametrize(("toxicity", "left"), [([0.1, 0.9, 0.2], ["b"]), ([0.9, 0.1, 0.2], [])])
-def test_toxicity_leaves_out_posts_and_parents(tmp_path, toxicity, left):
+@pytest.mark.parametrize(("toxicity", "ids"), [([0.1, 0.9, 0.2], ["b"]), ([0.9, 0.1, 0.2], [])])
+def test_toxicity_leaves_out_posts_and_parents(tmp_path, toxicity, ids):
     """A toxic parent takes both of its answers with it."""
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3)]
     score(make([*rows, ("ra", "a", 1, 5), ("rb", "b", 1, 5)]), tmp_path)
     toxic = pd.DataFrame({"id": ["p", "a", "b"], "toxicity": toxicity})
     toxic.to_parquet(tmp_path / "toxic.parquet")
     engine, choices = engagement.DuckDB(), Settings(toxicity_above=0.5, edge_days=0)
-    prepare(engine, choices, tmp_path / "few", tmp_path / "ee.parquet", tmp_path / "toxic.parquet")
-    assert engine.frame(engagement.POSTS)["id"].tolist() == left
+    scores = {"emotions": tmp_path / "ee.parquet", "toxicity": tmp_path / "toxic.parquet"}
+    prepare(engine, choices, tmp_path / "few", **scores)
+    assert engine.frame(engagement.POSTS)["id"].tolist() == ids
     funnel = engagement.Red(toxic, engine).funnel().set_index("condition")
-    assert funnel.loc["neither text toxic", "lost"] == 2 - len(left)
+    assert funnel.loc["neither text toxic", "lost"] == 2 - len(ids)
 
 
 @pytest.mark.parametrize("order", range(12))
@@ -297,12 +296,12 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
 
 def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
     forums, sources = results("04_forums"), results("04_sources").set_index("source")
-    few = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
+    large = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
     posts = forums.set_index("subreddit")["posts"]
-    assert len(forums) == 53 and 0.7 < posts[few].sum() / posts.sum() < 0.8  # three of four
-    assert posts.drop(few).median() == pytest.approx(60, abs=1)  # about 60 each
-    left = results("04_funnel").set_index("condition")["comments"]
-    assert left["has a reply"] / left["neither text quotes"] == pytest.approx(0.5, abs=0.01)
+    assert len(forums) == 53 and 0.7 < posts[large].sum() / posts.sum() < 0.8  # three of four
+    assert posts.drop(large).median() == pytest.approx(60, abs=1)  # about 60 each
+    funnel = results("04_funnel").set_index("condition")["comments"]
+    assert funnel["has a reply"] / funnel["neither text quotes"] == pytest.approx(0.5, abs=0.01)
     other = sources.drop("reddit_college")
     assert 0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42  # two of five pairs
     by_source = results("04_funnel_sources").set_index("condition").loc["comment"]

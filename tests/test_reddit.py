@@ -30,7 +30,7 @@ def read(folder: Path) -> pd.DataFrame:
     return duckdb.sql(f"select * from '{folder}/**/*.parquet' order by created, id").df()
 
 
-def one(tmp_path: Path, **changes) -> pd.Series:
+def only_row(tmp_path: Path, **changes) -> pd.Series:
     """The row that one record becomes."""
     dump = tmp_path / "one.ndjson"
     dump.write_text(json.dumps(RECORD | changes) + "\n")
@@ -45,12 +45,12 @@ UNUSABLE = [{"body": "[deleted]"}, {"body": "[removed]"}, {"author": "[deleted]"
 
 @pytest.mark.parametrize(
     ("changes", "column", "value"),
-    [({"edited": given}, "edited", True) for given in EDITED]
-    + [({"edited": given}, "edited", False) for given in (False, "false", 0, 0.0)]
+    [({"edited": value}, "edited", True) for value in EDITED]
+    + [({"edited": value}, "edited", False) for value in (False, "false", 0, 0.0)]
     + [({"edited": None}, "edited", None), ({"controversiality": None}, "controversial", None)]
-    + [({"created_utc": given}, "created", 1388534400) for given in TIMES]
-    + [({"created_utc": given}, "created", None) for given in (None, "", "yesterday")]
-    + [({"score": given}, "score", value) for given, value in ((-4, -4), ("5", 5), (5.0, 5))]
+    + [({"created_utc": value}, "created", 1388534400) for value in TIMES]
+    + [({"created_utc": value}, "created", None) for value in (None, "", "yesterday")]
+    + [({"score": field}, "score", value) for field, value in ((-4, -4), ("5", 5), (5.0, 5))]
     + [({"score": None}, "score", None), ({"score": 9, "score_hidden": True}, "score", None)]
     + [({"score": 9, "score_hidden": False}, "score", 9), ({}, "usable", True), ({}, "tokens", 3)]
     + [({"author": "AutoModerator"}, "usable", False), (UNUSABLE[0], "tokens", None)]
@@ -60,8 +60,8 @@ UNUSABLE = [{"body": "[deleted]"}, {"body": "[removed]"}, {"author": "[deleted]"
     + [({}, "parent", "c0"), ({"parent_id": "t3_l"}, "parent", None), ({}, "link", "l")],
 )
 def test_a_field_in_every_form_that_dumps_give_it(tmp_path, changes, column, value):
-    found = one(tmp_path, **changes)[column]
-    assert pd.isna(found) if value is None else found == value
+    cell = only_row(tmp_path, **changes)[column]
+    assert pd.isna(cell) if value is None else cell == value
 
 
 TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u212a"), min_size=1, max_size=60)
@@ -93,14 +93,14 @@ def test_content_words_of_every_stop_word(tmp_path, monkeypatch):
     "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
 )
 def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.READ", 20_000)
+    monkeypatch.setattr("lib.endex.reddit.READ_SIZE", 20_000)
     dump = comment_dump.write(tmp_path / "RC_2019-01.zst", 3000, **options)
     if "window_log" in options:
         with pytest.raises(zstandard.ZstdError, match="memory"), dump.open("rb") as raw:
             zstandard.ZstdDecompressor().stream_reader(raw).read(10)
     plain = comment_dump.write(tmp_path / "plain.ndjson", 3000)
     assert b"".join(decompressed_blocks(dump)) == plain.read_bytes()
-    monkeypatch.setattr("lib.endex.reddit.PIECE", 500_000)
+    monkeypatch.setattr("lib.endex.reddit.PIECE_SIZE", 500_000)
     report = reddit.to_parquet([dump], tmp_path / "out")
     assert len(list((tmp_path / "out/RC_2019-01.zst").glob("part-*.parquet"))) > 3
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [3000, 0, 3000]
@@ -108,8 +108,8 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
 
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
 def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
-    monkeypatch.setattr("lib.endex.reddit.READ", 300)
-    monkeypatch.setattr("lib.endex.reddit.PIECE", piece_bytes)
+    monkeypatch.setattr("lib.endex.reddit.READ_SIZE", 300)
+    monkeypatch.setattr("lib.endex.reddit.PIECE_SIZE", piece_bytes)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
@@ -128,8 +128,8 @@ def test_a_dump_of_something_else_is_refused_at_its_first_piece(tmp_path, monkey
     dump = tmp_path / "RC.ndjson"
     dump.write_text('{"id": "c2"}\n' * 999 + json.dumps(RECORD) + "\n")
     assert reddit.to_parquet([dump], tmp_path / "out").loc[0, "bad_lines"] == 999
-    monkeypatch.setattr("lib.endex.reddit.READ", 300)
-    monkeypatch.setattr("lib.endex.reddit.PIECE", 2000)
+    monkeypatch.setattr("lib.endex.reddit.READ_SIZE", 300)
+    monkeypatch.setattr("lib.endex.reddit.PIECE_SIZE", 2000)
     with pytest.raises(reddit.DumpError, match="no Reddit comment in the first"):
         reddit.to_parquet([dump], tmp_path / "new")
     assert not list((tmp_path / "new").iterdir())
@@ -152,8 +152,8 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(reddit.DumpError) as error:
         reddit.to_parquet([good, *(tmp_path / name for name in files)], tmp_path / "out")
-    for name, (_, said) in files.items():
-        assert f"{name}: {said}" in str(error.value)
+    for name, (_, problem) in files.items():
+        assert f"{name}: {problem}" in str(error.value)
     assert "1 other dump(s) are finished and kept" in str(error.value)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["RC_2019-01.zst"]
     assert reddit.to_parquet([good], tmp_path / "out").loc[0, "comments"] == 300
@@ -163,12 +163,12 @@ def test_finished_files_are_not_read_again(tmp_path, monkeypatch):
     dump = comment_dump.write(tmp_path / "RC.zst", 300)
     first = reddit.to_parquet([dump], tmp_path / "out")
     part = tmp_path / "out/RC.zst/part-00000.parquet"
-    made = part.stat().st_mtime_ns
+    written = part.stat().st_mtime_ns
     assert reddit.to_parquet([dump], tmp_path / "out").equals(first)
-    assert part.stat().st_mtime_ns == made
+    assert part.stat().st_mtime_ns == written
     monkeypatch.setattr(reddit, "BOTS", ["user_7"])  # another recipe: again
     reddit.to_parquet([dump], tmp_path / "out")
-    assert part.stat().st_mtime_ns != made
+    assert part.stat().st_mtime_ns != written
 
 
 @pytest.mark.public
@@ -197,8 +197,8 @@ def test_real_edits_and_controversy_are_found(tmp_path):
 @pytest.mark.public
 def test_real_threads_have_the_documented_medians(tmp_path, monkeypatch):
     monkeypatch.setattr(reddit, "CACHE", tmp_path)
-    folder, account = reddit.comments("reddit_college")
-    assert account.loc[0, ["bad_lines", "comments"]].tolist() == [0, 38303]
+    folder, report = reddit.comments("reddit_college")
+    assert report.loc[0, ["bad_lines", "comments"]].tolist() == [0, 38303]
     rows = read(folder)
     replies = rows.groupby("parent").agg(re=("id", "size"), t=("tokens", "max"))
     answered = rows.set_index("id").join(replies, how="inner")
@@ -261,10 +261,10 @@ def test_comments_are_those_of_the_folder_that_was_named(tmp_path, monkeypatch):
     sample, _ = reddit.comments("sample")
     before = len(read(sample))
 
-    def ids(place, dump, name):
-        place.mkdir(parents=True, exist_ok=True)
-        (place / dump).write_text(json.dumps(RECORD | {"id": name}) + "\n")
-        return read(reddit.comments(place)[0])["id"].tolist()
+    def ids(folder, dump, name):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / dump).write_text(json.dumps(RECORD | {"id": name}) + "\n")
+        return read(reddit.comments(folder)[0])["id"].tolist()
 
     assert ids(tmp_path / "a" / "sample", "RC_1.ndjson", "a1") == ["a1"]
     assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b1") == ["b1"]
@@ -272,3 +272,35 @@ def test_comments_are_those_of_the_folder_that_was_named(tmp_path, monkeypatch):
     (tmp_path / "b" / "sample" / "RC_2.ndjson").unlink()
     assert ids(tmp_path / "b" / "sample", "RC_3.ndjson", "b3") == ["b3"]
     assert len(read(reddit.comments("sample")[0])) == before
+
+
+ASK = """
+import sys
+from pathlib import Path
+from lib.endex import reddit
+
+reddit.CACHE = Path(sys.argv[1])
+reddit.PIECE_SIZE = reddit.READ_SIZE = 20_000
+print("ready", flush=True)
+sys.stdin.readline()
+folder, report = reddit.comments(sys.argv[2])
+print(report["comments"].sum(), sum(1 for file in reddit.parquet_files(folder)))
+"""
+
+
+def test_processes_that_ask_for_the_same_comments_at_once_both_get_them(tmp_path):
+    """Notebooks 04 and 05 on an empty cache: one removed the folder that the other wrote to."""
+    (tmp_path / "dumps").mkdir()
+    comment_dump.write(tmp_path / "dumps" / "RC_1.ndjson", 3000)
+    comment_dump.write(tmp_path / "dumps" / "RC_2.ndjson", 3000, first_id=36**6 + 3000)
+    command = [sys.executable, "-c", ASK, tmp_path / "cache", tmp_path / "dumps"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate()[0] for process in processes]
+    assert answers[0] == answers[1] and answers[0].startswith("6000 ")
+    assert [process.returncode for process in processes] == [0, 0]

@@ -5,8 +5,8 @@ labels of GoEmotions are not exclusive, so their sum can exceed 1: here it is di
 over all 28 labels.
 
 The classifier that ships with the project is 28 logistic regressions on the tf-idf of hashed words,
-marks and pairs of neighbours; scripts/train_goemotions.py made it from the GoEmotions train
-split, and its record, beside the weights, states its scores on the test split.
+punctuation marks and pairs of neighbours; scripts/train_goemotions.py made it from the GoEmotions
+train split, and its record, beside the weights, states its scores on the test split.
 """
 
 import hashlib
@@ -29,10 +29,10 @@ from lib.data.turn_texts import score_where_text
 from lib.endex.reddit import parquet_files
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
-HASHES = 2**20  # so many that few of the 44,000 kept features share a number
-TOKEN = r"[\w']+|[^\w\s]"  # a word, or one mark
+HASHES = 2**20  # enough that few of the 44,000 features of the model share a number
+TOKEN = r"[\w']+|[^\w\s]"  # a word, or one punctuation mark
 EMBEDDED = "embedded"
-PART = 50_000  # texts in a file of scores: what an interruption can cost at most
+PART_SIZE = 50_000  # texts in a file of scores: what an interruption can cost at most
 
 # The positive ones of GoEmotions (Demszky et al. 2020); some copies count two others as positive.
 POSITIVE = (
@@ -77,40 +77,49 @@ def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> 
 def score_replies(
     comments: str | Path, folder: str | Path, model: str = EMBEDDED, **options
 ) -> Path:
-    """Write the positive emotion of replies as Parquet with id and ee; finished parts are kept.
+    """Write the positive emotion of replies as Parquet with id and ee; finished files are kept.
 
-    A part is named by what it depends on: weights, options and texts. Others are removed.
+    A file is named by what it depends on: weights, options and texts. Others are removed.
 
     Args:
         comments: folder written by `to_parquet`.
-        folder: where the parts go.
+        folder: where the Parquet files go.
         model, options: as in `positive_emotion`.
 
     Returns:
-        The folder, to be passed to `build(emotions=...)`.
+        The folder, to be passed to `build_red(emotions=...)`.
     """
-    folder, files, parts = Path(folder), [str(file) for file in parquet_files(comments)], []
-    embedded = model == EMBEDDED
-    weights = (
-        file_sha256(WEIGHTS)
-        if embedded
-        else models.find_model(model, options.get("revision")).sha256
-    )
-    with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as bar:
-        connection.register("comments", connection.read_parquet(files))
+    folder = Path(folder)
+    if model == EMBEDDED:
+        weights = file_sha256(WEIGHTS)
+    else:
+        weights = models.find_model(model, options.get("revision")).sha256
+    files = set()
+    with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as progress:
+        comment_files = [str(file) for file in parquet_files(comments)]
+        connection.register("comments", connection.read_parquet(comment_files))
         rows = connection.execute(REPLIES)
-        while (replies := rows.fetchmany(PART)) or not parts:
-            made_of = json.dumps([weights, options, replies], default=str).encode()
-            parts.append(folder / f"part-{hashlib.sha256(made_of).hexdigest()[:16]}.parquet")
-            if not parts[-1].is_file():
-                frame = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
-                frame["ee"] = positive_emotion(frame.pop("text"), model, **options)
-                with atomic_write(parts[-1]) as unfinished:
-                    frame.to_parquet(unfinished)
-            bar.update(len(replies))
-    for stale in set(folder.glob("*.parquet")) - set(parts):
-        stale.unlink()
+        replies = rows.fetchmany(PART_SIZE)
+        while replies or not files:  # without replies, one file without rows
+            inputs = json.dumps([weights, options, replies], default=str)
+            digest = hashlib.sha256(inputs.encode()).hexdigest()[:16]
+            file = folder / f"part-{digest}.parquet"
+            if not file.is_file():
+                _write_scores(replies, file, model=model, **options)
+            files.add(file)
+            progress.update(len(replies))
+            replies = rows.fetchmany(PART_SIZE)
+    for outdated in set(folder.glob("*.parquet")) - files:
+        outdated.unlink(missing_ok=True)
     return folder
+
+
+def _write_scores(replies: list[tuple[str, str]], file: Path, model: str, **options) -> None:
+    """Score (id, text) of some replies and write id and ee."""
+    scores = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
+    scores["ee"] = positive_emotion(scores.pop("text"), model, **options)
+    with atomic_write(file) as unfinished:
+        scores.to_parquet(unfinished)
 
 
 def record() -> dict:
@@ -129,38 +138,43 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
     >>> LABELS[row.argmax()]
     'gratitude'
     """
-    model = {name: part.astype(np.float64) for name, part in load_file(weights).items()}
-    x = weigh(counts(texts)[:, model["kept"].astype(int)], model["idf"])
+    model = {name: array.astype(np.float64) for name, array in load_file(weights).items()}
+    columns = model["kept"].astype(int)  # of the features that the model reads
+    x = weigh(counts(texts)[:, columns], model["idf"])
     return special.expit(x @ model["coefficients"] + model["intercepts"])
 
 
 def counts(texts: Sequence[str]) -> sparse.csr_matrix:
-    """Counts of hashed words, marks and pairs of neighbours; shape (texts, HASHES)."""
+    """Counts of hashed words, punctuation marks and pairs of neighbours; shape (texts, HASHES)."""
     hashing = HashingVectorizer(
         n_features=HASHES, token_pattern=TOKEN, ngram_range=(1, 2), alternate_sign=False, norm=None
     )
     return hashing.transform(texts)
 
 
-def weigh(kept_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
+def weigh(feature_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
     """(1 + log count) * idf, each row scaled to length 1; an empty row stays 0."""
-    weighing = TfidfTransformer(sublinear_tf=True)
-    weighing.idf_ = idf
-    return weighing.transform(kept_counts)
+    tf_idf = TfidfTransformer(sublinear_tf=True)
+    tf_idf.idf_ = idf
+    return tf_idf.transform(feature_counts)
 
 
 def _positive_share(texts: list[str], model: str, **options) -> np.ndarray:
     """The share, for texts that have a word, by the embedded model or one of the hub."""
     if model == EMBEDDED:
-        scores, labels = probabilities(texts), LABELS
+        labels = LABELS
+        scores = probabilities(texts)
     else:
-        loaded = models.load_classifier(model, **options)
-        read, names = models.token_ids(loaded, texts), loaded.network.config.id2label
-        scores = models.score_in_batches(
-            loaded, lambda *given: loaded(*given).logits.float().sigmoid(), read
-        )
-        labels = [names[i].lower() for i in range(len(names))]
-    if missing := set(POSITIVE) - set(labels):
+        classifier = models.load_classifier(model, **options)
+        labels = [label.lower() for _, label in sorted(classifier.network.config.id2label.items())]
+
+        def label_probabilities(input_ids, attention_mask):
+            return classifier(input_ids, attention_mask).logits.float().sigmoid()
+
+        token_ids = models.token_ids(classifier, texts)
+        scores = models.score_in_batches(classifier, label_probabilities, token_ids)
+    missing = set(POSITIVE) - set(labels)
+    if missing:
         raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
-    positive = [labels.index(name) for name in POSITIVE]
+    positive = [labels.index(label) for label in POSITIVE]
     return scores[:, positive].sum(axis=1) / scores.sum(axis=1)

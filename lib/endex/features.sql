@@ -1,7 +1,7 @@
 -- One row per line of a file of JSON lines, in its order, with the features of a comment.
 -- Every field is read as text: the types of most changed over the years. A line that is no JSON
 -- object, or no comment, gives a row whose id is missing. The size of an object is that of
--- `lib.endex.reddit.LONGEST`: blocks of the default (16 MiB) leave the processor's cache before they
+-- `lib.endex.reddit.MAX_LINE`: blocks of the default (16 MiB) leave the processor's cache before they
 -- are worked on.
 -- parent (missing for an answer to a submission) and link (the thread) lose their prefixes; created
 -- and retrieved are seconds since 1970; score is votes up minus votes down, missing while hidden;

@@ -1,6 +1,6 @@
 -- Comments left after each condition of engagement.sql, tried in this order, and lost at each, by
 -- part: of all comments, or of those of one source or one forum.
--- Reads `comments`, `emotions` and `settings`.
+-- Reads `comments`, `comments_by_part` (the same with a column part), `emotions` and `settings`.
 
 with
 
@@ -15,7 +15,7 @@ replies as (
 ),
 
 last_condition as (
-    select 'all' as part,
+    select post.part,
            case when post.parent is null                                           then 0
                 when parent.id is null                                             then 1
                 when not (post.usable and parent.usable)                           then 2
@@ -30,7 +30,7 @@ last_condition as (
                 when created_before is not null and post.created is null           then 9
                 when created_before is not null and post.created >= created_before then 10
                 else 11 end                                                        as passed
-    from comments post
+    from comments_by_part post
     cross join settings
     left join comments parent on parent.id = post.parent
     left join replies below   on below.id = post.id

@@ -19,10 +19,10 @@ from lib.endex.reddit import parquet_files
 FOOTNOTE_ALPHAS = {"re": 1.0, "be": 2.0, "ae": 18.0}
 # Of the reply, attentional, emotional and behavioral dimension.
 FOOTNOTE_WEIGHTS = {"re": 3.0, "ae": 3.0, "ee": 2.0, "be": 1.0}
-POSTS, SAMPLE, FUNNEL = (
-    Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
-    for name in ("engagement", "sample", "funnel")
-)
+FOLDER = Path(__file__).parent
+POSTS = (FOLDER / "engagement.sql").read_text(encoding="utf-8")
+SAMPLE = (FOLDER / "sample.sql").read_text(encoding="utf-8")
+FUNNEL = (FOLDER / "funnel.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,19 @@ class RedSettings:
         """The one row of the relation `settings`, as a query over `single` for any engine.
 
         >>> RedSettings().sql().split(", ")[0]
-        'select cast(1.0 as double) as alpha_re'
+        'select cast(1.0 as double) as kappa'
         """
-        median = self.alpha == "median"
-        numbers = {f"alpha_{k}": None if median else v for k, v in FOOTNOTE_ALPHAS.items()}
-        numbers |= {f"w_{name}": value for name, value in self.weights.items()}
-        numbers |= {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
-        columns = ", ".join(
-            f"cast({'null' if value is None else float(value)} as double) as {name}"
-            for name, value in numbers.items()
-        )
+        numbers = {"kappa": self.kappa, "toxicity_above": self.toxicity_above}
+        for name, alpha in FOOTNOTE_ALPHAS.items():
+            numbers[f"alpha_{name}"] = alpha if self.alpha == "footnote" else None
+        for name, weight in self.weights.items():
+            numbers[f"w_{name}"] = weight
+        columns = []
+        for name, number in numbers.items():
+            value = "null" if number is None else float(number)
+            columns.append(f"cast({value} as double) as {name}")
         # Up to the first second of the last days; it is 0 where no time is known: no post is left.
-        return f"""select {columns}, {self.cap} as cap, {self.seed} as seed,
+        return f"""select {", ".join(columns)}, {self.cap} as cap, {self.seed} as seed,
             '{self.ee_aggregate}' as ee_aggregate, case when {self.edge_days} > 0 then
                 coalesce(cast(floor(max(created) - {self.edge_days * 86_400}) as bigint) + 1, 0)
             end as created_before from single"""
@@ -90,9 +91,9 @@ class DuckDB:
         """Give Parquet files a name."""
         self.connection.read_parquet([*map(str, files)]).create_view(name)
 
-    def view(self, name: str, sql: str, kept: bool = False) -> None:
-        """Give a query a name; it runs each time the name is used, or once where it is kept."""
-        kind = "table" if kept else "view"
+    def view(self, name: str, sql: str, materialize: bool = False) -> None:
+        """Give a query a name; it runs each time the name is used, or once if materialized."""
+        kind = "table" if materialize else "view"
         self.connection.execute(f"create or replace temp {kind} {name} as {sql}")
 
     def frame(self, sql: str) -> pd.DataFrame:
@@ -113,9 +114,11 @@ class Spark:
     def read(self, name: str, files: Sequence[Path]) -> None:
         self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)
 
-    def view(self, name: str, sql: str, kept: bool = False) -> None:
+    def view(self, name: str, sql: str, materialize: bool = False) -> None:
         rows = self.session.sql(sql)
-        (rows.cache() if kept else rows).createOrReplaceTempView(name)
+        if materialize:
+            rows = rows.cache()
+        rows.createOrReplaceTempView(name)
 
     def frame(self, sql: str) -> pd.DataFrame:
         return self.session.sql(sql).toPandas()
@@ -127,8 +130,8 @@ def sql_steps() -> dict[str, str]:
     >>> list(sql_steps())[:4]
     ['reactions', 'pairs', 'eligible', 'medians']
     """
-    found = re.finditer(r"(?:^--.*\n)*^(\w+) as \(\n(?:.*\n)*?^\),?\n", POSTS, re.MULTILINE)
-    return {match[1]: match[0] for match in found}
+    step = r"(?:^--.*\n)*^(?P<name>\w+) as \(\n(?:.*\n)*?^\),?\n"
+    return {match["name"]: match[0] for match in re.finditer(step, POSTS, re.MULTILINE)}
 
 
 class NoPostsError(ValueError):
@@ -164,9 +167,12 @@ class Red:
         Args:
             part: "source" or "subreddit": counted for each of them; all comments by default.
         """
-        of = FUNNEL.replace("'all' as part", f"post.{part} as part") if part else FUNNEL
-        counts = self.engine.frame(of).astype({"comments": "int64", "lost": "Int64"})
-        return counts.rename(columns={"part": part}) if part else counts.drop(columns="part")
+        column = part or "'all'"
+        self.engine.view("comments_by_part", f"select *, {column} as part from comments")
+        counts = self.engine.frame(FUNNEL).astype({"comments": "int64", "lost": "Int64"})
+        if part is None:
+            return counts.drop(columns="part")
+        return counts.rename(columns={"part": part})
 
 
 def build_red(
@@ -196,12 +202,13 @@ def build_red(
         NoPostsError: no post is eligible, or all labelled posts are of one class.
         ValueError: emotions are needed and not given, or a median is 0.
     """
-    settings, engine = settings or RedSettings(), engine or DuckDB()
-    prepare(engine, settings, comments, emotions, toxicity)
-    engine.view("posts", POSTS, kept=True)
+    settings = settings or RedSettings()
+    engine = engine or DuckDB()
+    prepare(engine, settings, comments, emotions=emotions, toxicity=toxicity)
+    engine.view("posts", POSTS, materialize=True)
     red = Red(engine.frame(SAMPLE), engine)
     if red.sample["label"].nunique() < 2:
-        raise NoPostsError(_why_no_sample(red))
+        raise NoPostsError(_no_sample_message(red))
     return red
 
 
@@ -214,15 +221,22 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
         )
     engine.read("features", parquet_files(comments))
     copies = engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]
-    engine.view("single", _LATEST if copies else "select * from features", kept=bool(copies))
-    given = {"emotions": ("ee", emotions), "toxicities": ("toxicity", toxicity)}
-    for name, (column, place) in given.items():
-        if place is None:
-            engine.view(name, f"select id, cast(null as double) as {column} from single limit 0")
-        else:
-            engine.read(name, parquet_files(place))
+    if copies:
+        engine.view("single", _LATEST, materialize=True)
+    else:
+        engine.view("single", "select * from features")
+    _read_scores(engine, "emotions", "ee", path=emotions)
+    _read_scores(engine, "toxicities", "toxicity", path=toxicity)
     engine.view("comments", "select * from single left join toxicities using (id)")
-    engine.view("settings", settings.sql(), kept=True)
+    engine.view("settings", settings.sql(), materialize=True)
+
+
+def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:
+    """Give the engine the scores of comments (id and a column); no row where there is no file."""
+    if path is None:
+        engine.view(name, f"select id, cast(null as double) as {column} from single limit 0")
+    else:
+        engine.read(name, parquet_files(path))
 
 
 # The same comment in two dumps: the record made last, whatever the order of the files.
@@ -235,14 +249,15 @@ select * from (
 """
 
 
-def _why_no_sample(red: Red) -> str:
+def _no_sample_message(red: Red) -> str:
     posts = red.posts()
-    ones, zeros = (posts["label"] == 1).sum(), (posts["label"] == 0).sum()
-    why = f"{ones} engaging and {zeros} non-engaging"
+    n_engaging = (posts["label"] == 1).sum()
+    n_other = (posts["label"] == 0).sum()
+    reason = f"{n_engaging} engaging and {n_other} non-engaging"
     if len(posts) and posts["pvbe"].isna().all():
-        why = "half have no votes: the median of BE is 0, and equation 6 divides by it"
+        reason = "half have no votes: the median of BE is 0, and equation 6 divides by it"
     return (
-        f"no sample can be drawn of {len(posts)} eligible posts: {why}. Use more comments, other "
-        "forums or a smaller kappa. Comments left after each condition:\n"
+        f"no sample can be drawn of {len(posts)} eligible posts: {reason}. Use more comments, "
+        "other forums or a smaller kappa. Comments left after each condition:\n"
         + red.funnel().to_string(index=False)
     )

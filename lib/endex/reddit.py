@@ -2,8 +2,8 @@
 
 The public dumps are zstandard frames with a window of 2 GiB: most readers refuse them ("Frame
 requires too much memory"), and those that do not may hold the whole month in memory. Here a dump is
-decompressed as a stream, and cut at line ends into pieces that any reader takes. Memory is bounded,
-whatever the file unpacks to.
+decompressed as a stream, and divided at line ends into pieces that any reader takes. Memory is
+bounded, whatever the size of the decompressed file.
 
 The record format changed six times between 2005 and 2024 (numbers as strings, `edited` as flag or
 time, hidden scores), so each field is read as text and cast in features.sql, once for every source.
@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
+from filelock import FileLock
 from tqdm.auto import tqdm
 
 from lib import ROOT
@@ -38,63 +39,75 @@ CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
 SOURCES = {load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)}
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
-# A blank for every byte that is no part of a token.
 TOKEN_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789'"
+# For bytes.translate: a space for every byte that is no part of a token.
 TOKEN_BYTES = bytes(byte if byte in TOKEN_LETTERS else ord(" ") for byte in range(256))
-# The letters outside ASCII that are a token in lower case: I with a dot (which ends the token) and
-# the sign for kelvin.
+# The letters outside ASCII whose lower case is an ASCII letter: I with a dot (which ends the token)
+# and the sign for kelvin.
 FOREIGN = {"\u0130": "i ", "\u212a": "k"}
-READERS = min(8, os.cpu_count() or 1)  # pieces that are read at the same time
+THREADS = min(8, os.cpu_count() or 1)  # each reads one piece
 VERSION = 2  # of the count of content words; raise it when the counts change
+PARTIAL = ".partial"  # ending of the folder of a dump that is being read
 RECORD = "_record.json"  # readers of Parquet folders skip names that start with "_"
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
-READ = 1 << 13  # bytes read from the dump at once: 256 MiB at the most when decompressed
-PIECE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
-LONGEST = 1 << 22  # bytes of a line; the longest comment that Reddit takes has 40,000 letters
-TOO_LONG = b'"too long"\n'  # stands in for a line of more than LONGEST bytes
+READ_SIZE = 1 << 13  # bytes read from the dump at once: at most 256 MiB when decompressed
+PIECE_SIZE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
+MAX_LINE = 1 << 22  # bytes of a line; the longest comment that Reddit accepts has 40,000 letters
+TOO_LONG = b'"too long"\n'  # replaces a line of more than MAX_LINE bytes
 
 # Accounts that answer by machine: their replies say nothing about engagement.
 BOTS = ["AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger"]
 
 
 class DumpError(ValueError):
-    """A dump that cannot be read; the message names the file and the way out."""
+    """A dump that cannot be read; the message names the file and what to do."""
 
 
 def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:
     """Parquet of comments with features, made on first use and kept in data/cache.
+
+    Processes that ask for the same comments wait for each other, and one of them reads the dumps.
 
     Args:
         source: "sample" (the shipped dumps, synthetic), a folder of comment dumps of your own, or
             one or several of `SOURCES` (real comments, downloaded on first use).
 
     Returns:
-        The folder of Parquet, and the account of what was read (see `to_parquet`).
+        The folder of Parquet, and the lines and comments of each dump (see `to_parquet`).
 
     Raises:
         FileNotFoundError: the folder holds no dump.
     """
     names = [str(source)] if isinstance(source, str | Path) else sorted(source)
-    place = ROOT / "data" / "sample" / "reddit" if names == ["sample"] else Path(names[0])
-    if set(names) <= SOURCES.keys():
-        place = CACHE / "dumps" / "+".join(names)
-        for name in names:
-            _write_dump(SOURCES[name](), place / f"{name}.ndjson")
-    dumps = sorted(path for path in place.glob("*") if path.suffix in (".zst", ".ndjson", ".jsonl"))
-    if not dumps:
-        raise FileNotFoundError(
-            f"no comment dump (*.zst, *.ndjson) in {place}: put RC_YYYY-MM.zst there, "
-            f"or name the sample or some of {', '.join(SOURCES)}"
-        )
+    is_public = set(names) <= SOURCES.keys()
+    dump_folder = Path(names[0])
+    if is_public:
+        dump_folder = CACHE / "dumps" / "+".join(names)
+    elif names == ["sample"]:
+        dump_folder = ROOT / "data" / "sample" / "reddit"
     # By the whole path: two folders of one name are two sources.
-    of_path = hashlib.sha256(str(place.resolve()).encode()).hexdigest()[:8]
-    folder = CACHE / f"{place.resolve().name}-{of_path}"
-    account = to_parquet(dumps, folder)
-    for gone in set(folder.iterdir()) - {folder / dump.name for dump in dumps}:
-        shutil.rmtree(gone)
-    return folder, account
+    digest = hashlib.sha256(str(dump_folder.resolve()).encode()).hexdigest()[:8]
+    folder = CACHE / f"{dump_folder.resolve().name}-{digest}"
+
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if is_public:
+            for name in names:
+                write_dump(SOURCES[name](), dump_folder / f"{name}.ndjson")
+        files = sorted(dump_folder.glob("*"))
+        dumps = [file for file in files if file.suffix in (".zst", ".ndjson", ".jsonl")]
+        if not dumps:
+            raise FileNotFoundError(
+                f"no comment dump (*.zst, *.ndjson) in {dump_folder}: put RC_YYYY-MM.zst there, "
+                f"or name the sample or some of {', '.join(SOURCES)}"
+            )
+        report = to_parquet(dumps, folder)
+        needed = {folder / dump.name for dump in dumps}
+        for outdated in set(folder.iterdir()) - needed:
+            shutil.rmtree(outdated)
+    return folder, report
 
 
 def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
@@ -115,32 +128,37 @@ def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
     Raises:
         DumpError: naming each file that could not be read; the others are finished first.
     """
-    dumps, folder = [Path(dump) for dump in dumps], Path(folder)
+    dumps = [Path(dump) for dump in dumps]
     if len({dump.name for dump in dumps}) < len(dumps):
         raise DumpError("two dumps have the same name: read each into a folder of its own")
-    records, failures = [], []
+    records = []
+    failures = []
     for dump in dumps:
         try:
-            records.append(_one_dump(dump, folder))
+            records.append(_read_dump(dump, Path(folder)))
         except DumpError as error:
             failures.append(str(error))
     if failures:
-        finished = f"{len(records)} other dump(s) are finished and kept."
-        raise DumpError("\n".join([*failures, finished]))
+        failures.append(f"{len(records)} other dump(s) are finished and kept.")
+        raise DumpError("\n".join(failures))
     return pd.DataFrame(records).drop(columns="made_of")
 
 
-def parquet_files(place: str | Path) -> list[Path]:
+def parquet_files(path: str | Path) -> list[Path]:
     """The Parquet files of a file, a folder, or a folder of folders; no unfinished ones."""
-    place = Path(place)
-    found = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
-    files = [file for file in found if not any(p.suffix == ".partial" for p in file.parents)]
+    path = Path(path)
+    if path.is_file():
+        return [path]
+    files = []
+    for file in sorted(path.rglob("*.parquet")):
+        if PARTIAL not in [folder.suffix for folder in file.parents]:
+            files.append(file)
     if not files:
-        raise FileNotFoundError(f"no Parquet file in {place}: run lib.endex.to_parquet first")
+        raise FileNotFoundError(f"no Parquet file in {path}: run lib.endex.to_parquet first")
     return files
 
 
-def _write_dump(records: pd.DataFrame, dump: Path) -> None:
+def write_dump(records: pd.DataFrame, dump: Path) -> None:
     """Write a table of comments as a dump; an equal one keeps its time, and is not read again."""
     text = records.to_json(orient="records", lines=True)
     if not dump.is_file() or dump.read_text(encoding="utf-8") != text:
@@ -148,23 +166,24 @@ def _write_dump(records: pd.DataFrame, dump: Path) -> None:
             unfinished.write_text(text, encoding="utf-8")
 
 
-def _one_dump(dump: Path, folder: Path) -> dict:
+def _read_dump(dump: Path, folder: Path) -> dict:
     """Read one dump, or find it read: the folder appears under its name only when complete.
 
     A dump of something else stops at its first piece, instead of being called bad lines.
     """
-    done, state, counts = folder / dump.name, dump.stat(), Counter()
-    recipe = [state.st_size, state.st_mtime_ns, VERSION, FEATURES, BOTS, sorted(stop_words())]
+    finished = folder / dump.name
+    status = dump.stat()
+    recipe = [status.st_size, status.st_mtime_ns, VERSION, FEATURES, BOTS, sorted(stop_words())]
     made_of = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
-    if (done / RECORD).is_file():
-        record = read_json(done / RECORD)
+    if (finished / RECORD).is_file():
+        record = read_json(finished / RECORD)
         if record["made_of"] == made_of:
             return record
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = TemporaryDirectory(dir=folder, suffix=".partial", ignore_cleanup_errors=True)
-    with unfinished as scratch:
-        for piece in _all_pieces(dump, Path(scratch)):
-            counts.update(piece)
+    with TemporaryDirectory(dir=folder, suffix=PARTIAL, ignore_cleanup_errors=True) as scratch:
+        counts = Counter()
+        for piece_counts in _read_pieces(dump, Path(scratch)):
+            counts.update(piece_counts)
             if not counts["comments"]:
                 break
         if not counts["comments"]:
@@ -175,38 +194,43 @@ def _one_dump(dump: Path, folder: Path) -> dict:
             )
         record = {"file": dump.name, "made_of": made_of, **counts}
         Path(scratch, RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        shutil.rmtree(done, ignore_errors=True)
-        Path(scratch).rename(done)
+        shutil.rmtree(finished, ignore_errors=True)
+        Path(scratch).rename(finished)
     return record
 
 
-def _all_pieces(dump: Path, folder: Path) -> Iterator[dict[str, int]]:
-    """Read the pieces of a dump, some at a time on a thread each, and yield their counts."""
-    waiting = deque()
-    with ThreadPoolExecutor(READERS) as pool:
-        for piece in pieces(dump, folder):
-            waiting.append(pool.submit(_one_piece, piece, dump.stem))
-            if len(waiting) > READERS:  # so many pieces lie on the disk, not the whole dump
-                yield waiting.popleft().result()
-        for job in waiting:
+def _read_pieces(dump: Path, folder: Path) -> Iterator[dict[str, int]]:
+    """Read the pieces of a dump, several at a time on a thread each, and yield their counts."""
+    jobs = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for piece in write_pieces(dump, folder):
+            jobs.append(pool.submit(_read_piece, piece, dump.stem))
+            if len(jobs) > THREADS:  # the disk holds no more pieces than this, not the whole dump
+                yield jobs.popleft().result()
+        for job in jobs:
             yield job.result()
 
 
-def _one_piece(piece: Path, source: str) -> dict[str, int]:
+def _read_piece(piece: Path, source: str) -> dict[str, int]:
     """Write the comments of one piece, on one thread, which keeps their order, and count them."""
     with duckdb.connect(config={"threads": 1}) as connection:
-        given = {"file": str(piece), "bots": BOTS, "source": source}
-        lines = connection.sql(FEATURES, params=given).to_arrow_table()
+        parameters = {"file": str(piece), "bots": BOTS, "source": source}
+        lines = connection.sql(FEATURES, params=parameters).to_arrow_table()
     piece.unlink()
-    found = lines.filter(lines["id"].is_valid())
-    answers = pc.and_(found["usable"], found["parent"].is_valid()).combine_chunks()
-    counted = count_content_words(found["body"].combine_chunks().filter(answers))
-    tokens = pc.replace_with_mask(pa.nulls(len(found), pa.int32()), answers, counted)
+    comments = lines.filter(lines["id"].is_valid())
+    is_answer = pc.and_(comments["usable"], comments["parent"].is_valid()).combine_chunks()
+    counts = count_content_words(comments["body"].combine_chunks().filter(is_answer))
+    tokens = pc.replace_with_mask(pa.nulls(len(comments), pa.int32()), is_answer, counts)
     # Texts hardly ever repeat, so a dictionary of them costs time and saves no space.
-    names = [name for name in found.column_names if name not in ("id", "body")]
-    found = found.add_column(found.column_names.index("body"), "tokens", tokens)
-    pq.write_table(found, piece.with_suffix(".parquet"), use_dictionary=names)
-    return {"lines": len(lines), "bad_lines": len(lines) - len(found), "comments": len(found)}
+    repeated = [name for name in comments.column_names if name not in ("id", "body")]
+    body = comments.column_names.index("body")
+    comments = comments.add_column(body, "tokens", tokens)
+    pq.write_table(comments, piece.with_suffix(".parquet"), use_dictionary=repeated)
+    return {
+        "lines": len(lines),
+        "bad_lines": len(lines) - len(comments),
+        "comments": len(comments),
+    }
 
 
 def count_content_words(texts: pa.Array) -> pa.Array:
@@ -224,69 +248,76 @@ def count_content_words(texts: pa.Array) -> pa.Array:
     texts = texts.cast(pa.large_string())
     for letter, ascii_letters in FOREIGN.items():
         texts = pc.replace_substring(texts, letter, ascii_letters)
-    _, ends, letters = texts.buffers()
+    _, offsets, letters = texts.buffers()
     # Byte for byte, so that each text still ends where it did.
-    letters = (letters.to_pybytes() if letters else b"").lower().translate(TOKEN_BYTES)
-    plain = pa.LargeStringArray.from_buffers(
-        len(texts), ends, pa.py_buffer(letters), offset=texts.offset
-    )
-    words = pc.ascii_split_whitespace(plain)  # "" where a text begins or ends with a blank
-    counted = pc.invert(pc.is_in(words.values, pa.array(["", *stop_words()], pa.large_string())))
-    before = np.concatenate([[0], np.cumsum(counted)])
-    return pa.array(np.diff(before[words.offsets]), pa.int32())
+    letters = letters.to_pybytes() if letters else b""
+    letters = pa.py_buffer(letters.lower().translate(TOKEN_BYTES))
+    tokens = pa.LargeStringArray.from_buffers(len(texts), offsets, letters, offset=texts.offset)
+    words = pc.ascii_split_whitespace(tokens)  # "" where a text begins or ends with a space
+    not_counted = pa.array(["", *stop_words()], pa.large_string())
+    is_counted = pc.invert(pc.is_in(words.values, not_counted))
+    cumulative = np.concatenate([[0], np.cumsum(is_counted)])
+    return pa.array(np.diff(cumulative[words.offsets]), pa.int32())
 
 
-def pieces(path: Path, folder: Path) -> Iterator[Path]:
+def write_pieces(dump: Path, folder: Path) -> Iterator[Path]:
     """Write a dump as plain files of whole lines into `folder`; who has read one deletes it."""
-    lines = whole_lines(decompressed_blocks(path))
-    for number, first in enumerate(lines):
+    chunks = whole_lines(decompressed_blocks(dump))
+    for number, first in enumerate(chunks):
         piece = folder / f"part-{number:05d}.ndjson"
         with piece.open("wb") as out:
-            for chunk in chain([first], lines):
+            for chunk in chain([first], chunks):
                 out.write(chunk)
-                if out.tell() >= PIECE:
+                if out.tell() >= PIECE_SIZE:
                     break
         yield piece
 
 
 def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
-    """Cut a stream at line ends; a line of more than `LONGEST` bytes becomes `TOO_LONG`.
+    """Divide a stream at line ends; a line of more than `MAX_LINE` bytes becomes `TOO_LONG`.
 
     >>> b"".join(whole_lines([b"one\\ntw", b"o\\nthree"]))
     b'one\\ntwo\\nthree'
     """
     rest = b""  # of the line whose end is still to come
     for block in blocks:
-        for start in range(0, len(block), LONGEST):
-            part = block[start : start + LONGEST]
-            first, end = part.find(b"\n") + 1, part.rfind(b"\n") + 1
-            rest = (rest + part[: first or None])[: LONGEST + 1]
-            if first:
-                yield TOO_LONG if len(rest) > LONGEST else rest
-                yield memoryview(part)[first:end]
-                rest = part[end:]
+        for start in range(0, len(block), MAX_LINE):
+            part = block[start : start + MAX_LINE]
+            first_line = part.find(b"\n") + 1
+            if not first_line:
+                rest = (rest + part)[: MAX_LINE + 1]
+                continue
+            rest = (rest + part[:first_line])[: MAX_LINE + 1]
+            yield rest if len(rest) <= MAX_LINE else TOO_LONG
+            last_line = part.rfind(b"\n") + 1
+            yield memoryview(part)[first_line:last_line]
+            rest = part[last_line:]
     if rest:
-        yield TOO_LONG if len(rest) > LONGEST else rest
+        yield rest if len(rest) <= MAX_LINE else TOO_LONG
 
 
 def decompressed_blocks(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of a dump in order.
 
     All frames are read, with windows up to 2 GiB. A file that does not begin like zstandard is
-    read as it is.
+    read without decompression.
 
     Raises:
         DumpError: the file is damaged, or ends in the middle of a frame.
     """
-    frame, bar = None, {"total": path.stat().st_size, "desc": path.name, "leave": False}
-    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", **bar) as dump:
-        chunk = dump.read(READ)
-        compressed = chunk.startswith(ZSTD)
-        while chunk and not compressed:
-            yield chunk
-            chunk = dump.read(READ)
+    size = path.stat().st_size
+    progress = {"total": size, "desc": path.name, "leave": False}
+    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", **progress) as dump:
+        chunk = dump.read(READ_SIZE)
+        if not chunk.startswith(ZSTD):
+            while chunk:
+                yield chunk
+                chunk = dump.read(READ_SIZE)
+            return
+        frame = None
         while chunk:
-            frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
+            if frame is None:
+                frame = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
             try:
                 yield frame.decompress(chunk)
             except zstandard.ZstdError as error:
@@ -294,10 +325,11 @@ def decompressed_blocks(path: Path) -> Iterator[bytes]:
                     f"{path.name}: damaged before byte {dump.tell():,} ({error}). Download it "
                     "again and compare its checksum."
                 ) from error
-            chunk = frame.unused_data or dump.read(READ)
-            frame = None if frame.eof else frame
+            chunk = frame.unused_data or dump.read(READ_SIZE)
+            if frame.eof:
+                frame = None
     if frame is not None:
         raise DumpError(
-            f"{path.name}: cut off inside a frame (the file has {path.stat().st_size:,} bytes). "
+            f"{path.name}: cut off inside a frame (the file has {size:,} bytes). "
             "Download the rest and run again: finished files are not read twice."
         )

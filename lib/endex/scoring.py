@@ -7,20 +7,21 @@ import pandas as pd
 
 from lib import ROOT, models
 from lib.data.storage import file_sha256
+from lib.data.turn_texts import earlier_utterances
 from lib.metrics.registry import metric
 
 PACKAGED = "packaged"
 WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
 
 
-def _facts(model: str | Path = PACKAGED, **options) -> dict:
+def _provenance(model: str | Path = PACKAGED, max_length: int | None = None, **options) -> dict:
     if model != PACKAGED:
-        return models.provenance_of(model)
-    encoder = models.provenance_of(models.DEFAULT_ENCODER)
+        return models.provenance_of(model, **options)
+    encoder = models.provenance_of(models.DEFAULT_ENCODER, **options)
     return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
-@metric("endex", "engagement", ("context", "response"), version="2", facts=_facts)
+@metric("endex", "engagement", ("context", "response"), version="2", facts=_provenance)
 def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,
@@ -29,14 +30,15 @@ def endex_scores(
 ) -> pd.Series:
     """Probability that each reply is engaging, by a network that `fine_tune` made.
 
-    EnDex, section 2.5: the pair of what was said last and the reply is classified.
+    EnDex, section 2.5: the pair of the last utterance before the reply and the reply is classified.
 
     Args:
         turns: turn table with context and response.
         model: "packaged", which scripts/train_endex.py trained; the folder of a run; or the
             hub id of a classifier of two classes (label 1 engaging).
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
-        options: `device`, `dtype`, `revision` of `models.load_classifier`.
+        options: `device`, `dtype`, `revision` of `models.load_classifier`. A network with frozen
+            layers, such as the packaged one, takes no dtype and no revision.
 
     Returns:
         Range 0-1, higher is more engaging, on `turns.index`. NaN where the reply is missing; an
@@ -44,28 +46,21 @@ def endex_scores(
 
     Raises:
         CheckpointError: the model cannot be loaded.
-        ValueError: the model has not two classes.
+        ValueError: the model does not have two classes, or an option does not apply to it.
+        TypeError: an unknown option.
     """
 
-    from lib.endex.network import encode_context_pairs, load_classifier
+    from lib.endex.classifier import load_classifier, score_pairs
 
-    loaded, below, own_length = load_classifier(WEIGHTS if model == PACKAGED else model, **options)
-    if loaded.network.config.num_labels != 2:
-        raise ValueError(f"{model} has {loaded.network.config.num_labels} classes, not 2")
-    there = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
-    known = turns.loc[there, ["context", "response"]]
-    known["context"] = ["" if past is None else "".join(past[-1:]) for past in known["context"]]
-    pairs = encode_context_pairs(
-        loaded.tokenizer, known, min(max_length or own_length, loaded.positions)
-    )
-
-    def engaging(*read):
-        batch = dict(zip(pairs, read[::2], strict=True)) | {"attention_mask": read[1]}
-        given = below(batch) if below else batch
-        return loaded.network(**given).logits.float().softmax(-1)[:, 1]
-
+    loaded, own_length = load_classifier(WEIGHTS if model == PACKAGED else model, **options)
+    n_classes = loaded.network.config.num_labels
+    if n_classes != 2:
+        raise ValueError(f"{model} has {n_classes} classes, not 2")
+    has_reply = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
+    pairs = turns.loc[has_reply, ["context", "response"]]
+    pairs["context"] = ["".join(context) for context in earlier_utterances(pairs, last=1)]
     scores = np.full(len(turns), np.nan)
-    scores[there] = models.score_in_batches(loaded, engaging, *pairs.values())
+    scores[has_reply] = score_pairs(loaded, pairs, max_length or own_length)
     return pd.Series(scores, turns.index, name="endex")
 
 
@@ -79,11 +74,15 @@ def system_turns(dialogs: pd.DataFrame) -> pd.DataFrame:
     >>> system_turns(dialogs)[["turn", "context", "response"]].values.tolist()
     [[1, ['Hi'], 'Hello']]
     """
-    columns = ["system", "agent", "dialog", "utterances", "speakers"]
-    rows = [
-        (*key, turn, list(said[:turn]), said[turn], item)
-        for item, (*key, said, speakers) in enumerate(dialogs[columns].itertuples(index=False))
-        for turn, who in enumerate(speakers)
-        if who == "system" and turn > 0
-    ]
-    return pd.DataFrame(rows, columns=[*columns[:3], "turn", "context", "response", "item"])
+    names = ["system", "agent", "dialog"]
+    rows = []
+    for item, dialog in enumerate(dialogs.to_dict("records")):
+        for turn, speaker in enumerate(dialog["speakers"]):
+            if speaker != "system" or turn == 0:
+                continue
+            row = {name: dialog[name] for name in names}
+            row["turn"] = turn
+            row["context"] = list(dialog["utterances"][:turn])
+            row["response"] = dialog["utterances"][turn]
+            rows.append(row | {"item": item})
+    return pd.DataFrame(rows, columns=[*names, "turn", "context", "response", "item"])

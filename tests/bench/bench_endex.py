@@ -15,6 +15,7 @@ import platform
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,16 @@ import torch
 
 from lib import ROOT, endex
 from lib import models as checkpoints
-from lib.endex import network as networks
+from lib.endex import classifier
 
-LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
-LARGE |= {"intermediate_size": 4096, "vocab_size": 50_265, "max_position_embeddings": 514}
+LARGE = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "vocab_size": 50_265,
+    "max_position_embeddings": 514,
+}
 
 
 def pairs(n: int, seed: int = 0) -> pd.DataFrame:
@@ -50,38 +57,45 @@ def large(folder: Path) -> Path:
     return folder
 
 
-def random_batches(lengths, tokens, seed, epoch):
+def random_batches(lengths, max_tokens, seed, epoch):
     order = np.random.default_rng([seed, epoch]).permutation(len(lengths))
     return np.array_split(order, -(-len(order) // 32))
 
 
 def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
     """Pairs and tokens per second of one epoch, with the validation of 20 pairs and its writing."""
-    kept, networks.batches = networks.batches, batches
-    try:
-        with TemporaryDirectory() as folder:
-            cpu = time.process_time()
-            run = endex.fine_tune(data.iloc[:-20], data.iloc[-20:], folder, options)
-            cpu = time.process_time() - cpu
-    finally:
-        networks.batches = kept
+    with TemporaryDirectory() as folder, patch.object(classifier, "epoch_batches", batches):
+        cpu = time.process_time()
+        run = endex.fine_tune(data.iloc[:-20], data.iloc[-20:], folder, options=options)
+        cpu = time.process_time() - cpu
     seconds = run.record["seconds_of_last_session"]
-    _, tokenizer = networks.build_classifier(options.encoder, 0)
-    rows = networks.encode_context_pairs(tokenizer, data, options.max_length)
-    tokens = sum(map(len, rows["input_ids"][:-20]))
-    return {"pairs": len(data) - 20, "seconds": seconds, "cpu_seconds": cpu,
-            "pairs_per_second": (len(data) - 20) / seconds,
-            "tokens_per_second": tokens / seconds}  # fmt: skip
+    _, tokenizer = classifier.build_classifier(options.encoder, 0)
+    rows = classifier.encode_context_pairs(tokenizer, data, options.max_length)
+    n_tokens = sum(len(ids) for ids in rows["input_ids"][:-20])
+    n_pairs = len(data) - 20
+    return {
+        "pairs": n_pairs,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "pairs_per_second": n_pairs / seconds,
+        "tokens_per_second": n_tokens / seconds,
+    }
 
 
 def score(data: pd.DataFrame, model, **options) -> dict:
     turns = data.assign(context=[[text] for text in data["context"]])
     endex.endex_scores(turns.head(8), model, **options)
-    started, cpu = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
+    cpu = time.process_time()
     endex.endex_scores(turns, model, **options)
-    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    return {"pairs": len(data), "seconds": seconds, "cpu_seconds": cpu,
-            "pairs_per_second": len(data) / seconds}  # fmt: skip
+    seconds = time.perf_counter() - started
+    cpu = time.process_time() - cpu
+    return {
+        "pairs": len(data),
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "pairs_per_second": len(data) / seconds,
+    }
 
 
 def main() -> None:
@@ -93,17 +107,17 @@ def main() -> None:
     with TemporaryDirectory() as temporary:
         encoder = str(large(Path(temporary))) if gpu else checkpoints.DEFAULT_ENCODER
         options = endex.Options(
-            encoder=encoder, epochs=1, max_length=256, rate=1e-6,
+            encoder=encoder, epochs=1, max_length=256, learning_rate=1e-6,
             batch_tokens=16_384 if gpu else 2048, precision="bf16" if gpu else "fp32",
         )  # fmt: skip
         rows = [
-            {"what": "train, ours", **train(data, options, networks.batches)},
+            {"what": "train, ours", **train(data, options, classifier.epoch_batches)},
             {"what": "train, random batches of 32", **train(data, options, random_batches)},
         ]
-        network, tokenizer = networks.build_classifier(encoder, 0)
+        network, tokenizer = classifier.build_classifier(encoder, 0)
         network.save_pretrained(f"{temporary}/model")
         tokenizer.save_pretrained(f"{temporary}/model")
-        dtype = {"dtype": "bfloat16", "batch_tokens": 65_536} if gpu else {}
+        dtype = {"dtype": "bfloat16"} if gpu else {}
         rows.append({"what": "score, ours", **score(data, f"{temporary}/model", **dtype)})
         parameters = sum(p.numel() for p in network.base_model.encoder.parameters())
     table = pd.DataFrame(rows)
@@ -119,7 +133,8 @@ def main() -> None:
         else (f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
     )
     table["threads"] = torch.get_num_threads()
-    table["load_before"], table["date"] = os.getloadavg()[0], datetime.date.today().isoformat()
+    table["load_before"] = os.getloadavg()[0]
+    table["date"] = datetime.date.today().isoformat()
     print(table.round(3).to_string(index=False))
     table.to_csv(ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g")
 
