@@ -50,7 +50,9 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
         (usable if len(items.scores.columns) else without).append(items)
     names = ", ".join(items.name for items in without)
     if not usable:
-        hint = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        hint = (
+            "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        )
         raise DataError(f"no metric is available for {names}", fix=hint)
     if names:
         print(f"left out, no metric is available: {names}")
@@ -82,9 +84,7 @@ def correlation_overview(
         ranks = significance.rank_metrics(ranked, items.human, items.clusters, **options)
         ranks = ranks.set_index("metric")["rank"]
         for metric, scores in items.scores.items():
-            interval = resampling.bootstrap_interval(
-                scores, items.human, items.clusters, **options
-            )
+            interval = resampling.bootstrap_interval(scores, items.human, items.clusters, **options)
             not_ranked = "" if metric in ranked else f"scores {coverage[metric]:.0%} of the items"
             rows.append(
                 {

@@ -29,7 +29,7 @@ SAMPLE_STAMP = "synthetic sample data"
 
 
 def profile_folder(profile: str, kind: str) -> Path:
-    """Folder of a profile's `results`, `figures` or `notebooks`.
+    """Folder of a profile's `results`, `reference` tables, `figures` or `notebooks`.
 
     The public profile writes what is committed; the sample profile writes to `build/sample`, so
     that trying things out never changes a committed result.
@@ -43,7 +43,7 @@ def profile_folder(profile: str, kind: str) -> Path:
         raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
     if profile == "sample":
         return ROOT / "build" / "sample" / kind
-    return ROOT / "data" / "results" if kind == "results" else ROOT / kind
+    return ROOT / "data" / kind if kind in ("results", "reference") else ROOT / kind
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,18 @@ class Run:
     profile: str
     own: bool = False
 
-    def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    def table(self, frame: pd.DataFrame, name: str, kind: str = "results") -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         written = frame.reset_index() if any(frame.index.names) else frame
         if self.number == "yours":  # texts of a user's file, which no spreadsheet should run
             written = written.map(escape_formula).rename(columns=escape_formula)
-        path = self._path("results", f"{name}.csv")
+        path = self._path(kind, f"{name}.csv")
         written.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
+
+    def reference(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Write a table that `lib.report` reads: `table`, in the folder `reference`."""
+        return self.table(frame, name, kind="reference")
 
     def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
         """Write a matplotlib figure to `NN_name.png`; one of the sample is stamped as synthetic.

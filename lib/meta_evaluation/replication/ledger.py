@@ -16,8 +16,8 @@ WAKAKI = PAPERS[2]
 KEYS = ["paper", "table", "row", "column"]
 
 #: How to read the printed tables (files of `data/published`, "printed") and those tables of
-#: `data/results` that keep the papers' names ("own"): `same` are columns that all rows share (paper,
-#: table, digits), `row` and `column` the columns that make up a name, `values` those with numbers.
+#: `data/results` that keep the papers' names ("own"): `same` are columns that all rows share,
+#: `row` and `column` the columns that make up a printed name, `values` those with numbers.
 TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
 #: Automatic metrics of notebook 09 that replace one of the paper's, by its name there.
@@ -125,7 +125,7 @@ def printed_numbers() -> pd.DataFrame:
 
 
 def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
-    """One number per row, in `number`, under the printed names `row` and `column` (see `TABLES`)."""
+    """One number per row, in `number`, under the names `row` and `column` (see `TABLES`)."""
     values = mapping["values"]
     frame = frame.assign(**mapping["same"])
     other_columns = [name for name in frame if name not in values]
