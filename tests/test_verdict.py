@@ -176,6 +176,8 @@ def test_the_exit_code_is_3_where_the_condition_holds(tmp_path):
     arguments = [str(tmp_path / "old.csv"), str(tmp_path / "new.csv")]
     arguments += ["--out", str(tmp_path / "page.html"), "--fail-if"]
     assert main([*arguments, "b worse"]) == 3
+    page = (tmp_path / "page.html").read_text()
+    assert "No metric of the profile differs between replies." in page  # all have four words
     assert main([*arguments, "new not worse"]) == 0
     (tmp_path / "page.html").unlink()
     assert main([*arguments, "b terrible"]) == 2

@@ -56,10 +56,9 @@ def _render(template: str, report: Report, **values: str) -> str:
         loader=FileSystemLoader(HERE), autoescape=select_autoescape(["html"]), trim_blocks=True
     )
     environment.filters |= {"md": escape_markdown, "table": as_table, "cell": format_cell}
-    figures = {
-        "quantiles": _image(quantile_plot(report.turns, report.scores, "yours")),
-        "profile": _image(profile_plot(report.profile)),
-    }
+    figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
+    if report.profile["z"].notna().any():
+        figures["profile"] = _image(profile_plot(report.profile))
     page = environment.get_template(template)
     return page.render(report=report, sections=SECTIONS, figures=figures, **values)
 
@@ -77,8 +76,8 @@ def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
 def format_cell(cell: object) -> object:
     """A number with three significant digits, a text in one line, nothing for a missing value.
 
-    >>> [format_cell(cell) for cell in (1.23456, "two\nlines", float("nan"), 7)]
-    [1.23, 'two lines', '', 7]
+    >>> [format_cell(cell) for cell in (1.23456, "two  words", float("nan"), 7)]
+    [1.23, 'two words', '', 7]
     """
     if isinstance(cell, str):
         return " ".join(cell.split())
