@@ -146,9 +146,9 @@ def with_tables(result, **tables):
 
 
 def test_a_report_says_what_its_verdicts_rest_on(result):
-    assert [verdict.version for verdict in result.verdicts] == ["lantern", "pebble"]
+    assert [verdict.version for verdict in result.verdicts] == ["ferry", "pebble"]
     for verdict in result.verdicts:
-        assert (verdict.against, verdict.decided_by, verdict.dialogs) == ("ferry", "rating", 10)
+        assert (verdict.against, verdict.decided_by, verdict.dialogs) == ("lantern", "rating", 10)
         assert set(verdict.scores) == set(result.ratings["rating"])
         rows = result.differences.query("version == @verdict.version and kind == 'rating'")
         assert rows["score"].tolist() == list(verdict.scores)
@@ -159,13 +159,13 @@ def test_a_report_says_what_its_verdicts_rest_on(result):
 @pytest.mark.parametrize("render", [page.render_html, page.render_markdown])
 def test_the_page_has_every_section_table_and_figure(render, result):
     written = render(result, "My title")
-    assert "My title" in written and "two readers" not in written
+    assert "My title" in written
     for section in page.SECTIONS:
         assert section["title"] in html.unescape(written)
         for part in section["part"]:
             table = page.as_table(getattr(result, part.get("table", ""), []))
-            assert (part.get("caption", "none") in written) == (len(table) > 0)
-            assert part.get("empty", "nothing") not in written or table.empty
+            assert (part.get("caption", "no caption") in written) == (len(table) > 0)
+            assert part.get("empty", "no such sentence") not in written or table.empty
     assert written.count("Quantiles of each corpus") == written.count("Means of 6 agents") == 1
     one_version = replace(result, verdicts=[])
     assert "There is only one version." in render(one_version, "t")
@@ -232,9 +232,10 @@ def test_json_has_each_table_by_its_caption_and_null_for_a_missing_value(result)
     written = json.loads(page.render_json(numbered, "t"))
     assert written["title"] == "t" and empty not in written["tables"]
     assert [row["value"] for row in written["tables"][caption]] == [10.0, None, -2.5, -9.0]
-    (lantern, pebble) = written["tables"]["Each version against the first"]
-    assert [lantern["verdict"], pebble["verdict"]] == ["better", "worse"]
-    assert lantern["scores"] == list(result.verdicts[0].scores)
+    ferry, pebble = written["tables"]["Each version against the first"]
+    assert [ferry["version"], pebble["version"]] == ["ferry", "pebble"]
+    assert ferry["verdict"] == result.verdicts[0].verdict
+    assert ferry["scores"] == list(result.verdicts[0].scores)
 
 
 # Clicks, in a browser, and reports what the tables look like and what became of the texts.
@@ -377,8 +378,8 @@ def test_rules_are_tried_on_damaged_replies_and_on_the_same_ones_before():
     assert set(table["damage"]) <= set(pairs["perturbation"])
     for issue, row in table.iterrows():
         assert row["pairs"] == (pairs["perturbation"] == row["damage"]).sum(), issue
-    assert table.loc["repeats the user", "recall"] > 0.5
-    assert table["false_positive_rate"].max() < 0.5
+    assert set(table.index) == {"repeats itself", "off topic", "generic"}
+    assert table["recall"].between(0.5, 0.9).all() and (table["false_positive_rate"] == 0).all()
     assert (report.rule_accuracy(pairs, per_damage=2)["pairs"] == 2).all()
 
 

@@ -52,14 +52,18 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     metrics = sort_by_family(table["metric"])
     sets = list(dict.fromkeys(table["corpus"]))
     lines = [*metrics, *limit["metric"].unique()]
-    size = (4.5 + 0.8 * len(sets), 1.4 + 0.36 * len(lines))
-    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    width = 4.5 + 0.8 * len(sets)
+    height = 1.4 + 0.36 * len(lines)
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
     axes.set_title(title, pad=24, loc="left")
-    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
-    values = values.reindex(index=lines, columns=sets)
+    values = table.pivot(index="metric", columns="corpus", values="value")
+    values = values.reindex(index=lines, columns=sets).astype(float)
     image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
-    for row in pd.concat([table, limit]).dropna(subset="value").itertuples():
-        _cell(axes, sets.index(row.corpus), lines.index(row.metric), row)
+    rows = pd.concat([table, limit]).dropna(subset="value")
+    for row in rows.itertuples():
+        x = sets.index(row.corpus)
+        y = lines.index(row.metric)
+        _cell(axes, x, y, row)
 
     heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
     names = []
@@ -70,12 +74,14 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(lines)), map(display_name, lines), fontsize=8)
     axes.grid(False)
-    for start in _starts([metric_family(line) for line in lines]):
+    families = [metric_family(line) for line in lines]
+    for start in _starts(families):
         axes.axhline(start - 0.5, color="black", linewidth=1)
-    for start in _starts(heads["rating"]):
+    ratings = heads["rating"].map(display_name).tolist()
+    for start in _starts(ratings):
         axes.axvline(start - 0.5, color="black", linewidth=1)
-        rating = display_name(heads["rating"].iloc[start])
-        axes.text(start - 0.45, -2.1, f"rated: {rating}", fontsize=8, style="italic")
+        text = f"rated: {ratings[start]}"
+        axes.text(start - 0.45, -2.1, text, fontsize=8, style="italic")
     figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     if table["rank"].isna().any():
         axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
@@ -84,7 +90,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
 def _starts(names: Sequence[str]) -> np.ndarray:
     """Where a run of equal names starts."""
-    names = pd.Series(list(names))
+    names = pd.Series(names)
     return np.flatnonzero(names != names.shift())
 
 

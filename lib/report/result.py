@@ -73,7 +73,7 @@ def build_report(
     >>> from lib.data import load
     >>> report = build_report(load("sample_bots").turns, embeddings=False)
     >>> [(row.version, row.verdict) for row in report.verdicts]
-    [('lantern', 'better'), ('pebble', 'worse')]
+    [('ferry', 'worse'), ('pebble', 'worse')]
     """
     scores = scoring.report_scores(turns, embeddings, max_replies=max_replies, seed=seed)
     if judge:

@@ -40,8 +40,9 @@ def comperdial_table(table: int) -> pd.DataFrame:
     rows = rows.assign(method=method, judge=judge)
     keys = ["method", "level", "coefficient"]
     wide = rows.pivot(index=keys, columns="judge", values="value")
-    wide = wide.reindex(columns=["published", *JUDGES]).rename_axis(columns=None)
-    return rows[keys].drop_duplicates().merge(wide.reset_index(), how="left")
+    wide = wide.reindex(columns=["published", *JUDGES])
+    wide = wide.rename_axis(columns=None).reset_index()
+    return rows[keys].drop_duplicates().merge(wide, how="left")
 
 
 def judge_correlations(

@@ -90,13 +90,14 @@ def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(reason="")
     missing = table["ours"].isna()
     for rule in rules.to_dict("records"):
-        matches = (table["reason"] == "") & (missing == (rule["status"] == "not public"))
+        for_missing = rule["status"] == "not public"
+        matches = (table["reason"] == "") & (missing == for_missing)
         for key in KEYS:
             if rule[key]:
                 matches &= table[key].str.fullmatch(rule[key])
         table.loc[matches, "reason"] = rule["reason"]
-        notebook = table.loc[matches, "notebook"]
-        table.loc[matches, "notebook"] = notebook.fillna(rule["notebook"])
+        notebook = table["notebook"].fillna(rule["notebook"])
+        table.loc[matches, "notebook"] = notebook
         if rule["status"]:
             table.loc[matches, "status"] = rule["status"]
     return table
@@ -111,12 +112,15 @@ def printed_numbers() -> pd.DataFrame:
     for mapping in TABLES["printed"]:
         tables.append(_long_form(published_table(mapping["file"]), mapping))
     printed = pd.concat(tables)
-    is_table_16 = printed["column"].str.startswith("usr ")
-    table_6 = printed[is_table_16 & ~printed["row"].str.contains("GPT-3.5", regex=False)]
+    in_table_16 = printed["column"].str.startswith("usr ")
+    by_gpt_3_5 = printed["row"].str.contains("GPT-3.5", regex=False)
+    table_6 = printed[in_table_16 & ~by_gpt_3_5].assign(table=6)
     other = published_table("other_figures", dtype=str)
-    other["digits"] = other["number"].str.partition(".")[2].str.len()
+    decimals = other["number"].str.partition(".")[2]
+    other["digits"] = decimals.str.len()
 
-    numbers = pd.concat([printed, table_6.assign(table=6), other]).dropna(subset="number")
+    numbers = pd.concat([printed, table_6, other])
+    numbers = numbers.dropna(subset="number")
     spread = published_table("endex_table2_spread")
     numbers = numbers.merge(spread, how="left", on=["row", "column"])
     numbers = numbers.rename(columns={"number": "published"})
@@ -133,9 +137,11 @@ def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
     names = list(mapping["column"])
     if not names or len(values) > 1:
         names.append("quantity")
+    rows = table[mapping["row"]].agg(", ".join, axis=1)
+    rows = rows.replace("empathic_concern", "empathy")
+    columns = table[names].agg(" ".join, axis=1)
     spelling = {"_|(?<=^usr)-": " ", "^none ": "", ", footnote$": ""}
-    rows = table[mapping["row"]].agg(", ".join, axis=1).replace("empathic_concern", "empathy")
-    columns = table[names].agg(" ".join, axis=1).replace(spelling, regex=True)
+    columns = columns.replace(spelling, regex=True)
     return table.assign(row=rows, column=columns)
 
 
@@ -149,9 +155,10 @@ def our_numbers(results: Path) -> pd.DataFrame:
     for mapping in TABLES["own"]:
         tables.append(_long_form(_read(results, mapping["file"]), mapping))
     tables += [*_regressions(results), *_bertscore(results), _sizes(results)]
-    numbers = pd.concat(tables)[["paper", "row", "column", "number", "notebook"]].dropna()
-    numbers = numbers.rename(columns={"number": "ours"})
-    return numbers.drop_duplicates(["paper", "row", "column"])
+    keys = ["paper", "row", "column"]
+    numbers = pd.concat(tables)[[*keys, "number", "notebook"]].dropna()
+    numbers = numbers.drop_duplicates(keys)
+    return numbers.rename(columns={"number": "ours"})
 
 
 def _read(results: Path, name: str) -> pd.DataFrame:
@@ -160,19 +167,29 @@ def _read(results: Path, name: str) -> pd.DataFrame:
 
 def _regressions(results: Path) -> list[pd.DataFrame]:
     """P once for each automatic metric that it is printed beside, A and P+A for `REPLACEMENTS`."""
-    traits = _read(results, "09_traits").rename(columns={"model": "metric"})
-    alone = pd.concat([_read(results, "09_alone"), _read(results, "09_unseen"), traits])
+    traits = _read(results, "09_traits")
+    alone = pd.concat(
+        [
+            _read(results, "09_alone"),
+            _read(results, "09_unseen"),
+            traits.rename(columns={"model": "metric"}),
+        ]
+    )
+    alone = alone.rename(columns={"ours": "number"})
     # The paper's reading of a metric goes before the other, and all five metrics before all three.
     preferred = alone["metric"].str.contains("_paper|all five")
     alone = pd.concat([alone[preferred], alone[~preferred]])
-    metric = alone["metric"].str.removesuffix("_paper").str.replace("^all .*", "all", regex=True)
+    metric = alone["metric"].str.removesuffix("_paper")
+    metric = metric.str.replace("^all .*", "all", regex=True)
     alone["column"] = metric.str.replace("_", " ") + " P"
-    printed = _long_form(published_table("human_centered_metrics"), TABLES["printed"][0])
-    alone = alone.merge(printed[["dataset", "row", "column"]].drop_duplicates())
-    alone["number"] = alone["ours"]
+    printed = published_table("human_centered_metrics")
+    printed = _long_form(printed, TABLES["printed"][0])
+    cells = printed[["dataset", "row", "column"]].drop_duplicates()
+    alone = alone.merge(cells)
 
     beside = _read(results, "09_comparisons")
-    beside["row"] = beside["dataset"] + ", " + beside["automatic"].map(REPLACEMENTS)
+    automatic = beside["automatic"].map(REPLACEMENTS)
+    beside["row"] = beside["dataset"] + ", " + automatic
     both = beside["psychological"].str.replace("_", " ") + " P+A"
     tables = [
         alone,
@@ -185,20 +202,26 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
 def _bertscore(results: Path) -> list[pd.DataFrame]:
     """Correlations for Wakaki et al.; for Giorgi et al. 1 - (1 - r2)(n - 1) / (n - 2), so A."""
     table = _read(results, "03_bertscore_against_published")
-    method = table["corpus"].str.replace("_", " ") + " " + table["method"]
+    r = table["ours"]
+    n = table["n"]
+    corpus = table["corpus"].str.replace("_", " ")
+    wakaki = table.assign(paper=WAKAKI, row="BERTScore", number=r)
+    wakaki["column"] = corpus + " " + table["method"]
+
     datasets = {corpus: dataset for dataset, (corpus, _) in PAPER_SETS.items()}
-    unexplained = (1 - table["ours"] ** 2) * (table["n"] - 1) / (table["n"] - 2)
-    row = table["corpus"].map(datasets) + ", BERTScore"
-    return [
-        table.assign(paper=WAKAKI, row="BERTScore", column=method, number=table["ours"]),
-        table.assign(paper=GIORGI, row=row, column="A", number=1 - unexplained),
-    ]
+    adjusted_r2 = 1 - (1 - r**2) * (n - 1) / (n - 2)
+    giorgi = table.assign(paper=GIORGI, column="A", number=adjusted_r2)
+    giorgi["row"] = table["corpus"].map(datasets) + ", BERTScore"
+    return [wakaki, giorgi]
 
 
 def _sizes(results: Path) -> pd.DataFrame:
     """Counts, lengths and agreement of whole corpora, as `ledger_sizes` names them."""
-    tables = pd.concat([_read(results, "01_overview"), _read(results, "08_agreement")])
-    keys = ["corpus", "notebook"]
-    numbers = tables.melt(keys, var_name="quantity", value_name="number")
-    numbers = numbers.merge(published_table("ledger_sizes"), on=["corpus", "quantity"])
-    return numbers.dropna(subset="number").astype({"number": float})
+    overview = _read(results, "01_overview")
+    agreement = _read(results, "08_agreement")
+    numbers = pd.concat([overview, agreement]).melt(
+        ["corpus", "notebook"], var_name="quantity", value_name="number"
+    )
+    names = published_table("ledger_sizes")
+    numbers = numbers.merge(names, on=["corpus", "quantity"]).dropna(subset="number")
+    return numbers.astype({"number": float})

@@ -83,7 +83,8 @@ def published_pairs(paper: pd.DataFrame) -> pd.DataFrame:
     for (corpus, rating), rows in paper.groupby(["corpus", "rating"]):
         items = load_set(corpus, rating)
         for row in rows.itertuples():
-            values[row.Index] = coefficient(items.scores[row.metric], items.human, row.method).value
+            scores = items.scores[row.metric]
+            values[row.Index] = coefficient(scores, items.human, row.method).value
     return paper.assign(value=values)
 
 
@@ -103,9 +104,10 @@ def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataF
     >>> paper_rows(scores, pd.Series([1.0, 2, 3]), ENDEX_ROWS, dataset="A").values.tolist()
     [['USL-H', 'A', 'pearson', 1.0], ['USL-H', 'A', 'spearman', 1.0]]
     """
-    table = correlate(scores.filter(names).rename(columns=names), human, METHODS[:2])
+    scores = scores.filter(names).rename(columns=names)
+    table = correlate(scores, human, METHODS[:2]).assign(**keys)
     table = table.rename(columns={"metric": "method", "method": "coefficient"})
-    return table.assign(**keys)[["method", *keys, "coefficient", "value"]]
+    return table[["method", *keys, "coefficient", "value"]]
 
 
 def endex_rows(dataset: str, run) -> pd.DataFrame:
@@ -145,10 +147,15 @@ def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
         for subset in combinations(runs, size):
             means[str(subset)] = runs[list(subset)].mean(axis=1)
         values = correlate(pd.DataFrame(means), human).groupby("method")["value"]
-        row = {"runs": size, "subsets": len(means)} | values.mean()[list(METHODS)].to_dict()
-        row["lowest_spearman"] = values.min()["spearman"]
-        row["highest_spearman"] = values.max()["spearman"]
-        rows.append(row)
+        rows.append(
+            {
+                "runs": size,
+                "subsets": len(means),
+                **values.mean()[list(METHODS)],
+                "lowest_spearman": values.min()["spearman"],
+                "highest_spearman": values.max()["spearman"],
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -171,15 +178,16 @@ def giorgi_tables() -> pd.DataFrame:
     texts = {"stars": "", "psychological_metric": ""}
     printed = published_table("human_centered_metrics").fillna(texts)
     automatic = ["table", "dataset", "automatic_metric"]
-    alone = printed[printed["model"] == "A"].groupby(automatic)["adjusted_r2"].first()
-    both = printed[printed["model"] == "P+A"].join(alone.rename("alone"), on=automatic)
-    lowers = (both["adjusted_r2"] < both["alone"]).rename("lowers_all")
-    psychological = ["table", "psychological_metric"]
-    lowers_all = lowers.groupby([both[key] for key in psychological]).all()
-
-    useless = printed.join(lowers_all, on=psychological)["lowers_all"].eq(True)
-    negative = useless & (printed["table"] >= 7) & (printed["model"] == "P")
-    return printed.assign(signed=printed["adjusted_r2"].mask(negative, -printed["adjusted_r2"]))
+    r2 = printed["adjusted_r2"]
+    model = printed["model"]
+    alone = r2.where(model == "A").groupby([printed[key] for key in automatic]).transform("first")
+    both = model == "P+A"
+    raises = both & ~(r2 < alone)
+    psychological = [printed["table"], printed["psychological_metric"]]
+    compared = both.groupby(psychological).transform("any")
+    useless = compared & ~raises.groupby(psychological).transform("any")
+    negative = useless & (printed["table"] >= 7) & (model == "P")
+    return printed.assign(signed=r2.mask(negative, -r2))
 
 
 def giorgi_alone() -> pd.DataFrame:
