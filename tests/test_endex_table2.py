@@ -65,7 +65,7 @@ def runs(tmp_path):
 def networks(monkeypatch):
     """The score of a network, made of its folder's name and the reply's length."""
 
-    def compute(table, names, options, say):
+    def compute(table, names, options, **_):
         assert names == ["endex"] and options["endex"]["max_length"] == 40
         folder = Path(options["endex"]["model"])
         return pd.DataFrame({"endex": metrics.length(table) / (10 + int(folder.name))})

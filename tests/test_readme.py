@@ -84,6 +84,7 @@ def test_the_readme_shows_the_commands_of_a_report():
 @pytest.mark.parametrize("command", REPORTS)
 def test_commands_of_the_readme_make_a_report(command, logs, tmp_path, monkeypatch, capsys):
     """What `make` would run, run here: the same arguments, on short logs."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # the terminal's width, which pytest sets
     target = ["make", "--dry-run", *shlex.split(command)[1:]]
     done = subprocess.run(target, cwd=ROOT, capture_output=True, text=True, check=True)
     arguments = done.stdout.replace("\\\n", " ").partition("-m lib.report ")[2]

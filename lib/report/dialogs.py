@@ -199,6 +199,6 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
             "a sample for the networks",
             f"of {len(turns):,} replies encoder and EnDex read some {max_replies:,} (READ): "
             "whole dialogs, as many replies of each system",
-            "their numbers rest on these, as the intervals show; rules that use them read no others",
+            "their numbers rest on these, as the intervals show; their rules read no others",
         )
     return pd.DataFrame(rows, columns=["topic", "finding", "consequence"])

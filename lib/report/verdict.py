@@ -135,10 +135,10 @@ def _compare(
     total = []  # of each version: the sum of its scores in each unit, (units, scores)
     count = []  # and their number
     for version in versions:
-        scores = values.loc[turns.index[turns["system"] == version]]
-        of_unit = scores.groupby(units)
-        total.append(of_unit.sum().reindex(units.unique(), fill_value=0).to_numpy())
-        count.append(of_unit.count().reindex(units.unique(), fill_value=0).to_numpy(float))
+        scores = values.loc[turns.index].where(turns["system"] == version)
+        by_unit = scores.groupby(units)
+        total.append(by_unit.sum().to_numpy())
+        count.append(by_unit.count().to_numpy(float))
 
     def means(weights: np.ndarray) -> np.ndarray:
         """Mean scores of both versions, where each unit counts `weights` times."""
@@ -148,9 +148,8 @@ def _compare(
     n_units = has_score.sum(axis=1).min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = []
-        for weights in _resample(*has_score.any(axis=2), resamples=resamples, seed=seed):
-            mean_first, mean_second = means(weights)
-            resampled.append(mean_second - mean_first)
+        for weights in _resample(has_score.any(axis=2), resamples, seed):
+            resampled.append(np.diff(means(weights), axis=0)[0])
         spread = pd.DataFrame(np.concatenate(resampled)).std(ddof=0).to_numpy()
         error = spread * np.sqrt(n_units / (n_units - 1))
         mean_first, mean_second = means(np.ones(units.nunique()))
@@ -182,17 +181,17 @@ def _compare(
     )
 
 
-def _resample(
-    in_first: np.ndarray, in_second: np.ndarray, resamples: int, seed: int
-) -> Iterator[np.ndarray]:
+def _resample(has_unit: np.ndarray, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each unit is drawn, (resamples, units) in blocks.
 
-    Units of both versions, of the first alone and of the second alone are drawn separately.
+    Units of both versions, of the first alone and of the second alone are drawn separately;
+    `has_unit` says which version has which unit, (versions, units).
     """
     rng = np.random.default_rng(seed)
-    strata = [in_first & in_second, in_first & ~in_second, in_second & ~in_first]
-    for block in resample_blocks(resamples, len(in_first)):
-        weights = np.zeros((len(block), len(in_first)))
+    first, second = has_unit
+    strata = [first & second, first & ~second, second & ~first]
+    for block in resample_blocks(resamples, len(first)):
+        weights = np.zeros((len(block), len(first)))
         for stratum in strata:
             if stratum.any():
                 weights[:, stratum] = bootstrap_counts(rng, len(block), stratum.sum())

@@ -83,7 +83,7 @@ def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[
         if variant.template.variant.level == "turn":
             columns[label] = aggregate(variant, "dialog").set_index(_DIALOG)["score"]
             continue
-        index = pd.MultiIndex.from_frame(variant.units[_DIALOG])
+        index = pd.MultiIndex.from_frame(variant.ids[_DIALOG])
         columns[label] = variant.items["score"].set_axis(index)
         columns[f"{label} intermediate"] = intermediate(variant).set_axis(index)
     dialog_index = pd.MultiIndex.from_frame(dialogs[_DIALOG])
