@@ -1,6 +1,7 @@
 """What the README shows must run."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -84,10 +85,11 @@ def test_the_readme_shows_the_commands_of_a_report():
 @pytest.mark.parametrize("command", REPORTS)
 def test_commands_of_the_readme_make_a_report(command, logs, tmp_path, monkeypatch, capsys):
     """What `make` would run, run here: the same arguments, on short logs."""
-    monkeypatch.delenv("COLUMNS", raising=False)  # the terminal's width, which pytest sets
+    environment = dict(os.environ)
+    environment.pop("COLUMNS", None)  # the terminal's width, which readline sets
     target = ["make", "--dry-run", *shlex.split(command)[1:]]
-    done = subprocess.run(target, cwd=ROOT, capture_output=True, text=True, check=True)
-    arguments = done.stdout.replace("\\\n", " ").partition("-m lib.report ")[2]
+    printed = subprocess.check_output(target, cwd=ROOT, env=environment, text=True)
+    arguments = printed.replace("\\\n", " ").partition("-m lib.report ")[2]
     monkeypatch.chdir(logs)
     page = tmp_path / "page"
     code = main([*shlex.split(arguments), "--out", str(page)])

@@ -148,11 +148,15 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     ('turn', 'overall', True)
     """
     corpora = [load(corpus) for corpus in POOLED.get(name, [name])]
-    table = pd.concat([corpus.items for corpus in corpora], keys=range(len(corpora)))
-    ratings = pd.concat([corpus.ratings.assign(corpus=k) for k, corpus in enumerate(corpora)])
-    keys = pd.MultiIndex.from_frame(ratings[["corpus", "item"]])
-    ratings = ratings.assign(item=table.index.get_indexer(keys)).drop(columns="corpus")
-    table = table.reset_index(drop=True)
+    tables = []
+    ratings = []
+    n_items = 0
+    for corpus in corpora:
+        tables.append(corpus.items)
+        ratings.append(corpus.ratings.assign(item=corpus.ratings["item"] + n_items))
+        n_items += len(corpus.items)
+    table = pd.concat(tables, ignore_index=True)
+    ratings = pd.concat(ratings, ignore_index=True)
     if name == "usr_topical":
         table = _add_unieval(table)
 
@@ -163,7 +167,8 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     if level == "dialog" and len(scores.columns):
         valid &= scores.notna().any(axis=1)
     ratings = ratings[valid[ratings["item"]].to_numpy()].reset_index(drop=True)
-    ratings["item"] = (valid.cumsum() - 1)[ratings["item"]].to_numpy()
+    new_position = valid.cumsum() - 1
+    ratings["item"] = new_position[ratings["item"]].to_numpy()
     return EvaluationSet(
         name=name,
         level=level,
@@ -207,8 +212,9 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     0           1.5
     """
     scores = table.filter(regex="^score_").astype(float)
-    names = scores.columns.str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
-    scores = scores.T.groupby(names.to_numpy(), sort=False).mean().T
+    names = scores.columns.str.removeprefix("score_")
+    names = names.str.replace(r"_run\d+$", "", regex=True).to_numpy()
+    scores = scores.T.groupby(names, sort=False).mean().T
     if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
@@ -235,8 +241,9 @@ def sort_by_family(metrics: Sequence[str]) -> list[str]:
     >>> sort_by_family(["gpt4_overall", "rouge_l", "bleu4"])
     ['bleu4', 'rouge_l', 'gpt4_overall']
     """
-    order = [*FAMILIES, *sorted({metric_family(name) for name in metrics} - set(FAMILIES))]
-    return sorted(set(metrics), key=lambda name: (order.index(metric_family(name)), name))
+    family_of = {name: metric_family(name) for name in metrics}
+    order = [*FAMILIES, *sorted(set(family_of.values()) - set(FAMILIES))]
+    return sorted(family_of, key=lambda name: (order.index(family_of[name]), name))
 
 
 def own_metrics() -> tuple[str, ...]:
@@ -307,8 +314,9 @@ def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
             table = table[of_set].drop(columns="corpus")
         if not set(keys) <= set(table) or table.duplicated(keys).any():
             continue
-        table = items.table[keys].merge(table, on=keys, how="left").drop(columns=keys)
-        table = table.select_dtypes("number").dropna(axis=1, how="all")
+        table = items.table[keys].merge(table, on=keys, how="left")
+        table = table.drop(columns=keys).select_dtypes("number")
+        table = table.dropna(axis=1, how="all")
         scores = scores.join(table.drop(columns=scores.columns, errors="ignore"))
     return scores
 
@@ -335,5 +343,5 @@ def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None
     if items.level == "turn":
         missing = [name for name in names if name not in scores]
         scores = pd.concat([scores, computed_scores(items.table, missing)], axis=1)
-    scores = scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
-    return replace(items, scores=scores)
+    scores = scores.loc[:, ~scores.columns.duplicated()]
+    return replace(items, scores=scores.dropna(axis=1, how="all"))

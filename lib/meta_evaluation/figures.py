@@ -65,7 +65,8 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
         y = lines.index(row.metric)
         _cell(axes, x, y, row)
 
-    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
+    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
+    heads = heads.loc[sets]
     names = []
     for corpus, head in heads.iterrows():
         name = textwrap.fill(display_name(corpus), 11, break_long_words=False)
@@ -168,8 +169,8 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
     if len(undefined):
         problem = f"{undefined.tolist()} have no correlation with the others"
         raise DataError(problem, fix="leave them out")
-    distance = squareform(np.clip(1 - r.abs().to_numpy(), 0, None), checks=False)
-    tree = hierarchy.average(distance)
+    distance = (1 - r.abs()).clip(lower=0).to_numpy()
+    tree = hierarchy.average(squareform(distance, checks=False))
     all_marked = [name in marked for name in r]  # of each metric, then of each branch
     for left, right, *_ in tree:
         all_marked.append(all_marked[int(left)] and all_marked[int(right)])
@@ -198,7 +199,8 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
 
 def training_plot(models: Models) -> Figure:
     """Smoothed training loss by step, and validation AUC by epoch, a line per trained model."""
-    figure, (loss, auc) = plt.subplots(1, 2, figsize=(10, 3.4))
+    figure, panels = plt.subplots(1, 2, figsize=(10, 3.4))
+    loss, auc = panels
     for (method, _), model in models.items():
         style = {"color": f"C{METHODS.index(method)}", "linewidth": 1, "label": method}
         smoothed = model.history["loss"].ewm(span=20).mean()
@@ -225,10 +227,12 @@ def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int =
         jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
         words = metrics.length(turns).clip(lower=1)
         score = seed_means(values[name])["EnDex"]
-        points = axes.scatter(human + jitter, score, s=8, c=words, norm=LogNorm(1, 40))
+        x = human + jitter
+        points = axes.scatter(x, score, s=8, c=words, norm=LogNorm(1, 40))
         axes.set(title=name, xlabel="human rating")
     row[0].set_ylabel("EnDex, mean of seeds")
     bar = figure.colorbar(points, ax=row, label="words in the reply", extend="max")
-    bar.set_ticks([1, 2, 5, 10, 20, 40], labels=["1", "2", "5", "10", "20", "40"])
+    ticks = [1, 2, 5, 10, 20, 40]
+    bar.set_ticks(ticks, labels=map(str, ticks))
     bar.minorticks_off()
     return figure

@@ -124,7 +124,8 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
     """
     rows = []
     for items in sets:
-        data = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float).dropna()
+        covers = items.scores.notna().mean() >= COVERAGE
+        data = items.scores.loc[:, covers].astype(float).dropna()
         data = data.loc[:, data.nunique() > 1]
         families: dict[str, list[str]] = {"none": []}
         for metric in data:

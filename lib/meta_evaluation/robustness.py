@@ -43,7 +43,8 @@ def text_sides(pairs: pd.DataFrame) -> pd.DataFrame:
                 rows.append(row)
     sides = pd.DataFrame(rows)
     texts = [(*row["context"], row["response"]) for row in rows]
-    return sides.assign(item=pd.factorize(pd.Index(texts, tupleize_cols=False))[0])
+    item, _ = pd.factorize(pd.Index(texts, tupleize_cols=False))
+    return sides.assign(item=item)
 
 
 def score_sides(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
@@ -100,18 +101,21 @@ def win_shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -
     turn_scores = scores.loc[sides["item"]].reset_index(drop=True)
     text_scores = turn_scores.groupby([sides["side"], sides["pair"]]).mean()
     difference = (text_scores.loc["original"] - text_scores.loc["perturbed"]).round(9)
-    win = ((np.sign(difference) + 1) / 2).reindex(range(len(pairs)))  # 1, 0.5 (tie) or 0
+    win = (np.sign(difference) + 1) / 2  # 1, 0.5 (tie) or 0
+    win = win.reindex(range(len(pairs))).set_axis(pairs.index)
 
-    original = pairs["context"].where(pairs["level"] == "turn", pairs["original"]).map(tuple)
-    win = win.set_axis(pairs.index).join(pairs[KIND]).assign(original=original)
+    is_turn = pairs["level"] == "turn"
+    original = pairs["context"].where(is_turn, pairs["original"]).map(tuple)
+    win = win.join(pairs[KIND]).assign(original=original)
     win = win.melt([*KIND, "original"], var_name="metric", value_name="win")
 
+    causes = scores.attrs.get("missing", {})
     rows = []
     for (metric, *kind), group in win.groupby(["metric", *KIND], sort=False):
         scored = group.dropna(subset="win")
         n = len(scored)
         missing = len(group) - n
-        reasons = scores.attrs.get("missing", {}).get(metric, []) if missing else []
+        reasons = causes.get(metric, []) if missing else []
         share = scored["win"].mean()
         originals = scored["original"].nunique()
         low, high = proportion_confint(share * originals, originals or np.nan, method="wilson")

@@ -57,12 +57,13 @@ def import_details(turns: pd.DataFrame) -> str:
     ...
     """
     lines = []
-    for file, attrs in turns.attrs.get("files", {"": turns.attrs}).items():
+    files = turns.attrs.get("files", {"": turns.attrs})
+    for file, attrs in files.items():
         prefix = f"{file}: " if file else ""
         for guess, value, reason, n_files in attrs.get("guesses", []):
-            files = f", {n_files} files" if n_files > 1 else ""
+            count = f", {n_files} files" if n_files > 1 else ""
             hint = f"To change it: {guess.upper()}=..."
-            lines.append(f"{prefix}{guess}: {value} ({reason}{files}). {hint}")
+            lines.append(f"{prefix}{guess}: {value} ({reason}{count}). {hint}")
         for row in attrs.get("report", []):
             note = f" ({row['notes']})" if row["notes"] else ""
             if row["excluded"]:
@@ -82,7 +83,8 @@ def describe_turns(turns: pd.DataFrame) -> pd.DataFrame:
     30
     """
     turns = turns.assign(
-        with_context=turns["context"].map(len) > 0, with_reference=turns["reference"].map(len) > 0
+        with_context=turns["context"].map(len) > 0,
+        with_reference=turns["reference"].map(len) > 0,
     )
     return turns.groupby(["system", "agent"]).agg(
         dialogs=("dialog", "nunique"),
@@ -102,10 +104,11 @@ def english_share(texts: pd.Series) -> float:
     >>> english_share(pd.Series(["Das weiss ich leider nicht"]))
     0.0
     """
-    tokens = texts.astype(str).str.lower().str.split().explode().dropna()
-    tokens = tokens.str.strip(".,!?;:\"'()")
-    tokens = tokens[tokens.map(lambda token: any(map(str.isalpha, token)))]
-    return float(tokens.isin(list(function_words().weights)).mean())
+    tokens = texts.astype(str).str.lower().str.split()
+    tokens = tokens.explode().dropna().str.strip(".,!?;:\"'()")
+    has_letter = tokens.map(lambda token: any(map(str.isalpha, token)))
+    is_function_word = tokens[has_letter].isin(list(function_words().weights))
+    return float(is_function_word.mean())
 
 
 def rating_columns(turns: pd.DataFrame) -> list[str]:
@@ -114,7 +117,8 @@ def rating_columns(turns: pd.DataFrame) -> list[str]:
     >>> rating_columns(pd.DataFrame({"human_fun": [1.0], "human_overall": [None]}))
     ['human_fun']
     """
-    return [name for name in turns if name.startswith("human_") and turns[name].notna().any()]
+    columns = turns.filter(regex="^human_")
+    return list(columns.dropna(axis=1, how="all"))
 
 
 def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataFrame:

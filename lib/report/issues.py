@@ -105,8 +105,8 @@ def _dice(a: frozenset, b: frozenset) -> float:
 
 def _longest_stutter(text: str) -> int:
     words = " ".join(tokenize_words(text))
-    lengths = [len(match["words"].split()) for match in STUTTER.finditer(words)]
-    return max(lengths, default=0)
+    repeated = [match["words"] for match in STUTTER.finditer(words)]
+    return max((len(run.split()) for run in repeated), default=0)
 
 
 def contradiction(response: str, facts: list[str]) -> float:
@@ -187,7 +187,8 @@ def issue_table(issues: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
         )
     columns = ["issue", "metric", "recall", "false_positive_rate"]
     accuracy = reference_table("11_rule_accuracy", columns)
-    table = pd.DataFrame(rows).merge(accuracy, on=["issue", "metric"], how="left")
+    table = pd.DataFrame(rows)
+    table = table.merge(accuracy, on=["issue", "metric"], how="left")
     return table[["issue", "rule", "replies", "share", "recall", "false_positive_rate", "note"]]
 
 
@@ -205,8 +206,9 @@ def reading_list(turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10)
     columns = ["system", "dialog", "turn", "context", "response"]
     table = issues.join(turns[columns], on="reply")
     text = table["response"].str.strip().str.casefold()
-    table = table[~text.duplicated()].groupby("issue", sort=False).head(per_issue)
-    table["before"] = [context[-1] if len(context) else "" for context in table["context"]]
+    table = table[~text.duplicated()]
+    table = table.groupby("issue", sort=False).head(per_issue)
+    table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]
     table = table.sort_values("rule", kind="stable", ignore_index=True)
     return table[["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]]
@@ -227,7 +229,7 @@ def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:
     pairs = pairs[pairs["perturbation"].isin([rule.damage for rule in tried])]
     pairs = pairs.groupby("perturbation").head(per_damage).reset_index(drop=True)
     sides = text_sides(pairs)
-    turns = sides.rename(columns={"side": "system"}).assign(dialog=sides["pair"].astype(str))
+    turns = sides.assign(system=sides["side"], dialog=sides["pair"].astype(str))
     metrics = [rule.metric for rule in tried if rule.metric in METRICS]
     signals = reply_signals(turns, compute(turns, metrics, say=lambda line: None))
 

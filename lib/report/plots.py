@@ -39,9 +39,11 @@ def score_quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
     >>> score_quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
     [2.0]
     """
-    table = scores.quantile(list(QUANTILES.values())).T.set_axis([*QUANTILES], axis=1).dropna()
-    table = table.assign(corpus=corpus, n=scores.notna().sum()).rename_axis("metric")
-    return table.reset_index()[["corpus", "metric", "n", *QUANTILES]]
+    table = scores.quantile(list(QUANTILES.values())).T
+    table = table.set_axis([*QUANTILES], axis=1).dropna()
+    table = table.assign(corpus=corpus, n=scores.notna().sum())
+    table = table.rename_axis("metric").reset_index()
+    return table[["corpus", "metric", "n", *QUANTILES]]
 
 
 def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Figure:
@@ -70,7 +72,8 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
 
     texts = []
     for metric in metrics:
-        for source, group in table[table["metric"] == metric].groupby("source", sort=False):
+        rows = table[table["metric"] == metric]
+        for source, group in rows.groupby("source", sort=False):
             low = group["q50"].min().round(2)
             high = group["q50"].max().round(2)
             texts.append(f"{metric} {low:g} to {high:g} ({source})")
@@ -94,8 +97,13 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     z = table.pivot_table("z", "label", "metric", sort=False)
     outermost = z.abs().max(axis=1).nlargest(MAX_GROUPS).index
     table = table[table["label"].isin(outermost)]
-    axis = "standard deviations of turns"
-    figure = _panels(table, list(z), lines={("z_low", "z_high"): 4}, dot="z", shared_axis=axis)
+    figure = _panels(
+        table,
+        list(z),
+        lines={("z_low", "z_high"): 4},
+        dot="z",
+        shared_axis="standard deviations of turns",
+    )
 
     texts = []
     for metric, values in z.items():

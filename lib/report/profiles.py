@@ -33,11 +33,21 @@ def group_means(
     rows = []
     for key, group in turns.groupby(by, sort=False):
         for name in values:
-            mean = bootstrap_mean(values.loc[group.index, name], group["dialog"], seed=seed)
-            row = dict(zip(by, key, strict=True))
-            row |= {"metric": name, "value": mean.value, "low": mean.low, "high": mean.high}
-            rows.append(row | {"dialogs": mean.clusters, "turns": mean.n})
-    return pd.DataFrame(rows, columns=[*by, "metric", "value", "low", "high", "dialogs", "turns"])
+            group_values = values.loc[group.index, name]
+            mean = bootstrap_mean(group_values, group["dialog"], seed=seed)
+            rows.append(
+                {
+                    **dict(zip(by, key, strict=True)),
+                    "metric": name,
+                    "value": mean.value,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "dialogs": mean.clusters,
+                    "turns": mean.n,
+                }
+            )
+    columns = ["metric", "value", "low", "high", "dialogs", "turns"]
+    return pd.DataFrame(rows, columns=[*by, *columns])
 
 
 def mean_ratings(turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -65,8 +75,9 @@ def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> p
     """
     values = scores[[metric for metric in PROFILE if metric in scores]]
     table = group_means(turns, values, ["system", "agent"], seed)
+    deviations = values.std(ddof=0).replace(0, np.nan)
     mean = table["metric"].map(values.mean())
-    deviation = table["metric"].map(values.std(ddof=0).replace(0, np.nan))
+    deviation = table["metric"].map(deviations)
     for z, column in {"z": "value", "z_low": "low", "z_high": "high"}.items():
         table[z] = (table[column] - mean) / deviation
     return table

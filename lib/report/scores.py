@@ -39,8 +39,8 @@ def report_scores(
     if embeddings:
         sample = sample_dialogs(turns, max_replies, seed)
         frames.append(_compute_in_blocks(sample, evaluation_sets.ENCODER))
-    scores = pd.concat(frames, axis=1)
-    return scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
+    scores = pd.concat(frames, axis=1).dropna(axis=1, how="all")
+    return scores.loc[:, ~scores.columns.duplicated()]
 
 
 def _compute_in_blocks(turns: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
@@ -68,7 +68,8 @@ def sample_dialogs(turns: pd.DataFrame, max_replies: float, seed: int = 0) -> pd
     # Dialogs with the same opening share a unit, hence a random priority: they stay pairs.
     units = bootstrap_units(turns)
     priority = np.random.default_rng(seed).permutation(len(turns))[units]
-    dialogs = turns.assign(priority=priority).groupby(KEY)["priority"].agg(["first", "size"])
+    dialogs = turns.assign(priority=priority).groupby(KEY)
+    dialogs = dialogs["priority"].agg(["first", "size"])
     dialogs = dialogs.sort_values("first", kind="stable")
 
     # The next dialog goes to the system that has the fewest replies so far.
@@ -128,7 +129,8 @@ def judge_replies(
         ask = cpdscore.asker("live", replies, url, settings)
         items = cpdscore.score_turns(judged, template, model, store=replies, ask=ask).items
     print(f"judge: what came back: {items['status'].value_counts().to_dict()}", file=sys.stderr)
-    return items["weighted"].fillna(items["score"]).reindex(turns.index).rename("cpds")
+    scores = items["weighted"].fillna(items["score"])
+    return scores.reindex(turns.index).rename("cpds")
 
 
 def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
@@ -141,7 +143,8 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
     'length'
     """
     family_of = {name: evaluation_sets.metric_family(name) for name in scores}
-    needs = {family: set() for family in [*evaluation_sets.FAMILIES, *family_of.values()]}
+    families = [*evaluation_sets.FAMILIES, *family_of.values()]
+    needs = {family: set() for family in families}
     for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores}:
         if name in METRICS:
             needs[METRICS[name].family].update(METRICS[name].needs)

@@ -35,11 +35,13 @@ def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     [['flat', 'no information'], ['mine', 'not tested']]
     """
     public = reference_table("08_metric_validity", ["metric", "corpora", "median", "lowest"])
-    table = pd.DataFrame({"metric": list(scores)}).merge(public, on="metric", how="left")
+    table = pd.DataFrame({"metric": list(scores)})
+    table = table.merge(public, on="metric", how="left")
     damage = reference_table("08_robustness", ["metric", "low", "high"])
-    table["detects"] = table["metric"].map((damage["low"] > 0.5).groupby(damage["metric"]).sum())
-    prefers = (damage["high"] < 0.5).groupby(damage["metric"]).sum()
-    table["prefers_damage"] = table["metric"].map(prefers)
+    damage["detects"] = damage["low"] > 0.5
+    damage["prefers_damage"] = damage["high"] < 0.5
+    kinds = damage.groupby("metric")[["detects", "prefers_damage"]].sum()
+    table = table.join(kinds, on="metric")
 
     constant = (scores.nunique() <= 1).to_numpy()
     rare = (share_scored(scores) < 0.5).to_numpy()

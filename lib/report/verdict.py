@@ -59,7 +59,8 @@ def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
     dialog = turns.groupby(KEY, sort=False).ngroup()
     first = turns.loc[turns.groupby(dialog)["turn"].idxmin()]
     dialog_of_first = dialog[first.index]
-    opening = first["context"].map(lambda context: "\n".join(context).strip().casefold())
+    opening = first["context"].map("\n".join)
+    opening = opening.str.strip().str.casefold()
 
     dialogs_of_version = first.groupby([opening, "system"])["turn"].transform("size")
     largest = dialogs_of_version.groupby(opening).transform("max")
@@ -118,10 +119,12 @@ def differences(
     is_rating = table["score"].isin(ratings)
     table["kind"] = np.where(is_rating, "rating", "metric")
     table["p_adjusted"] = benjamini_hochberg(table["p"], table["kind"])
-    table["better"] = np.where(is_rating | table["score"].isin(higher_is_better), "higher", "")
+    directed = is_rating | table["score"].isin(higher_is_better)
+    table["better"] = np.where(directed, "higher", "")
     tests = table.groupby("kind")["p"].transform("count").clip(lower=1)
     df = table["dialogs"] - 1
-    quantiles = stats.t.isf(LEVEL / 2 / tests, df) + stats.t.isf(1 - POWER, df)
+    critical = stats.t.isf(LEVEL / 2 / tests, df)
+    quantiles = critical + stats.t.isf(1 - POWER, df)
     table["detectable"] = quantiles * table.pop("error")
     return table
 
@@ -142,7 +145,9 @@ def _compare(
 
     def means(weights: np.ndarray) -> np.ndarray:
         """Mean scores of both versions, where each unit counts `weights` times."""
-        return np.stack([(weights @ total[k]) / (weights @ count[k]) for k in (0, 1)])
+        first = (weights @ total[0]) / (weights @ count[0])
+        second = (weights @ total[1]) / (weights @ count[1])
+        return np.stack([first, second])
 
     has_score = np.stack(count) > 0  # (versions, units, scores)
     n_units = has_score.sum(axis=1).min(axis=0)

@@ -111,7 +111,8 @@ def item_intervals(
     for name, (turns, human) in sets.items():
         dialogs = cluster_ids(turns["dialog"], len(turns))
         for method, scores in values[name].T.groupby(level="method", sort=False):
-            complete = human.notna().to_numpy() & scores.notna().all().to_numpy()
+            scored = scores.notna().all().to_numpy()
+            complete = human.notna().to_numpy() & scored
             clusters = dialogs[complete]
             row = {"method": method, "dataset": name}
             for coefficient in ("pearson", "spearman"):
@@ -170,7 +171,8 @@ def pool_dialogs(dialogs: pd.DataFrame, models: Models, max_length: int) -> pd.D
     """
     replies = endex.system_turns(dialogs)
     pooled = seed_means(all_scores(replies, models, max_length)).filter([*METHODS, "Length"])
-    return dialogs.reset_index(drop=True).join(pooled.groupby(replies["item"]).mean())
+    means = pooled.groupby(replies["item"]).mean()
+    return dialogs.reset_index(drop=True).join(means)
 
 
 def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
@@ -185,7 +187,7 @@ def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
     """
     scores = [name for name in (*METHODS, "Length") if name in pooled]
     agents = pooled.groupby("agent")[[*scores, "human_overall"]].mean()
-    ratings = [c for c in pooled if c.startswith("human_") and not c.startswith("human_z_")]
+    ratings = pooled.filter(regex="^human_(?!z_)")
     cases = [("dialog", pooled, rating) for rating in ratings]
     cases.append(("agent", agents, "human_overall"))
     rows = []

@@ -177,10 +177,10 @@ def giorgi_tables() -> pd.DataFrame:
     """
     texts = {"stars": "", "psychological_metric": ""}
     printed = published_table("human_centered_metrics").fillna(texts)
-    automatic = ["table", "dataset", "automatic_metric"]
+    automatic = [printed[key] for key in ("table", "dataset", "automatic_metric")]
     r2 = printed["adjusted_r2"]
     model = printed["model"]
-    alone = r2.where(model == "A").groupby([printed[key] for key in automatic]).transform("first")
+    alone = r2.where(model == "A").groupby(automatic).transform("first")
     both = model == "P+A"
     raises = both & ~(r2 < alone)
     psychological = [printed["table"], printed["psychological_metric"]]
