@@ -62,10 +62,10 @@ judge: .venv/users
 	$(BIN)/python -m lib.cpdscore.local $(GGUF)
 
 # What the reader says that it guessed is told to it in the same words.
-GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--given "$(guess)=$($(guess))"))
+GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--override "$(guess)=$($(guess))"))
 report: .venv/users
 	@test -n "$(DIALOGS)$(and $(A),$(B))" || { echo "say which dialogs: make report DIALOGS=path, or A=old B=new"; exit 1; }
-	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(COLUMNS),--columns $(COLUMNS)) \
+	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(filter command,$(firstword $(origin COLUMNS))),--columns $(COLUMNS)) \
 	  $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(PAGE),--out "$(PAGE)") \
 	  $(if $(READ),--read $(READ)) $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
 	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")

@@ -17,7 +17,6 @@ root_doc = "README"
 
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
-suppress_warnings = ["mystnb.unknown_mime_type"]  # the rows of a report's table, for programs
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 

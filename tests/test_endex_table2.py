@@ -1,6 +1,8 @@
 """EnDex beside the rules: the numbers by other formulas, and what notebook 05 says of them."""
 
 import re
+from itertools import product
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,7 +15,7 @@ from lib import ROOT, endex, metrics
 from lib.meta_evaluation import figures
 from lib.meta_evaluation.replication import endex_table2
 
-HOWS = ("pearson", "spearman")
+COEFFICIENTS = ("pearson", "spearman")
 WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
 
 
@@ -27,52 +29,48 @@ def turns(n: int, seed: int) -> pd.DataFrame:
 @pytest.fixture
 def sets():
     rng = np.random.default_rng(7)
-    tables = {name: turns(n, seed) for seed, (name, n) in enumerate({"P": 40, "Q": 25}.items())}
-    marks = {name: rng.integers(1, 6, len(table)) * 1.0 for name, table in tables.items()}
-    return {name: (table, pd.Series(marks[name], table.index)) for name, table in tables.items()}
+    result = {}
+    for name, table in {"P": turns(40, 0), "Q": turns(25, 1)}.items():
+        ratings = rng.integers(1, 6, len(table)) * 1.0
+        result[name] = (table, pd.Series(ratings, table.index))
+    return result
 
 
 @pytest.fixture
 def values(sets):
-    """Scores as `score_all` gives them, of two methods with three seeds and of one rule."""
+    """Scores in the form of `all_scores`, of two methods with three seeds and of one rule."""
     rng = np.random.default_rng(3)
-    keys = [(method, seed) for method in endex_table2.METHODS for seed in range(3)]
     frames = {}
     for name, (table, human) in sets.items():
-        drawn = {key: 0.1 * human + rng.random(len(table)) for key in keys}
-        frames[name] = pd.DataFrame({("Length", 0): metrics.length(table), **drawn})
-        frames[name].columns.names = ["method", "seed"]
+        columns = {("Length", 0): metrics.length(table)}
+        for key in product(endex_table2.METHODS, range(3)):
+            columns[key] = 0.1 * human + rng.random(len(table))
+        frames[name] = pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
     return frames
 
 
 @pytest.fixture
 def runs(tmp_path):
     """Two methods with two seeds each; losses and AUC that tell the runs apart."""
-    made = {}
-    for i, (method, seed) in enumerate((m, s) for m in endex_table2.METHODS for s in (0, 1)):
+    models = {}
+    for i, key in enumerate(product(endex_table2.METHODS, (0, 1))):
         history = [(step, 0.7 / step + 0.01 * i) for step in range(1, 9)]
         validation = [{"epoch": e, "auc": 0.5 + 0.1 * e + 0.01 * i} for e in range(3)]
         record = {"history": history, "validation": validation}
-        made[method, seed] = endex.TrainedModel(tmp_path / f"{i}", record)
-    return made
+        models[key] = endex.TrainedModel(tmp_path / f"{i}", record)
+    return models
 
 
 @pytest.fixture
 def networks(monkeypatch):
     """The score of a network, made of its folder's name and the reply's length."""
 
-    def score(table, folder, max_length):
-        assert max_length == 40
-        return metrics.length(table) / (10 + int(folder.name))
+    def compute(table, names, options, **_):
+        assert names == ["endex"] and options["endex"]["max_length"] == 40
+        folder = Path(options["endex"]["model"])
+        return pd.DataFrame({"endex": metrics.length(table) / (10 + int(folder.name))})
 
-    monkeypatch.setattr(endex_table2, "kept_scores", score)
-
-
-def drawn(build, *arguments):
-    """A figure, closed before the test goes on."""
-    figure = build(*arguments)
-    plt.close(figure)
-    return figure
+    monkeypatch.setattr(endex_table2, "compute", compute)
 
 
 def test_a_missing_reply_has_no_score_and_seeds_are_averaged(runs, networks):
@@ -85,17 +83,18 @@ def test_a_missing_reply_has_no_score_and_seeds_are_averaged(runs, networks):
 
 
 def test_correlations_are_those_of_scipy(values, sets):
-    found = endex_table2.endex_correlations(values, sets).set_index(["dataset", "method", "seed"])
-    assert len(found) == sum(frame.shape[1] for frame in values.values())
+    table2 = endex_table2.endex_correlations(values, sets)
+    table2 = table2.set_index(["dataset", "method", "seed"])
+    assert len(table2) == sum(frame.shape[1] for frame in values.values())
     for name, (table, human) in sets.items():
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         for (method, seed), score in values[name].items():
-            row = found.loc[name, method, seed]
+            row = table2.loc[name, method, seed]
             assert row["pearson"] == pytest.approx(stats.pearsonr(score, human).statistic)
             assert row["spearman"] == pytest.approx(stats.spearmanr(score, human).statistic)
             assert row["with length"] == pytest.approx(stats.spearmanr(score, words).statistic)
             if method == "Length":
-                assert np.isnan(row["partial"])  # nothing is left of length with length held fixed
+                assert np.isnan(row["partial"])  # length explains all of length
             else:
                 assert row["partial"] == pytest.approx(residual_correlation(score, human, words))
 
@@ -104,22 +103,23 @@ def residual_correlation(x, y, z):
     """Correlation of what a line in the ranks of z leaves of the ranks of x and y."""
     x, y, z = (stats.rankdata(v) for v in (x, y, z))
     design = np.column_stack([np.ones_like(z), z])
-    left = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
-    return np.corrcoef(*left)[0, 1]
+    residuals = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
+    return np.corrcoef(residuals)[0, 1]
 
 
 def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, sets):
     """Defect N10: Table 2 had the spread of the seeds alone."""
     table, human = sets["P"]
     table["dialog"] = [f"d{i // 2}" for i in range(len(table))]  # two replies each
-    found = endex_table2.item_intervals(values, sets, resamples=2000)
-    rng, means = np.random.default_rng(1), []
+    intervals = endex_table2.item_intervals(values, sets, resamples=2000)
+    rng = np.random.default_rng(1)
+    means = []
     for _ in range(1000):
-        drawn = rng.integers(0, 20, 20)
-        items = np.concatenate([[2 * d, 2 * d + 1] for d in drawn])
+        first_replies = 2 * rng.integers(0, 20, 20)
+        items = np.concatenate([first_replies, first_replies + 1])
         scores = values["P"]["EnDex"].iloc[items]
         means.append(np.mean([stats.pearsonr(scores[s], human.iloc[items])[0] for s in range(3)]))
-    row = found.loc["EnDex", "P"]
+    row = intervals.loc["EnDex", "P"]
     expected = np.percentile(means, [2.5, 97.5])
     np.testing.assert_allclose(row[["pearson low", "pearson high"]], expected, atol=0.04)
     values["P"].loc[0, ("EnDex", 1)] = np.nan
@@ -134,11 +134,10 @@ def test_reply_scores_without_a_method_are_missing(values, sets):
 def test_verdict_compares_the_mean_with_the_best_rule():
     rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
     rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]
-    found = pd.DataFrame(rows, columns=["method", "seed", "pearson", "spearman"])
-    found = found.assign(dataset="P")
-    place = pd.MultiIndex.from_tuples([("EnDex", "P")], names=["method", "dataset"])
-    paper = pd.DataFrame({"pearson": [0.6], "spearman": [0.1]}, place)
-    row = endex_table2.compare_with_published(found, paper).loc["EnDex", "P"]
+    table2 = pd.DataFrame(rows, columns=["method", "seed", "pearson", "spearman"])
+    index = pd.MultiIndex.from_tuples([("EnDex", "P")], names=["method", "dataset"])
+    paper = pd.DataFrame({"pearson": [0.6], "spearman": [0.1]}, index)
+    row = endex_table2.compare_with_published(table2.assign(dataset="P"), paper).loc["EnDex", "P"]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
     assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
     assert row["pearson minus paper"] == pytest.approx(-0.2)
@@ -165,31 +164,37 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     pooled = pd.DataFrame(rng.random((n, 3)), columns=["EnDex", "EnDex+NS", "Length"])
     pooled["agent"] = rng.choice(list("abcde"), n)
     pooled["human_overall"] = pooled["EnDex"] + rng.random(n)
-    pooled["human_fun"], pooled["human_z_fun"] = rng.random(n), 1.0
-    found = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
-    assert found.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
-    human, row = pooled["human_fun"], found.loc["dialog", "fun"]
+    pooled["human_fun"] = rng.random(n)
+    pooled["human_z_fun"] = 1.0
+    table = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
+    assert table.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
+    human = pooled["human_fun"]
+    row = table.loc["dialog", "fun"]
     assert row["Length"] == pytest.approx(stats.spearmanr(pooled["Length"], human).statistic)
     expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
     assert (row["EnDex, length fixed"], row["n"]) == pytest.approx((expected, n))
-    of = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
-    agents = found.loc["agent", "overall"]
-    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(of)[0])
+    means = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
+    agents = table.loc["agent", "overall"]
+    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(means)[0])
 
 
 def test_training_figure_shows_every_run(runs):
-    left, auc = drawn(figures.training_plot, runs).axes
-    assert len(left.lines) == len(auc.lines) == 4
-    for i, (line, run) in enumerate(zip(left.lines, runs.values(), strict=True)):
+    figure = figures.training_plot(runs)
+    plt.close(figure)
+    loss, auc = figure.axes
+    assert len(loss.lines) == len(auc.lines) == 4
+    for i, (line, run) in enumerate(zip(loss.lines, runs.values(), strict=True)):
         smooth = run.history["loss"].ewm(span=20).mean()
         np.testing.assert_allclose(line.get_ydata(), smooth)
         np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
+    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
 
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
-    ax, (table, human) = drawn(figures.score_scatter, values, sets).axes[1], sets["Q"]
-    points = ax.collections[0]
+    figure = figures.score_scatter(values, sets)
+    plt.close(figure)
+    table, human = sets["Q"]
+    points = figure.axes[1].collections[0]
     x, y = points.get_offsets().T
     np.testing.assert_allclose(y, values["Q"]["EnDex"].mean(axis=1))
     assert np.abs(x - human).max() < 0.2 and not np.array_equal(x, human)
@@ -210,10 +215,10 @@ def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
     tables = [pd.read_csv(file) for file in (ROOT / "data/results").glob("05_*.csv")]
     tables.append(pd.read_csv(ROOT / "data/published/endex_table2.csv"))
     values = np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
-    known = {written(value, digits) for value in values for digits in (2, 3)}
+    in_tables = {written(value) for value in values} | {written(value, 3) for value in values}
     for cell in ("c16", "t03", "e03", "t12", "t13", "v01", "a10", "c39"):
-        told = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("05", cell))
-        assert told and not {number.replace("−", "-") for number in told} - known, cell
+        numbers = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("05", cell))
+        assert numbers and {number.replace("−", "-") for number in numbers} <= in_tables, cell
 
 
 def test_sentences_of_notebook_05_follow_from_its_tables():
@@ -223,7 +228,7 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     assert set(table2.loc[["EnDex", "EnDex+NS"], "runs"]) == {5}
     three = ["BETTER", "GRADE", "PREDENG-600"]
     for method, ranks in (("EnDex", ["GRADE"]), ("EnDex+NS", ["FED-ENG", "GRADE"])):
-        won = {how: found.loc[method].query(f"`{how} beats rules`") for how in HOWS}
+        won = {how: found.loc[method].query(f"`{how} beats rules`") for how in COEFFICIENTS}
         assert won["pearson"].index.tolist() == three and won["spearman"].index.tolist() == ranks
     for name in three:
         assert written(-found.loc[("EnDex", name), "pearson minus paper"]) in seen, name
@@ -270,9 +275,9 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
 def test_sentences_on_the_question_rule_follow_from_table_2():
     """Defects N1 and N8: the row of all four sets stands beside the paper's, hit or miss."""
     table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
-    for place in (prose("05", "c24"), (ROOT / "README.md").read_text()):
+    for text in (prose("05", "c24"), (ROOT / "README.md").read_text()):
         for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
-            assert written(ours, 3) in place and written(paper, 3) in place
+            assert written(ours, 3) in text and written(paper, 3) in text
 
 
 @pytest.mark.public

@@ -25,7 +25,8 @@ def bots():
 
 def test_ground_truth_is_not_compared_with_itself(bots):
     gold = bots.table[bots.table["reference"].map(len) > 0].copy()
-    gold["response"], gold["system"] = gold["reference"].str[0], "gold"
+    gold["response"] = gold["reference"].str[0]
+    gold["system"] = "gold"
     table = pd.concat([bots.table, gold], ignore_index=True)
     scores = evaluation_sets.computed_scores(table, ["rouge_l_coco", "length"])
     is_gold = table["system"] == "gold"
@@ -45,21 +46,21 @@ def test_unknown_rating_names_the_known_ones():
         evaluation_sets.load_set("sample_bots", "charm")
 
 
-def test_recorded_scores_of_several_corpora_are_told_apart(bots, tmp_path, monkeypatch):
+def test_recorded_scores_of_several_corpora_are_kept_apart(bots, tmp_path, monkeypatch):
     key = ["system", "agent", "dialog", "turn"]
-    own = bots.table[key].assign(endex=np.arange(len(bots.table), dtype=float))
-    both = pd.concat([own.assign(corpus="fed_turn"), own.assign(corpus="better", endex=-1.0)])
+    scores = bots.table[key].assign(endex=np.arange(len(bots.table), dtype=float))
+    both = pd.concat([scores.assign(corpus="fed_turn"), scores.assign(corpus="better", endex=-1.0)])
     both.sample(frac=1, random_state=0).to_csv(tmp_path / "05_endex_scores.csv", index=False)
-    foreign = own.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
+    foreign = scores.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
     foreign.to_csv(tmp_path / "06_scores.csv", index=False)
     monkeypatch.setattr("lib.notebook_runs.profile_folder", lambda *_: tmp_path)
     for name, expected in (
-        ("fed_turn", own["endex"]),
-        ("fed_engaging", own["endex"]),  # the same replies under another loader
-        ("better", own["endex"] * 0 - 1),
+        ("fed_turn", scores["endex"]),
+        ("fed_engaging", scores["endex"]),  # the same replies under another loader
+        ("better", scores["endex"] * 0 - 1),
     ):
-        found = evaluation_sets.recorded_scores(replace(bots, name=name), Run("08", "sample"))
-        assert found["endex"].tolist() == expected.tolist() and "foreign" not in found
+        recorded = evaluation_sets.recorded_scores(replace(bots, name=name), Run("08", "sample"))
+        assert recorded["endex"].tolist() == expected.tolist() and "foreign" not in recorded
     other = evaluation_sets.recorded_scores(replace(bots, name="dstc7"), Run("08", "sample"))
     assert "endex" not in other
 
@@ -82,13 +83,17 @@ def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
 
 def test_the_heat_map_stars_what_was_not_ranked_and_limits_stand_below():
     table = pd.DataFrame(
-        {"corpus": "usr_topical", "rating": "overall", "low": 0, "high": 0.9,
-         "metric": ["length", "endex", "question", "limit_for_a_metric"],
-         "value": [0.3, 0.5, -0.001, 0.8], "n": [100, 70, 100, 100], "rank": [1, np.nan, 2, 0]}
-    )  # fmt: skip
+        {
+            "metric": ["length", "endex", "question", "limit_for_a_metric"],
+            "value": [0.3, 0.5, -0.001, 0.8],
+            "n": [100, 70, 100, 100],
+            "rank": [1, np.nan, 2, 0],
+        }
+    )
+    table = table.assign(corpus="usr_topical", rating="overall", low=0, high=0.9)
     axes = figures.heat_map(table, "one corpus").axes[0]
-    said = [text.get_text() for text in axes.texts]
-    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(said)
+    texts = [text.get_text() for text in axes.texts]
+    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(texts)
     assert "not ranked" in axes.get_xlabel() and len(axes.patches) == 1, "the best is framed"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["USR Topical\nn=100"]
     names = [text.get_text() for text in axes.get_yticklabels()]
@@ -121,8 +126,8 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
 def test_sets_without_a_metric_are_left_out_by_name(bots, capsys):
     bare = replace(bots, name="bare", scores=bots.scores.iloc[:, :0])
     assert overview.with_metrics([bots, bare]) == [bots]
-    assert "left out, no metric is at hand: bare" in capsys.readouterr().out
-    with pytest.raises(DataError, match="no metric is at hand for bare"):
+    assert "left out, no metric is available: bare" in capsys.readouterr().out
+    with pytest.raises(DataError, match="no metric is available for bare"):
         overview.with_metrics([bare])
 
 
@@ -152,11 +157,14 @@ def test_averaged_runs_are_means_over_all_subsets():
     rng = np.random.default_rng(0)
     runs = pd.DataFrame(rng.integers(1, 6, (30, 4)))
     human = pd.Series(rng.normal(size=30))
-    found = papers.averaged_runs(runs, human).set_index("runs")["spearman"]
+    table = papers.averaged_runs(runs, human).set_index("runs")
     for size in (1, 3):
-        means = [runs[list(chosen)].mean(axis=1) for chosen in combinations(range(4), size)]
-        expected = np.mean([stats.spearmanr(mean, human).statistic for mean in means])
-        assert found[size] == pytest.approx(expected)
+        values = []
+        for subset in combinations(range(4), size):
+            values.append(stats.spearmanr(runs[list(subset)].mean(axis=1), human).statistic)
+        assert table.loc[size, "spearman"] == pytest.approx(np.mean(values))
+        assert table.loc[size, "lowest_spearman"] == pytest.approx(min(values))
+        assert table.loc[size, "highest_spearman"] == pytest.approx(max(values))
 
 
 @pytest.mark.public
@@ -176,10 +184,11 @@ def test_the_sealed_tables_gave_what_notebook_09_says():
     assert missed.loc["GD"].tolist() == pytest.approx([0.0040, 0.0037], abs=5e-5)
     assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
     corpus, rating = papers.PAPER_SETS["PD10"]
-    turns, options = load(corpus).turns, psychology.PAPER_READING["emotional_entropy"]
+    turns = load(corpus).turns
+    options = psychology.PAPER_READING["emotional_entropy"]
     lexicon = psychology.emotion_lexicon("nrc")
     turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
-    found = regression.adjusted_r2(turns, rating, ["entropy"])
+    r2 = regression.adjusted_r2(turns, rating, ["entropy"])
     recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]
-    assert found == pytest.approx(recorded, abs=1e-6)
-    assert found == pytest.approx(0.019, abs=1e-3), "as printed in Table 13"
+    assert r2 == pytest.approx(recorded, abs=1e-6)
+    assert r2 == pytest.approx(0.019, abs=1e-3), "as printed in Table 13"

@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from unittest import mock
 
-import nbformat
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,15 +23,19 @@ from nbconvert.filters.markdown_mistune import markdown2html_mistune as markdown
 from pytest import approx
 from scipy import stats
 
-from lib import ROOT, metrics, notebook_runs, report
+from lib import ROOT, data, metrics, notebook_runs, report
 from lib.report import page
 from lib.report.__main__ import main
 from lib.report.scores import sample_dialogs
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
-NAMES = {"response": "Bot reply", "context": "User message"}
-NAMES |= {"dialog": "Conversation ID", "system": "Bot name"}
+NAMES = {
+    "response": "Bot reply",
+    "context": "User message",
+    "dialog": "Conversation ID",
+    "system": "Bot name",
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +43,22 @@ def user_file(tmp_path_factory):
     """50 dialogs of 4 turns by two bots; CRLF, byte-order mark, emoji, comma, an empty reply."""
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("user") / "my dialogs.csv"
-    said = ["I baked bread today 😀", "Why, you ask?", "Not sad, only tired…", "What now?"]
+    messages = ["I baked bread today 😀", "Why, you ask?", "Not sad, only tired…", "What now?"]
     replies = ["Great 🎉, how did it turn out?", "Tell me more about it, please.", "ok", "I see."]
-    rows = [
-        (replies[rng.integers(4)] if (dialog, turn) != (7, 2) else "", "\n".join(said[: turn + 1]),
-         f"chat {dialog}", ["Ada 🤖", "Basil"][dialog % 2], "x")
-        for dialog in range(50) for turn in range(4)
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=[*NAMES.values(), "note, free"])
+    rows = []
+    for dialog in range(50):
+        for turn in range(4):
+            is_empty = (dialog, turn) == (7, 2)
+            rows.append(
+                {
+                    "Bot reply": "" if is_empty else replies[rng.integers(4)],
+                    "User message": "\n".join(messages[: turn + 1]),
+                    "Conversation ID": f"chat {dialog}",
+                    "Bot name": ["Ada 🤖", "Basil"][dialog % 2],
+                    "note, free": "x",
+                }
+            )
+    table = pd.DataFrame(rows)
     table.to_csv(path, index=False, encoding="utf-8-sig", lineterminator="\r\n")
     return path
 
@@ -67,8 +80,8 @@ def replies(**columns):
 
 def turns_of(**columns):
     """40 turns that nothing is wrong with, but for the columns."""
-    said = [f"It was in the {k} house that I had it" for k in range(40)]
-    turns = replies(response=said, context=[["I was not there, what did you do?"]] * 40)
+    texts = [f"It was in the {k} house that I had it" for k in range(40)]
+    turns = replies(response=texts, context=[["I was not there, what did you do?"]] * 40)
     return turns.assign(reference=[["fine"]] * 40, human_overall=1.0).assign(**columns)
 
 
@@ -96,7 +109,7 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
 
     metrics.metric("exclamations", "style")(exclamations)
     scores = report.report_scores(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
-    covered = report.coverage(scores).set_index("family")
+    covered = report.family_coverage(scores).set_index("family")
     own = covered.loc["style", ["metrics", "scored", "needs"]]
     assert own.tolist() == ["exclamations", 1.0, "response"]
     assert covered.loc["other", "metrics"] == "mine"
@@ -118,54 +131,73 @@ PAYLOADS = [
 
 
 @pytest.fixture(scope="module")
-def page_of():
-    """A notebook that shows tables by `report.show`, between what a report leaves out."""
-
-    def made(**tables):
-        outputs = []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(page, "display", lambda bundle, raw: outputs.append(bundle))
-            for caption, table in tables.items():
-                report.show(table, caption)
-        new, image = nbformat.v4, {"image/png": {"alt": "a <dot>"}}
-        outputs = [new.new_output("display_data", bundle) for bundle in outputs]
-        outputs += [new.new_output("display_data", {"image/png": "AAAA"}, metadata=image)]
-        cells = [
-            new.new_markdown_cell("# 11 Title\n\nQuestion?\n\n*You will learn*\n- a"),
-            new.new_code_cell("secret = 1", outputs=outputs),
-            new.new_markdown_cell("## 2 Part\n\nSee [other](02_x.ipynb)."),
-            new.new_markdown_cell("exercise", metadata={"tags": ["not-in-report"]}),
-        ]
-        return new.new_notebook(cells=cells)
-
-    return made
+def result():
+    """The report of the sample's bots, without the networks."""
+    return report.build_report(data.load("sample_bots").turns, embeddings=False)
 
 
-@pytest.mark.parametrize("write", [page.to_html, page.to_markdown])
-def test_the_page_hides_code_and_bookkeeping(write, page_of):
-    written = write(page_of(Numbers=TABLE), "t")
-    assert "Question?" in written and "See other." in written and "Numbers" in written
-    for hidden in ("secret = 1", "You will learn", "exercise", "02_x.ipynb"):
-        assert hidden not in written
+def with_tables(result, **tables):
+    """The same report with other tables, and their captions."""
+    captions = {}
+    for section in page.SECTIONS:
+        for part in section["part"]:
+            captions[part.get("table")] = part.get("caption")
+    return replace(result, **tables), [captions[name] for name in tables]
 
 
-def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
-    page_of, monkeypatch, tmp_path
-):
-    table, title = pd.DataFrame({PAYLOADS[0]: PAYLOADS}), PAYLOADS[4]
-    notebook = page_of(**{PAYLOADS[3]: table})
-    body = BeautifulSoup(page.to_html(notebook, title), "lxml")
-    cells = [cell.text.split() for cell in body.select("td")]
-    assert cells == [text.split() for text in PAYLOADS]
-    named = [body.title.text, body.h1.text, body.caption.text, body.th.text]
-    assert named == [title, title, PAYLOADS[3], PAYLOADS[0]]
-    assert [img["alt"] for img in body.find_all("img")] == ["a <dot>"]
+def test_a_report_says_what_its_verdicts_rest_on(result):
+    assert [verdict.version for verdict in result.verdicts] == ["ferry", "pebble"]
+    for verdict in result.verdicts:
+        assert (verdict.against, verdict.decided_by, verdict.dialogs) == ("lantern", "rating", 10)
+        assert set(verdict.scores) == set(result.ratings["rating"])
+        rows = result.differences.query("version == @verdict.version and kind == 'rating'")
+        assert rows["score"].tolist() == list(verdict.scores)
+    assert set(result.cases["issue"]) == set(result.issues.query("replies > 0")["issue"])
+    assert result.scores.index.equals(result.turns.index)
+
+
+@pytest.mark.parametrize("render", [page.render_html, page.render_markdown])
+def test_the_page_has_every_section_table_and_figure(render, result):
+    written = render(result, "My title")
+    assert "My title" in written
+    for section in page.SECTIONS:
+        assert section["title"] in html.unescape(written)
+        for part in section["part"]:
+            table = page.as_table(getattr(result, part.get("table", ""), []))
+            assert (part.get("caption", "no caption") in written) == (len(table) > 0)
+            assert part.get("empty", "no such sentence") not in written or table.empty
+    assert written.count("Quantiles of each corpus") == written.count("Means of 6 agents") == 1
+    one_version = replace(result, verdicts=[])
+    assert "There is only one version." in render(one_version, "t")
+
+
+def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(result, monkeypatch, tmp_path):
+    title = PAYLOADS[4]
+    table = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
+    hostile, (caption,) = with_tables(result, agents=table)
+    hostile = replace(hostile, import_details="\n".join(PAYLOADS))
+    figure = plt.figure()
+    figure.set_label("a <dot>")
+    monkeypatch.setattr(page, "profile_plot", lambda profile: figure)
+
+    body = BeautifulSoup(page.render_html(hostile, title), "lxml")
+    shown = body.find("caption", string=caption).parent
+    assert [cell.text.split() for cell in shown.select("td")] == [text.split() for text in PAYLOADS]
+    assert [body.title.text, body.h1.text, shown.th.text] == [title, title, PAYLOADS[0]]
+    assert body.pre.text.split() == " ".join(PAYLOADS).split()
+    assert "a <dot>" in [img["alt"] for img in body.find_all("img")]
     assert len(body.find_all("script")) == 1 and not body.select("iframe, svg, base, link, td *")
     assert all(link["href"].startswith("#") for link in body.find_all("a"))
-    rendered = BeautifulSoup(markdown2html(page.to_markdown(notebook, title)), "lxml")
+
+    markdown = page.render_markdown(hostile, title)
+    rendered = BeautifulSoup(markdown2html(markdown), "lxml")
     assert not rendered.select("script, img, iframe, svg, a[href^=javascript], td *")
-    rows = json.loads(page.to_json(notebook, title))["tables"][PAYLOADS[3]]
+    cells = [cell.text.split() for cell in rendered.find("table").select("td")]
+    assert len(cells) == len(PAYLOADS) and cells[-1] == ["$x$"]
+
+    rows = json.loads(page.render_json(hostile, title))["tables"][caption]
     assert [row[PAYLOADS[0]] for row in rows] == PAYLOADS
+
     monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
     notebook_runs.Run("yours", "sample").table(table, "texts")
     (written,) = tmp_path.rglob("yours_texts.csv")
@@ -175,91 +207,131 @@ def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
     assert not any(cell[:1] in "=+-@\t\r" for cell in cells)
 
 
-def test_the_page_stands_alone_and_runs_no_script_but_ours(page_of):
-    body = BeautifulSoup(page.to_html(page_of(Numbers=TABLE), "t"), "lxml")
+def test_the_page_stands_alone_and_runs_no_script_but_ours(result):
+    numbered, (caption,) = with_tables(result, agents=TABLE)
+    body = BeautifulSoup(page.render_html(numbered, "t"), "lxml")
     (script,) = body.find_all("script")
     digest = base64.b64encode(hashlib.sha256(script.string.encode()).digest()).decode()
     policy = body.find("meta", attrs={"http-equiv": True})["content"]
     assert "default-src 'none'" in policy and f"'sha256-{digest}'" in policy
     loaded = [tag.get("src") or tag.get("href") for tag in body.select("[src], [href]")]
-    assert all(place.startswith(("data:", "#")) for place in loaded)
-    assert body.html["lang"] == "en" and [h.name for h in body.select("h1, h2")] == ["h1", "h2"]
-    (shown,) = pd.read_html(io.StringIO(str(body.table)))  # readable without the script, too
-    assert shown["n"].tolist() == [3, 1, 2, 4]
+    assert all(address.startswith(("data:", "#")) for address in loaded)
+    headings = [heading.name for heading in body.select("h1, h2")]
+    assert body.html["lang"] == "en" and headings == ["h1"] + ["h2"] * len(page.SECTIONS)
+    targets = {heading.get("id") for heading in body.select("h2")}
+    assert {link["href"].removeprefix("#") for link in body.select("nav a")} == targets
+    table = body.find("caption", string=caption).parent
+    (shown,) = pd.read_html(io.StringIO(str(table)))  # readable without the script, too
+    assert shown["n"].tolist() == [3, 1, 2, 4] and shown["value"].isna().tolist()[1]
     assert {th["scope"] for th in body.select("th")} == {"col"}
     assert body.select_one("[tabindex] > table")
 
 
-# Clicks, in a browser, and reports what the tables look like and what came of the texts.
+def test_json_has_each_table_by_its_caption_and_null_for_a_missing_value(result):
+    numbered, (caption, empty) = with_tables(result, agents=TABLE, warnings=TABLE[:0])
+    written = json.loads(page.render_json(numbered, "t"))
+    assert written["title"] == "t" and empty not in written["tables"]
+    assert [row["value"] for row in written["tables"][caption]] == [10.0, None, -2.5, -9.0]
+    ferry, pebble = written["tables"]["Each version against the first"]
+    assert [ferry["version"], pebble["version"]] == ["ferry", "pebble"]
+    assert ferry["verdict"] == result.verdicts[0].verdict
+    assert ferry["scores"] == list(result.verdicts[0].scores)
+
+
+# Clicks, in a browser, and reports what the tables look like and what became of the texts.
 CLICKS = """<script>
-const said = [], title = document.title;
+const states = [], title = document.title;
 const rows = (t) => [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent));
 const press = (t, name) => {
   const header = [...t.tHead.querySelectorAll("th")].find((h) => h.textContent.trim() === name);
   header.querySelector("button").click();
-  said.push({rows: rows(t), sorted: header.getAttribute("aria-sort"),
-             marked: t.tHead.querySelectorAll("[aria-sort]").length});
+  states.push({rows: rows(t), sorted: header.getAttribute("aria-sort"),
+               marked: t.tHead.querySelectorAll("[aria-sort]").length});
 };
-const [plain, nested, texts] = document.querySelectorAll("table.dataframe");
+const [plain, texts] = document.querySelectorAll("table.dataframe");
 const focusable = [...plain.tHead.querySelectorAll("button")].map((b) => b.tabIndex);
 for (const name of ["value", "value", "metric", "n"]) press(plain, name);
-press(nested, "turns");
 const made = "td *, caption *, main :is(script, style, link, meta, base, iframe, svg)";
-document.title = JSON.stringify({said, focusable, title, texts: rows(texts).flat(),
+document.title = JSON.stringify({states, focusable, title, texts: rows(texts).flat(),
                                  made: document.querySelectorAll(made).length});
 </script>"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
-def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(page_of, tmp_path):
-    nested = pd.DataFrame({"system": list("AAB"), "agent": list("xyz"), "turns": [2, 3, 1]})
-    tables = {"plain": TABLE, "nested": nested.set_index(["system", "agent"])}
-    tables[PAYLOADS[3]] = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
+def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(result, tmp_path):
+    texts = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
+    tables, _ = with_tables(result, agents=TABLE, warnings=texts)
     file = tmp_path / "page.html"
-    written = page.to_html(page_of(**tables), PAYLOADS[4])
+    written = page.render_html(tables, PAYLOADS[4])
     written = re.sub("<meta http-equiv[^>]*>", "", written)  # it would forbid our clicks
     file.write_text(written.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     title = html.unescape(re.search(r"<title>(.*?)</title>", dom, flags=re.DOTALL).group(1))
-    found = json.loads(title)
-    assert found["title"] == PAYLOADS[4] and found["made"] == 0
-    assert [text.split() for text in found["texts"]] == [text.split() for text in PAYLOADS]
-    up, down, text, count, inner = ([row[k] for row in said["rows"]] for said, k in
-                                    zip(found["said"], (1, 1, 0, 2, 2), strict=True))  # fmt: skip
+    seen = json.loads(title)
+    assert seen["title"] == PAYLOADS[4] and seen["made"] == 0
+    assert [text.split() for text in seen["texts"]] == [text.split() for text in PAYLOADS]
+    columns = []
+    for state, column in zip(seen["states"], (1, 1, 0, 2), strict=True):
+        columns.append([row[column] for row in state["rows"]])
+    up, down, metric, n = columns
     assert up == ["-9.0", "-2.5", "10.0", ""] and down == ["10.0", "-2.5", "-9.0", ""]
-    assert text == ["a", "b9", "b10", "c"] and count == ["1", "2", "3", "4"]
-    order = [said["sorted"] for said in found["said"]]
+    assert metric == ["a", "b9", "b10", "c"] and n == ["1", "2", "3", "4"]
+    order = [state["sorted"] for state in seen["states"]]
     assert order[:3] == ["ascending", "descending", "ascending"]
-    assert all(said["marked"] == 1 for said in found["said"])
-    assert found["focusable"] == [0, 0, 0]  # the Tab key reaches them
-    assert inner == ["1", "2", "3"] and found["said"][4]["rows"][1] == ["A", "x", "2"]
+    assert all(state["marked"] == 1 for state in seen["states"])
+    assert seen["focusable"] == [0, 0, 0]  # the Tab key reaches them
 
 
-def test_command_line_reports_a_fault_and_its_way_out(user_file, capsys):
+def test_command_line_reports_an_error_and_what_to_do(user_file, capsys):
     assert main([str(user_file), "--columns", "response=Bot repl"]) == 2
     assert "did you mean 'bot reply'" in capsys.readouterr().err.lower()
+
+
+def test_an_error_that_nobody_expects_is_one_line_and_code_1(user_file, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main([str(user_file), "--turns", str(tmp_path / "file" / "turns.parquet")]) == 1
+    message = capsys.readouterr().err
+    assert "error: " in message and "Traceback" not in message
+
+
+def test_dry_says_how_the_file_was_read_and_writes_the_turns_and_no_page(
+    user_file, tmp_path, capsys
+):
+    turns = tmp_path / "turns.parquet"
+    page_file = tmp_path / "page.html"
+    arguments = [str(user_file), "--dry", "--turns", str(turns), "--out", str(page_file)]
+    assert main(arguments) == 0
+    assert "To change it: COLUMNS=..." in capsys.readouterr().out
+    assert len(pd.read_parquet(turns)) == 200 and not page_file.exists()
+
+
+def test_an_override_changes_what_would_be_guessed(tmp_path, capsys):
+    file = tmp_path / "log.txt"
+    file.write_text("Ada: Hi\nBen: Hello\nAda: Well\n")
+    assert main([str(file), "--override", "BOT=Ada", "--dry"]) == 0
+    assert "system Ada: 2 replies" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_command_line_writes_a_page(user_file, tmp_path):
     out = tmp_path / "page.html"
-    ran = subprocess.run(
-        [sys.executable, "-m", "lib.report", str(user_file), "--out", str(out)],
-        capture_output=True, text=True, cwd=ROOT,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
+    command = [sys.executable, "-m", "lib.report", str(user_file), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
     written = out.read_text(encoding="utf-8")
-    for text in ("chat 7", "no references", "Replies to read", "State or trait?", report.VERDICT):
+    for text in ("chat 7", "no references", "Replies to read", "State or trait?"):
         assert text in written
+    assert "Each version against the first" in written
     assert "Traceback" not in written and str(tmp_path) not in written
 
 
-FULL, HUT = "We went to the lake and swam until the sun was gone.", "We slept in a hut."
+FULL = "We went to the lake and swam until the sun was gone."
+HUT = "We slept in a hut."
 BOAT = "I own a red boat."
-FAULTS = [  # the fault, a faulty reply, a whole one, and other columns
+ISSUES = [  # the issue, a reply that has it, a reply without, and other columns
     ("empty", "  ", FULL, {}),
     ("generic", "It is.", FULL, {}),
     ("repeats itself", FULL, HUT, {"context": [[FULL, "And?"]] * 2}),
@@ -272,30 +344,43 @@ FAULTS = [  # the fault, a faulty reply, a whole one, and other columns
 ]
 
 
-@pytest.mark.parametrize("fault, faulty, whole, more", FAULTS)
-def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, more):
-    turns = replies(response=[faulty, whole], **more)
+@pytest.mark.parametrize("issue, with_issue, without, columns", ISSUES)
+def test_each_issue_is_found_in_the_reply_that_has_it_alone(issue, with_issue, without, columns):
+    turns = replies(response=[with_issue, without], **columns)
     filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
     turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
-    turns["fact"] = more.get("fact", []) + [[]] * (len(turns) - len(more.get("fact", [])))
+    facts = columns.get("fact", [])
+    turns["fact"] = facts + [[]] * (len(turns) - len(facts))
     scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
     scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
     scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
-    found = report.faults(report.signals(turns, scores))
-    assert found[["reply", "fault"]].values.tolist() == [[0, fault]]
+    issues = report.find_issues(report.reply_signals(turns, scores))
+    assert issues[["reply", "issue"]].values.tolist() == [[0, issue]]
 
 
 def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
     turns = replies(response=["Ok.", "ok. ", "Well.", "", ""])
     scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
-    read = report.signals(turns, scores)
-    found = report.faults(read)
-    listed = report.reading_list(turns, found, each=2)
-    assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(found) == 5
-    assert listed["fault"].tolist() == ["empty", "generic", "generic"]
-    told = report.fault_table(found, read).set_index("rule")
-    assert told.loc["length in words at most 0", "replies"] == 2
-    assert "no score" in told.loc["toxicity at least 0.5", "note"]
+    signals = report.reply_signals(turns, scores)
+    issues = report.find_issues(signals)
+    listed = report.reading_list(turns, issues, per_issue=2)
+    assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(issues) == 5
+    assert listed["issue"].tolist() == ["empty", "generic", "generic"]
+    table = report.issue_table(issues, signals).set_index("rule")
+    assert table.loc["length in words at most 0", ["replies", "share"]].tolist() == [2, 0.4]
+    assert "no score" in table.loc["toxicity at least 0.5", "note"]
+    assert 0 < table.loc["specificity at most 1", "recall"] < 1
+
+
+def test_rules_are_tried_on_damaged_replies_and_on_the_same_ones_before():
+    pairs = data.robustness_pairs(sample=True)
+    table = report.rule_accuracy(pairs).set_index("issue")
+    assert set(table["damage"]) <= set(pairs["perturbation"])
+    for issue, row in table.iterrows():
+        assert row["pairs"] == (pairs["perturbation"] == row["damage"]).sum(), issue
+    assert set(table.index) == {"repeats itself", "off topic", "generic"}
+    assert table["recall"].between(0.5, 0.9).all() and (table["false_positive_rate"] == 0).all()
+    assert (report.rule_accuracy(pairs, per_damage=2)["pairs"] == 2).all()
 
 
 def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
@@ -304,23 +389,22 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     noise = rng.random(40)
     scores = pd.DataFrame({"good": turns["human_overall"], "noise": noise, "length": 3.0})
     scores["context_similarity"] = noise
-    found = report.against_ratings(turns, scores).set_index("metric")
+    table = report.correlations_with_ratings(turns, scores).set_index("metric")
     expected = stats.spearmanr(noise, turns["human_overall"]).statistic
-    assert found.loc["noise", ["rating", "value"]].tolist() == ["human_overall", approx(expected)]
-    assert found.loc["good", "rank"] == 1 and np.isnan(found.loc["noise", "rank"])
-    says = report.standing(scores).set_index("metric")["says"]
-    assert says.index[0] == "context_similarity" and says.iloc[0] == report.FOLLOWS
-    assert says[["noise", "length"]].tolist() == ["not tested", "nothing here"]
+    assert table.loc["noise", ["rating", "value"]].tolist() == ["human_overall", approx(expected)]
+    assert table.loc["good", "rank"] == 1 and np.isnan(table.loc["noise", "rank"])
+    status = report.known_validity(scores).set_index("metric")["status"]
+    assert status.index[0] == "context_similarity" and status.iloc[0] == report.AGREES
+    assert status[["noise", "length"]].tolist() == ["not tested", "no information"]
 
 
-def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
-    tmp_path, monkeypatch, capfd
-):
-    monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
+def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(tmp_path, capfd):
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
-    first, again = (report.judge_replies(turns, "packaged", most=most) for most in (2, 3))
-    assert again.dropna().index.tolist() == [0, 1, 20] and again.between(1, 5).sum() == 3
-    assert first.dropna().equals(again[[0, 20]])
+    store = tmp_path / "replies.sqlite"
+    first = report.judge_replies(turns, "packaged", max_replies=2, store=store)
+    second = report.judge_replies(turns, "packaged", max_replies=3, store=store)
+    assert second.dropna().index.tolist() == [0, 1, 20] and second.between(1, 5).sum() == 3
+    assert first.dropna().equals(second[[0, 20]])
     left = r"judge: \d of 40 replies, left to ask: {'requests': (\d)"
     assert re.findall(left, capfd.readouterr().err) == ["2", "1"]
 
@@ -335,33 +419,36 @@ def test_figures_stay_legible_and_say_what_they_show(agents):
     assert f"highest agent {agents - 1} (+1.0), lowest agent 0 (-1.0)" in figure.get_label()
     turns = pd.DataFrame({"system": names})
     scores = pd.DataFrame({"length": np.arange(agents) % 9.0})
-    assert report.beside_references(turns, scores, "mine").get_size_inches().max() < 14
+    figure = report.quantile_plot(turns, scores, "mine")
+    assert figure.get_size_inches().max() < 14
+    labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert ("mine: all 400 systems" in labels) == (agents == 400)
 
 
 def test_a_model_at_an_address_is_asked_and_what_cannot_be_read_is_told(
     tmp_path, monkeypatch, capfd
 ):
-    monkeypatch.setattr("lib.report.scores.STORE", tmp_path / "replies.sqlite")
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
-    said = iter(["- Humanness: 4", "Fine."])
-    with FaultServer(reply=lambda body, choice: next(said, "- Humanness: 4")) as service:
+    answers = iter(["- Humanness: 4", "Fine."])
+    with FaultServer(reply=lambda body, choice: next(answers, "- Humanness: 4")) as service:
         monkeypatch.setenv("OPENAI_BASE_URL", service.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
-        marks = report.judge_replies(turns, "gpt-x", most=6)
-    assert marks.dropna().tolist() == [4.0] * 5
+        store = tmp_path / "replies.sqlite"
+        scores = report.judge_replies(turns, "gpt-x", max_replies=6, store=store)
+    assert scores.dropna().tolist() == [4.0] * 5
     assert {body["model"] for body in service.bodies} == {"gpt-x"}
     assert re.search(r"came back: \{.*: 5, .*: 1\}", capfd.readouterr().err)
 
 
 def test_networks_read_whole_dialogs_of_every_version_and_keep_pairs_together():
-    begun = [[f"opening {k // 4 % 5}"] for k in range(40)]
-    turns = turns_of(system=["old"] * 20 + ["new"] * 20, context=begun, turn=[1, 2, 3, 4] * 10)
+    openings = [[f"opening {k // 4 % 5}"] for k in range(40)]
+    turns = turns_of(system=["old"] * 20 + ["new"] * 20, context=openings, turn=[1, 2, 3, 4] * 10)
     turns["dialog"] = [f"dialog {k // 4}" for k in range(40)]
-    read = sample_dialogs(turns, 16)
-    assert read.groupby(["system", "dialog"]).size().tolist() == [4] * 4
-    old, new = (set(of["context"].str[0]) for _, of in read.groupby("system"))
-    assert old == new
+    sample = sample_dialogs(turns, 16)
+    assert sample.groupby(["system", "dialog"]).size().tolist() == [4] * 4
+    openings = sample["context"].str[0].groupby(sample["system"]).unique().map(set)
+    assert openings["old"] == openings["new"]
     scores = pd.DataFrame({"length": range(40), "context_similarity": range(40)}).astype(float)
-    scores.loc[turns.index.difference(read.index), "context_similarity"] = np.nan
-    assert report.standing(scores)["says"].iloc[0] == report.FOLLOWS
+    scores.loc[turns.index.difference(sample.index), "context_similarity"] = np.nan
+    assert report.known_validity(scores)["status"].iloc[0] == report.AGREES
     assert "sample" in report.warnings(turns, 16)["topic"].iloc[-1]

@@ -16,10 +16,8 @@ PERTURBATIONS = storage.registry()["tables"]["robustness_pairs"]["perturbations"
 
 def pairs_of(originals, perturbed, contexts=None, level="turn"):
     contexts = contexts or [[f"context {row}"] for row in range(len(originals))]
-    return pd.DataFrame(
-        {"perturbation": "p", "dimension": "d", "level": level, "context": contexts,
-         "original": originals, "perturbed": perturbed}
-    )  # fmt: skip
+    pairs = pd.DataFrame({"context": contexts, "original": originals, "perturbed": perturbed})
+    return pairs.assign(perturbation="p", dimension="d", level=level)
 
 
 def table_of(pairs, score):
@@ -45,9 +43,9 @@ def test_interval_is_wilsons_over_originals():
     expected = binomtest(5, 10).proportion_ci(method="wilson")
     assert row[["low", "high"]].tolist() == pytest.approx([expected.low, expected.high])
     again = table_of(pairs_of(["9"] * 6, list("111115"), [["a"], ["b"]] * 3), float)
-    n, z = 2, 1.959963984540054
-    assert (again["share"], again["originals"]) == (1, n)
-    assert again["low"] == pytest.approx(1 / (1 + z**2 / n))
+    z = 1.959963984540054
+    assert (again["share"], again["originals"]) == (1, 2)
+    assert again["low"] == pytest.approx(1 / (1 + z**2 / 2))
 
 
 def test_a_dialog_scores_the_mean_of_its_turns():
@@ -87,9 +85,10 @@ def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
     assert "I do not own a trumpet, and my neighbours loved to hear me play it." in set(tabbed)
     shuffled = pairs[pairs["perturbation"] == "shuffled order"]
     assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
-    own = pairs[pairs["perturbation"] == "repeats itself"]
-    for best, worse in zip(own["original"], own["perturbed"], strict=True):
-        assert all(told.startswith(said) for said, told in zip(best, worse, strict=True))
+    repeating = pairs[pairs["perturbation"] == "repeats itself"]
+    for original, perturbed in zip(repeating["original"], repeating["perturbed"], strict=True):
+        for before, after in zip(original, perturbed, strict=True):
+            assert after.startswith(before)
 
 
 def raw(key):
@@ -101,7 +100,8 @@ def raw(key):
 
 @pytest.mark.public
 def test_public_pairs_are_those_of_the_files():
-    pairs, files = data.robustness_pairs(), storage.registry()["files"]
+    pairs = data.robustness_pairs()
+    files = storage.registry()["files"]
     report = data.import_report(pairs)
     rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
     assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
@@ -109,37 +109,53 @@ def test_public_pairs_are_those_of_the_files():
     shuffled = pairs[pairs["perturbation"] == "shuffled order"]
     assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
     for name in ("two replies replaced", "repeats itself"):  # the user's side is left as it was
-        some = pairs[pairs["perturbation"] == name]
-        assert (some["original"].str[::2] == some["perturbed"].str[::2]).all()
+        replaced = pairs[pairs["perturbation"] == name]
+        assert (replaced["original"].str[::2] == replaced["perturbed"].str[::2]).all()
     longer = pairs[pairs["perturbation"] == "contradicting dialog"]
-    for best, worse in zip(longer["original"], longer["perturbed"], strict=True):
-        assert worse[:-2] == best
+    for original, perturbed in zip(longer["original"], longer["perturbed"], strict=True):
+        assert perturbed[:-2] == original
 
 
 def count_words(text):
     """Runs of letters and digits; one apostrophe within a word does not end it."""
     plain = text.replace("’", "'").replace("''", " ")
-    kept = "".join(c if c.isalnum() or c in "_'" else " " for c in plain)
-    return sum(bool(part.strip("'")) for part in kept.split())
+    letters = "".join(c if c.isalnum() or c in "_'" else " " for c in plain)
+    return sum(bool(run.strip("'")) for run in letters.split())
+
+
+def without_speaker(utterance):
+    speaker, colon, text = utterance.partition(":")
+    return text if colon and speaker in ("human", "model", "chatbot") else utterance
+
+
+def mean_words(utterances):
+    return round(np.mean([count_words(utterance) for utterance in utterances]), 9)
 
 
 @pytest.mark.public
 @pytest.mark.parametrize("name", PERTURBATIONS)
 def test_committed_shares_of_length_follow_from_the_raw_files(name):
-    about = PERTURBATIONS[name]
-    left, wins = raw(about["original"]), []
-    for row, (key, *worse) in enumerate(raw(about["perturbed"])):
-        by_id = about.get("matched") == "id"
-        best = left[int(key.split("_")[-1]) if by_id else row % len(left)][1:]
-        if about["level"] == "turn":
-            words = [count_words(" ".join(text[len(best) - 1 :])) for text in (best, worse)]
-            same = best == worse
+    entry = PERTURBATIONS[name]
+    originals = raw(entry["original"])
+    wins = []
+    for row, (key, *perturbed) in enumerate(raw(entry["perturbed"])):
+        position = row % len(originals)
+        if entry.get("matched") == "id":
+            position = int(key.split("_")[-1])
+        original = originals[position][1:]
+        if entry["level"] == "turn":
+            last = len(original) - 1
+            words = count_words(" ".join(original[last:]))
+            perturbed_words = count_words(" ".join(perturbed[last:]))
+            is_same = original == perturbed
         else:
-            told = [[u.split(":", 1)[-1] if u.split(":")[0] in ("human", "model", "chatbot") else u
-                     for u in text] for text in (best, worse)]  # fmt: skip
-            words = [round(np.mean([count_words(u) for u in text]), 9) for text in told]
-            same = [u.strip() for u in told[0]] == [u.strip() for u in told[1]]
-        wins += [] if same else [1 if words[0] > words[1] else 0.5 if words[0] == words[1] else 0]
-    table = pd.read_csv(storage.DATA / "results/08_robustness.csv")
+            original = [without_speaker(utterance) for utterance in original]
+            perturbed = [without_speaker(utterance) for utterance in perturbed]
+            words = mean_words(original)
+            perturbed_words = mean_words(perturbed)
+            is_same = list(map(str.strip, original)) == list(map(str.strip, perturbed))
+        if not is_same:
+            wins.append((np.sign(words - perturbed_words) + 1) / 2)
+    table = pd.read_csv(storage.DATA / "reference/08_robustness.csv")
     ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[0]
     assert ours["share"] == pytest.approx(np.mean(wins), abs=2e-6) and ours["n"] == len(wins)

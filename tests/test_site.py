@@ -47,7 +47,10 @@ def pages(folder) -> dict[Path, BeautifulSoup]:
 def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path):
     page = pages[folder / path.relative_to(ROOT / "notebooks").with_suffix(".html")]
     cells = json.loads(path.read_text())["cells"]
-    kinds = [kind for c in cells for o in c.get("outputs", []) for kind in o.get("data", {})]
+    kinds = []
+    for cell in cells:
+        for output in cell.get("outputs", []):
+            kinds += output.get("data", {})
     assert len(page.select(".cell_output img")) == kinds.count("image/png")
     assert len(page.select(".cell_output table.dataframe")) >= kinds.count("text/html")
     equations = "".join(str(c["source"]) for c in cells if c["cell_type"] == "markdown")
@@ -56,8 +59,10 @@ def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path)
 
 @pytest.mark.slow
 def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(folder, pages):
-    ids = {path: {tag["id"] for tag in page.select("[id]")} for path, page in pages.items()}
-    led = 0
+    ids = {}
+    for path, page in pages.items():
+        ids[path] = {tag["id"] for tag in page.select("[id]")}
+    n_links = 0
     for path, page in pages.items():
         for tag in page.select("[href], [src]"):
             address = urlsplit(tag.get("href") or tag.get("src"))
@@ -68,8 +73,8 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(folder, pages):
             assert target.exists(), f"{path.name}: {tag}"
             if address.fragment:
                 assert unquote(address.fragment) in ids[target], f"{path.name}: {tag}"
-            led += tag.name == "a" and target != path
-    assert led > 400
+            n_links += tag.name == "a" and target != path
+    assert n_links > 400
     for style in folder.rglob("*.css"):
         assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()), style
 
@@ -86,8 +91,8 @@ def in_browser(page: Path, query: str = "", width: int = 1280) -> BeautifulSoup:
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to look with")
 def test_search_works_in_a_browser_without_a_server(folder):
-    found = in_browser(folder / "search.html", "?q=entropy").select("#search-results li a")
-    assert "02_psychological_metrics.html" in {link["href"].split("?")[0] for link in found}
+    links = in_browser(folder / "search.html", "?q=entropy").select("#search-results li a")
+    assert "02_psychological_metrics.html" in {link["href"].split("?")[0] for link in links}
 
 
 @pytest.mark.slow

@@ -5,41 +5,51 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import lib.report.__main__ as command
 from lib.data import DataError
-from lib.report.verdict import bootstrap_units, condition_holds, differences, verdict
+from lib.report.__main__ import main
+from lib.report.verdict import Verdict, bootstrap_units, condition_holds, differences, verdicts
 
-METRICS, TURNS = 8, 4
+METRICS = 8
+TURNS = 4
 
 
 def two_versions(rng, dialogs, shift, paired):
     """Scores of two versions; the first metric is higher in B by `shift`, the others are alike."""
-    dialog, topic = np.repeat(np.arange(dialogs), TURNS), rng.standard_normal((dialogs, METRICS))
-    parts = []
+    dialog = np.repeat(np.arange(dialogs), TURNS)
+    topic = rng.standard_normal((dialogs, METRICS))
+    tables = []
     for name in "AB":
-        topic = topic if paired else rng.standard_normal((dialogs, METRICS))
+        if not paired:
+            topic = rng.standard_normal((dialogs, METRICS))
         of_dialog = topic + 0.5 * rng.standard_normal((dialogs, METRICS))
         scores = of_dialog[dialog] + rng.standard_normal((len(dialog), METRICS))
-        scores[:, 0] += shift * (name == "B")
-        parts.append(pd.DataFrame(scores).add_prefix("m").assign(system=name, agent=name))
-    turns = pd.concat(parts, ignore_index=True)
-    said = ("" if paired else turns["system"]) + pd.Series(np.tile(dialog, 2).astype(str))
-    turns = turns.assign(dialog=said, context=[[text] for text in said])
-    return turns.assign(turn=np.tile(np.arange(TURNS), 2 * dialogs)), turns.filter(regex="^m")
+        if name == "B":
+            scores[:, 0] += shift
+        table = pd.DataFrame(scores).add_prefix("m").assign(system=name, agent=name)
+        opening = pd.Series(dialog.astype(str))
+        table["dialog"] = opening if paired else name + opening
+        table["turn"] = np.tile(np.arange(TURNS), dialogs)
+        tables.append(table)
+    turns = pd.concat(tables, ignore_index=True)
+    turns["context"] = [[text] for text in turns["dialog"]]
+    return turns, turns.filter(regex="^m")
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_planted_difference_is_found_at_its_power_and_an_absent_one_is_not(paired):
-    dialogs, runs, rng = 40, 100, np.random.default_rng(4)
+    dialogs = 40
+    rng = np.random.default_rng(4)
     quantiles = stats.t.ppf(1 - 0.05 / 2 / METRICS, dialogs - 1) + stats.t.ppf(0.8, dialogs - 1)
     # From the variances that `two_versions` draws with.
     planted = quantiles * np.sqrt(2 * (0.25 + 1 / TURNS + (not paired)) / dialogs)
-    calls, first, stated = {0.0: [], planted: []}, [], []
-    for seed in range(runs):
+    calls = {0.0: [], planted: []}
+    first = []
+    stated = []
+    for seed in range(100):
         for shift, called in calls.items():
             turns, scores = two_versions(rng, dialogs, shift, paired)
             table = differences(turns, scores, scores.columns, resamples=300, seed=seed)
-            called.append(verdict(table)["verdict"].item())
+            called.append(verdicts(table)[0].verdict)
             stated.append(table["detectable"][0])
         first.append(table["p_adjusted"][0] <= 0.05 and table["difference"][0] > 0)
     assert (table["paired"] == (dialogs if paired else 0)).all()
@@ -60,14 +70,34 @@ def test_the_interval_is_that_of_a_paired_t_test_over_openings():
     assert row["p"] == pytest.approx(test.pvalue, rel=0.1)
 
 
+def test_versions_of_unequal_size_and_missing_scores_keep_their_own_means():
+    turns = pd.DataFrame({"system": list("AAAABBC"), "agent": "x", "dialog": list("1123456")})
+    turns = turns.assign(turn=0, context=[[]] * 7)
+    scores = pd.DataFrame({"m": [1.0, 2, np.nan, 6, 10, 20, 7]})
+    table = differences(turns, scores).set_index("version")
+    assert table.loc["B", ["mean", "mean_against", "difference"]].tolist() == [15, 3, 12]
+    assert table.loc["B", ["dialogs", "paired", "reason"]].tolist() == [2, 0, ""]
+    assert table.loc["C", ["mean", "dialogs", "reason"]].tolist() == [
+        7,
+        1,
+        "fewer than 2 dialogs of a version",
+    ]
+
+
 def test_greetings_pair_nothing_and_an_opening_needs_two_versions():
     turns = pd.DataFrame({"system": ["A", "B"] * 15, "agent": "x", "turn": 1})
     turns["dialog"] = [str(k) for k in range(30)]
+    pairs = [[f"Q{k // 2}"] for k in range(30)]
     assert bootstrap_units(turns.assign(context=[["Hi"]] * 30)).nunique() == 30
-    assert (
-        bootstrap_units(turns.assign(context=[[f"Q{k // 2}"] for k in range(30)])).nunique() == 15
-    )
+    assert bootstrap_units(turns.assign(context=pairs)).nunique() == 15
     assert bootstrap_units(turns.assign(context=[[]] * 30)).nunique() == 30
+
+
+def test_ten_dialogs_with_one_opening_are_paired_and_eleven_are_a_greeting():
+    for repeats, units in ((10, 1), (11, 22)):
+        turns = pd.DataFrame({"system": ["A", "B"] * repeats, "agent": "x", "turn": 1})
+        turns["dialog"] = [str(k) for k in range(2 * repeats)]
+        assert bootstrap_units(turns.assign(context=[["Tea?"]] * len(turns))).nunique() == units
 
 
 CALLS = [
@@ -80,21 +110,30 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("of_b, call, word", CALLS)
-def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, word):
+@pytest.mark.parametrize("of_b, call, words", CALLS)
+def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, words):
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.normal(3, 0.1, (60, 3)), columns=["good", "fine", "plain"])
     table.insert(0, "human_fun", rng.normal(3, 0.1, 60))
-    second = np.arange(60) % 2 == 1
+    is_second = np.arange(60) % 2 == 1
     for name, value in of_b.items():
         if value is None:
             table[name] = np.nan
         else:
-            table.loc[second, name] += value - 3
-    turns = table[["human_fun"]].assign(system=np.where(second, "B", "A"), agent="x", turn=0)
+            table.loc[is_second, name] += value - 3
+    turns = table[["human_fun"]].assign(system=np.where(is_second, "B", "A"), agent="x", turn=0)
     turns = turns.assign(dialog=[str(k // 2) for k in range(60)], context=[[]] * 60)
-    found = verdict(differences(turns, table[["good", "fine", "plain"]], ["good", "fine"]))
-    assert found["verdict"].item() == call and word in found["said"].item()
+    scores = table[["good", "fine", "plain"]]
+    (verdict,) = verdicts(differences(turns, scores, ["good", "fine"]))
+    assert verdict.verdict == call and words in verdict.explanation
+    has_ratings = of_b.get("human_fun", 3.0) is not None
+    if call == "no verdict":
+        assert (verdict.decided_by, verdict.dialogs) == ("", 0)
+    elif has_ratings:
+        assert (verdict.decided_by, verdict.scores) == ("rating", ["human_fun"])
+        assert "This rests on 30 dialogs of a version." in verdict.explanation
+    else:
+        assert verdict.decided_by == "metric" and "plain" not in verdict.scores
 
 
 def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():
@@ -105,31 +144,41 @@ def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():
     turns["dialog"] = list("1234")
     table = differences(turns, pd.DataFrame({"flat": [1.0] * 4}))
     assert table["p"].isna().all() and table["reason"].item() == "all scores equal"
-    assert differences(turns[:2], pd.DataFrame({"flat": [1.0] * 2})).empty
+    table = differences(turns[:2], pd.DataFrame({"flat": [1.0] * 2}))
+    assert table.empty and verdicts(table) == []
 
 
 def test_a_release_stops_on_the_verdict_that_it_names():
-    calls = pd.DataFrame({"version": ["new", "b2"], "verdict": ["worse", "mixed"]})
+    calls = [Verdict("new", "old", "worse"), Verdict("b2", "old", "mixed")]
     for condition, stops in {
-        "b worse": True, "NEW worse": True, "b better": False, "b not better": True,
-        "b2 worse": False, "b2 not mixed": False, "all mixed": True, "all better": False,
-    }.items():  # fmt: skip
+        "b worse": True,
+        "NEW worse": True,
+        "b better": False,
+        "b not better": True,
+        "b2 worse": False,
+        "b2 not mixed": False,
+        "all mixed": True,
+        "all better": False,
+    }.items():
         assert condition_holds(calls, condition) is stops, condition
     for wrong in ("", "worse", "b bad", "c worse", "b  "):
         with pytest.raises(DataError, match="new, b2"):
             condition_holds(calls, wrong)
     with pytest.raises(DataError):
-        condition_holds(calls[:0], "b worse")
+        condition_holds([], "b worse")
 
 
-def test_the_exit_code_is_3_where_the_condition_holds(tmp_path, monkeypatch):
-    files = [tmp_path / name for name in ("old.txt", "new.txt")]
-    for file in files:
-        file.write_text("User: Hi\nBot: Hello\n")
-    call = {"version": "new", "against": "old", "verdict": "worse", "said": ""}
-    monkeypatch.setattr(command, "executed", lambda parameters: {"cells": []})
-    monkeypatch.setattr(command, "tables", lambda ran: {command.VERDICT: [call]})
-    given = [*map(str, files), "--out", str(tmp_path / "page.html"), "--fail-if"]
-    codes = [command.main([*given, condition])
-             for condition in ("b worse", "new not worse", "b terrible")]  # fmt: skip
-    assert codes == [3, 0, 2]
+def test_the_exit_code_is_3_where_the_condition_holds(tmp_path):
+    for version, rating in (("old", 4), ("new", 2)):
+        rows = {"dialog": range(8), "response": [f"It is day {k}." for k in range(8)]}
+        rows["human_overall"] = [rating + k % 2 / 10 for k in range(8)]
+        pd.DataFrame(rows).to_csv(tmp_path / f"{version}.csv", index=False)
+    arguments = [str(tmp_path / "old.csv"), str(tmp_path / "new.csv")]
+    arguments += ["--out", str(tmp_path / "page.html"), "--fail-if"]
+    assert main([*arguments, "b worse"]) == 3
+    page = (tmp_path / "page.html").read_text()
+    assert "No metric of the profile differs between replies." in page  # all have four words
+    assert main([*arguments, "new not worse"]) == 0
+    (tmp_path / "page.html").unlink()
+    assert main([*arguments, "b terrible"]) == 2
+    assert not (tmp_path / "page.html").exists()  # refused before the work

@@ -14,33 +14,72 @@ from lib.metrics import METRICS, compute, get_metric
 PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
 
 #: Corpora that were rated under one scheme and are reported pooled.
-_BOTS = ("bert_ranker", "dialogGPT", "transformer_generator", "transformer_ranker")
-_GRADE = {"convai2": _BOTS, "dailydialog": _BOTS[2:], "empatheticdialogues": _BOTS[2:]}
-POOLED = {f"grade_{name}": [f"grade_{name}_{m}" for m in _GRADE[name]] for name in _GRADE}
+POOLED = {
+    "grade_convai2": [
+        "grade_convai2_bert_ranker",
+        "grade_convai2_dialogGPT",
+        "grade_convai2_transformer_generator",
+        "grade_convai2_transformer_ranker",
+    ],
+    "grade_dailydialog": [
+        "grade_dailydialog_transformer_generator",
+        "grade_dailydialog_transformer_ranker",
+    ],
+    "grade_empatheticdialogues": [
+        "grade_empatheticdialogues_transformer_generator",
+        "grade_empatheticdialogues_transformer_ranker",
+    ],
+}
 
 #: Two loaders of one corpus whose replies share their keys (the second rates 261 of the 375).
 SAME_ITEMS = {"fed_turn": "fed_engaging", "fed_engaging": "fed_turn"}
 
 #: The sets of the overview: each rating scheme once, turn level first.
-PUBLIC = ("usr_topical", "usr_persona", "fed_turn", *POOLED, "better", "predeng600")
-PUBLIC += ("dstc10_dailydialog_zhao", "dstc10_persona_zhao", "gpt4_fed", "gpt4_reliable")
+PUBLIC = (
+    "usr_topical",
+    "usr_persona",
+    "fed_turn",
+    *POOLED,
+    "better",
+    "predeng600",
+    "dstc10_dailydialog_zhao",
+    "dstc10_persona_zhao",
+    "gpt4_fed",
+    "gpt4_reliable",
+)
 SAMPLE = ("sample_bots", "sample_personas")
 
 #: Ratings that are on one scale only after standardising each worker, as their authors do.
 STANDARDISED = {"gpt4_reliable": "z_overall", "ji2022": "z_overall"}
 
 #: The aspects of FED that were meant for single turns.
-FED_TURN = ["fed_interesting", "fed_engaging", "fed_specific", "fed_relevant", "fed_correct"]
-FED_TURN += ["fed_semantically_appropriate", "fed_understandable", "fed_fluent"]
-
+FED_TURN = [
+    "fed_interesting",
+    "fed_engaging",
+    "fed_specific",
+    "fed_relevant",
+    "fed_correct",
+    "fed_semantically_appropriate",
+    "fed_understandable",
+    "fed_fluent",
+]
 
 #: Metrics that take seconds per corpus and no model.
-QUICK = ("length", "specificity", "question", "bleu4_coco", "rouge_l_coco", "word_f1_normalized")
-QUICK += ("emotional_entropy", "emotional_entropy_paper", "emotion_matching")
-QUICK += ("language_style_matching",)
+QUICK = (
+    "length",
+    "specificity",
+    "question",
+    "bleu4_coco",
+    "rouge_l_coco",
+    "word_f1_normalized",
+    "emotional_entropy",
+    "emotional_entropy_paper",
+    "emotion_matching",
+    "language_style_matching",
+)
 
-#: Metrics by the packaged sentence encoder; the first reads what the next two then find read. The
-#: last is the network that ships: that encoder with a last layer of its own.
+#: Metrics by the packaged sentence encoder; the first computes the embeddings that the next two
+#: use again. The last is the packaged network: that encoder with a last layer of its own.
 ENCODER = ("bertscore", "reference_similarity", "context_similarity", "endex")
 
 #: Families in the order of the overview, with the starts of the names of scores that came with a
@@ -65,7 +104,7 @@ class EvaluationSet:
         name: the corpus, or the pooled corpora.
         level: what one item is, "turn" or "dialog".
         table: the turn or dialog table, one row per rated item.
-        human: the rating that metrics are held against, on the index of `table`.
+        human: the rating that metrics are compared with, on the index of `table`.
         scores: one column per metric on the same index; higher is better.
         ratings: the single ratings (item, annotator, dimension, rating); None or empty where only
             means were published.
@@ -108,46 +147,56 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     >>> bots.level, bots.dimension, len(bots.human) == len(bots.table)
     ('turn', 'overall', True)
     """
-    parts = [load(part) for part in POOLED.get(name, [name])]
-    table, ratings = _stack(parts)
-    table = _with_predictions(table, name)
+    corpora = [load(corpus) for corpus in POOLED.get(name, [name])]
+    tables = []
+    ratings = []
+    n_items = 0
+    for corpus in corpora:
+        tables.append(corpus.items)
+        ratings.append(corpus.ratings.assign(item=corpus.ratings["item"] + n_items))
+        n_items += len(corpus.items)
+    table = pd.concat(tables, ignore_index=True)
+    ratings = pd.concat(ratings, ignore_index=True)
+    if name == "usr_topical":
+        table = _add_unieval(table)
+
     human = _rating(table, rating or STANDARDISED.get(name, ""), name)
-    kept, shipped = human.notna(), shipped_scores(table)
-    if parts[0].level == "dialog" and len(shipped.columns):
-        kept &= shipped.notna().any(axis=1)
-    ratings = ratings[kept[ratings["item"]].to_numpy()].reset_index(drop=True)
-    ratings["item"] = (kept.cumsum() - 1)[ratings["item"]].to_numpy()
-    table, human, shipped = (part[kept].reset_index(drop=True) for part in (table, human, shipped))
-    synthetic = bool(parts[0].info.get("synthetic", False))
-    return EvaluationSet(name, parts[0].level, table, human, shipped, ratings, synthetic)
+    scores = shipped_scores(table)
+    level = corpora[0].level
+    valid = human.notna()
+    if level == "dialog" and len(scores.columns):
+        valid &= scores.notna().any(axis=1)
+    ratings = ratings[valid[ratings["item"]].to_numpy()].reset_index(drop=True)
+    new_position = valid.cumsum() - 1
+    ratings["item"] = new_position[ratings["item"]].to_numpy()
+    return EvaluationSet(
+        name=name,
+        level=level,
+        table=table[valid].reset_index(drop=True),
+        human=human[valid].reset_index(drop=True),
+        scores=scores[valid].reset_index(drop=True),
+        ratings=ratings,
+        synthetic=bool(corpora[0].info.get("synthetic", False)),
+    )
 
 
-def _stack(parts: list) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables and ratings of several corpora, one below the other; `item` is the new position."""
-    table = pd.concat({place: part.items for place, part in enumerate(parts)})
-    ratings = pd.concat(part.ratings.assign(part=place) for place, part in enumerate(parts))
-    rows = pd.MultiIndex.from_frame(ratings[["part", "item"]])
-    ratings = ratings.assign(item=table.index.get_indexer(rows)).drop(columns="part")
-    return table.reset_index(drop=True), ratings.reset_index(drop=True)
-
-
-def _with_predictions(table: pd.DataFrame, name: str) -> pd.DataFrame:
+def _add_unieval(table: pd.DataFrame) -> pd.DataFrame:
     """USR-Topical with UniEval's predictions, which were shipped as a corpus of their own."""
-    if name != "usr_topical":
-        return table
-    key = ["system", "dialog", "response"]
+    keys = ["system", "dialog", "response"]
     shipped = load("unieval_topical").turns
-    scores = [column for column in shipped if column.startswith("score_")]
-    return table.merge(shipped[[*key, *scores]], on=key, how="left", validate="one_to_one")
+    scores = shipped[keys].join(shipped.filter(regex="^score_"))
+    return table.merge(scores, on=keys, how="left", validate="one_to_one")
 
 
 def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
-    known = [column.removeprefix("human_") for column in table if column.startswith("human_")]
-    wanted = [rating] if rating else [d for d in PREFERENCE if d in known] or known[:1]
-    if not wanted or wanted[0] not in known:
-        have = ", ".join(known) or "none"
-        raise ValueError(f"corpus {name!r} has no rating {rating!r}; it has: {have}")
-    return table[f"human_{wanted[0]}"].astype(float)
+    ratings = [column.removeprefix("human_") for column in table if column.startswith("human_")]
+    if not rating:
+        preferred = [dimension for dimension in PREFERENCE if dimension in ratings]
+        rating = next(iter([*preferred, *ratings]), "")
+    if rating not in ratings:
+        available = ", ".join(ratings) or "none"
+        raise ValueError(f"corpus {name!r} has no rating {rating!r}; it has: {available}")
+    return table[f"human_{rating}"].astype(float)
 
 
 def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
@@ -163,8 +212,9 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     0           1.5
     """
     scores = table.filter(regex="^score_").astype(float)
-    names = scores.columns.str.removeprefix("score_").str.replace(r"_run\d+$", "", regex=True)
-    scores = scores.T.groupby(names.to_numpy(), sort=False).mean().T
+    names = scores.columns.str.removeprefix("score_")
+    names = names.str.replace(r"_run\d+$", "", regex=True).to_numpy()
+    scores = scores.T.groupby(names, sort=False).mean().T
     if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
@@ -179,8 +229,10 @@ def metric_family(metric: str) -> str:
     """
     if metric in METRICS:
         return METRICS[metric].family
-    starts = (name for name, start in FAMILIES.items() if start and metric.startswith(start))
-    return next(starts, "other")
+    for family, prefixes in FAMILIES.items():
+        if metric.startswith(prefixes):
+            return family
+    return "other"
 
 
 def sort_by_family(metrics: Sequence[str]) -> list[str]:
@@ -189,32 +241,39 @@ def sort_by_family(metrics: Sequence[str]) -> list[str]:
     >>> sort_by_family(["gpt4_overall", "rouge_l", "bleu4"])
     ['bleu4', 'rouge_l', 'gpt4_overall']
     """
-    order = [*FAMILIES, *sorted({metric_family(name) for name in metrics} - set(FAMILIES))]
-    return sorted(set(metrics), key=lambda name: (order.index(metric_family(name)), name))
+    family_of = {name: metric_family(name) for name in metrics}
+    order = [*FAMILIES, *sorted(set(family_of.values()) - set(FAMILIES))]
+    return sorted(family_of, key=lambda name: (order.index(family_of[name]), name))
 
 
 def own_metrics() -> tuple[str, ...]:
     """Names of the metrics that were registered outside this package, in a notebook say."""
-    modules = {name: str(metric.function.__module__) for name, metric in METRICS.items()}
-    return tuple(name for name, module in modules.items() if not module.startswith("lib."))
+    return tuple(
+        name
+        for name, metric in METRICS.items()
+        if not str(metric.function.__module__).startswith("lib.")
+    )
 
 
 def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Registered metrics of turns, each computed once and kept.
+    """Registered metrics of turns, each computed once and stored.
 
     Metrics that read references are left out where no turn has any, and are NaN for ground-truth
-    responses, which would be compared with themselves. Of BERTScore only F1 is kept.
+    responses, which would be compared with themselves. Of BERTScore only F1 is returned.
 
     >>> computed_scores(load("sample_bots").turns, ["question", "length"]).columns.tolist()
     ['question', 'length']
     """
-    referenced = turns["reference"].map(len).any()
-    chosen = [n for n in names if referenced or "reference" not in get_metric(n).needs]
-    found = compute(turns, chosen, say=lambda line: None)
-    names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
-    compared = [column for column, name in names.items() if "reference" in get_metric(name).needs]
-    found.loc[gold_rows(turns), compared] = np.nan
-    return found.drop(columns=[c for c in found if c.endswith(("_precision", "_recall"))])
+    if not turns["reference"].map(len).any():
+        names = [name for name in names if "reference" not in get_metric(name).needs]
+    scores = compute(turns, names, say=lambda line: None)
+    is_gold = gold_rows(turns)
+    for column, record in scores.attrs["provenance"].items():
+        if column.endswith(("_precision", "_recall")):
+            scores = scores.drop(columns=column)
+        elif "reference" in get_metric(record["metric"]).needs:
+            scores.loc[is_gold, column] = np.nan
+    return scores
 
 
 def gold_rows(turns: pd.DataFrame) -> np.ndarray:
@@ -226,8 +285,9 @@ def gold_rows(turns: pd.DataFrame) -> np.ndarray:
     [True, False, False]
     """
     pairs = zip(turns["response"], turns["reference"], strict=True)
-    own = pd.Series([text in references for text, references in pairs], index=turns.index)
-    return own.groupby(turns["system"]).transform("all").to_numpy()
+    is_reference = [response in references for response, references in pairs]
+    is_reference = pd.Series(is_reference, turns.index)
+    return is_reference.groupby(turns["system"]).transform("all").to_numpy()
 
 
 def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
@@ -237,36 +297,32 @@ def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
     agent, dialog and turn: their other numeric columns become metrics where the keys match. Of a
     file with a column `corpus` only the rows of these corpora count (for `fed_turn` also those of
     `fed_engaging`, the same replies, and the other way round). A metric that never matches gives
-    no column, so a file about another corpus is passed over.
+    no column, so a file about another corpus is ignored.
 
     Args:
         items: the evaluation set.
         run: the notebook's run (`notebook_runs.start`), which knows the folder of results.
     """
-    key = [name for name in KEY if name in items.table]
-    found = pd.DataFrame(index=items.table.index)
+    keys = [name for name in KEY if name in items.table]
+    scores = pd.DataFrame(index=items.table.index)
     for path in run.results("[0-9][0-9]_*_scores.csv"):
-        recorded = pd.read_csv(path, dtype={name: str for name in KEY if name != "turn"})
-        recorded = _of_corpus(recorded, items.name)
-        if not set(key) <= set(recorded) or recorded.duplicated(key).any():
+        table = pd.read_csv(path, dtype={"system": str, "agent": str, "dialog": str})
+        if "corpus" in table:
+            of_set = table["corpus"].isin([items.name, *POOLED.get(items.name, [])])
+            if not of_set.any():
+                of_set = table["corpus"] == SAME_ITEMS.get(items.name)
+            table = table[of_set].drop(columns="corpus")
+        if not set(keys) <= set(table) or table.duplicated(keys).any():
             continue
-        joined = items.table[key].merge(recorded, on=key, how="left").drop(columns=key)
-        new = joined.select_dtypes("number").dropna(axis=1, how="all")
-        found = found.join(new[new.columns.difference(found.columns, sort=False)])
-    return found
-
-
-def _of_corpus(recorded: pd.DataFrame, name: str) -> pd.DataFrame:
-    if "corpus" not in recorded:
-        return recorded
-    own = recorded["corpus"].isin([name, *POOLED.get(name, [])])
-    if not own.any():
-        own = recorded["corpus"] == SAME_ITEMS.get(name)
-    return recorded[own].drop(columns="corpus")
+        table = items.table[keys].merge(table, on=keys, how="left")
+        table = table.drop(columns=keys).select_dtypes("number")
+        table = table.dropna(axis=1, how="all")
+        scores = scores.join(table.drop(columns=scores.columns, errors="ignore"))
+    return scores
 
 
 def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None) -> EvaluationSet:
-    """The set with every metric at hand: recorded by earlier notebooks, or computed now.
+    """The set with every available metric: recorded by earlier notebooks, or computed now.
 
     The scores shipped with the corpus come first, then recorded ones (of the many variants of
     overlap and embedding metrics only those in `names`), then `names`, by default the quick metrics
@@ -277,16 +333,15 @@ def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None
     True
     """
     names = (*QUICK, *own_metrics()) if names is None else names
-    parts = [items.scores]
+    frames = [items.scores]
     if run is not None:
         recorded = recorded_scores(items, run)
-        variants = ("overlap", "embedding")
-        parts.append(
-            recorded[[n for n in recorded if n in names or metric_family(n) not in variants]]
-        )
-    present = {name for part in parts for name in part}
+        for metric in recorded:
+            if metric in names or metric_family(metric) not in ("overlap", "embedding"):
+                frames.append(recorded[[metric]])
+    scores = pd.concat(frames, axis=1)
     if items.level == "turn":
-        parts.append(computed_scores(items.table, [n for n in names if n not in present]))
-    scores = pd.concat(parts, axis=1)
-    scores = scores.loc[:, ~scores.columns.duplicated()].dropna(axis=1, how="all")
-    return replace(items, scores=scores)
+        missing = [name for name in names if name not in scores]
+        scores = pd.concat([scores, computed_scores(items.table, missing)], axis=1)
+    scores = scores.loc[:, ~scores.columns.duplicated()]
+    return replace(items, scores=scores.dropna(axis=1, how="all"))

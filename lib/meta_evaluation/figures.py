@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from scipy.cluster import hierarchy
@@ -34,62 +35,80 @@ def display_name(name: str) -> str:
 
 
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
-    """Metrics x evaluation sets: colour is the correlation, the small print its interval.
+    """Metrics x evaluation sets: colour is the correlation, the small figures its interval.
 
     A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
-    (it scores too few of the items); an empty place has no value (the metric needs references,
-    say). `table` is the result of `overview`; rows of rank 0 are the limit of each set, written
-    below the cells.
+    (it scores too few of the items); an empty cell has no value (the metric needs references,
+    say). `table` is the result of `correlation_overview`; rows of rank 0 are the noise ceiling of
+    each set, written below the cells.
 
     >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
     ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
     >>> len(heat_map(frame, "one cell").axes)
     2
     """
-    limit, table = table[table["rank"] == 0], table[table["rank"] != 0]
-    metrics, sets = sort_by_family(table["metric"]), list(dict.fromkeys(table["corpus"]))
+    limit = table[table["rank"] == 0]
+    table = table[table["rank"] != 0]
+    metrics = sort_by_family(table["metric"])
+    sets = list(dict.fromkeys(table["corpus"]))
     lines = [*metrics, *limit["metric"].unique()]
-    size = (4.5 + 0.8 * len(sets), 1.4 + 0.36 * len(lines))
-    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    width = 4.5 + 0.8 * len(sets)
+    height = 1.4 + 0.36 * len(lines)
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
     axes.set_title(title, pad=24, loc="left")
-    values = table.pivot(index="metric", columns="corpus", values="value").astype(float)
-    values = values.reindex(index=lines, columns=sets)
+    values = table.pivot(index="metric", columns="corpus", values="value")
+    values = values.reindex(index=lines, columns=sets).astype(float)
     image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
-    for row in pd.concat([table, limit]).dropna(subset="value").itertuples():
-        _cell(axes, sets.index(row.corpus), lines.index(row.metric), row)
-    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"}).loc[sets]
-    names = [textwrap.fill(display_name(name), 11, break_long_words=False) for name in sets]
-    axes.set_xticks(range(len(sets)), map("{}\nn={}".format, names, heads["n"]), fontsize=8)
+    rows = pd.concat([table, limit]).dropna(subset="value")
+    for row in rows.itertuples():
+        x = sets.index(row.corpus)
+        y = lines.index(row.metric)
+        _cell(axes, x, y, row)
+
+    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
+    heads = heads.loc[sets]
+    names = []
+    for corpus, head in heads.iterrows():
+        name = textwrap.fill(display_name(corpus), 11, break_long_words=False)
+        names.append(f"{name}\nn={head['n']}")
+    axes.set_xticks(range(len(sets)), names, fontsize=8)
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(lines)), map(display_name, lines), fontsize=8)
     axes.grid(False)
-    families, ratings = [metric_family(line) for line in lines], heads["rating"].tolist()
-    for place in _starts(families):
-        axes.axhline(place - 0.5, color="black", linewidth=1)
-    for place in _starts(ratings):
-        axes.axvline(place - 0.5, color="black", linewidth=1)
-        said = f"rated: {display_name(ratings[place])}"
-        axes.text(place - 0.45, -2.1, said, fontsize=8, style="italic")
+    families = [metric_family(line) for line in lines]
+    for start in _starts(families):
+        axes.axhline(start - 0.5, color="black", linewidth=1)
+    ratings = heads["rating"].map(display_name).tolist()
+    for start in _starts(ratings):
+        axes.axvline(start - 0.5, color="black", linewidth=1)
+        text = f"rated: {ratings[start]}"
+        axes.text(start - 0.45, -2.1, text, fontsize=8, style="italic")
     figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     if table["rank"].isna().any():
         axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
     return figure
 
 
-def _starts(names: list[str]) -> list[int]:
-    return [n for n, name in enumerate(names) if names[n - 1 : n] != [name]]
+def _starts(names: Sequence[str]) -> np.ndarray:
+    """Where a run of equal names starts."""
+    names = pd.Series(names)
+    return np.flatnonzero(names != names.shift())
 
 
-def _cell(axes, x: int, y: int, row) -> None:
+def _cell(axes: Axes, x: int, y: int, row: tuple) -> None:
     colour = "white" if abs(row.value) > 0.55 and row.rank != 0 else "black"
-    value = f"{row.value:z.2f}" + ("*" if np.isnan(row.rank) else "")
-    axes.text(x, y - 0.14, value, ha="center", va="center", fontsize=8, color=colour)
+    style = {"ha": "center", "va": "center", "color": colour}
+    star = "*" if np.isnan(row.rank) else ""
+    axes.text(x, y - 0.14, f"{row.value:z.2f}{star}", fontsize=8, **style)
     if not np.isnan(row.low):
         interval = f"{row.low:z.2f} to {row.high:z.2f}"
-        axes.text(x, y + 0.24, interval, ha="center", va="center", fontsize=5.5, color=colour)
+        axes.text(x, y + 0.24, interval, fontsize=5.5, **style)
     if row.rank == 1:
-        look = {"fill": False, "linewidth": 1.6, "edgecolor": "black"}
-        axes.add_patch(plt.Rectangle((x - 0.47, y - 0.46), 0.94, 0.92, **look))
+        corner = (x - 0.47, y - 0.46)
+        frame = plt.Rectangle(
+            corner, width=0.94, height=0.92, fill=False, linewidth=1.6, edgecolor="black"
+        )
+        axes.add_patch(frame)
 
 
 def interval_plot(table: pd.DataFrame, names: str) -> Figure:
@@ -102,21 +121,21 @@ def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     1
     """
     figure, axes = plt.subplots(figsize=(6.5, 0.9 + 0.34 * len(table)))
-    place = np.arange(len(table))[::-1]
-    axes.hlines(place, table["low"], table["high"], color="0.55", linewidth=2)
-    axes.plot(table["value"], place, "o", color="C0")
+    y = np.arange(len(table))[::-1]
+    axes.hlines(y, table["low"], table["high"], color="0.55", linewidth=2)
+    axes.plot(table["value"], y, "o", color="C0")
     if "limit" in table:
-        axes.plot(table["limit"], place, "D", color="C1", label="limit for a metric")
-    axes.set_yticks(place, map(display_name, table[names]))
+        axes.plot(table["limit"], y, "D", color="C1", label="limit for a metric")
+    axes.set_yticks(y, map(display_name, table[names]))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
     return figure
 
 
-def draw_limit(axes, limit: Sequence[float]) -> None:
+def draw_limit(axes: Axes, limit: Sequence[float]) -> None:
     """Mark what a metric can reach: a dotted line at `limit[0]`, its interval (1, 2) shaded.
 
-    `limit` is what `agreement.metric_limit` gives; nothing is drawn where it is NaN.
+    `limit` is the result of `agreement.noise_ceiling`; nothing is drawn where it is NaN.
 
     >>> axes = plt.figure().add_subplot()
     >>> draw_limit(axes, (0.8, 0.7, 0.9))
@@ -145,20 +164,33 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
     ['c', 'a', 'b']
     """
     r = metrics.corr()
-    if undefined := r.columns[r.isna().all()].tolist() or r.columns[r.isna().any()].tolist():
-        raise DataError(f"{undefined} have no correlation with the others", fix="leave them out")
-    distance = squareform(np.clip(1 - r.abs().to_numpy(), 0, None), checks=False)
-    tree = hierarchy.average(distance)
-    inside = [name in marked for name in r]
+    constant = r.columns[r.isna().all()]
+    undefined = constant if len(constant) else r.columns[r.isna().any()]
+    if len(undefined):
+        problem = f"{undefined.tolist()} have no correlation with the others"
+        raise DataError(problem, fix="leave them out")
+    distance = (1 - r.abs()).clip(lower=0).to_numpy()
+    tree = hierarchy.average(squareform(distance, checks=False))
+    all_marked = [name in marked for name in r]  # of each metric, then of each branch
     for left, right, *_ in tree:
-        inside.append(inside[int(left)] and inside[int(right)])
-    colour = [MARKED if yes else "0.35" for yes in inside]
-    drawn = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colour.__getitem__)
-    look = {"cmap": "RdBu", "vmin": -1, "vmax": 1, "annot": True, "fmt": ".2f"}
-    look |= {"annot_kws": {"size": 8}, "tree_kws": {"colors": drawn["color_list"]}}
-    look |= {"cbar_pos": None}  # the numbers stand in the cells
+        all_marked.append(all_marked[int(left)] and all_marked[int(right)])
+    colours = [MARKED if is_marked else "0.35" for is_marked in all_marked]
+    dendrogram = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colours.__getitem__)
     size = 3.0 + 0.62 * len(r)
-    grid = sns.clustermap(r, row_linkage=tree, col_linkage=tree, figsize=(size, size), **look)
+    grid = sns.clustermap(
+        r,
+        row_linkage=tree,
+        col_linkage=tree,
+        figsize=(size, size),
+        cmap="RdBu",
+        vmin=-1,
+        vmax=1,
+        annot=True,
+        fmt=".2f",
+        annot_kws={"size": 8},
+        tree_kws={"colors": dendrogram["color_list"]},
+        cbar_pos=None,  # the numbers stand in the cells
+    )
     for label in grid.ax_heatmap.get_yticklabels() + grid.ax_heatmap.get_xticklabels():
         if label.get_text() in marked:
             label.set(color=MARKED, fontweight="bold")
@@ -167,16 +199,18 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
 
 def training_plot(models: Models) -> Figure:
     """Smoothed training loss by step, and validation AUC by epoch, a line per trained model."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4))
+    figure, panels = plt.subplots(1, 2, figsize=(10, 3.4))
+    loss, auc = panels
     for (method, _), model in models.items():
-        look = {"color": f"C{METHODS.index(method)}", "lw": 1, "label": method}
-        axes[0].plot(model.history["step"], model.history["loss"].ewm(span=20).mean(), **look)
-        axes[1].plot(model.validation["epoch"], model.validation["auc"], marker="o", **look)
-    axes[0].set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
-    lines, names = axes[0].get_legend_handles_labels()
-    axes[0].legend(handles=dict(zip(names, lines, strict=True)).values())
+        style = {"color": f"C{METHODS.index(method)}", "linewidth": 1, "label": method}
+        smoothed = model.history["loss"].ewm(span=20).mean()
+        loss.plot(model.history["step"], smoothed, **style)
+        auc.plot(model.validation["epoch"], model.validation["auc"], marker="o", **style)
+    loss.set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
+    lines, names = loss.get_legend_handles_labels()
+    loss.legend(handles=dict(zip(names, lines, strict=True)).values())
     epochs = range(max(len(model.validation) for model in models.values()))
-    axes[1].set(title="Validation", xlabel="epoch", ylabel="AUC on held-out threads", xticks=epochs)
+    auc.set(title="Validation", xlabel="epoch", ylabel="AUC on held-out threads", xticks=epochs)
     return figure
 
 
@@ -187,15 +221,18 @@ def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int =
     on the colour stays the same.
     """
     size = (3.4 * len(sets), 3.2)
-    figure, axes = plt.subplots(1, len(sets), figsize=size, squeeze=False, sharey=True)
-    for ax, (name, (turns, human)) in zip(axes[0], sets.items(), strict=True):
+    figure, grid = plt.subplots(1, len(sets), figsize=size, squeeze=False, sharey=True)
+    row = grid[0].tolist()
+    for axes, (name, (turns, human)) in zip(row, sets.items(), strict=True):
         jitter = np.random.default_rng(seed).normal(0, 0.03, len(human))
         words = metrics.length(turns).clip(lower=1)
         score = seed_means(values[name])["EnDex"]
-        points = ax.scatter(human + jitter, score, s=8, c=words, norm=LogNorm(1, 40))
-        ax.set(title=name, xlabel="human rating")
-    axes[0, 0].set_ylabel("EnDex, mean of seeds")
-    bar = figure.colorbar(points, ax=axes[0].tolist(), label="words in the reply", extend="max")
-    bar.set_ticks([1, 2, 5, 10, 20, 40], labels=["1", "2", "5", "10", "20", "40"])
+        x = human + jitter
+        points = axes.scatter(x, score, s=8, c=words, norm=LogNorm(1, 40))
+        axes.set(title=name, xlabel="human rating")
+    row[0].set_ylabel("EnDex, mean of seeds")
+    bar = figure.colorbar(points, ax=row, label="words in the reply", extend="max")
+    ticks = [1, 2, 5, 10, 20, 40]
+    bar.set_ticks(ticks, labels=map(str, ticks))
     bar.minorticks_off()
     return figure

@@ -22,32 +22,46 @@ def describe_sets(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
     [['sample_bots', 3]]
     """
     rows = []
-    for s in sets:
-        nested = s.clusters.nunique(), s.table["system"].nunique()
-        rows.append((s.name, s.level, s.dimension, len(s.human), *nested, s.scores.shape[1]))
-    columns = ["corpus", "level", "rating", "items", "clusters", "systems", "metrics"]
-    return pd.DataFrame(rows, columns=columns)
+    for items in sets:
+        rows.append(
+            {
+                "corpus": items.name,
+                "level": items.level,
+                "rating": items.dimension,
+                "items": len(items.human),
+                "clusters": items.clusters.nunique(),
+                "systems": items.table["system"].nunique(),
+                "metrics": items.scores.shape[1],
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
-    """The sets that have a metric to judge; says which have none and are left out.
+    """The sets that have a metric to evaluate; prints which have none and are left out.
 
     Raises:
-        DataError: none is left: a corpus of rated dialogs whose scores nobody shipped has nothing
-            to judge here, because the metrics that are computed score single turns.
+        DataError: no set has one: a corpus of rated dialogs without published scores has nothing to
+            evaluate here, because the metrics that are computed score single turns.
     """
-    sets = list(sets)
-    kept = [items for items in sets if items.scores.shape[1]]
-    bare = ", ".join(items.name for items in sets if not items.scores.shape[1])
-    if not kept:
-        fix = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
-        raise DataError(f"no metric is at hand for {bare}", fix=fix)
-    if bare:
-        print(f"left out, no metric is at hand: {bare}")
-    return kept
+    usable = []
+    without = []
+    for items in sets:
+        (usable if len(items.scores.columns) else without).append(items)
+    names = ", ".join(items.name for items in without)
+    if not usable:
+        hint = (
+            "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        )
+        raise DataError(f"no metric is available for {names}", fix=hint)
+    if names:
+        print(f"left out, no metric is available: {names}")
+    return usable
 
 
-def correlation_overview(sets: Iterable, method="spearman", resamples=1000, seed=0) -> pd.DataFrame:
+def correlation_overview(
+    sets: Iterable[EvaluationSet], method: str = "spearman", resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
     """Correlation, interval and significance cluster of each metric on each evaluation set.
 
     Value and interval use the items that the metric scores; the rank uses the items that all ranked
@@ -62,24 +76,32 @@ def correlation_overview(sets: Iterable, method="spearman", resamples=1000, seed
     >>> correlation_overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
-    parts = [_one_set(s, method, resamples, seed) for s in tqdm(list(sets), desc="overview")]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _one_set(items: EvaluationSet, method: str, resamples: int, seed: int) -> pd.DataFrame:
-    covered = items.scores.notna().mean()
-    ranked = [name for name in items.scores if covered[name] >= COVERAGE]
-    rated = (items.human, items.clusters, method)
-    ranks = significance.rank_metrics(items.scores[ranked], *rated, resamples=resamples, seed=seed)
-    ranks = ranks.set_index("metric")["rank"]
     rows = []
-    for name in items.scores:
-        found = resampling.bootstrap_interval(items.scores[name], *rated, resamples, seed=seed)
-        few = "" if name in ranked else f"scores {covered[name]:.0%} of the items"
-        of = (items.name, items.dimension, name, metric_family(name))
-        rows.append((*of, *found[:5], ranks.get(name, np.nan), found.reason or few))
-    columns = ["corpus", "rating", "metric", "family", "value", "low", "high", "n", "clusters"]
-    return pd.DataFrame(rows, columns=[*columns, "rank", "reason"])
+    for items in tqdm(list(sets), desc="overview"):
+        options = {"method": method, "resamples": resamples, "seed": seed}
+        coverage = items.scores.notna().mean()
+        ranked = items.scores.loc[:, coverage >= COVERAGE]
+        ranks = significance.rank_metrics(ranked, items.human, items.clusters, **options)
+        ranks = ranks.set_index("metric")["rank"]
+        for metric, scores in items.scores.items():
+            interval = resampling.bootstrap_interval(scores, items.human, items.clusters, **options)
+            not_ranked = "" if metric in ranked else f"scores {coverage[metric]:.0%} of the items"
+            rows.append(
+                {
+                    "corpus": items.name,
+                    "rating": items.dimension,
+                    "metric": metric,
+                    "family": metric_family(metric),
+                    "value": interval.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "n": interval.n,
+                    "clusters": interval.clusters,
+                    "rank": ranks.get(metric, np.nan),
+                    "reason": interval.reason or not_ranked,
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
@@ -100,35 +122,46 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
     >>> contributions([bots])[["base", "added", "metrics"]].values.tolist()
     [['none', 'baseline', 1]]
     """
-    table = pd.DataFrame([row for items in sets for row in _contributions(items, seed)])
+    rows = []
+    for items in sets:
+        covers = items.scores.notna().mean() >= COVERAGE
+        data = items.scores.loc[:, covers].astype(float).dropna()
+        data = data.loc[:, data.nunique() > 1]
+        families: dict[str, list[str]] = {"none": []}
+        for metric in data:
+            families.setdefault(metric_family(metric), []).append(metric)
+        data = data.assign(human=items.human, cluster=items.clusters)
+        for base in families:
+            for added in families:
+                if added in ("none", base):
+                    continue
+                gain = _gain(data, families[base], families[added], seed)
+                pair = {"corpus": items.name, "rating": items.dimension}
+                rows.append(pair | {"base": base, "added": added} | gain)
+    table = pd.DataFrame(rows)
     return table.assign(q_cv=significance.benjamini_hochberg(table["p_cv"]))
 
 
-def _contributions(items: EvaluationSet, seed: int) -> list[dict]:
-    data = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE].astype(float).dropna()
-    data = data.loc[:, data.nunique() > 1]
-    present = dict.fromkeys(map(metric_family, data))
-    families = {
-        name: [metric for metric in data if metric_family(metric) == name] for name in present
+def _gain(data: pd.DataFrame, base: list[str], added: list[str], seed: int) -> dict:
+    r2_base = regression.adjusted_r2(data, "human", base) if base else 0.0
+    r2_both = regression.adjusted_r2(data, "human", [*base, *added])
+    unseen = regression.cross_validated_gain(
+        data, "human", base, added, clusters=data["cluster"], seed=seed
+    )
+    return {
+        "metrics": len(added),
+        "n": len(data),
+        "r2_base": r2_base,
+        "r2_both": r2_both,
+        "gain": r2_both - r2_base,
+        "cv_gain": unseen.statistic,
+        "p_cv": unseen.p,
     }
-    data = data.assign(human=items.human, cluster=items.clusters)
-    rows = []
-    for base, old in {"none": [], **families}.items():
-        for added in (name for name in families if name != base):
-            row = {"corpus": items.name, "rating": items.dimension, "base": base, "added": added}
-            rows.append(row | _gain(data, old, families[added], seed))
-    return rows
 
 
-def _gain(data: pd.DataFrame, old: list[str], new: list[str], seed: int) -> dict:
-    r2_base = regression.adjusted_r2(data, "human", old) if old else 0.0
-    r2_both = regression.adjusted_r2(data, "human", [*old, *new])
-    unseen = regression.cross_validated_gain(data, "human", old, new, data["cluster"], seed)
-    row = {"metrics": len(new), "n": len(data), "r2_base": r2_base, "r2_both": r2_both}
-    return row | {"gain": r2_both - r2_base, "cv_gain": unseen.statistic, "p_cv": unseen.p}
-
-
-def system_intervals(items, metric: str, method: str, resamples=1000, seed=0) -> pd.DataFrame:
+def system_intervals(
+    items: EvaluationSet, metric: str, method: str, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
     """System-level correlation with intervals over contexts, over systems, and over both.
 
     Returns:
@@ -136,13 +169,19 @@ def system_intervals(items, metric: str, method: str, resamples=1000, seed=0) ->
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
-    >>> system_intervals(bots, "length", "spearman", 20)["n"].tolist()
+    >>> system_intervals(bots, "length", "spearman", resamples=20)["n"].tolist()
     [3, 3, 3]
     """
-    both = [systems.system_matrix(v, items.table) for v in (items.scores[metric], items.human)]
-    kinds = ["contexts", "systems", "both"]
-    found = [systems.system_interval(*both, method, kind, resamples, seed) for kind in kinds]
-    return pd.DataFrame(found, kinds).rename_axis("resampled").reset_index()
+    scores = systems.system_matrix(items.scores[metric], items.table)
+    human = systems.system_matrix(items.human, items.table)
+    intervals = {}
+    for kind in ("contexts", "systems", "both"):
+        interval = systems.system_interval(
+            scores, human, method, kind, resamples=resamples, seed=seed
+        )
+        intervals[kind] = interval._asdict()
+    table = pd.DataFrame.from_dict(intervals, orient="index")
+    return table.rename_axis("resampled").reset_index()
 
 
 def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
@@ -155,10 +194,13 @@ def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) 
     >>> soft_accuracies(bots, 50)["metric"].tolist()
     ['length']
     """
-    rated = systems.system_matrix(items.human, items.table)
+    human = systems.system_matrix(items.human, items.table)
     rows = []
-    for name in items.scores.dropna(axis=1):
-        judged = systems.system_matrix(items.scores[name], items.table)
-        rows.append((name, *systems.soft_pairwise_accuracy(judged, rated, resamples, seed)))
+    for metric, scores in items.scores.dropna(axis=1).items():
+        matrix = systems.system_matrix(scores, items.table)
+        spa, pairs, reason = systems.soft_pairwise_accuracy(
+            matrix, human, resamples=resamples, seed=seed
+        )
+        rows.append({"metric": metric, "spa": spa, "pairs": pairs, "reason": reason})
     table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "reason"])
     return table.sort_values("spa", ascending=False, ignore_index=True)

@@ -26,7 +26,7 @@ SAMPLE_STAMP = "synthetic sample data"
 
 
 def profile_folder(profile: str, kind: str) -> Path:
-    """Folder of a profile's `results`, `figures` or `notebooks`.
+    """Folder of a profile's `results`, `reference` tables, `figures` or `notebooks`.
 
     The public profile writes what is committed; the sample profile writes to `build/sample`, so
     that trying things out never changes a committed result.
@@ -40,8 +40,8 @@ def profile_folder(profile: str, kind: str) -> Path:
         raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
     if profile == "sample":
         return ROOT / "build" / "sample" / kind
-    if kind == "results":
-        return ROOT / "data" / "results"
+    if kind in ("results", "reference"):
+        return ROOT / "data" / kind
     return ROOT / kind
 
 
@@ -59,16 +59,20 @@ class Run:
     profile: str
     own: bool = False
 
-    def table(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    def table(self, frame: pd.DataFrame, name: str, kind: str = "results") -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         table = frame
         if any(frame.index.names):
             table = frame.reset_index()
         if self.number == "yours":  # the texts of a user's file: no spreadsheet should run them
             table = table.map(escape_formula).rename(columns=escape_formula)
-        path = self._path("results", f"{name}.csv")
+        path = self._path(kind, f"{name}.csv")
         table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         return frame
+
+    def reference(self, frame: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Write a table that `lib.report` reads: `table`, in the folder `reference`."""
+        return self.table(frame, name, kind="reference")
 
     def figure(self, figure, name: str, synthetic: bool | None = None) -> None:
         """Write a matplotlib figure to `NN_name.png`, stamped as synthetic in the sample profile.

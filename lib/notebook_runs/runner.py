@@ -147,10 +147,9 @@ def is_up_to_date(path: Path, profile: str, needs: list[str]) -> bool:
     files = [path, output, path.with_name("profiles.toml"), ROOT / "requirements.lock"]
     for name in INPUTS:
         files += (file for file in (ROOT / name).rglob("*") if file.suffix != ".pyc")
-    results = profile_folder(profile, "results")
     for number in [*needs, path.name[:2]]:
-        files += results.glob(f"{number}_*")
-    files += profile_folder(profile, "figures").glob(f"{path.name[:2]}_*")
+        for kind in ("results", "reference", "figures"):
+            files += profile_folder(profile, kind).glob(f"{number}_*")
     last_run = stamp.stat().st_mtime_ns
     return all(file.stat().st_mtime_ns <= last_run for file in files if file.is_file())
 

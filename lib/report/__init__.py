@@ -1,23 +1,13 @@
-"""Score your own chatbot: read, warn, score, compare versions, say what to fix, write a page.
+"""Score your own chatbot: read, warn, score, compare versions, find issues, write a page.
 
-`python -m lib.report dialogs.csv` runs notebook 11 on the file and exports it as HTML.
+`python -m lib.report dialogs.csv` builds a `Report` of the file and writes it as HTML.
 """
 
 from lib.report.dialogs import describe_turns, import_details, read_dialogs, warnings
-from lib.report.faults import fault_table, faults, reading_list, signals, trust
-from lib.report.page import show
-from lib.report.scores import (
-    FOLLOWS,
-    against_ratings,
-    agent_profile,
-    beside_references,
-    coverage,
-    judge_replies,
-    mean_ratings,
-    profile_plot,
-    quantiles,
-    report_scores,
-    standing,
-    state_or_trait,
-)
-from lib.report.verdict import VERDICT, differences, verdict
+from lib.report.issues import find_issues, issue_table, reading_list, reply_signals, rule_accuracy
+from lib.report.plots import profile_plot, quantile_plot, score_quantiles
+from lib.report.profiles import agent_profile, mean_ratings, state_or_trait
+from lib.report.result import Report, build_report
+from lib.report.scores import family_coverage, judge_replies, report_scores
+from lib.report.validity import AGREES, correlations_with_ratings, known_validity
+from lib.report.verdict import Verdict, differences, verdicts

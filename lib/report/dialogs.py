@@ -1,4 +1,4 @@
-"""A user's dialogs: read one file, or two to compare, show what was read, say what to beware of."""
+"""A user's dialogs: read one file, or several to compare, and say what limits their scores."""
 
 import string
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,17 @@ from lib.data import read_turns
 from lib.data.chat_logs import speaker_role
 from lib.psychology import function_words
 
-FEW_DIALOGS = 20
+MIN_DIALOGS = 20  # of an agent; with fewer, its intervals are too narrow
 
 
 def read_dialogs(
-    paths: Path | str | Sequence[Path | str], columns: Mapping[str, str] | None = None, given=None
+    paths: Path | str | Sequence[Path | str],
+    columns: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """The turn table of a file or folder (see `lib.data.read_turns`), or of several to compare.
 
-    Of several, each is a system with the name of its file; what it called its own is the agent.
-    A table that was read before comes back as it is.
+    Of several, each is a system with the name of its file; its own system names become the agents.
 
     >>> import tempfile
     >>> old, new = (Path(tempfile.mkdtemp(), name) for name in ("old.txt", "new.txt"))
@@ -28,22 +29,21 @@ def read_dialogs(
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
-    if isinstance(paths[0], pd.DataFrame):
-        return paths[0]
-    tables = [read_turns(path, columns, given=given) for path in paths]
+    tables = [read_turns(path, columns, given=overrides) for path in paths]
     if len(tables) == 1:
         return tables[0]
     names = [Path(path).name.partition(".")[0] for path in paths]
     if len(set(names)) < len(names):
-        names = [*string.ascii_uppercase[: len(names)]]
-    of = dict(zip(names, tables, strict=True))
-    turns = pd.concat([of[name].assign(system=name) for name in of], ignore_index=True)
-    turns.attrs = {"files": {name: of[name].attrs for name in of}}
+        names = list(string.ascii_uppercase[: len(names)])
+    by_name = dict(zip(names, tables, strict=True))
+    versions = [table.assign(system=name) for name, table in by_name.items()]
+    turns = pd.concat(versions, ignore_index=True)
+    turns.attrs = {"files": {name: table.attrs for name, table in by_name.items()}}
     return turns
 
 
 def import_details(turns: pd.DataFrame) -> str:
-    """What a file was taken for, with the parameter that changes each guess, and what was counted.
+    """How a file was read, with the parameter that changes each guess, and what was counted.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "log.txt")
@@ -57,20 +57,21 @@ def import_details(turns: pd.DataFrame) -> str:
     ...
     """
     lines = []
-    for file, attrs in turns.attrs.get("files", {"": turns.attrs}).items():
-        start = f"{file}: " if file else ""
-        for what, taken, why, count in attrs["guesses"]:
-            files = f", {count} files" if count > 1 else ""
-            way = f"To change it: {what.upper()}=..."
-            lines.append(f"{start}{what}: {taken} ({why}{files}). {way}")
-        for row in attrs["report"]:
+    files = turns.attrs.get("files", {"": turns.attrs})
+    for file, attrs in files.items():
+        prefix = f"{file}: " if file else ""
+        for guess, value, reason, n_files in attrs.get("guesses", []):
+            count = f", {n_files} files" if n_files > 1 else ""
+            hint = f"To change it: {guess.upper()}=..."
+            lines.append(f"{prefix}{guess}: {value} ({reason}{count}). {hint}")
+        for row in attrs.get("report", []):
             note = f" ({row['notes']})" if row["notes"] else ""
             if row["excluded"]:
                 note += f", {row['excluded']} excluded: {row['reasons']}"
-            lines.append(f"{start}{row['unit']}: {row['read']} read, {row['kept']} kept{note}")
-    for name, table in turns.groupby("system", sort=False):
-        count = table[["agent", "dialog"]].drop_duplicates().shape[0]
-        lines.append(f"system {name}: {len(table)} replies in {count} dialogs")
+            lines.append(f"{prefix}{row['unit']}: {row['read']} read, {row['kept']} kept{note}")
+    for system, replies in turns.groupby("system", sort=False):
+        n_dialogs = len(replies[["agent", "dialog"]].drop_duplicates())
+        lines.append(f"system {system}: {len(replies)} replies in {n_dialogs} dialogs")
     return "\n".join(lines)
 
 
@@ -81,14 +82,20 @@ def describe_turns(turns: pd.DataFrame) -> pd.DataFrame:
     >>> int(describe_turns(load("sample_bots").turns)["dialogs"].sum())
     30
     """
-    filled = {f"with_{name}": turns[name].map(len).gt(0) for name in ("context", "reference")}
-    grouped = turns.assign(**filled).groupby(["system", "agent"])
-    counts = grouped.agg(dialogs=("dialog", "nunique"), replies=("response", "size"))
-    return counts.join(grouped[list(filled)].mean())
+    turns = turns.assign(
+        with_context=turns["context"].map(len) > 0,
+        with_reference=turns["reference"].map(len) > 0,
+    )
+    return turns.groupby(["system", "agent"]).agg(
+        dialogs=("dialog", "nunique"),
+        replies=("response", "size"),
+        with_context=("with_context", "mean"),
+        with_reference=("with_reference", "mean"),
+    )
 
 
 def english_share(texts: pd.Series) -> float:
-    """Share of tokens that are English function words: about .5 in talk, near 0 elsewhere.
+    """Share of tokens that are English function words: about .5 in dialogs, near 0 elsewhere.
 
     NaN when there is no token at all.
 
@@ -97,64 +104,105 @@ def english_share(texts: pd.Series) -> float:
     >>> english_share(pd.Series(["Das weiss ich leider nicht"]))
     0.0
     """
-    tokens = [t.strip(".,!?;:\"'()") for text in texts for t in str(text).lower().split()]
-    tokens = pd.Series([t for t in tokens if any(c.isalpha() for c in t)], dtype=object)
-    return float(tokens.isin(list(function_words().weights)).mean())
+    tokens = texts.astype(str).str.lower().str.split()
+    tokens = tokens.explode().dropna().str.strip(".,!?;:\"'()")
+    has_letter = tokens.map(lambda token: any(map(str.isalpha, token)))
+    is_function_word = tokens[has_letter].isin(list(function_words().weights))
+    return float(is_function_word.mean())
 
 
-def rated(turns: pd.DataFrame) -> list[str]:
+def rating_columns(turns: pd.DataFrame) -> list[str]:
     """The ratings that some turn has.
 
-    >>> rated(pd.DataFrame({"human_fun": [1.0], "human_overall": [None]}))
+    >>> rating_columns(pd.DataFrame({"human_fun": [1.0], "human_overall": [None]}))
     ['human_fun']
     """
-    return [name for name in turns if name.startswith("human_") and turns[name].notna().any()]
+    columns = turns.filter(regex="^human_")
+    return list(columns.dropna(axis=1, how="all"))
 
 
-def warnings(turns: pd.DataFrame, most: float = float("inf")) -> pd.DataFrame:
+def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataFrame:
     """Everything about the file that limits what its scores can say.
 
-    Checked: dialogs per agent, number of systems, whether users were taken for systems, missing
+    Checked: dialogs per agent, number of systems, whether users were read as systems, missing
     context, references and ratings, the language (every metric here was made for English), and
-    whether there are more replies than the networks read (`most`).
+    whether there are more replies than the networks read (`max_replies`).
 
     Returns:
-        Columns topic, found, consequence; no row means nothing to warn of.
+        Columns topic, finding, consequence; no row means that there is nothing to warn of.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"],
     ...     "context": [[]], "response": ["I do."], "reference": [[]]})
     >>> warnings(turns)["topic"].tolist()
     ['few dialogs', 'one system', 'no context', 'no references', 'no ratings']
     """
-    few = describe_turns(turns)["dialogs"].loc[lambda dialogs: dialogs < FEW_DIALOGS]
-    names = ", ".join(f"{' / '.join(dict.fromkeys(k))} ({n})" for k, n in few.head(5).items())
-    context, reference = (turns[name].map(len).eq(0).mean() for name in ("context", "reference"))
-    english = english_share(turns["response"])
-    systems, source = turns["system"].unique(), turns.attrs.get("columns", {}).get("response", "")
+    rows = []
+
+    def warn(topic: str, finding: str, consequence: str) -> None:
+        rows.append({"topic": topic, "finding": finding, "consequence": consequence})
+
+    systems = turns["system"].unique()
     users = [name for name in systems if speaker_role(name) == "user"]
-    users = users or (systems if len(systems) > max(10, turns["dialog"].nunique() / 2) else [])
-    checks = [
-        (len(users) > 0, "users among the systems?", f"{len(systems)} systems, such as {users[:1]}",
-         "if they are speakers: map the columns speaker and text, and name the bot"),
-        (speaker_role(source) == "user", "the user's words?", f"the replies stand in {source!r}",
-         "the user's words are scored as if a bot had said them"),
-        (len(few) > 0, "few dialogs",
-         f"fewer than {FEW_DIALOGS} dialogs for {len(few)} agent(s): {names}",
-         "intervals are wide, and should be wider still; collect more before ranking agents"),
-        (turns["system"].nunique() == 1, "one system", f"only {turns['system'].iloc[0]!r}",
-         "nothing to compare it with"),
-        (context > 0.2, "no context", f"{context:.0%} of the turns have no context",
-         "matching metrics (style, emotion, context similarity) are missing there"),
-        (reference > 0, "no references", f"{reference:.0%} of the turns have no reference",
-         "overlap metrics are missing there; reference-free metrics are not affected"),
-        (not rated(turns), "no ratings", "no column human_<dimension>",
-         "how far the metrics agree with people is taken from public corpora, not from yours"),
-        (english < 0.25, "not English?",
-         f"only {english:.0%} of the words are common English function words (talk: about 50%)",
-         "lexica, encoder and classifiers are English: do not trust any score below"),
-        (len(turns) > most, "a sample for the networks", f"of {len(turns):,} replies encoder and "
-         f"EnDex read some {most:,} (READ): whole dialogs, as many replies of each system",
-         "their numbers rest on these, as the intervals say; rules by them look at no others"),
-    ]  # fmt: skip
-    rows = [check[1:] for check in checks if check[0]]
-    return pd.DataFrame(rows, columns=["topic", "found", "consequence"])
+    if not users and len(systems) > max(10, turns["dialog"].nunique() / 2):
+        users = list(systems)
+    if users:
+        warn(
+            "users among the systems?",
+            f"{len(systems)} systems, such as {users[:1]}",
+            "if they are speakers: map the columns speaker and text, and name the bot",
+        )
+    column = turns.attrs.get("columns", {}).get("response", "")
+    if speaker_role(column) == "user":
+        warn(
+            "the user's words?",
+            f"the replies stand in {column!r}",
+            "the user's words are scored as if a bot had written them",
+        )
+    dialogs = describe_turns(turns)["dialogs"]
+    small = dialogs[dialogs < MIN_DIALOGS]
+    if len(small):
+        names = []
+        for key, count in small.head(5).items():
+            names.append(f"{' / '.join(dict.fromkeys(key))} ({count})")
+        warn(
+            "few dialogs",
+            f"fewer than {MIN_DIALOGS} dialogs for {len(small)} agent(s): {', '.join(names)}",
+            "intervals are wide, and should be wider still; collect more before ranking agents",
+        )
+    if len(systems) == 1:
+        warn("one system", f"only {systems[0]!r}", "nothing to compare it with")
+    no_context = turns["context"].map(len).eq(0).mean()
+    if no_context > 0.2:
+        warn(
+            "no context",
+            f"{no_context:.0%} of the turns have no context",
+            "matching metrics (style, emotion, context similarity) are missing there",
+        )
+    no_reference = turns["reference"].map(len).eq(0).mean()
+    if no_reference > 0:
+        warn(
+            "no references",
+            f"{no_reference:.0%} of the turns have no reference",
+            "overlap metrics are missing there; reference-free metrics are not affected",
+        )
+    if not rating_columns(turns):
+        warn(
+            "no ratings",
+            "no column human_<dimension>",
+            "how well the metrics agree with people is taken from public corpora, not from yours",
+        )
+    english = english_share(turns["response"])
+    if english < 0.25:
+        warn(
+            "not English?",
+            f"only {english:.0%} of the words are common English function words (usual: about 50%)",
+            "lexica, encoder and classifiers are English: do not trust any score below",
+        )
+    if len(turns) > max_replies:
+        warn(
+            "a sample for the networks",
+            f"of {len(turns):,} replies encoder and EnDex read some {max_replies:,} (READ): "
+            "whole dialogs, as many replies of each system",
+            "their numbers rest on these, as the intervals show; their rules read no others",
+        )
+    return pd.DataFrame(rows, columns=["topic", "finding", "consequence"])

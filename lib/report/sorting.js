@@ -6,35 +6,6 @@
   const missing = (value) => MISSING.has(value.toLowerCase());
   const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity"));
 
-  // A cell that spans rows (a repeated system) is written into each of them, or rows could not move.
-  function fillSpans(body) {
-    for (const row of body.rows) {
-      for (const cell of [...row.cells]) {
-        const below = cell.rowSpan - 1;
-        const column = cell.cellIndex;
-        cell.removeAttribute("rowspan");
-        let next = row;
-        for (let k = 0; k < below && next.nextElementSibling; k += 1) {
-          next = next.nextElementSibling;
-          next.insertBefore(cell.cloneNode(true), next.cells[column] || null);
-        }
-      }
-    }
-  }
-
-  // The header of each column: the lowest one that has a name and spans this column alone.
-  function headers(head) {
-    const found = [];
-    for (const row of head.rows) {
-      let column = 0;
-      for (const cell of row.cells) {
-        if (cell.colSpan === 1 && text(cell)) found[column] = cell;
-        column += cell.colSpan;
-      }
-    }
-    return found;
-  }
-
   function compare(numeric, direction) {
     const order = new Intl.Collator(undefined, { numeric: true });
     return (a, b) => {
@@ -59,8 +30,7 @@
 
   for (const table of document.querySelectorAll("table.dataframe")) {
     if (!table.tHead || !table.tBodies.length) continue;
-    fillSpans(table.tBodies[0]);
-    headers(table.tHead).forEach((header, column) => {
+    [...table.tHead.rows[0].cells].forEach((header, column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.title = "sort by this column";

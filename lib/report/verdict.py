@@ -1,30 +1,55 @@
-"""Two versions of a bot: which ratings and metrics differ, and what can be said of it."""
+"""Versions of a bot: which ratings and metrics differ, and which version is better."""
 
 import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.resampling import bootstrap_counts, cluster_sums, resample_blocks
+from lib.analysis.resampling import bootstrap_counts, resample_blocks
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
-from lib.report.dialogs import rated
+from lib.report.dialogs import rating_columns
 
-GREETING = 10  # dialogs of one version with the same opening: beyond, it is a greeting and no test
-LEVEL, POWER = 0.05, 0.8
-VERDICT = "Each version against the first"  # the caption of the table of verdicts
-SIZED = "{name} ({difference:+.2g}, 95 % interval {low:+.2g} to {high:+.2g}, p {p})"
-REACH = "{name} ({low:+.2g} to {high:+.2g}; smallest that would show: {detectable:.2g})"
-COLUMNS = ["version", "against", "verdict", "said"]
+MAX_PAIRED = 10  # dialogs of one version with the same opening; with more, it is a greeting
+LEVEL = 0.05
+POWER = 0.8
 KEY = ["system", "agent", "dialog"]
+UNDECIDED = "There are no ratings, and no metric of which higher is better: nothing is decided."
+CONDITION = re.compile(r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one version is better than the first one of the file, and what that rests on.
+
+    Attributes:
+        version, against: names of the two systems.
+        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict".
+        explanation: a few sentences, with the size of each difference.
+        decided_by: "rating" or "metric"; "" where nothing decides.
+        scores: the ratings or metrics that decide.
+        dialogs: bootstrap units of the smaller version.
+        paired: units that both versions have.
+    """
+
+    version: str
+    against: str = ""
+    verdict: str = "no verdict"
+    explanation: str = ""
+    decided_by: str = ""
+    scores: Sequence[str] = ()
+    dialogs: int = 0
+    paired: int = 0
 
 
 def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
-    """What is drawn again, per reply: dialogs that begin alike are one unit, else each is its own.
+    """The unit to resample, per reply: dialogs with the same opening share one.
 
-    A dialog begins with the context of its first reply. An opening pairs versions unless one of
-    them has more than ten dialogs with it ("hi").
+    The opening is the context of a dialog's first reply. It pairs versions unless one of them has
+    more than ten dialogs with it ("hi").
 
     >>> turns = pd.DataFrame({"system": ["A", "B", "B"], "agent": "x", "dialog": ["1", "2", "3"],
     ...                       "turn": 1, "context": [["Tea?"], ["tea? "], ["Rain?"]]})
@@ -33,109 +58,153 @@ def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
     """
     dialog = turns.groupby(KEY, sort=False).ngroup()
     first = turns.loc[turns.groupby(dialog)["turn"].idxmin()]
-    opening = first["context"].map(lambda said: "\n".join(said).strip().casefold())
-    repeats = first.groupby([opening, "system"])["turn"].transform("size")
-    most = repeats.groupby(opening).transform("max")
+    dialog_of_first = dialog[first.index]
+    opening = first["context"].map("\n".join)
+    opening = opening.str.strip().str.casefold()
+
+    dialogs_of_version = first.groupby([opening, "system"])["turn"].transform("size")
+    largest = dialogs_of_version.groupby(opening).transform("max")
     versions = first.groupby(opening)["system"].transform("nunique")
-    shared = opening.ne("") & versions.gt(1) & most.le(GREETING)
-    names = opening.where(shared, dialog[first.index].astype(str) + "\n")
-    return dialog.map(pd.Series(pd.factorize(names)[0], dialog[first.index]))
+    pairs = (opening != "") & (versions > 1) & (largest <= MAX_PAIRED)
+    names = opening.where(pairs, dialog_of_first.astype(str) + "\n")
+    return dialog.map(pd.Series(pd.factorize(names)[0], dialog_of_first))
 
 
 def differences(
-    turns: pd.DataFrame, scores: pd.DataFrame, directed=(), resamples: int = 2000, seed: int = 0
+    turns: pd.DataFrame,
+    scores: pd.DataFrame,
+    higher_is_better: Collection[str] = (),
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Hold each version against the first one of the file, by every rating and every metric.
+    r"""Compare each version with the first one of the file, by every rating and every metric.
 
     The statistic is the difference of the means over replies. Its standard error is that of
-    resamples of `units`, the shared ones drawn for both versions at once. With c units of the
-    smaller version
+    resamples of `bootstrap_units`, the shared ones drawn for both versions at once. With c units of
+    the smaller version
 
     .. math:: d \pm t_{c-1} \sqrt{c/(c-1)}\, SE, \qquad p = 2 P(t_{c-1} > |d| / SE)
 
-    p is at least :math:`2^{1-c}`, as in a swap test. Benjamini-Hochberg adjusts it over all
-    ratings, and apart from them over all metrics. `detectable` is the true difference that a test
-    at the level .05 / (number of tests) finds with a power of 80 %.
+    p is at least :math:`2^{1-c}`, as in a permutation test. Benjamini-Hochberg adjusts it over all
+    ratings, and separately over all metrics. `detectable` is the true difference that a test at the
+    level .05 / (number of tests) finds with a power of 80 %.
 
     Args:
         turns: turn table; each `system` is a version.
         scores: one column per metric on the same index.
-        directed: metrics of which a higher value is better; all ratings are.
+        higher_is_better: metrics of which a higher value is better; it is of all ratings.
 
     Returns:
-        A row per version and score: version, against, kind ("rating" or "metric"), score, mean,
-        mean_against, difference, low, high, p, p_adjusted, detectable, dialogs (units of the
-        smaller version), paired (units of both), better ("higher", or "" where the score only
-        describes), reason (why there is no test). No rows for one version.
+        A row per version and score: version, against, score, mean, mean_against, difference, low,
+        high, p, dialogs (units of the smaller version), paired (units of both), reason (why there
+        is no test), kind ("rating" or "metric"), p_adjusted, better ("higher", or "" where the
+        score only describes), detectable. No rows for one version.
 
     >>> turns = pd.DataFrame({"system": ["A", "B"] * 4, "agent": "x", "dialog": list("11223344"),
     ...     "turn": 0, "context": [[]] * 8, "human_fun": [1.0, 3, 2, 5, 1, 4, 2, 4]})
     >>> differences(turns, pd.DataFrame(index=turns.index))["difference"].tolist()
     [2.5]
     """
-    ratings = rated(turns)
+    ratings = rating_columns(turns)
     values = turns[ratings].join(scores).astype(float)
-    systems = list(dict.fromkeys(turns["system"]))
-    tables = [_difference(turns, values, systems[0], name, resamples, seed) for name in systems[1:]]
-    if not tables:
-        return pd.DataFrame(columns=["version", "against", "kind", "score", "p_adjusted", "better"])
-    table = pd.concat(tables, ignore_index=True)
-    rating = table["score"].isin(ratings)
-    table.insert(2, "kind", np.where(rating, "rating", "metric"))
-    table.insert(10, "p_adjusted", benjamini_hochberg(table["p"], table["kind"]))
+    first, *others = dict.fromkeys(turns["system"])
+    if not others:
+        return pd.DataFrame(columns=["version", "against"])
+    compared = [
+        _compare(turns, values, (first, version), resamples=resamples, seed=seed)
+        for version in others
+    ]
+    table = pd.concat(compared, ignore_index=True)
+
+    is_rating = table["score"].isin(ratings)
+    table["kind"] = np.where(is_rating, "rating", "metric")
+    table["p_adjusted"] = benjamini_hochberg(table["p"], table["kind"])
+    directed = is_rating | table["score"].isin(higher_is_better)
+    table["better"] = np.where(directed, "higher", "")
     tests = table.groupby("kind")["p"].transform("count").clip(lower=1)
     df = table["dialogs"] - 1
-    reach = stats.t.isf(LEVEL / 2 / tests, df) + stats.t.isf(1 - POWER, df)
-    table.insert(11, "detectable", reach * table.pop("error"))
-    return table.assign(better=np.where(rating | table["score"].isin(directed), "higher", ""))
+    critical = stats.t.isf(LEVEL / 2 / tests, df)
+    quantiles = critical + stats.t.isf(1 - POWER, df)
+    table["detectable"] = quantiles * table.pop("error")
+    return table
 
 
-def _difference(turns, values, a: str, b: str, resamples: int, seed: int) -> pd.DataFrame:
-    """The rows of version b against version a, with their standard errors."""
-    both = turns[turns["system"].isin([a, b])]
-    codes, count = pd.factorize(bootstrap_units(both))[0], bootstrap_units(both).nunique()
-    known = values.loc[both.index].notna().to_numpy(float)
-    filled = values.loc[both.index].fillna(0).to_numpy()
-    sides = [both["system"].eq(name).to_numpy(float)[:, None] for name in (a, b)]
-    columns = [side * part for side in sides for part in (filled, known)]
-    # (units, 4, scores): sum and number of scores of a, then of b
-    sums = cluster_sums(np.hstack(columns).T, codes, count).reshape(count, 4, -1)
-    drawn = np.concatenate(list(_resampled(sums, resamples, seed)))
-    held = (sums[:, 1::2] > 0).sum(axis=0)
-    size = held.min(axis=0)
+def _compare(
+    turns: pd.DataFrame, values: pd.DataFrame, versions: tuple[str, str], resamples: int, seed: int
+) -> pd.DataFrame:
+    """The second version against the first: a row per score, with the standard error."""
+    turns = turns[turns["system"].isin(versions)]
+    units = bootstrap_units(turns)
+    total = []  # of each version: the sum of its scores in each unit, (units, scores)
+    count = []  # and their number
+    for version in versions:
+        scores = values.loc[turns.index].where(turns["system"] == version)
+        by_unit = scores.groupby(units)
+        total.append(by_unit.sum().to_numpy())
+        count.append(by_unit.count().to_numpy(float))
+
+    def means(weights: np.ndarray) -> np.ndarray:
+        """Mean scores of both versions, where each unit counts `weights` times."""
+        first = (weights @ total[0]) / (weights @ count[0])
+        second = (weights @ total[1]) / (weights @ count[1])
+        return np.stack([first, second])
+
+    has_score = np.stack(count) > 0  # (versions, units, scores)
+    n_units = has_score.sum(axis=1).min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = pd.DataFrame(_gap(drawn)).std(ddof=0).to_numpy() * np.sqrt(size / (size - 1))
-        gap = _gap(sums.sum(axis=0, keepdims=True))[0]
-        p = np.maximum(2 * stats.t.sf(np.abs(gap) / error, size - 1), 2.0 ** (1 - size))
-        margin = stats.t.isf(LEVEL / 2, size - 1) * error
-        means = sums[:, ::2].sum(axis=0) / sums[:, 1::2].sum(axis=0)
-    table = pd.DataFrame({"version": b, "against": a, "score": values.columns})
-    table = table.assign(mean=means[1], mean_against=means[0], difference=gap)
-    few, flat = size < 2, (error == 0) & (gap == 0)
-    reason = np.select([few, flat], ["fewer than 2 dialogs of a version", "all scores equal"], "")
-    table = table.assign(low=gap - margin, high=gap + margin, p=np.where(reason == "", p, np.nan))
-    shared = ((sums[:, 1] > 0) & (sums[:, 3] > 0)).sum(axis=0)
-    return table.assign(error=error, dialogs=size, paired=shared, reason=reason)
+        resampled = []
+        for weights in _resample(has_score.any(axis=2), resamples, seed):
+            resampled.append(np.diff(means(weights), axis=0)[0])
+        spread = pd.DataFrame(np.concatenate(resampled)).std(ddof=0).to_numpy()
+        error = spread * np.sqrt(n_units / (n_units - 1))
+        mean_first, mean_second = means(np.ones(units.nunique()))
+        difference = mean_second - mean_first
+        p = 2 * stats.t.sf(np.abs(difference) / error, n_units - 1)
+        p = np.maximum(p, 2.0 ** (1 - n_units))
+        margin = stats.t.isf(LEVEL / 2, n_units - 1) * error
+
+    too_few = n_units < 2
+    constant = (error == 0) & (difference == 0)
+    reasons = ["fewer than 2 dialogs of a version", "all scores equal"]
+    reason = np.select([too_few, constant], reasons, "")
+    return pd.DataFrame(
+        {
+            "version": versions[1],
+            "against": versions[0],
+            "score": values.columns,
+            "mean": mean_second,
+            "mean_against": mean_first,
+            "difference": difference,
+            "low": difference - margin,
+            "high": difference + margin,
+            "p": np.where(reason == "", p, np.nan),
+            "error": error,
+            "dialogs": n_units,
+            "paired": has_score.all(axis=0).sum(axis=0),
+            "reason": reason,
+        }
+    )
 
 
-def _resampled(sums: np.ndarray, resamples: int, seed: int):
-    """Sums of resamples; units of both versions, of a alone and of b alone are drawn apart."""
-    rng, flat = np.random.default_rng(seed), sums.reshape(len(sums), -1)
-    of_a, of_b = (sums[:, k].any(axis=1) for k in (1, 3))
-    strata = [np.flatnonzero(kind) for kind in (of_a & of_b, of_a & ~of_b, of_b & ~of_a)]
-    for block in resample_blocks(resamples, len(sums)):
-        counts = np.zeros((len(block), len(sums)))
-        for place in filter(len, strata):
-            counts[:, place] = bootstrap_counts(rng, len(block), len(place))
-        yield (counts @ flat).reshape(len(block), *sums.shape[1:])
+def _resample(has_unit: np.ndarray, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each unit is drawn, (resamples, units) in blocks.
+
+    Units of both versions, of the first alone and of the second alone are drawn separately;
+    `has_unit` says which version has which unit, (versions, units).
+    """
+    rng = np.random.default_rng(seed)
+    first, second = has_unit
+    strata = [first & second, first & ~second, second & ~first]
+    for block in resample_blocks(resamples, len(first)):
+        weights = np.zeros((len(block), len(first)))
+        for stratum in strata:
+            if stratum.any():
+                weights[:, stratum] = bootstrap_counts(rng, len(block), stratum.sum())
+        yield weights
 
 
-def _gap(sums: np.ndarray) -> np.ndarray:
-    return sums[:, 2] / sums[:, 3] - sums[:, 0] / sums[:, 1]
-
-
-def verdict(table: pd.DataFrame) -> pd.DataFrame:
-    """Say of each version whether it is better or worse than the first, and how sure that is.
+def verdicts(table: pd.DataFrame) -> list[Verdict]:
+    """Decide for each version whether it is better or worse than the first, and how sure that is.
 
     Ratings decide; without any, the metrics of which higher is better. Worse: some of them are
     lower (adjusted p <= .05) and none is higher; better: the other way round; mixed: both; else no
@@ -144,74 +213,104 @@ def verdict(table: pd.DataFrame) -> pd.DataFrame:
     Args:
         table: what `differences` returns.
 
-    Returns:
-        Columns version, against, verdict ("better", "worse", "mixed", "no difference shown" or "no
-        verdict"), said (a few sentences).
-
     >>> row = {"version": "B", "against": "A", "kind": "rating", "score": "human_fun", "better":
     ...     "higher", "difference": -1.0, "low": -1.5, "high": -0.5, "p_adjusted": 0.01,
     ...     "detectable": 0.7, "dialogs": 30, "paired": 30, "reason": ""}
-    >>> verdict(pd.DataFrame([row]))["verdict"].tolist()
-    ['worse']
+    >>> verdicts(pd.DataFrame([row]))[0].verdict
+    'worse'
     """
-    rows = []
-    for (version, against), rows_of in table.groupby(["version", "against"], sort=False):
-        tested = rows_of[rows_of["reason"] == ""]
+    result = []
+    for (version, against), rows in table.groupby(["version", "against"], sort=False):
+        tested = rows[rows["reason"] == ""]
         deciding = tested[tested["kind"] == "rating"]
         if deciding.empty:
             deciding = tested[tested["better"] == "higher"]
-        sure = deciding[deciding["p_adjusted"] <= LEVEL]
-        up, down = sure["difference"].gt(0).any(), sure["difference"].lt(0).any()
-        call = "no difference shown" if len(deciding) else "no verdict"
-        if up or down:
-            call = "mixed" if up and down else "better" if up else "worse"
-        rows.append((version, against, call, _said(version, against, deciding)))
-    return pd.DataFrame(rows, columns=COLUMNS)
+        if deciding.empty:
+            result.append(Verdict(version, against, explanation=UNDECIDED))
+            continue
+        significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]
+        verdict = "no difference shown"
+        if len(significant):
+            verdict = "better" if significant.gt(0).any() else "worse"
+        if significant.gt(0).any() and significant.lt(0).any():
+            verdict = "mixed"
+        result.append(
+            Verdict(
+                version=version,
+                against=against,
+                verdict=verdict,
+                explanation=_explain(deciding, version, against),
+                decided_by=deciding["kind"].iloc[0],
+                scores=deciding["score"].tolist(),
+                dialogs=int(deciding["dialogs"].max()),
+                paired=int(deciding["paired"].max()),
+            )
+        )
+    return result
 
 
-def condition_holds(verdicts: pd.DataFrame, condition: str) -> bool:
+def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
+    """What is higher, what is lower, what shows no difference, and what that rests on."""
+    sizes = {
+        f"{version} is higher than {against} in": [],
+        f"{version} is lower than {against} in": [],
+        "No difference shown in": [],
+    }
+    higher, lower, unclear = sizes.values()
+    for row in deciding.to_dict("records"):
+        name = row["score"].removeprefix("human_")
+        interval = f"{row['low']:+.2g} to {row['high']:+.2g}"
+        p = row["p_adjusted"]
+        if not p <= LEVEL:
+            unclear.append(
+                f"{name} ({interval}; smallest that would show: {row['detectable']:.2g})"
+            )
+            continue
+        p_text = f"= {p:.3f}" if p >= 0.001 else "< .001"
+        size = f"{name} ({row['difference']:+.2g}, 95 % interval {interval}, p {p_text})"
+        (higher if row["difference"] > 0 else lower).append(size)
+    sentences = [f"{start} {', '.join(texts)}." for start, texts in sizes.items() if texts]
+    paired = deciding["paired"].max()
+    pairs = f", {paired} of them paired by their opening" if paired else ""
+    sentences.append(f"This rests on {deciding['dialogs'].max()} dialogs of a version{pairs}.")
+    return " ".join(sentences)
+
+
+def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
     """Whether a release should stop: "b worse", "new not better", "all mixed" and the like.
 
     Args:
-        verdicts: what `verdict` returns.
+        verdicts: of each version that was compared with the first.
         condition: a version (its name; "b" also for the first one compared, "all" for any of them),
-            "not" where meant, and "better", "worse" or "mixed". A file without a verdict is neither
-            better nor worse.
+            "not" if it is to be negated, and "better", "worse" or "mixed". A version without a
+            verdict is neither better nor worse.
 
     Raises:
-        DataError: the condition is none, or its version is not there.
+        DataError: the condition cannot be read, or names a version that was not compared.
 
-    >>> condition_holds(pd.DataFrame({"version": ["new"], "verdict": ["worse"]}), "b worse")
+    >>> condition_holds([Verdict("new", "old", "worse")], "b worse")
     True
     """
-    found = re.fullmatch(r"(.+?)( not)? (better|worse|mixed)", condition)
-    name, negated, word = found.groups() if found else ("", None, "")
-    same = verdicts["version"].str.casefold() == name.casefold()
-    if name == "all" or (name in ("b", "B") and not same.any()):
-        same.iloc[: None if name == "all" else 1] = True
-    if not (found and same.any()):
-        fix = f'say "b worse" or "b not better"; versions: {", ".join(verdicts["version"])}'
-        raise DataError(f"{condition!r} names no version beside the first, or no verdict", fix=fix)
-    return bool((verdicts.loc[same, "verdict"].eq(word) ^ bool(negated)).any())
+    match = CONDITION.fullmatch(condition)
+    named = _named_versions(verdicts, match["version"]) if match else []
+    if not named:
+        versions = ", ".join(verdict.version for verdict in verdicts)
+        raise DataError(
+            f"{condition!r} names no version other than the first, or no verdict",
+            fix=f'write "b worse" or "b not better"; versions: {versions}',
+        )
+    for verdict in named:
+        holds = verdict.verdict == match["verdict"]
+        if holds != bool(match["negated"]):
+            return True
+    return False
 
 
-def _said(version: str, against: str, deciding: pd.DataFrame) -> str:
-    if deciding.empty:
-        return "There are no ratings, and no metric of which higher is better: nothing is decided."
-    p = [f"= {p:.3f}" if p >= 0.001 else "< .001" for p in deciding["p_adjusted"]]
-    told = deciding.assign(name=deciding["score"].str.removeprefix("human_"), p=p)
-    sure, up = told["p_adjusted"] <= LEVEL, told["difference"] > 0
-    n, paired = told[["dialogs", "paired"]].max()
-    pairs = f", {paired:.0f} of them paired by their opening" if paired else ""
-    sentences = [
-        _listed(f"{version} is higher than {against} in", told[sure & up], SIZED),
-        _listed(f"{version} is lower than {against} in", told[sure & ~up], SIZED),
-        _listed("No difference shown in", told[~sure], REACH),
-        f"This rests on {n:.0f} dialogs of a version{pairs}.",
-    ]
-    return " ".join(filter(None, sentences))
-
-
-def _listed(start: str, rows: pd.DataFrame, form: str) -> str:
-    told = ", ".join(form.format(**row) for row in rows.to_dict("records"))
-    return f"{start} {told}." if told else ""
+def _named_versions(verdicts: Sequence[Verdict], name: str) -> list[Verdict]:
+    """The versions that a condition names: "all", a version, or "b" for the first one compared."""
+    if name == "all":
+        return list(verdicts)
+    named = [verdict for verdict in verdicts if verdict.version.casefold() == name.casefold()]
+    if not named and name in ("b", "B"):
+        return list(verdicts[:1])
+    return named

@@ -11,10 +11,13 @@ from lib.meta_evaluation.replication.papers import published_table
 JUDGES = ("GPT-3.5", "GPT-4")
 # Calls averaged in each table (section 6.2, footnote 10).
 CALLS = {3: 1, 15: 1, 4: 3, 5: 3, 6: 3, 16: 3}
-_PLACE = ["system", "agent", "dialog"]
-_OURS = ["method", "level", "coefficient", "ours", "n", "coverage"]
-_NAMES = {"Simple": "Original simple", "Detail": "Original detail"}  # as Table 3 shortens them
-_NAMES |= {"$FED_{En}$": "FED-En", "$FED_{Rel}$": "FED-Rel"}
+_DIALOG = ["system", "agent", "dialog"]
+_NAMES = {
+    "Simple": "Original simple",  # as Table 3 shortens them
+    "Detail": "Original detail",
+    "$FED_{En}$": "FED-En",
+    "$FED_{Rel}$": "FED-Rel",
+}
 
 
 def comperdial_table(table: int) -> pd.DataFrame:
@@ -34,17 +37,18 @@ def comperdial_table(table: int) -> pd.DataFrame:
     labels = rows["method"] + " " + rows["group"].fillna("")
     judge = labels.str.extract(r"\((GPT-[\d.]+)\)")[0].fillna("published")
     method = rows["method"].str.replace(r"\s*\(GPT-[\d.]+\)", "", regex=True).replace(_NAMES)
-    frame = rows.assign(method=method, column=judge)
-    order = frame[["method", "level", "coefficient"]].drop_duplicates()
-    wide = frame.pivot(index=["method", "level", "coefficient"], columns="column", values="value")
-    wide = wide.reindex(columns=["published", *JUDGES]).rename_axis(columns=None).reset_index()
-    return order.merge(wide, how="left")
+    rows = rows.assign(method=method, judge=judge)
+    keys = ["method", "level", "coefficient"]
+    wide = rows.pivot(index=keys, columns="judge", values="value")
+    wide = wide.reindex(columns=["published", *JUDGES])
+    wide = wide.rename_axis(columns=None).reset_index()
+    return rows[keys].drop_duplicates().merge(wide, how="left")
 
 
 def judge_correlations(
-    scores: Mapping, human: pd.Series, units: pd.DataFrame, item="turn"
+    scores: Mapping[str, pd.Series], human: pd.Series, units: pd.DataFrame, item: str = "turn"
 ) -> pd.DataFrame:
-    """Correlations of any metrics with people, shaped to fill a published table.
+    """Correlations of any metrics with people, in the form of a published table.
 
     `scores` maps a method as the table names it to its values on `human`'s index. `item`
     says what an item is, "turn" or "dialog"; system level is the mean over its items. Columns:
@@ -55,28 +59,34 @@ def judge_correlations(
     rows["coverage"] = rows["metric"].map(frame.notna().mean())
     rows["level"] = rows["level"].replace({"turn": item})
     names = {"metric": "method", "method": "coefficient", "value": "ours"}
-    return rows.rename(columns=names)[_OURS]
+    rows = rows.rename(columns=names)
+    return rows[["method", "level", "coefficient", "ours", "n", "coverage"]]
 
 
 def by_label(scores: Mapping[str, Scores], calls: int) -> dict[str, pd.Series]:
     """Score columns under the paper's labels, from the number of calls a table averages."""
-    return {one.template.variant.label: one.first(calls).items["score"] for one in scores.values()}
+    columns = {}
+    for variant in scores.values():
+        columns[variant.template.variant.label] = variant.first(calls).items["score"]
+    return columns
 
 
 def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[str, pd.Series]:
     """Columns of Table 5 on the rows of a dialog table.
 
     Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its
-    intermediate score as they are.
+    intermediate score unchanged.
     """
     columns = {}
-    for one in scores.values():
-        label, keys = one.template.variant.label, one.ids[_PLACE]
-        if one.template.variant.level == "turn":
-            columns[label] = aggregate(one, "dialog").set_index(_PLACE)["score"]
+    for variant in scores.values():
+        label = variant.template.variant.label
+        if variant.template.variant.level == "turn":
+            columns[label] = aggregate(variant, "dialog").set_index(_DIALOG)["score"]
             continue
-        index = pd.MultiIndex.from_frame(keys)
-        columns[label] = one.items["score"].set_axis(index)
-        columns[f"{label} intermediate"] = intermediate(one).set_axis(index)
-    places = pd.MultiIndex.from_frame(dialogs[_PLACE])
-    return {name: one.reindex(places).set_axis(dialogs.index) for name, one in columns.items()}
+        index = pd.MultiIndex.from_frame(variant.ids[_DIALOG])
+        columns[label] = variant.items["score"].set_axis(index)
+        columns[f"{label} intermediate"] = intermediate(variant).set_axis(index)
+    dialog_index = pd.MultiIndex.from_frame(dialogs[_DIALOG])
+    for label, values in columns.items():
+        columns[label] = values.reindex(dialog_index).set_axis(dialogs.index)
+    return columns

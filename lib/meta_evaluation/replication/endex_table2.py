@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,36 +22,39 @@ ENDEX_SETS = {
 RULES = {"Question": metrics.question, "Specificity": metrics.specificity, "Length": metrics.length}
 METHODS = ("EnDex", "EnDex+NS")
 Models = Mapping[tuple[str, int], endex.TrainedModel]  # by method and seed
+EndexSets = Mapping[str, tuple[pd.DataFrame, pd.Series]]  # turns and rating, by the paper's name
 
 
-def endex_sets() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
+def endex_sets() -> EndexSets:
     """Turn table and human rating of each public set of Table 2, by the paper's name.
 
     FED-ENG is a reconstruction of the 261 of 375 turns that the paper used: mean rating at least
     1.6 (engaging) or at most 0.8. GRADE rates coherence, not engagingness.
     """
-    tables = {name: load(corpus).turns for name, (corpus, _) in ENDEX_SETS.items()}
-    return {name: (turns, turns[ENDEX_SETS[name][1]]) for name, turns in tables.items()}
-
-
-def kept_scores(turns: pd.DataFrame, folder: Path, max_length: int) -> pd.Series:
-    """EnDex by the model of a folder, computed once per table."""
-    chosen = {"endex": {"model": str(folder), "max_length": max_length}}
-    return compute(turns, ["endex"], options=chosen, say=lambda line: None)["endex"]
+    sets = {}
+    for name, (corpus, rating) in ENDEX_SETS.items():
+        turns = load(corpus).turns
+        sets[name] = (turns, turns[rating])
+    return sets
 
 
 def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataFrame:
     """Scores by each rule and each model; columns (method, seed), higher is more engaging.
 
-    NaN for a missing reply. The rules, and chance ("Random"), have the seed 0.
+    NaN for a missing reply. The rules, and chance ("Random"), have the seed 0. The scores of a
+    model are computed once per table and stored.
 
     >>> frame = all_scores(pd.DataFrame({"response": ["Why not?"]}), {}, 40)
     >>> frame["Length", 0].tolist()
     [2.0]
     """
-    rules = RULES | {"Random": metrics.random}
-    columns = {(name, 0): rule(turns) for name, rule in rules.items()}
-    columns |= {key: kept_scores(turns, m.folder, max_length) for key, m in models.items()}
+    columns = {}
+    for name, rule in {**RULES, "Random": metrics.random}.items():
+        columns[name, 0] = rule(turns)
+    for key, model in models.items():
+        options = {"endex": {"model": str(model.folder), "max_length": max_length}}
+        scores = compute(turns, ["endex"], options=options, say=lambda line: None)
+        columns[key] = scores["endex"]
     return pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
 
 
@@ -61,76 +63,105 @@ def seed_means(values: pd.DataFrame) -> pd.DataFrame:
     return values.T.groupby(level="method", sort=False).mean().T
 
 
-def reply_scores(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
+def reply_scores(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> pd.DataFrame:
     """One row per reply of the sets: its keys, and the means over the seeds (0-1)."""
-    parts = []
+    tables = []
     for name, (turns, _) in sets.items():
-        found = seed_means(values[name]).reindex(columns=METHODS)
-        found = found.set_axis(["endex_seeds", "endex_ns_seeds"], axis=1).assign(set=name)
-        parts.append(turns[KEY].join(found))
-    return pd.concat(parts, ignore_index=True)
+        means = seed_means(values[name]).reindex(columns=METHODS)
+        means = means.set_axis(["endex_seeds", "endex_ns_seeds"], axis=1)
+        tables.append(turns[KEY].join(means.assign(set=name)))
+    return pd.concat(tables, ignore_index=True)
 
 
-def endex_correlations(values: Mapping[str, pd.DataFrame], sets: Mapping) -> pd.DataFrame:
+def endex_correlations(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> pd.DataFrame:
     """Agreement of each method and seed with the ratings of each set (Table 2).
 
     Returns:
-        dataset, method, seed, pearson, spearman, `partial` (Spearman with the length of the reply
-        held fixed) and `with length` (Spearman of score and length). Range -1 to 1, higher is
+        dataset, method, seed, pearson, spearman, `partial` (Spearman, controlling for the length of
+        the reply) and `with length` (Spearman of score and length). Range -1 to 1, higher is
         better agreement; NaN where undefined.
     """
     tables = {}
     for name, (turns, human) in sets.items():
-        scores, words = values[name], metrics.length(turns)
-        found = {how: scores.corrwith(human, method=how) for how in ("pearson", "spearman")}
-        found["partial"] = scores.apply(partial_correlation, args=(human, words))
-        found["with length"] = scores.corrwith(words, method="spearman")
-        tables[name] = pd.DataFrame(found)
+        scores = values[name]
+        words = metrics.length(turns)
+        tables[name] = pd.DataFrame(
+            {
+                "pearson": scores.corrwith(human, method="pearson"),
+                "spearman": scores.corrwith(human, method="spearman"),
+                "partial": scores.apply(partial_correlation, args=(human, words)),
+                "with length": scores.corrwith(words, method="spearman"),
+            }
+        )
     return pd.concat(tables, names=["dataset", "method", "seed"]).reset_index()
 
 
-def item_intervals(values: Mapping, sets: Mapping, resamples=1000, seed=0) -> pd.DataFrame:
+def item_intervals(
+    values: Mapping[str, pd.DataFrame], sets: EndexSets, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
     """95 % percentile intervals over items of each coefficient's mean over the seeds (Table 2).
 
-    Whole dialogs are drawn again; all seeds of a method are read on the same resample.
+    Whole dialogs are resampled; all seeds of a method use the same resamples.
 
     Returns:
         low and high of pearson and spearman (range -1 to 1), by method and dataset; NaN where
         undefined.
     """
-    found = {}
+    rows = []
     for name, (turns, human) in sets.items():
         dialogs = cluster_ids(turns["dialog"], len(turns))
         for method, scores in values[name].T.groupby(level="method", sort=False):
-            known = human.notna().to_numpy() & scores.notna().all().to_numpy()
-            complete = scores.to_numpy()[:, known], human[known], dialogs[known]
-            row = found[method, name] = {}
-            for how in ("pearson", "spearman"):
-                means = partial(_mean_of_seeds, *complete, how)
-                interval = statistic_interval(means, complete[-1], resamples, seed, expanded=False)
-                row |= {f"{how} low": interval.low, f"{how} high": interval.high}
-    return pd.DataFrame(found).T.rename_axis(["method", "dataset"])
+            scored = scores.notna().all().to_numpy()
+            complete = human.notna().to_numpy() & scored
+            clusters = dialogs[complete]
+            row = {"method": method, "dataset": name}
+            for coefficient in ("pearson", "spearman"):
+                statistic = partial(
+                    _mean_over_seeds,
+                    scores=scores.to_numpy()[:, complete],
+                    human=human[complete],
+                    clusters=clusters,
+                    coefficient=coefficient,
+                )
+                interval = statistic_interval(
+                    statistic, clusters, resamples, seed=seed, expanded=False
+                )
+                row[f"{coefficient} low"] = interval.low
+                row[f"{coefficient} high"] = interval.high
+            rows.append(row)
+    return pd.DataFrame(rows).set_index(["method", "dataset"])
 
 
-def _mean_of_seeds(seeds, y, codes, how: str, counts: np.ndarray) -> np.ndarray:
-    return np.mean([resampled_correlations(x, y, counts, how, codes) for x in seeds], axis=0)
+def _mean_over_seeds(
+    counts: np.ndarray, scores: np.ndarray, human: pd.Series, clusters: np.ndarray, coefficient: str
+) -> np.ndarray:
+    """Mean over the seeds of the coefficient under each row of `counts`."""
+    coefficients = []
+    for of_seed in scores:
+        coefficients.append(
+            resampled_correlations(of_seed, human, counts, method=coefficient, clusters=clusters)
+        )
+    return np.mean(coefficients, axis=0)
 
 
-def compare_with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def compare_with_published(correlations: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Whether the mean over seeds exceeds the best rule, and how far it is from the paper's mean.
 
     Args:
-        found: what `endex_correlations` gave.
+        correlations: the result of `endex_correlations`.
         published: pearson and spearman by (method, dataset).
     """
-    both = ["pearson", "spearman"]
-    best = found[found["method"].isin(RULES)].groupby("dataset")[both].max()
-    ours = found[found["method"].isin(METHODS)].groupby(["method", "dataset"])[both].mean()
-    frame = ours.join(best, on="dataset", rsuffix=", best rule").join(published, rsuffix=", paper")
-    for how in both:
-        frame[f"{how} beats rules"] = frame[how] > frame[f"{how}, best rule"]
-        frame[f"{how} minus paper"] = frame[how] - frame[f"{how}, paper"]
-    return frame
+    coefficients = ["pearson", "spearman"]
+    by_rule = correlations[correlations["method"].isin(RULES)]
+    best = by_rule.groupby("dataset")[coefficients].max()
+    by_model = correlations[correlations["method"].isin(METHODS)]
+    table = by_model.groupby(["method", "dataset"])[coefficients].mean()
+    table = table.join(best, on="dataset", rsuffix=", best rule")
+    table = table.join(published, rsuffix=", paper")
+    for name in coefficients:
+        table[f"{name} beats rules"] = table[name] > table[f"{name}, best rule"]
+        table[f"{name} minus paper"] = table[name] - table[f"{name}, paper"]
+    return table
 
 
 def pool_dialogs(dialogs: pd.DataFrame, models: Models, max_length: int) -> pd.DataFrame:
@@ -140,27 +171,30 @@ def pool_dialogs(dialogs: pd.DataFrame, models: Models, max_length: int) -> pd.D
     """
     replies = endex.system_turns(dialogs)
     pooled = seed_means(all_scores(replies, models, max_length)).filter([*METHODS, "Length"])
-    return dialogs.reset_index(drop=True).join(pooled.groupby(replies["item"]).mean())
+    means = pooled.groupby(replies["item"]).mean()
+    return dialogs.reset_index(drop=True).join(means)
 
 
 def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of pooled scores with each rating of the dialogs, and of the agents.
 
     Args:
-        pooled: what `pool_dialogs` gave. Agents are compared by the means of their dialogs, on the
-            overall rating.
+        pooled: the result of `pool_dialogs`. Agents are compared by the means of their dialogs, on
+            the overall rating.
 
     Returns:
-        level, rating, n, one column per metric, and EnDex with length held fixed.
+        level, rating, n, one column per metric, and EnDex when controlling for length.
     """
-    metrics = [name for name in (*METHODS, "Length") if name in pooled]
-    rated = [c for c in pooled if c.startswith("human_") and not c.startswith("human_z_")]
-    agents = pooled.groupby("agent")[[*metrics, "human_overall"]].mean()
-    cases = [("dialog", pooled, c) for c in rated] + [("agent", agents, "human_overall")]
+    scores = [name for name in (*METHODS, "Length") if name in pooled]
+    agents = pooled.groupby("agent")[[*scores, "human_overall"]].mean()
+    ratings = pooled.filter(regex="^human_(?!z_)")
+    cases = [("dialog", pooled, rating) for rating in ratings]
+    cases.append(("agent", agents, "human_overall"))
     rows = []
-    for level, of, rating in cases:
-        row = {"level": level, "rating": rating.removeprefix("human_"), "n": len(of)}
-        row |= of[metrics].corrwith(of[rating], method="spearman").to_dict()
-        fixed = partial_correlation(of["EnDex"], of[rating], of["Length"])
-        rows.append(row | {"EnDex, length fixed": fixed})
+    for level, table, rating in cases:
+        human = table[rating]
+        row = {"level": level, "rating": rating.removeprefix("human_"), "n": len(table)}
+        row |= table[scores].corrwith(human, method="spearman").to_dict()
+        controlled = partial_correlation(table["EnDex"], human, table["Length"])
+        rows.append(row | {"EnDex, length fixed": controlled})
     return pd.DataFrame(rows)

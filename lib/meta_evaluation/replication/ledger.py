@@ -10,19 +10,22 @@ from lib.data.storage import read_json
 from lib.meta_evaluation.replication.papers import PAPER_SETS, published_table
 
 STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
-GIORGI, XU, WAKAKI = PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
+PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
+GIORGI = PAPERS[0]
+WAKAKI = PAPERS[2]
 KEYS = ["paper", "table", "row", "column"]
 
-#: Printed tables (files of `data/published`), and those of `data/results` that keep the papers'
-#: names: what all their rows share, the columns that name a row or a column, those with numbers.
+#: How to read the printed tables (files of `data/published`, "printed") and those tables of
+#: `data/results` that keep the papers' names ("own"): `same` are columns that all rows share,
+#: `row` and `column` the columns that make up a printed name, `values` those with numbers.
 TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
-#: Automatic metrics of notebook 09 that stand in for one of the paper's, by its name there.
-STAND_INS = {"bertscore_f1": "BERTScore"}
+#: Automatic metrics of notebook 09 that replace one of the paper's, by its name there.
+REPLACEMENTS = {"bertscore_f1": "BERTScore"}
 
 
 def replication_status(published, ours, digits, spread=0.0) -> np.ndarray:
-    """What became of printed numbers: reproduced, close or differs; "" where ours is NaN.
+    """Status of printed numbers: reproduced, close or differs; "" where ours is NaN.
 
     Reproduced: ours rounds to the printed digits (a half may go either way, and a printed zero has
     no sign). Close: within .005, or within the printed spread where that is larger.
@@ -31,18 +34,23 @@ def replication_status(published, ours, digits, spread=0.0) -> np.ndarray:
     ['reproduced', 'close', 'differs', 'reproduced']
     """
     difference = np.abs(np.asarray(ours, float) - np.asarray(published, float))
-    half, wide = 0.5 * 10.0 ** -np.asarray(digits, float), np.fmax(0.005, spread)
-    cases = [np.isnan(difference), difference <= half + 1e-9, difference <= wide + 1e-9]
-    return np.select(cases, ["", "reproduced", "close"], "differs")
+    half_digit = 0.5 * 10.0 ** -np.asarray(digits, float)
+    tolerance = np.fmax(0.005, spread)
+    conditions = [
+        np.isnan(difference),
+        difference <= half_digit + 1e-9,
+        difference <= tolerance + 1e-9,
+    ]
+    return np.select(conditions, ["", "reproduced", "close"], "differs")
 
 
 def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFrame:
-    """Join every printed number with ours and say what became of it.
+    """Join every printed number with ours, and decide its status.
 
     Ours comes from the tables in `results`, the reasons from `data/published/ledger_reasons.csv`.
 
     Returns:
-        paper, table, row, column, published, ours, difference (ours - published), status, why,
+        paper, table, row, column, published, ours, difference (ours - published), status, reason,
         notebook.
 
     Raises:
@@ -51,32 +59,47 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     >>> replication_ledger()["status"].isin(STATUSES).all()
     np.True_
     """
-    table = printed_numbers().merge(our_numbers(results), how="left", on=["paper", "row", "column"])
+    return join_ledger(
+        printed_numbers(),
+        our_numbers(results),
+        rules=published_table("ledger_reasons", dtype=str).fillna(""),
+    )
+
+
+def join_ledger(printed: pd.DataFrame, ours: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+    """The ledger (see `replication_ledger`) of `printed_numbers`, `our_numbers` and the reasons."""
+    table = printed.merge(ours, how="left", on=["paper", "row", "column"])
     table["difference"] = table["ours"] - table["published"]
-    figures = table[["published", "ours", "digits", "spread"]].to_numpy()
-    table["status"] = replication_status(*figures.T)
-    table = explain_missing(table, published_table("ledger_reasons", dtype=str).fillna(""))
-    if (table["status"] == "").any():
-        raise ValueError(f"no reason for {table.loc[table['status'] == '', KEYS].values[0]}")
-    return table[[*KEYS, "published", "ours", "difference", "status", "why", "notebook"]]
+    table["status"] = replication_status(
+        table["published"], table["ours"], table["digits"], spread=table["spread"]
+    )
+    table = explain_missing(table, rules)
+    unexplained = table.loc[table["status"] == "", KEYS]
+    if len(unexplained):
+        raise ValueError(f"no reason for {unexplained.values[0]}")
+    return table[[*KEYS, "published", "ours", "difference", "status", "reason", "notebook"]]
 
 
 def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Take status, reason and notebook from the first rule that matches.
 
     A rule's patterns of paper, table, row and column must match whole names, and "" matches all. A
-    rule "not public" is for rows without ours, the others for rows with; where a rule names no
+    rule "not public" is for rows without ours, the others for rows with it; where a rule names no
     status, the figures decide.
     """
-    table, missing = table.assign(why=""), table["ours"].isna()
+    table = table.assign(reason="")
+    missing = table["ours"].isna()
     for rule in rules.to_dict("records"):
-        hit = (table["why"] == "") & (missing == (rule["status"] == "not public"))
+        for_missing = rule["status"] == "not public"
+        matches = (table["reason"] == "") & (missing == for_missing)
         for key in KEYS:
-            hit &= table[key].str.fullmatch(rule[key] or ".*")
-        table.loc[hit, "why"] = rule["why"]
-        table.loc[hit, "notebook"] = table.loc[hit, "notebook"].fillna(rule["notebook"])
+            if rule[key]:
+                matches &= table[key].str.fullmatch(rule[key])
+        table.loc[matches, "reason"] = rule["reason"]
+        notebook = table["notebook"].fillna(rule["notebook"])
+        table.loc[matches, "notebook"] = notebook
         if rule["status"]:
-            table.loc[hit, "status"] = rule["status"]
+            table.loc[matches, "status"] = rule["status"]
     return table
 
 
@@ -85,27 +108,41 @@ def printed_numbers() -> pd.DataFrame:
 
     Table 6 of Wakaki et al. prints those rows of Table 16 once more that are not GPT-3.5's.
     """
-    known = pd.concat(_named(published_table(about["file"]), about) for about in TABLES["printed"])
-    again = known["column"].str.startswith("usr ") & ~known["row"].str.contains(r"GPT-3\.5")
+    tables = []
+    for mapping in TABLES["printed"]:
+        tables.append(_long_form(published_table(mapping["file"]), mapping))
+    printed = pd.concat(tables)
+    in_table_16 = printed["column"].str.startswith("usr ")
+    by_gpt_3_5 = printed["row"].str.contains("GPT-3.5", regex=False)
+    table_6 = printed[in_table_16 & ~by_gpt_3_5].assign(table=6)
     other = published_table("other_figures", dtype=str)
-    other["digits"] = other["number"].str.partition(".")[2].str.len()
-    whole = pd.concat([known, known[again].assign(table=6), other]).dropna(subset="number")
-    whole = whole.merge(published_table("endex_table2_spread"), how="left", on=["row", "column"])
-    whole = whole.rename(columns={"number": "published"})[[*KEYS, "published", "digits", "spread"]]
-    return whole.astype({"table": str, "published": float, "digits": int})
+    decimals = other["number"].str.partition(".")[2]
+    other["digits"] = decimals.str.len()
+
+    numbers = pd.concat([printed, table_6, other])
+    numbers = numbers.dropna(subset="number")
+    spread = published_table("endex_table2_spread")
+    numbers = numbers.merge(spread, how="left", on=["row", "column"])
+    numbers = numbers.rename(columns={"number": "published"})
+    numbers = numbers[[*KEYS, "published", "digits", "spread"]]
+    return numbers.astype({"table": str, "published": float, "digits": int})
 
 
-def _named(frame: pd.DataFrame, about: dict) -> pd.DataFrame:
-    """Long form, `number` under the names `row` and `column`; what else the frame holds stays."""
-    row, column, values = about["row"], about["column"], about["values"]
-    frame = frame.assign(**about["same"])
-    rest = [name for name in frame if name not in values]
-    long = frame.melt(rest, values, "quantity", "number")
-    parts = column if column and len(values) == 1 else [*column, "quantity"]
+def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
+    """One number per row, in `number`, under the names `row` and `column` (see `TABLES`)."""
+    values = mapping["values"]
+    frame = frame.assign(**mapping["same"])
+    other_columns = [name for name in frame if name not in values]
+    table = frame.melt(other_columns, values, var_name="quantity", value_name="number")
+    names = list(mapping["column"])
+    if not names or len(values) > 1:
+        names.append("quantity")
+    rows = table[mapping["row"]].agg(", ".join, axis=1)
+    rows = rows.replace("empathic_concern", "empathy")
+    columns = table[names].agg(" ".join, axis=1)
     spelling = {"_|(?<=^usr)-": " ", "^none ": "", ", footnote$": ""}
-    columns = long[parts].agg(" ".join, axis=1).replace(spelling, regex=True)
-    rows = long[row].agg(", ".join, axis=1).replace("empathic_concern", "empathy")
-    return long.assign(row=rows, column=columns)
+    columns = columns.replace(spelling, regex=True)
+    return table.assign(row=rows, column=columns)
 
 
 def our_numbers(results: Path) -> pd.DataFrame:
@@ -114,49 +151,77 @@ def our_numbers(results: Path) -> pd.DataFrame:
     A row and a column name one number in every table of a paper that prints it. Where two of our
     tables hold it, the first counts.
     """
+    tables = []
+    for mapping in TABLES["own"]:
+        tables.append(_long_form(_read(results, mapping["file"]), mapping))
+    tables += [*_regressions(results), *_bertscore(results), _sizes(results)]
+    keys = ["paper", "row", "column"]
+    numbers = pd.concat(tables)[[*keys, "number", "notebook"]].dropna()
+    numbers = numbers.drop_duplicates(keys)
+    return numbers.rename(columns={"number": "ours"})
 
-    def read(name: str) -> pd.DataFrame:
-        return pd.read_csv(results / f"{name}.csv").assign(notebook=name[:2])
 
-    parts = [_named(read(about["file"]), about) for about in TABLES["own"]]
-    parts += [*_regressions(read), *_bertscore(read), _sizes(read)]
-    found = pd.concat(parts)[["paper", "row", "column", "number", "notebook"]].dropna()
-    return found.rename(columns={"number": "ours"}).drop_duplicates(["paper", "row", "column"])
+def _read(results: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(results / f"{name}.csv").assign(notebook=name[:2])
 
 
-def _regressions(read) -> list[pd.DataFrame]:
-    """P once for each automatic metric that it is printed beside, A and P+A for the stand-ins."""
-    printed = _named(published_table("human_centered_metrics"), TABLES["printed"][0])
-    cells = printed[["dataset", "row", "column"]].drop_duplicates()
-    traits = read("09_traits").rename(columns={"model": "metric"})
-    alone = pd.concat([read("09_alone"), read("09_unseen"), traits])
+def _regressions(results: Path) -> list[pd.DataFrame]:
+    """P once for each automatic metric that it is printed beside, A and P+A for `REPLACEMENTS`."""
+    traits = _read(results, "09_traits")
+    alone = pd.concat(
+        [
+            _read(results, "09_alone"),
+            _read(results, "09_unseen"),
+            traits.rename(columns={"model": "metric"}),
+        ]
+    )
     alone = alone.rename(columns={"ours": "number"})
-    # The reading of the paper goes before the other, and all five metrics before all three.
-    first = alone["metric"].str.contains("_paper|all five")
-    alone = pd.concat([alone[first], alone[~first]])
-    metric = alone["metric"].str.removesuffix("_paper").str.replace("^all .*", "all", regex=True)
+    # The paper's reading of a metric goes before the other, and all five metrics before all three.
+    preferred = alone["metric"].str.contains("_paper|all five")
+    alone = pd.concat([alone[preferred], alone[~preferred]])
+    metric = alone["metric"].str.removesuffix("_paper")
+    metric = metric.str.replace("^all .*", "all", regex=True)
     alone["column"] = metric.str.replace("_", " ") + " P"
-    beside = read("09_comparisons").rename(columns={"P+A": "number"})
-    beside["row"] = beside["dataset"] + ", " + beside["automatic"].map(STAND_INS)
-    beside["column"] = beside["psychological"].str.replace("_", " ") + " P+A"
-    parts = [alone.merge(cells), beside, beside.assign(column="A", number=beside["A"])]
-    return [part.assign(paper=GIORGI) for part in parts]
+    printed = published_table("human_centered_metrics")
+    printed = _long_form(printed, TABLES["printed"][0])
+    cells = printed[["dataset", "row", "column"]].drop_duplicates()
+    alone = alone.merge(cells)
+
+    beside = _read(results, "09_comparisons")
+    automatic = beside["automatic"].map(REPLACEMENTS)
+    beside["row"] = beside["dataset"] + ", " + automatic
+    both = beside["psychological"].str.replace("_", " ") + " P+A"
+    tables = [
+        alone,
+        beside.assign(column=both, number=beside["P+A"]),
+        beside.assign(column="A", number=beside["A"]),
+    ]
+    return [table.assign(paper=GIORGI) for table in tables]
 
 
-def _bertscore(read) -> list[pd.DataFrame]:
+def _bertscore(results: Path) -> list[pd.DataFrame]:
     """Correlations for Wakaki et al.; for Giorgi et al. 1 - (1 - r2)(n - 1) / (n - 2), so A."""
-    found = read("03_bertscore_against_published").rename(columns={"ours": "number"})
-    wakaki = found.assign(paper=WAKAKI, row="BERTScore")
-    wakaki["column"] = found["corpus"].str.replace("_", " ") + " " + found["method"]
-    names = {corpus: dataset for dataset, (corpus, _) in PAPER_SETS.items()}
-    rest = (1 - found["number"] ** 2) * (found["n"] - 1) / (found["n"] - 2)
-    giorgi = found.assign(paper=GIORGI, row=found["corpus"].map(names) + ", BERTScore")
-    return [wakaki, giorgi.assign(column="A", number=1 - rest)]
+    table = _read(results, "03_bertscore_against_published")
+    r = table["ours"]
+    n = table["n"]
+    corpus = table["corpus"].str.replace("_", " ")
+    wakaki = table.assign(paper=WAKAKI, row="BERTScore", number=r)
+    wakaki["column"] = corpus + " " + table["method"]
+
+    datasets = {corpus: dataset for dataset, (corpus, _) in PAPER_SETS.items()}
+    adjusted_r2 = 1 - (1 - r**2) * (n - 1) / (n - 2)
+    giorgi = table.assign(paper=GIORGI, column="A", number=adjusted_r2)
+    giorgi["row"] = table["corpus"].map(datasets) + ", BERTScore"
+    return [wakaki, giorgi]
 
 
-def _sizes(read) -> pd.DataFrame:
+def _sizes(results: Path) -> pd.DataFrame:
     """Counts, lengths and agreement of whole corpora, as `ledger_sizes` names them."""
-    tables = pd.concat([read("01_overview"), read("08_agreement")])
-    known = tables.melt(["corpus", "notebook"], var_name="quantity", value_name="number")
-    found = known.merge(published_table("ledger_sizes"), on=["corpus", "quantity"])
-    return found.dropna(subset="number").astype({"number": float})
+    overview = _read(results, "01_overview")
+    agreement = _read(results, "08_agreement")
+    numbers = pd.concat([overview, agreement]).melt(
+        ["corpus", "notebook"], var_name="quantity", value_name="number"
+    )
+    names = published_table("ledger_sizes")
+    numbers = numbers.merge(names, on=["corpus", "quantity"]).dropna(subset="number")
+    return numbers.astype({"number": float})

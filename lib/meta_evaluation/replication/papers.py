@@ -1,4 +1,4 @@
-"""The papers' printed figures, and ours under the papers' own names."""
+"""The papers' printed figures, and ours under the papers' names."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -14,9 +14,15 @@ from lib.meta_evaluation.replication.endex_table2 import ENDEX_SETS
 COMPERDIAL_ROWS = {"meteor_15": "METEOR", "grade": "GRADE"}
 
 #: Rows of Xu et al. 2022, Table 2 that a score of ours can fill: ours -> their name.
-ENDEX_ROWS = {"random": "Random", "question": "Question", "specificity": "Specificity"}
-ENDEX_ROWS |= {"pred_en_mean": "Pred_En (FT+DD)", "usl_h": "USL-H"}
-ENDEX_ROWS |= {"endex_seeds": "EnDex", "endex_ns_seeds": "EnDex+NS"}
+ENDEX_ROWS = {
+    "random": "Random",
+    "question": "Question",
+    "specificity": "Specificity",
+    "pred_en_mean": "Pred_En (FT+DD)",
+    "usl_h": "USL-H",
+    "endex_seeds": "EnDex",
+    "endex_ns_seeds": "EnDex+NS",
+}
 
 #: Data sets of Giorgi et al. 2023, Tables 7-18 that are public with texts: corpus and rating.
 PAPER_SETS = {
@@ -54,9 +60,12 @@ def beside_published(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> 
     >>> beside_published(paper, ours, ["metric"]).round(3).values.tolist()
     [['bleu', 0.2, 0.21, 0.01], ['usr', 0.4, nan, nan]]
     """
-    paper = paper[[*on, "value"]].rename(columns={"value": "paper"})
-    ours = ours[[*on, "value"]].rename(columns={"value": "ours"})
-    table = paper.merge(ours, on=on, how="left", validate="many_to_one")
+    values = [*on, "value"]
+    suffixes = ("_paper", "_ours")
+    table = paper[values].merge(
+        ours[values], on=on, how="left", validate="many_to_one", suffixes=suffixes
+    )
+    table = table.rename(columns={"value_paper": "paper", "value_ours": "ours"})
     return table.assign(difference=table["ours"] - table["paper"])
 
 
@@ -70,22 +79,23 @@ def published_pairs(paper: pd.DataFrame) -> pd.DataFrame:
     >>> len(published_pairs(paper))
     0
     """
-    rated = paper[["corpus", "rating"]].drop_duplicates().itertuples(index=False, name=None)
-    sets, found = {of: load_set(*of) for of in rated}, []
-    for row in paper.itertuples():
-        items = sets[row.corpus, row.rating]
-        found.append(coefficient(items.scores[row.metric], items.human, row.method).value)
-    return paper.assign(value=pd.Series(found, paper.index, dtype=float))
+    values = pd.Series(index=paper.index, dtype=float)
+    for (corpus, rating), rows in paper.groupby(["corpus", "rating"]):
+        items = load_set(corpus, rating)
+        for row in rows.itertuples():
+            scores = items.scores[row.metric]
+            values[row.Index] = coefficient(scores, items.human, row.method).value
+    return paper.assign(value=values)
 
 
 def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataFrame:
     """Pearson and Spearman of the rows of a printed table that our scores can fill.
 
     Args:
-        scores: one column per metric; those that `names` does not know are passed over.
+        scores: one column per metric; those without an entry in `names` are left out.
         human: the ratings, on the same index.
         names: our metric -> the row of the paper.
-        keys: what else tells the rows apart, such as `dataset`.
+        keys: further columns that identify a row, such as `dataset`.
 
     Returns:
         method, the `keys`, coefficient, value.
@@ -94,9 +104,10 @@ def paper_rows(scores, human, names: Mapping[str, str], **keys: str) -> pd.DataF
     >>> paper_rows(scores, pd.Series([1.0, 2, 3]), ENDEX_ROWS, dataset="A").values.tolist()
     [['USL-H', 'A', 'pearson', 1.0], ['USL-H', 'A', 'spearman', 1.0]]
     """
-    found = correlate(scores.filter(names).rename(columns=names), human, METHODS[:2]).assign(**keys)
-    found = found.rename(columns={"metric": "method", "method": "coefficient"})
-    return found[["method", *keys, "coefficient", "value"]]
+    scores = scores.filter(names).rename(columns=names)
+    table = correlate(scores, human, METHODS[:2]).assign(**keys)
+    table = table.rename(columns={"metric": "method", "method": "coefficient"})
+    return table[["method", *keys, "coefficient", "value"]]
 
 
 def endex_rows(dataset: str, run) -> pd.DataFrame:
@@ -128,14 +139,23 @@ def averaged_runs(runs: pd.DataFrame, human: pd.Series) -> pd.DataFrame:
     >>> averaged_runs(runs, pd.Series([1.0, 2, 3]))[["runs", "subsets", "spearman"]].values.tolist()
     [[1.0, 2.0, 0.75], [2.0, 1.0, 0.866...]]
     """
-    runs, rows = runs.dropna(), []
-    for k in range(1, runs.shape[1] + 1):
-        subsets = list(combinations(runs, k))
-        means = pd.DataFrame({str(s): runs[list(s)].mean(axis=1) for s in subsets})
-        found = correlate(means, human[runs.index].rename("human")).groupby("method")["value"]
-        row = {"runs": k, "subsets": len(subsets)} | found.mean()[list(METHODS)].to_dict()
-        lowest, highest = found.min()["spearman"], found.max()["spearman"]
-        rows.append(row | {"lowest_spearman": lowest, "highest_spearman": highest})
+    runs = runs.dropna()
+    human = human[runs.index].rename("human")
+    rows = []
+    for size in range(1, runs.shape[1] + 1):
+        means = {}
+        for subset in combinations(runs, size):
+            means[str(subset)] = runs[list(subset)].mean(axis=1)
+        values = correlate(pd.DataFrame(means), human).groupby("method")["value"]
+        rows.append(
+            {
+                "runs": size,
+                "subsets": len(means),
+                **values.mean()[list(METHODS)],
+                "lowest_spearman": values.min()["spearman"],
+                "highest_spearman": values.max()["spearman"],
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -155,16 +175,19 @@ def giorgi_tables() -> pd.DataFrame:
     >>> row.set_index("psychological_metric").loc["emotion_matching", "signed"].unique().tolist()
     [-0.003]
     """
-    printed = published_table("human_centered_metrics").fillna(
-        {"stars": "", "psychological_metric": ""}
-    )
-    place, metric = ["table", "dataset", "automatic_metric"], ["table", "psychological_metric"]
-    alone = printed[printed["model"] == "A"].groupby(place)["adjusted_r2"].first().rename("alone")
-    both = printed[printed["model"] == "P+A"].join(alone, on=place)
-    both["lower"] = both["adjusted_r2"] < both["alone"]
-    printed = printed.join(both.groupby(metric)["lower"].all(), on=metric)
-    lost = printed.pop("lower").eq(True) & (printed["table"] >= 7) & (printed["model"] == "P")
-    return printed.assign(signed=printed["adjusted_r2"].where(~lost, -printed["adjusted_r2"]))
+    texts = {"stars": "", "psychological_metric": ""}
+    printed = published_table("human_centered_metrics").fillna(texts)
+    automatic = [printed[key] for key in ("table", "dataset", "automatic_metric")]
+    r2 = printed["adjusted_r2"]
+    model = printed["model"]
+    alone = r2.where(model == "A").groupby(automatic).transform("first")
+    both = model == "P+A"
+    raises = both & ~(r2 < alone)
+    psychological = [printed["table"], printed["psychological_metric"]]
+    compared = both.groupby(psychological).transform("any")
+    useless = compared & ~raises.groupby(psychological).transform("any")
+    negative = useless & (printed["table"] >= 7) & (model == "P")
+    return printed.assign(signed=r2.mask(negative, -r2))
 
 
 def giorgi_alone() -> pd.DataFrame:
@@ -174,9 +197,9 @@ def giorgi_alone() -> pd.DataFrame:
     [-0.003, -0.003, 0.13, -0.003, 0.019, 0.009]
     """
     printed = giorgi_tables()
-    chosen = printed[(printed["model"] == "P") & (printed["table"] >= 7)]
-    order = list(dict.fromkeys(chosen["psychological_metric"]))
-    return chosen.pivot_table("signed", "dataset", "psychological_metric")[order]
+    alone = printed[(printed["model"] == "P") & (printed["table"] >= 7)]
+    metrics = alone["psychological_metric"].unique()
+    return alone.pivot_table("signed", "dataset", "psychological_metric")[metrics]
 
 
 def giorgi_gains() -> pd.DataFrame:

@@ -1,0 +1,254 @@
+"""What to fix: rules that find an issue in a reply, and how far each rule can be trusted."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import pandas as pd
+
+from lib.meta_evaluation.figures import display_name
+from lib.meta_evaluation.robustness import text_sides
+from lib.metrics import METRICS, compute
+from lib.metrics.baselines import tokenize_words
+from lib.report.validity import reference_table
+
+STUTTER = re.compile(r"\b(?P<words>\w+(?: \w+){1,9}) (?P=words)\b")
+NEGATIONS = {"not", "no", "never", "nothing", "nobody", "cannot"}
+OPEN_END = re.compile(r"[\w,;:(-]\s*$")
+
+
+class Rule(NamedTuple):
+    """A reply has an issue where a score is "at most" or "at least" a bound.
+
+    `damage` is the damage of Zhang et al. 2024 on which the rule was tried; "" where there is none.
+    """
+
+    issue: str
+    metric: str
+    when: str
+    bound: float
+    damage: str
+
+    def applies(self, scores: pd.DataFrame) -> pd.Series:
+        """Which rows of scores have the issue; a missing score has none."""
+        values = scores[self.metric]
+        return values <= self.bound if self.when == "at most" else values >= self.bound
+
+
+#: A reply is listed under the first rule that applies to it.
+RULES = [
+    Rule("empty", "length", "at most", 0, ""),
+    Rule("toxic", "toxicity", "at least", 0.5, ""),
+    Rule("contradicts the persona", "negated_fact", "at least", 0.75, ""),
+    Rule("repeats itself", "overlap_with_itself", "at least", 0.8, ""),
+    Rule("repeats itself", "words_said_twice", "at least", 2, "stutter"),
+    Rule("repeats the user", "overlap_with_user", "at least", 0.6, "speaker mix-up"),
+    Rule("cut off", "open_end", "at least", 0.8, ""),
+    Rule("off topic", "context_similarity", "at most", 0.05, "random reply"),
+    Rule("generic", "specificity", "at most", 1, "dull reply"),
+    Rule("generic", "dialogs_with_it", "at least", 3, ""),
+]
+
+
+def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores and word counts of each reply that the rules read.
+
+    Returns:
+        On the index of `turns`: the metrics of `RULES` among `scores`; overlap_with_user and
+        overlap_with_itself, the highest word overlap (Dice) with an earlier utterance of either
+        speaker; words_said_twice, the longest run of words that stands twice in a row;
+        negated_fact, the word overlap of a sentence with a fact where only one of the two is
+        negated; open_end, the share of the system's replies that end with a punctuation mark, where
+        this one does not; dialogs_with_it, the dialogs in which its system gives this very reply.
+
+    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1"], "context": [["So you have a dog?"]],
+    ...     "response": ["I do not have a dog."], "fact": [["I have a dog."]]})
+    >>> reply_signals(turns, pd.DataFrame(index=turns.index))["negated_fact"].round(2).tolist()
+    [0.89]
+    """
+    signals = scores.filter(dict.fromkeys(rule.metric for rule in RULES))
+    text = turns["response"].str.strip()
+    with_user = []
+    with_itself = []
+    for response, context in zip(text, turns["context"], strict=True):
+        with_user.append(_highest_overlap(response, context[-1::-2]))
+        with_itself.append(_highest_overlap(response, context[-2::-2]))
+    signals["overlap_with_user"] = with_user
+    signals["overlap_with_itself"] = with_itself
+    signals["words_said_twice"] = text.map(_longest_stutter)
+    if "fact" in turns:
+        pairs = zip(text, turns["fact"], strict=True)
+        signals["negated_fact"] = [contradiction(response, facts) for response, facts in pairs]
+    is_open = text.map(lambda response: bool(OPEN_END.search(response)))
+    closed_share = (~is_open).groupby(turns["system"]).transform("mean")
+    signals["open_end"] = closed_share.where(is_open & (text != ""))
+    signals["dialogs_with_it"] = turns.groupby(["system", text])["dialog"].transform("nunique")
+    return signals
+
+
+@lru_cache(maxsize=1000)  # texts of a dialog return in the contexts of its later replies
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(tokenize_words(text))
+
+
+def _highest_overlap(response: str, utterances: list[str]) -> float:
+    """Highest word overlap with an utterance; 0 for a reply of one or two words."""
+    words = _word_set(response)
+    if len(words) <= 2:
+        return 0.0
+    return max((_dice(words, _word_set(utterance)) for utterance in utterances), default=0.0)
+
+
+def _dice(a: frozenset, b: frozenset) -> float:
+    return 2 * len(a & b) / max(len(a) + len(b), 1)
+
+
+def _longest_stutter(text: str) -> int:
+    words = " ".join(tokenize_words(text))
+    repeated = [match["words"] for match in STUTTER.finditer(words)]
+    return max((len(run.split()) for run in repeated), default=0)
+
+
+def contradiction(response: str, facts: list[str]) -> float:
+    """Highest word overlap of a sentence with a fact where only one of the two is negated.
+
+    Dice, 0 to 1, of the words without the negations.
+
+    >>> round(contradiction("I have a dog. I like tea.", ["I do not like tea."]), 2)
+    0.86
+    """
+    overlap = 0.0
+    for sentence in re.split(r"[.!?]+", response):
+        for fact in facts:
+            sentence_words, sentence_negated = _split_negations(sentence)
+            fact_words, fact_negated = _split_negations(fact)
+            if sentence_negated != fact_negated:
+                overlap = max(overlap, _dice(sentence_words, fact_words))
+    return overlap
+
+
+@lru_cache(maxsize=1000)  # the facts of a dialog are the same for each reply
+def _split_negations(text: str) -> tuple[frozenset[str], bool]:
+    """The words of a sentence without its negations, and whether there are any."""
+    words = _word_set(text)
+    negations = {word for word in words if word in NEGATIONS or word.endswith("n't")}
+    return words - negations, bool(negations)
+
+
+def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
+    """Each reply to which a rule applies, once: under the first such rule, clearest cases first.
+
+    Returns:
+        Columns reply (its label in the index), rule (position in `RULES`), issue, metric, value.
+
+    >>> signals = pd.DataFrame({"length": [0.0, 3.0], "specificity": [0.0, 1.0]})
+    >>> find_issues(signals)["issue"].tolist()
+    ['empty', 'generic']
+    """
+    tables = []
+    for number, rule in enumerate(RULES):
+        if rule.metric not in signals:
+            continue
+        values = signals.loc[rule.applies(signals), rule.metric]
+        values = values.sort_values(ascending=rule.when == "at most", kind="stable")
+        table = values.rename("value").rename_axis("reply").reset_index()
+        tables.append(table.assign(rule=number, issue=rule.issue, metric=rule.metric))
+    issues = pd.concat(tables).drop_duplicates("reply", ignore_index=True)
+    return issues[["reply", "rule", "issue", "metric", "value"]]
+
+
+def issue_table(issues: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
+    """Every rule: in how many replies it finds its issue, and how far to trust it.
+
+    Columns issue, rule, replies, share (of those that have the score), recall and
+    false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
+
+    >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
+    >>> issue_table(find_issues(signals), signals)[["replies", "note"]].values.tolist()[:2]
+    [[1, ''], [0, 'not looked for: no score of toxicity']]
+    """
+    counts = issues["rule"].value_counts()
+    rows = []
+    for number, rule in enumerate(RULES):
+        name = display_name(rule.metric)
+        scored = len(signals)
+        if rule.metric in METRICS and rule.metric in signals:
+            scored = signals[rule.metric].notna().sum()
+        replies = counts.get(number, 0)
+        rows.append(
+            {
+                "issue": rule.issue,
+                "metric": rule.metric,
+                "rule": f"{name} {rule.when} {rule.bound:g}",
+                "replies": replies,
+                "share": replies / max(scored, 1),
+                "note": "" if rule.metric in signals else f"not looked for: no score of {name}",
+            }
+        )
+    columns = ["issue", "metric", "recall", "false_positive_rate"]
+    accuracy = reference_table("11_rule_accuracy", columns)
+    table = pd.DataFrame(rows)
+    table = table.merge(accuracy, on=["issue", "metric"], how="left")
+    return table[["issue", "rule", "replies", "share", "recall", "false_positive_rate", "note"]]
+
+
+def reading_list(turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10) -> pd.DataFrame:
+    """Replies to read: of every issue the `per_issue` clearest, no text twice.
+
+    Columns issue, metric, value, system, dialog, turn, before (the last utterance), reply.
+
+    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "2"], "turn": 1,
+    ...                       "context": [["Hi"], ["Tea?"]], "response": ["Ok.", "ok. "]})
+    >>> issues = find_issues(pd.DataFrame({"specificity": [1.0, 1.0]}))
+    >>> reading_list(turns, issues)[["issue", "dialog", "reply"]].values.tolist()
+    [['generic', '1', 'Ok.']]
+    """
+    columns = ["system", "dialog", "turn", "context", "response"]
+    table = issues.join(turns[columns], on="reply")
+    text = table["response"].str.strip().str.casefold()
+    table = table[~text.duplicated()]
+    table = table.groupby("issue", sort=False).head(per_issue)
+    table["before"] = table["context"].str[-1].fillna("")
+    table["reply"] = table["response"]
+    table = table.sort_values("rule", kind="stable", ignore_index=True)
+    return table[["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]]
+
+
+def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:
+    """Try the rules on replies that were damaged on purpose, and on the same replies undamaged.
+
+    Args:
+        pairs: `data.robustness_pairs`; the first `per_damage` of every damage that a rule names.
+
+    Returns:
+        A row per rule that has such a damage: issue, metric, damage, pairs, recall (share of the
+        damaged replies in which the rule finds its issue), false_positive_rate (share of the
+        undamaged replies of all these pairs in which it does).
+    """
+    tried = [rule for rule in RULES if rule.damage]
+    pairs = pairs[pairs["perturbation"].isin([rule.damage for rule in tried])]
+    pairs = pairs.groupby("perturbation").head(per_damage).reset_index(drop=True)
+    sides = text_sides(pairs)
+    turns = sides.assign(system=sides["side"], dialog=sides["pair"].astype(str))
+    metrics = [rule.metric for rule in tried if rule.metric in METRICS]
+    signals = reply_signals(turns, compute(turns, metrics, say=lambda line: None))
+
+    original = sides["side"] == "original"
+    damage = pairs["perturbation"].to_numpy()[sides["pair"]]
+    rows = []
+    for rule in tried:
+        damaged = ~original & (damage == rule.damage)
+        if not damaged.any():
+            continue
+        applies = rule.applies(signals)
+        rows.append(
+            {
+                "issue": rule.issue,
+                "metric": rule.metric,
+                "damage": rule.damage,
+                "pairs": damaged.sum(),
+                "recall": applies[damaged].mean(),
+                "false_positive_rate": applies[original].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
