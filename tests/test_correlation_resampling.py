@@ -155,13 +155,13 @@ def test_system_bootstrap_equals_nlpstats_on_the_same_draws(method, over):
     expected = nlpstats_bootstrap(a, human, "system", method, over, n_resamples=60).samples
     np.random.seed(7)
     counts = np.ones((60, 12))
-    drawn = np.tile(np.arange(5), (60, 1))
+    system_draws = np.tile(np.arange(5), (60, 1))
     for k in range(60):  # nlpstats draws the systems first
         if over != "inputs":
-            drawn[k] = np.random.choice(5, 5, replace=True)
+            system_draws[k] = np.random.choice(5, 5, replace=True)
         if over != "systems":
             counts[k] = np.bincount(np.random.choice(12, 12, replace=True), minlength=12)
-    means, human_means = systems.resampled_system_means(a, human, counts, systems=drawn)
+    means, human_means = systems.resampled_system_means(a, human, counts, systems=system_draws)
     values = correlation.rowwise_correlations(means, human_means, method)
     assert values[~np.isnan(values)] == pytest.approx(np.array(expected), abs=1e-12)
 
@@ -246,7 +246,7 @@ def test_acc23_and_its_threshold_equal_a_search_over_all_thresholds(coarse):
     fine, rough, human = tied_data(36, seed=8)
     x = rough if coarse else fine
     groups = [0] * 6 + [1] * 10 + [2] * 19 + [3]  # unequal groups, one without a pair
-    candidates = sorted({0.0} | {abs(p - q) for p in x for q in x})
+    candidates = np.unique(np.abs(np.subtract.outer(x, x)))
     values = [acc23(x, human, groups, epsilon) for epsilon in candidates]
     accuracy = correlation.pairwise_accuracy(x, human, groups)
     assert accuracy.value == pytest.approx(max(values))
@@ -345,9 +345,10 @@ def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
     assert (low, high) == pytest.approx(expected, abs=1e-4)
     rng = np.random.default_rng(0)
     scores, human = (pd.DataFrame(rng.normal(size=(6, 8))) for _ in range(2))
-    few = systems.system_interval(scores, human, over="systems", resamples=200)
-    r, n = stats.pearsonr(scores.mean(axis=1), human.mean(axis=1)), len(scores)
-    assert (few.low, few.high, few.n) == pytest.approx((*r.confidence_interval(), n))
+    six = systems.system_interval(scores, human, over="systems", resamples=200)
+    r = stats.pearsonr(scores.mean(axis=1), human.mean(axis=1))
+    n = len(scores)
+    assert (six.low, six.high, six.n) == pytest.approx((*r.confidence_interval(), n))
     both = systems.system_interval(scores, human, over="both", resamples=200)
     assert np.isnan(both.low) and both.reason == "fewer than 10 systems to draw from"
     perfect = systems.system_interval(scores, scores, over="systems")
