@@ -99,7 +99,10 @@ def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0
 
     interval = statistic_interval(alphas, cluster_ids, resamples, seed=seed)
     return alpha._replace(
-        value=interval.value, low=interval.low, high=interval.high, reason=interval.reason
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        reason=interval.reason,
     )
 
 

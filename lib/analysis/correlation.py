@@ -114,10 +114,16 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     x, y, _ = complete_rows(scores, human)
     if method not in METHODS:
         raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
-    if reason := undefined_reason(x, y, method):
-        return Correlation(np.nan, np.nan, len(x), reason)
+    reason = undefined_reason(x, y, method)
+    if reason:
+        return Correlation(np.nan, np.nan, n=len(x), reason=reason)
     result = _SCIPY[method](x, y)
-    return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
+    return Correlation(
+        value=float(result.statistic),
+        p=float(result.pvalue),
+        n=len(x),
+        reason="",
+    )
 
 
 def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.ndarray:
@@ -292,7 +298,12 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
         pooled = pool_scores(pair.dropna(), units, unit)
         for name in np.atleast_1d(method):
             result = coefficient(pooled["score"], pooled["human"], name)
-            row = {"metric": metric, "rating": rating, "level": str(unit), "method": str(name)}
+            row = {
+                "metric": metric,
+                "rating": rating,
+                "level": str(unit),
+                "method": str(name),
+            }
             row |= result._asdict()
             row["missing_score"] = pair["score"].isna().sum()
             row["missing_human"] = pair["human"].isna().sum()

@@ -148,7 +148,14 @@ def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None)
     return GainTest(float(test.fvalue), float(test.pvalue))
 
 
-def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -> GainTest:
+def cross_validated_gain(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters=None,
+    seed=0,
+) -> GainTest:
     """Compare A and P+A on rows they were not fitted to: mean drop of the absolute error.
 
     Ten folds that never split a cluster. The errors of the two models are averaged per cluster
@@ -189,7 +196,15 @@ def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -
     return GainTest(float(improvement.mean()), test.p)
 
 
-def bootstrap_gain(data, outcome, smaller, added, clusters, resamples=1000, seed=0) -> np.ndarray:
+def bootstrap_gain(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters,
+    resamples=1000,
+    seed=0,
+) -> np.ndarray:
     """95 % percentile interval of adjusted R2(P+A) - adjusted R2(A), drawing whole clusters again.
 
     Each resample needs only sums of cross products per cluster, so a thousand cost one matrix
@@ -233,7 +248,13 @@ def _adjusted_r2(products: np.ndarray, n_columns: int) -> np.ndarray:
 
 
 def incremental_validity(
-    table, outcome, automatic: list, psychological: list, cluster="dialog", resamples=1000, seed=0
+    table,
+    outcome,
+    automatic: list,
+    psychological: list,
+    cluster="dialog",
+    resamples=1000,
+    seed=0,
 ) -> pd.DataFrame:
     """Compare the models A, P and P+A for every automatic and psychological metric.
 
@@ -285,7 +306,15 @@ def incremental_validity(
     return pd.DataFrame(rows, columns=[*columns, "note"])
 
 
-def _compare_models(data, outcome, smaller, added, clusters, resamples, seed) -> dict:
+def _compare_models(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters,
+    resamples,
+    seed,
+) -> dict:
     """Adjusted R2 of A, P and P+A, the gain with its interval, the tests and a note."""
     both = [*smaller, *added]
     a = fit_ols(data, outcome, smaller)

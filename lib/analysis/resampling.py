@@ -170,7 +170,12 @@ def _kendall(x, y, counts, cluster_ids):
 
 
 def bootstrap_interval(
-    scores, human, clusters=None, method="pearson", resamples=10_000, seed=0
+    scores,
+    human,
+    clusters=None,
+    method="pearson",
+    resamples=10_000,
+    seed=0,
 ) -> Interval:
     """95 % percentile bootstrap interval of a coefficient, drawing whole clusters again.
 
@@ -204,7 +209,12 @@ def bootstrap_interval(
 
 
 def statistic_interval(
-    statistic: Callable, cluster_ids, resamples: int, seed: int, method="", expanded=True
+    statistic: Callable,
+    cluster_ids,
+    resamples: int,
+    seed: int,
+    method="",
+    expanded=True,
 ) -> Interval:
     """Value and 95 % bootstrap interval of any statistic of counts, drawing whole clusters again.
 

@@ -33,7 +33,13 @@ class Difference(NamedTuple):
 
 
 def permutation_test(
-    a, b, human, method="pearson", clusters=None, resamples=10_000, seed=0
+    a,
+    b,
+    human,
+    method="pearson",
+    clusters=None,
+    resamples=10_000,
+    seed=0,
 ) -> Difference:
     r"""PERM-BOTH: are the two metrics exchangeable in their correlation with human ratings?
 
@@ -87,7 +93,14 @@ def permutation_test(
     return observed._replace(p=float((reached + 1) / (defined + 1)))
 
 
-def _observed_difference(a, b, human, method, cluster_ids, min_clusters=2) -> Difference:
+def _observed_difference(
+    a,
+    b,
+    human,
+    method,
+    cluster_ids,
+    min_clusters=2,
+) -> Difference:
     """The difference without a test, and the reason where it cannot be tested."""
     n_clusters = len(np.unique(cluster_ids))
     # z-scores need finite values, also where the method ranks.
@@ -99,7 +112,14 @@ def _observed_difference(a, b, human, method, cluster_ids, min_clusters=2) -> Di
     return Difference(r_a, r_b, r_a - r_b, n=len(human), clusters=n_clusters, reason=reason)
 
 
-def permuted_differences(a, b, human, cluster_ids, exchanged, method="pearson") -> np.ndarray:
+def permuted_differences(
+    a,
+    b,
+    human,
+    cluster_ids,
+    exchanged,
+    method="pearson",
+) -> np.ndarray:
     """r(a', human) - r(b', human) for each row of `exchanged`, NaN where a' or b' is constant.
 
     A permuted metric is a resample of the scores of a and b together: it has a's score of an
@@ -125,7 +145,13 @@ def permuted_differences(a, b, human, cluster_ids, exchanged, method="pearson") 
 
 
 def bootstrap_difference(
-    a, b, human, clusters=None, method="pearson", resamples=10_000, seed=0
+    a,
+    b,
+    human,
+    clusters=None,
+    method="pearson",
+    resamples=10_000,
+    seed=0,
 ) -> Interval:
     """95 % percentile interval of r(a, human) - r(b, human): the size of the difference.
 
@@ -141,8 +167,12 @@ def bootstrap_difference(
     a, b, human, cluster_ids = complete_rows(a, b, human, clusters=clusters)
     observed = _observed_difference(a, b, human, method=method, cluster_ids=cluster_ids)
     if observed.reason:
-        value, n, n_clusters = observed.difference, observed.n, observed.clusters
-        return Interval(value, n=n, clusters=n_clusters, reason=observed.reason)
+        return Interval(
+            value=observed.difference,
+            n=observed.n,
+            clusters=observed.clusters,
+            reason=observed.reason,
+        )
 
     def differences(counts: np.ndarray) -> np.ndarray:
         options = {"method": method, "cluster_ids": cluster_ids}
@@ -187,7 +217,15 @@ def williams_test(a, b, human, method="pearson") -> Difference:
     return observed._replace(p=float(2 * stats.t.sf(abs(t), n - 3)))
 
 
-def difference_tests(a, b, human, clusters, method, resamples, seed=0) -> pd.DataFrame:
+def difference_tests(
+    a,
+    b,
+    human,
+    clusters,
+    method,
+    resamples,
+    seed=0,
+) -> pd.DataFrame:
     """Two metrics compared in four ways, two-sided; one row each.
 
     Rows: permutation of single turns (PERM-BOTH), Williams, permutation of dialogs (p-values), and
@@ -234,7 +272,12 @@ def benjamini_hochberg(p, family=None) -> np.ndarray:
 
 
 def compare_metrics(
-    scores: pd.DataFrame, human: pd.Series, clusters=None, method="pearson", resamples=2000, seed=0
+    scores: pd.DataFrame,
+    human: pd.Series,
+    clusters=None,
+    method="pearson",
+    resamples=2000,
+    seed=0,
 ) -> pd.DataFrame:
     """Test every pair of metrics on the items that all of them score.
 
@@ -262,7 +305,12 @@ def compare_metrics(
         scores = scores.rank()
         human = human.rank()
         method = "pearson"
-    options = {"method": method, "clusters": clusters, "resamples": resamples, "seed": seed}
+    options = {
+        "method": method,
+        "clusters": clusters,
+        "resamples": resamples,
+        "seed": seed,
+    }
     rows = []
     for better, worse in combinations(names, 2):
         test = permutation_test(scores[better], scores[worse], human, **options)
@@ -281,7 +329,12 @@ def _comparable(scores, human, clusters):
 
 
 def rank_metrics(
-    scores: pd.DataFrame, human: pd.Series, clusters=None, method="pearson", resamples=2000, seed=0
+    scores: pd.DataFrame,
+    human: pd.Series,
+    clusters=None,
+    method="pearson",
+    resamples=2000,
+    seed=0,
 ) -> pd.DataFrame:
     """Correlation, interval and significance cluster of every metric; rank 1 is best.
 
@@ -353,11 +406,24 @@ def simulate_null(dialogs: int, turns: int, icc: float, rng: np.random.Generator
     turn_effects = rng.standard_normal((3, dialogs * turns))
     human, *errors = np.sqrt(icc) * dialog_effects + np.sqrt(1 - icc) * turn_effects
     a, b = (QUALITY * human + np.sqrt(1 - QUALITY**2) * error for error in errors)
-    return pd.DataFrame({"dialog": dialog, "human": human, "a": a, "b": b})
+    return pd.DataFrame(
+        {
+            "dialog": dialog,
+            "human": human,
+            "a": a,
+            "b": b,
+        }
+    )
 
 
 def false_positive_rates(
-    runs: int, icc=(0.0, 0.2, 0.5), dialogs=63, turns=14, method="pearson", resamples=999, seed=0
+    runs: int,
+    icc=(0.0, 0.2, 0.5),
+    dialogs=63,
+    turns=14,
+    method="pearson",
+    resamples=999,
+    seed=0,
 ) -> pd.DataFrame:
     """Share of runs in which each test finds a difference at p <= .05 although there is none.
 

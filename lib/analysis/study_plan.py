@@ -15,7 +15,14 @@ from lib.data import DataError
 
 
 def study_plan(
-    variance, dialogs, raters, systems=2, replies=1, dialog_price=0, rating_price=0, judge_price=0
+    variance,
+    dialogs,
+    raters,
+    systems=2,
+    replies=1,
+    dialog_price=0,
+    rating_price=0,
+    judge_price=0,
 ) -> pd.Series:
     r"""The precision of a design, and what it costs.
 
@@ -130,7 +137,16 @@ def redraw_study(
     return rated.iloc[np.concatenate(study_rows)].assign(dialog=numbers)
 
 
-def simulated_power(items, ratings, test, *, dialogs, raters, runs=200, seed=0) -> float:
+def simulated_power(
+    items,
+    ratings,
+    test,
+    *,
+    dialogs,
+    raters,
+    runs=200,
+    seed=0,
+) -> float:
     """Share of redrawn studies (`redraw_study`) in which `test` gives p of .05 or less.
 
     `test` takes the table of a study and returns a p-value; NaN counts as not significant.

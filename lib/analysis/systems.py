@@ -56,7 +56,12 @@ def fisher_interval(value: float, systems: int, method: str = "pearson") -> tupl
 
 
 def system_interval(
-    scores, human, method="pearson", over="both", resamples=10_000, seed=0
+    scores,
+    human,
+    method="pearson",
+    over="both",
+    resamples=10_000,
+    seed=0,
 ) -> Interval:
     """95 % interval of a system-level coefficient, over contexts, systems, or both.
 

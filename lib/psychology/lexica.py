@@ -165,7 +165,13 @@ def read_lexicon(path: str | Path) -> Lexicon:
     >>> read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv").lookup("wonderful")
     {'joy': 1.5, 'surprise': 0.5}
     """
-    rows = pd.read_csv(path, sep=None, engine="python", dtype=str, keep_default_na=False)
+    rows = pd.read_csv(
+        path,
+        sep=None,
+        engine="python",
+        dtype=str,
+        keep_default_na=False,
+    )
     missing = {"term", "category", "weight"} - set(rows)
     if missing:
         raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
