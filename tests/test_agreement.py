@@ -11,13 +11,12 @@ from lib.analysis import agreement
 
 
 def long_table(matrix) -> pd.DataFrame:
-    rows = [
-        {"item": i, "annotator": f"a{k}", "dimension": "overall", "rating": value}
-        for i, row in enumerate(matrix)
-        for k, value in enumerate(row)
-        if not np.isnan(value)
-    ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(np.asarray(matrix, float)).stack().rename("rating")
+    table = table.rename_axis(["item", "annotator"]).reset_index()
+    return table.dropna().assign(
+        annotator=table["annotator"].map("a{}".format),
+        dimension="overall",
+    )
 
 
 @pytest.fixture
@@ -32,24 +31,26 @@ def gaps():
 
 def test_bootstrap_alphas_equal_the_package_on_each_resample(gaps):
     twice = gaps[(~np.isnan(gaps)).sum(axis=1) >= 2]
-    codes = np.arange(len(twice)) // 3
-    counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 25)[:, : codes.max() + 1]
-    found = agreement.resampled_alphas(twice, codes, counts)
-    for value, row in zip(found, counts, strict=True):
-        repeated = np.repeat(twice, row[codes], axis=0)
+    dialogs = np.arange(len(twice)) // 3
+    counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 25)
+    counts = counts[:, : dialogs.max() + 1]
+    alphas = agreement.resampled_alphas(twice, dialogs, counts)
+    for value, row in zip(alphas, counts, strict=True):
+        repeated = np.repeat(twice, row[dialogs], axis=0)
         expected = krippendorff.alpha(repeated.T, level_of_measurement="interval")
         assert value == pytest.approx(expected, abs=1e-12)
 
 
 def test_alpha_interval_holds_the_package_value_and_kappa_is_that_of_statsmodels(gaps):
-    found = agreement.krippendorff_alpha(long_table(gaps), "overall", resamples=300)
-    assert found.value == pytest.approx(krippendorff.alpha(gaps.T, level_of_measurement="interval"))
-    assert found.low < found.value < found.high
+    result = agreement.krippendorff_alpha(long_table(gaps), "overall", resamples=300)
+    expected = krippendorff.alpha(gaps.T, level_of_measurement="interval")
+    assert result.value == pytest.approx(expected)
+    assert result.low < result.value < result.high
     dialogs = pd.Series(np.arange(30) // 5)
     wide = agreement.krippendorff_alpha(long_table(gaps), "overall", dialogs, resamples=300)
     alphas = []
-    for drawn in np.random.default_rng(0).integers(0, 6, (300, 6)):
-        items = np.concatenate([np.flatnonzero(dialogs == dialog) for dialog in drawn])
+    for resample in np.random.default_rng(0).integers(0, 6, (300, 6)):
+        items = np.concatenate([np.flatnonzero(dialogs == dialog) for dialog in resample])
         alphas.append(krippendorff.alpha(gaps[items].T, level_of_measurement="interval"))
     tail = stats.norm.cdf(np.sqrt(6 / 5) * stats.t.ppf(0.025, 5))
     assert (wide.low, wide.high) == pytest.approx(np.quantile(alphas, [tail, 1 - tail]))
@@ -62,8 +63,8 @@ def test_alpha_interval_holds_the_package_value_and_kappa_is_that_of_statsmodels
 def test_one_more_annotator_of_two_is_their_correlation():
     rng = np.random.default_rng(0)
     pair = long_table(rng.normal(size=(300, 1)) + 0.6 * rng.normal(size=(300, 2)))
-    found = agreement.leave_one_rater_out(pair, "overall")
-    assert found == pytest.approx(agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01)
+    result = agreement.leave_one_rater_out(pair, "overall")
+    assert result == pytest.approx(agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01)
 
 
 def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_annotator():

@@ -11,13 +11,19 @@ from lib.analysis import correlation
 @pytest.mark.parametrize("method", correlation.METHODS)
 def test_coefficient_equals_its_definition(method):
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 6, 40).astype(float), rng.integers(0, 4, 40).astype(float)
-    x_, y_ = (stats.rankdata(x), stats.rankdata(y)) if method == "spearman" else (x, y)
+    x = rng.integers(0, 6, 40).astype(float)
+    y = rng.integers(0, 4, 40).astype(float)
+    result = correlation.coefficient(x, y, method).value
+    if method == "spearman":
+        x = stats.rankdata(x)
+        y = stats.rankdata(y)
     if method == "kendall":  # tau-b from signs of all pairs
-        x_, y_ = (np.sign(v[:, None] - v).ravel() for v in (x, y))
-    x_, y_ = x_ - x_.mean(), y_ - y_.mean()
-    expected = x_ @ y_ / np.sqrt((x_ @ x_) * (y_ @ y_))
-    assert correlation.coefficient(x, y, method).value == pytest.approx(expected)
+        x = np.sign(x[:, None] - x).ravel()
+        y = np.sign(y[:, None] - y).ravel()
+    x = x - x.mean()
+    y = y - y.mean()
+    expected = x @ y / np.sqrt((x @ x) * (y @ y))
+    assert result == pytest.approx(expected)
 
 
 def turns_of_three_systems():
@@ -27,14 +33,17 @@ def turns_of_three_systems():
     return turns.assign(agent=turns["system"].str.lower())
 
 
-MEANS = {"dialog": ([1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5])}
-MEANS |= {"system": ([7 / 3, 6, 0.5], [2, 14 / 3, 1.5])}
+MEANS = {
+    "dialog": ([1.5, 4, 6, 0.5], [2, 2, 14 / 3, 1.5]),
+    "system": ([7 / 3, 6, 0.5], [2, 14 / 3, 1.5]),
+}
 
 
 @pytest.mark.parametrize("level", MEANS)
 def test_levels_average_complete_items_only(level):
     """Items 2 (no score) and 7 (no rating) enter neither mean; dialog 4 disappears."""
-    turns, (x, y) = turns_of_three_systems(), MEANS[level]
+    turns = turns_of_three_systems()
+    x, y = MEANS[level]
     table = correlation.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
     row = table.iloc[0]
     assert row["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
@@ -56,7 +65,8 @@ def test_undefined_is_nan_with_a_reason(x, y, method, reason):
 
 
 def test_infinite_scores_rank_last_and_two_systems_are_no_evidence():
-    x, y = [1, np.inf, 3, -np.inf], [2, 4, 3, 1]
+    x = [1, np.inf, 3, -np.inf]
+    y = [2, 4, 3, 1]
     assert correlation.coefficient(x, y, "spearman").value == pytest.approx(1)
     assert correlation.coefficient(x, y, "kendall").value == pytest.approx(1)
     two = correlation.coefficient([1.0, 1.1], [5.0, 2.0])
@@ -67,12 +77,13 @@ def test_infinite_scores_rank_last_and_two_systems_are_no_evidence():
 def test_partial_correlation_is_that_of_the_residuals(method):
     rng = np.random.default_rng(2)
     z = rng.normal(size=80)
-    x, y = z + rng.normal(size=80), z + rng.normal(size=80)
-    found = correlation.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
+    x = z + rng.normal(size=80)
+    y = z + rng.normal(size=80)
+    result = correlation.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
     if method == "spearman":
         x, y, z = (stats.rankdata(v) for v in (x, y, z))
     residuals = [v - np.polyval(np.polyfit(z, v, 1), z) for v in (x, y)]
-    assert found == pytest.approx(np.corrcoef(*residuals)[0, 1])
+    assert result == pytest.approx(np.corrcoef(*residuals)[0, 1])
     assert np.isnan(correlation.partial_correlation(x, y, np.ones(80), method))
     assert np.isnan(correlation.partial_correlation(z, y, z, method))
 

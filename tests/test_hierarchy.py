@@ -31,15 +31,14 @@ def test_split_equals_statsmodels_mixed_model(unbalanced):
     table = nested(seed=3)
     if unbalanced:
         table = table.drop(index=table.index[::7]).reset_index(drop=True)
-    ours = variance_split(table, "score")
+    split = variance_split(table, "score")
     components = {"agent": "0 + C(agent)", "dialog": "0 + C(dialog)"}
     formulas = {"re_formula": "1", "vc_formula": components}
     model = smf.mixedlm("score ~ 1", table, groups="system", **formulas).fit()
-    theirs = [model.cov_re.iloc[0, 0], *model.vcomp, model.scale]
-    np.testing.assert_allclose(ours["variance"], theirs, rtol=5e-3)
-    likelihood = restricted_log_likelihood(
-        ours["share"].to_numpy(), nest_groups(table, table["score"], LEVELS)
-    )
+    expected = [model.cov_re.iloc[0, 0], *model.vcomp, model.scale]
+    np.testing.assert_allclose(split["variance"], expected, rtol=5e-3)
+    groups = nest_groups(table, table["score"], LEVELS)
+    likelihood = restricted_log_likelihood(split["share"].to_numpy(), groups)
     assert model.llf - 1e-6 <= likelihood == pytest.approx(model.llf, abs=1e-3)
 
 
@@ -47,7 +46,8 @@ def test_intervals_end_where_a_search_of_the_whole_profile_says():
     """Dense matrices and a grid. From one start alone the search ended half way on this table."""
     table = nested(systems=1, agents=4, dialogs=5, turns=3, spread=(1, 0, 0, 1), seed=3)
     table["score"] = np.exp(table["score"])
-    y, levels = table["score"].to_numpy(), ["agent", "dialog", "row"]
+    y = table["score"].to_numpy()
+    levels = ["agent", "dialog", "row"]
     same = [np.equal.outer(table[c].to_numpy(), table[c].to_numpy()) for c in levels]
 
     def likelihood(shares):
@@ -58,20 +58,22 @@ def test_intervals_end_where_a_search_of_the_whole_profile_says():
         spread = free * np.log(centered @ inverse @ centered / free) + np.log(inverse.sum())
         return -0.5 * (spread + np.linalg.slogdet(covariance)[1])
 
-    def profile(value, place):
+    def profile(value, level):
         rest = [(1 - value) * np.array([part, 1 - part]) for part in np.linspace(0, 0.9999, 400)]
-        return max(likelihood(np.insert(two, place, value)) for two in rest)
+        return max(likelihood(np.insert(two, level, value)) for two in rest)
 
     split = variance_split(table, "score", levels=levels[:2])
-    best, groups = split["share"].to_numpy(), nest_groups(table, table["score"], levels[:2])
+    best = split["share"].to_numpy()
+    groups = nest_groups(table, table["score"], levels[:2])
     gap = likelihood(best) - likelihood(np.full(3, 1 / 3))
-    ours = [restricted_log_likelihood(shares, groups) for shares in (best, np.full(3, 1 / 3))]
-    assert ours[0] - ours[1] == pytest.approx(gap, abs=1e-9), "dense matrices say the same"
+    at_best = restricted_log_likelihood(best, groups)
+    at_thirds = restricted_log_likelihood(np.full(3, 1 / 3), groups)
+    assert at_best - at_thirds == pytest.approx(gap, abs=1e-9), "dense matrices say the same"
     best = likelihood(best)
-    for place, row in enumerate(split.itertuples()):
+    for level, row in enumerate(split.itertuples()):
         for end in (row.share_low, row.share_high):
             if 0 < end < 1:
-                drop = best - profile(end, place)
+                drop = best - profile(end, level)
                 assert drop == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01), row.Index
 
 
@@ -112,7 +114,7 @@ def test_a_strong_trait_is_split_and_not_lost_at_the_edge(trait, seed):
     assert 0 < low < split.loc["turn", "share"] < high < 0.5
 
 
-def test_levels_that_cannot_be_told_apart_say_so():
+def test_levels_that_cannot_be_separated_say_so():
     table = nested(systems=4, agents=1, dialogs=3, turns=2)
     split = variance_split(table, "score")
     assert split.loc["agent", "note"] == "not separable: one agent per system"

@@ -33,7 +33,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.public]
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     sets = [papers.PAPER_SETS[name][0] for name in ("TP", "UP", "ZD", "ZP")]
-    return [r for name in sets for r in corpora.load(name).turns["response"]]
+    responses = []
+    for name in sets:
+        responses += list(corpora.load(name).turns["response"])
+    return responses
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,8 @@ def database(texts, tmp_path_factory):
     messages = home / "messages.csv"
     frame = pd.DataFrame({"message_id": range(1, len(texts) + 1), "message": texts})
     frame.to_csv(messages, index=False)
-    command, env = [sys.executable, "-c", ENGINE, messages], os.environ | {"HOME": str(home)}
+    command = [sys.executable, "-c", ENGINE, messages]
+    env = os.environ | {"HOME": str(home)}
     subprocess.run(command, env=env, check=True, capture_output=True)
     with sqlite3.connect(home / "sqlite_data" / "messages.db") as connection:
         yield connection
@@ -57,12 +61,11 @@ def test_ngram_tables_are_identical(texts, database, n):
     table = f'"feat${n}gram$messages$message_id"'
     rows = database.execute(f"SELECT group_id, feat, value, group_norm FROM {table}").fetchall()
     entries = counts.matrix.tocoo()
-    ours = {
-        (row + 1, counts.features[column]): value
-        for row, column, value in zip(entries.row, entries.col, entries.data, strict=True)
-    }
-    assert ours == {(int(group), feature): value for group, feature, value, _ in rows}
-    shares = [ours[int(g), f] / counts.totals[int(g) - 1] for g, f, _, _ in rows]
+    counted = {}
+    for row, column, value in zip(entries.row, entries.col, entries.data, strict=True):
+        counted[row + 1, counts.features[column]] = value
+    assert counted == {(int(group), feature): value for group, feature, value, _ in rows}
+    shares = [counted[int(g), f] / counts.totals[int(g) - 1] for g, f, _, _ in rows]
     np.testing.assert_allclose(shares, [norm for *_, norm in rows], rtol=0, atol=1e-12)
 
 
@@ -79,6 +82,6 @@ def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, source, weigh
     name = f'"feat${table}$messages$message_id$1gra"'
     stored = pd.read_sql(f"SELECT group_id, feat, group_norm FROM {name}", database)
     stored = stored[stored["feat"] != "_intercept"].astype({"group_id": int})
-    theirs = stored.pivot(index="group_id", columns="feat", values="group_norm")
-    theirs = theirs.reindex(index=range(1, len(texts) + 1), columns=scores.columns).fillna(0.0)
-    np.testing.assert_allclose(scores.fillna(0.0), theirs, rtol=0, atol=1e-12)
+    expected = stored.pivot(index="group_id", columns="feat", values="group_norm")
+    expected = expected.reindex(index=range(1, len(texts) + 1), columns=scores.columns).fillna(0.0)
+    np.testing.assert_allclose(scores.fillna(0.0), expected, rtol=0, atol=1e-12)

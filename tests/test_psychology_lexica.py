@@ -52,11 +52,11 @@ def test_tokenizer_equals_dlatk_on_random_strings(oracle):
 
 
 def test_cleaning_equals_dlatk_on_random_strings():
-    theirs = pytest.importorskip("dlatk.textCleaner")
+    dlatk = pytest.importorskip("dlatk.textCleaner")
     draw = random.Random(6)
     for _ in range(5_000):
         text = "".join(draw.choices("ab.. \n\n\r\t\xa0 ", k=draw.randint(0, 12)))
-        assert tokens.clean_text(text) == theirs.shrinkSpace(theirs.treatNewlines(text)), repr(text)
+        assert tokens.clean_text(text) == dlatk.shrinkSpace(dlatk.treatNewlines(text)), repr(text)
 
 
 def test_nrc_of_dlatk_has_its_published_size():
@@ -109,8 +109,8 @@ def test_weightings_differ_as_defined(weighting, joy):
 
 
 def test_pooled_counts_are_those_of_the_messages_and_no_bigram_crosses_them():
-    said = ["happy so", "so", "stone happy happy"]
-    pooled = psychology.count_tokens(said, groups=["b", "a", "b"])
+    messages = ["happy so", "so", "stone happy happy"]
+    pooled = psychology.count_tokens(messages, groups=["b", "a", "b"])
     assert pooled.index.tolist() == ["b", "a"]
     joined = psychology.count_tokens(["happy so stone happy happy", "so"])
     assert TOY.score(pooled)["joy"].tolist() == TOY.score(joined)["joy"].tolist() == [9 / 5, 0.0]
@@ -147,11 +147,12 @@ DIC = (
 def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
     path = write(tmp_path, DIC)
     parse, names = pytest.importorskip("liwc").load_token_parser(str(path))
-    ours, short = psychology.read_liwc(path), psychology.FUNCTION_WORDS | {"prepositions": "preps"}
-    assert {short.get(category, category) for category in ours.categories} == set(names)
+    lexicon = psychology.read_liwc(path)
+    short = psychology.FUNCTION_WORDS | {"prepositions": "preps"}
+    assert {short.get(category, category) for category in lexicon.categories} == set(names)
     for token in ("we", "this", "didn't", "quickly", "quick", "sisters", "plenty", "stone"):
-        found = {short.get(category, category) for category in ours.lookup(token)}
-        assert found == set(parse(token)), token
+        categories = {short.get(category, category) for category in lexicon.lookup(token)}
+        assert categories == set(parse(token)), token
     conditional = psychology.read_liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
     assert conditional.lookup("kind") == {"family": 1.0}
 

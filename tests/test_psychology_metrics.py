@@ -1,6 +1,8 @@
 """Entropy, matching and style against scipy and the formulas; the paper's P columns."""
 
+import hashlib
 import math
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -39,32 +41,36 @@ FORMULAS = {
 def test_readings_of_entropy_follow_their_formulas(form):
     vectors = np.round(np.random.default_rng(3).gamma(0.7, size=(300, 8)), 1)
     vectors[0] = 0
-    ours = psychology.entropy(vectors, form)
-    np.testing.assert_allclose(ours, [*map(FORMULAS[form], vectors)], atol=1e-12)
+    result = psychology.entropy(vectors, form)
+    np.testing.assert_allclose(result, [*map(FORMULAS[form], vectors)], atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
 def test_emotion_matching_is_scipys_rank_correlation_row_by_row():
     table = corpora.load("sample_bots").turns
-    found = psychology.emotion_matching(table, TOY, details=True)
-    sides = [found.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")]
-    expected = [stats.spearmanr(a, b).statistic for a, b in zip(*sides, strict=True)]
-    np.testing.assert_allclose(found["emotion_matching"], expected, atol=1e-12)
-    assert 20 < found["emotion_matching"].isna().sum() < len(table) - 20
+    result = psychology.emotion_matching(table, TOY, details=True)
+    emotions = [result.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")]
+    expected = [stats.spearmanr(a, b).statistic for a, b in zip(*emotions, strict=True)]
+    np.testing.assert_allclose(result["emotion_matching"], expected, atol=1e-12)
+    assert 20 < result["emotion_matching"].isna().sum() < len(table) - 20
 
 
 def test_style_matching_equals_irelands_formula_word_by_word():
     table = corpora.load("sample_bots").turns.head(40)
     lists = psychology.function_words()
-    found = psychology.language_style_matching(table)
+    result = psychology.language_style_matching(table)
     for i, row in table.iterrows():
         rates = []
-        for side in ([row["response"]], row["context"]):
-            words = [t for u in side for t in psychology.tokenize(u) if tokens.is_word(t)]
-            tally = [sum(c in lists.lookup(t) for t in words) for c in psychology.FUNCTION_WORDS]
-            rates.append([100 * k / len(words) for k in tally])
-        each = [1 - abs(a - b) / (a + b + 0.0001) for a, b in zip(*rates, strict=True)]
-        assert found[i] == pytest.approx(sum(each) / 9, abs=1e-12)
+        for utterances in ([row["response"]], row["context"]):
+            n_words = 0
+            counts = dict.fromkeys(psychology.FUNCTION_WORDS, 0)
+            for token in chain.from_iterable(map(psychology.tokenize, utterances)):
+                n_words += tokens.is_word(token)
+                for category in lists.lookup(token):
+                    counts[category] += 1
+            rates.append([100 * count / n_words for count in counts.values()])
+        similarities = [1 - abs(a - b) / (a + b + 0.0001) for a, b in zip(*rates, strict=True)]
+        assert result[i] == pytest.approx(sum(similarities) / 9, abs=1e-12)
 
 
 def alike(a, b):
@@ -86,11 +92,11 @@ STYLE = [  # context, response, options, the score or why there is none
 @pytest.mark.parametrize(("context", "response", "options", "expected"), STYLE)
 def test_style_matching_of_short_texts(context, response, options, expected):
     table = turns([([context], response)])
-    found = psychology.language_style_matching(table, **options, details=True).loc[0]
+    result = psychology.language_style_matching(table, **options, details=True).loc[0]
     if isinstance(expected, str):
-        assert found["reason"] == expected and np.isnan(found["language_style_matching"])
+        assert result["reason"] == expected and np.isnan(result["language_style_matching"])
     else:
-        assert found["language_style_matching"] == pytest.approx(expected) and not found["reason"]
+        assert result["language_style_matching"] == pytest.approx(expected) and not result["reason"]
 
 
 EDGES = {
@@ -109,17 +115,17 @@ def test_edge_replies_are_nan_with_a_reason_or_a_number(name):
     reply, undefined = EDGES[name]
     table = turns([(["i am so happy today"], reply), (["i am sad"], "you are sad")])
     for (metric, compute), expected in zip(METRICS.items(), undefined, strict=True):
-        found = compute(table, details=True)
-        assert np.isnan(found[metric][0]) == expected, metric
-        assert (found["reason"][0] != "") == expected, metric
-        assert not np.isnan(found[metric][1]) and found["reason"][1] == ""
-        assert found.index.equals(table.index)
+        result = compute(table, details=True)
+        assert np.isnan(result[metric][0]) == expected, metric
+        assert (result["reason"][0] != "") == expected, metric
+        assert not np.isnan(result[metric][1]) and result["reason"][1] == ""
+        assert result.index.equals(table.index)
 
 
 def test_equal_emotions_are_named_as_the_reason():
     even = psychology.Lexicon("even", {"all": dict.fromkeys(psychology.PLUTCHIK, 1.0)})
-    found = psychology.emotion_matching(turns([(["all"], "all")]), even, details=True)
-    assert found["reason"][0] == "all emotions are equal"
+    result = psychology.emotion_matching(turns([(["all"], "all")]), even, details=True)
+    assert result["reason"][0] == "all emotions are equal"
 
 
 def test_context_chooses_what_is_the_prompt():
@@ -129,8 +135,8 @@ def test_context_chooses_what_is_the_prompt():
 
 
 def test_coarser_levels_pool_words_and_do_not_average_scores():
-    said = [(["hi"], "happy happy"), (["hi", "x", "yes"], "sad"), (["hi"], "glad")]
-    table = turns(said, dialog=["1", "1", "2"])
+    rows = [(["hi"], "happy happy"), (["hi", "x", "yes"], "sad"), (["hi"], "glad")]
+    table = turns(rows, dialog=["1", "1", "2"])
     by_dialog = METRICS["emotional_entropy"](table, level="dialog")
     pooled = METRICS["emotional_entropy"](turns([([""], "happy happy sad"), ([""], "glad")]))
     assert by_dialog.tolist() == pooled.tolist()
@@ -167,43 +173,86 @@ def test_pooled_prompts_count_each_partner_utterance_once():
     assert psychology.prompt_counts(table, "dialog", context="all").totals.tolist() == [6.0]
 
 
+DIC = """%
+1\tppron
+2\tipron
+3\tarticle
+4\tconj
+5\tpreps
+6\tauxverb
+7\tadverb
+8\tnegate
+9\tquant
+%
+you\t1
+this\t2
+the\t3
+a\t3
+but\t4
+like\t5
+do\t6
+quickly\t7
+not\t8
+plenty\t9
+"""
+EMOTIONS = """term,category,weight
+happy,joy,2
+wonderful,joy,2
+wonderful,trust,1
+"""
+
+
 @pytest.mark.parametrize("name", [*METRICS, "emotional_entropy_paper"])
-def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, monkeypatch, name):
+def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, name):
     """Defect S3: scores were kept under the name of the list, whatever stood in it."""
-    table, options = turns([(["do you like the happy park ?"], "we saw a wonderful park")]), {}
+    table = turns([(["do you like the happy park ?"], "we saw a wonderful park")])
     if name == "language_style_matching":
-        path, old, new = tmp_path / "words.json", '"the"', '"thee"'
-        path.write_text((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
-        monkeypatch.setattr("lib.psychology.states.WORDS_FILE", path)
+        path = tmp_path / "words.dic"
+        path.write_text(DIC)
+        old = "the\t3"
+        new = "thee\t3"
     else:
-        path, old, new = tmp_path / "emotions.csv", "trust,1", "trust,5"
-        path.write_text("term,category,weight\nhappy,joy,2\nwonderful,joy,2\nwonderful,trust,1\n")
-        options[name] = {"lexicon": str(path)}
+        path = tmp_path / "emotions.csv"
+        path.write_text(EMOTIONS)
+        old = "trust,1"
+        new = "trust,5"
 
-    def kept() -> tuple[float, str]:
-        said = []
-        scores = metrics.compute(table, [name], options=options, folder=tmp_path, say=said.append)
-        return scores[name].iloc[0], said[0].split()[1]
+    def score() -> tuple[float, str]:
+        log = []
+        options = {name: {"lexicon": str(path)}}
+        scores = metrics.compute(table, [name], options=options, folder=tmp_path, say=log.append)
+        return scores[name].iloc[0], log[0].split()[1]
 
-    before, reused = kept(), kept()
+    first, first_state = score()
+    second, second_state = score()
     path.write_text(path.read_text().replace(old, new))
-    after = kept()
-    assert (before[1], reused[1], after[1]) == ("computed", "reused", "computed")
-    assert before[0] == reused[0] and (after[0] != before[0] or name == "emotion_matching")
+    third, third_state = score()
+    assert (first_state, second_state, third_state) == ("computed", "reused", "computed")
+    assert first == second
+    assert third != first or name == "emotion_matching"
+
+
+def test_scores_of_our_word_lists_rest_on_the_checksum_of_their_file():
+    path = ROOT / "data" / "function_words.json"
+    facts = metrics.get_metric("language_style_matching").facts()
+    assert facts["lexicon_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
     """Defect N5: notebooks scored the formula of the text, which misses the printed tables."""
     assert {"emotional_entropy", "emotional_entropy_paper"} <= set(evaluation_sets.QUICK)
     table = corpora.load("sample_bots").turns
-    found = psychology.emotional_entropy_paper(table, TOY)
+    result = psychology.emotional_entropy_paper(table, TOY)
     vectors = psychology.emotional_entropy(table, TOY, weighting="lex_norm", details=True)
     rows = vectors[list(psychology.PLUTCHIK)].to_numpy()
-    np.testing.assert_allclose(found, [*map(FORMULAS["group_norm"], rows)], atol=1e-12)
+    np.testing.assert_allclose(result, [*map(FORMULAS["group_norm"], rows)], atol=1e-12)
 
 
-LIMITS = {"emotional_entropy_paper": 0.005, "emotion_matching": 0.003}
-LIMITS |= {"language_style_matching": 0.005}
+LIMITS = {
+    "emotional_entropy_paper": 0.005,
+    "emotion_matching": 0.003,
+    "language_style_matching": 0.005,
+}
 
 
 @pytest.mark.public
@@ -219,8 +268,8 @@ def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
         for metric in (*LIMITS, "emotional_entropy"):
             options = {} if "entropy" in metric else psychology.PAPER_READING[metric]
             scores = getattr(psychology, metric)(table, **options).fillna(0.0)
-            ours = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
-            errors[name, metric] = abs(ours - printed.loc[name, metric])
+            result = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
+            errors[name, metric] = abs(result - printed.loc[name, metric])
     means = pd.Series(errors).groupby(level=1).mean()
     assert (means[list(LIMITS)] <= pd.Series(LIMITS)).all(), means
     assert errors["TP", "emotional_entropy"] > 0.03, "the formula of the text misses the print"

@@ -30,14 +30,15 @@ def test_the_sample_trait_is_found_and_noise_is_not(essays, model):
     assert model.authors == 80 and model.interval[0] > 0
     noise = pd.Series(np.random.default_rng(1).normal(size=80), essays["author"].unique())
     marked = pd.concat([essays] * 3).assign(noise=lambda rows: rows["author"].map(noise))
-    found = psychology.fit_trait_model(marked, "noise", orders=(1,))
-    assert abs(found.out_of_sample_r) < 0.3
+    noise_model = psychology.fit_trait_model(marked, "noise", orders=(1,))
+    assert abs(noise_model.out_of_sample_r) < 0.3
 
 
 def test_the_lexicon_predicts_as_the_regression_on_words_and_topics_does(essays, model):
     """Its weights hold selection, scaling and topics; an own pipeline on plain counts has none."""
     texts = essays.groupby("author", sort=False)["text"]
-    tokens = texts.agg(lambda said: [t.lower() for s in said for t in psychology.tokenize(s)])
+    tokens = texts.agg(" \n ".join).map(psychology.tokenize)
+    tokens = tokens.map(lambda words: [word.lower() for word in words])
     counter = CountVectorizer(analyzer=lambda words: words)
     shares = counter.fit_transform(tokens).toarray() / tokens.map(len).to_numpy()[:, None]
     column = counter.vocabulary_
@@ -47,13 +48,15 @@ def test_the_lexicon_predicts_as_the_regression_on_words_and_topics_does(essays,
     topics = np.column_stack([0.9 * thank, 0.1 * thank + nonsense, town])
     features = np.hstack([shares[:, (shares > 0).mean(axis=0) >= 0.05], topics])
     y = essays.groupby("author", sort=False)["agreeableness"].mean().to_numpy()
-    chosen = [x for x in features.T if x.std() and stats.pearsonr(x, y).pvalue < 0.05]
-    z = scale(np.column_stack(chosen))
+    selected = [x for x in features.T if x.std() and stats.pearsonr(x, y).pvalue < 0.05]
+    z = scale(np.column_stack(selected))
     ridge = Ridge(10_000).fit(z, y)
-    said = essays.assign(system="s", agent=essays["author"], dialog="1", response=essays["text"])
-    scores = psychology.score_traits(said.drop(columns="text"), [model.lexicon])
+    messages = essays.assign(
+        system="s", agent=essays["author"], dialog="1", response=essays["text"]
+    )
+    scores = psychology.score_traits(messages.drop(columns="text"), [model.lexicon])
     np.testing.assert_allclose(scores["agreeableness"], ridge.predict(z), atol=1e-9)
-    assert model.features == len(chosen)
+    assert model.features == len(selected)
 
 
 def test_no_word_that_ends_in_a_star_becomes_a_wildcard(essays):
@@ -71,8 +74,8 @@ def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path = tmp_path / "model.csv"
     terms = "1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n4,marr*,age,60\n"
     path.write_text(f"id,term,category,weight\n{terms}")
-    said = ["my wife slept", "homework", "x y", "married you", "?", ""]
-    table = pd.DataFrame({"response": said, "system": "s", "agent": list("abcdef")})
+    messages = ["my wife slept", "homework", "x y", "married you", "?", ""]
+    table = pd.DataFrame({"response": messages, "system": "s", "agent": list("abcdef")})
     scores = psychology.score_traits(table, [psychology.read_lexicon(path)])["age"]
     # 20 + 30/2 bigrams; 20 - 10/1 word; no match; 20 + 60/2 words, and no bigram matches "marr*";
     # punctuation only has a token; nothing said.

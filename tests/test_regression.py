@@ -42,31 +42,35 @@ def test_adjusted_r2_equals_the_formula_whatever_the_scale_and_a_copy_adds_nothi
     r2 = 1 - (residual @ residual) / ((data["y"] - data["y"].mean()) ** 2).sum()
     twice = data.assign(a=data["a"] * -50 + 3, y=data["y"] / 7, copy=2 * data["a"] + 1)
     for predictors in (["a", "p"], ["a", "p", "copy"]):
-        found = regression.adjusted_r2(twice, "y", predictors)
-        assert found == pytest.approx(1 - (1 - r2) * 199 / 197, abs=1e-12)
+        result = regression.adjusted_r2(twice, "y", predictors)
+        assert result == pytest.approx(1 - (1 - r2) * 199 / 197, abs=1e-12)
     row = validity(twice, ["a"], ["copy"]).loc[0]
     assert row["note"] == "collinear predictors" and row[["t", "p", "F", "p_nested"]].isna().all()
 
 
 def test_paper_test_is_the_paired_t_on_absolute_residuals():
     """Negative where the absolute residuals of P+A are larger, although its squares never are."""
-    rng, signs = np.random.default_rng(5), set()
+    rng = np.random.default_rng(5)
+    signs = set()
     for _ in range(20):
         frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["y", "a", "p"])
-        small, large = smf.ols("y ~ a", frame).fit(), smf.ols("y ~ a + p", frame).fit()
+        small = smf.ols("y ~ a", frame).fit()
+        large = smf.ols("y ~ a + p", frame).fit()
         expected = stats.ttest_rel(small.resid.abs(), large.resid.abs())
-        fits = [regression.fit_ols(frame, "y", c) for c in (["a"], ["a", "p"])]
-        found = regression.residual_t_test(*fits)
-        assert found == pytest.approx((expected.statistic, expected.pvalue), abs=1e-9)
-        signs.add(np.sign(found.statistic))
-        assert fits[1].ssr <= fits[0].ssr
+        smaller = regression.fit_ols(frame, "y", ["a"])
+        larger = regression.fit_ols(frame, "y", ["a", "p"])
+        result = regression.residual_t_test(smaller, larger)
+        assert result == pytest.approx((expected.statistic, expected.pvalue), abs=1e-9)
+        signs.add(np.sign(result.statistic))
+        assert larger.ssr <= smaller.ssr
     assert signs == {-1, 1}
 
 
 def test_classical_nested_f_equals_statsmodels_anova(data):
-    small, large = smf.ols("y ~ a", data).fit(), smf.ols("y ~ a + p + q", data).fit()
-    ours = regression.nested_f_test(data, "y", ["a"], ["p", "q"])
-    assert ours == pytest.approx(large.compare_f_test(small)[:2], rel=1e-9)
+    small = smf.ols("y ~ a", data).fit()
+    large = smf.ols("y ~ a + p + q", data).fit()
+    result = regression.nested_f_test(data, "y", ["a"], ["p", "q"])
+    assert result == pytest.approx(large.compare_f_test(small)[:2], rel=1e-9)
 
 
 def test_clustered_f_equals_the_sandwich_written_out(data):
@@ -81,26 +85,28 @@ def test_clustered_f_equals_the_sandwich_written_out(data):
         meat += np.outer(score, score)
     covariance = bread @ meat @ bread * 40 / 39 * 199 / 197
     expected = beta[2] ** 2 / covariance[2, 2]
-    ours = regression.nested_f_test(data, "y", ["a"], ["p"], data["dialog"])
-    assert ours == pytest.approx((expected, stats.f.sf(expected, 1, 39)), rel=1e-9)
+    result = regression.nested_f_test(data, "y", ["a"], ["p"], data["dialog"])
+    assert result == pytest.approx((expected, stats.f.sf(expected, 1, 39)), rel=1e-9)
 
 
 def test_bootstrap_from_moments_equals_refitting_on_resampled_rows(data):
-    columns = (data, "y", ["a"], ["p"], data["dialog"])
-    found = regression.bootstrap_gain(*columns, resamples=60, seed=4)
-    counts, gains = np.random.default_rng(4).multinomial(40, np.full(40, 1 / 40), size=60), []
+    models = {"smaller": ["a"], "added": ["p"], "clusters": data["dialog"]}
+    result = regression.bootstrap_gain(data, "y", **models, resamples=60, seed=4)
+    counts = np.random.default_rng(4).multinomial(40, np.full(40, 1 / 40), size=60)
+    gains = []
     for row in counts:
         sample = data.loc[np.repeat(data.index, np.repeat(row, 5))]
         small, large = (smf.ols(f"y ~ {x}", sample).fit() for x in ("a", "a + p"))
         gains.append(large.rsquared_adj - small.rsquared_adj)
-    np.testing.assert_allclose(found, np.quantile(gains, [0.025, 0.975]), atol=1e-9)
+    np.testing.assert_allclose(result, np.quantile(gains, [0.025, 0.975]), atol=1e-9)
 
 
 def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(data):
     """Clusters of unequal size, so that a mean over rows would be another number."""
     uneven = pd.concat([data, *[data[data["dialog"] == 39]] * 20], ignore_index=True)
     uneven["y"] += uneven["p"]
-    scaled, errors = regression.zscore(uneven[["y", "a", "p"]]), []
+    scaled = regression.zscore(uneven[["y", "a", "p"]])
+    errors = []
     folds = GroupKFold(10, shuffle=True, random_state=2)
     for columns in (["a"], ["a", "p"]):
         split = {"groups": uneven["dialog"], "cv": folds}
@@ -108,12 +114,12 @@ def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(d
         errors.append((scaled["y"] - guess).abs())
     drop = errors[0] - errors[1]
     per_cluster = drop.groupby(uneven["dialog"]).mean()
-    ours = regression.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2)
+    result = regression.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2)
     expected = (per_cluster.mean(), stats.ttest_1samp(per_cluster, 0).pvalue)
-    assert ours == pytest.approx(expected, abs=1e-12)
-    assert ours.statistic > 0 and abs(ours.statistic - drop.mean()) > 1e-3
-    few = regression.cross_validated_gain(data, "y", ["a"], ["p"], np.arange(200) % 9)
-    assert np.isnan(few.p), "nine clusters cannot be cut into ten folds"
+    assert result == pytest.approx(expected, abs=1e-12)
+    assert result.statistic > 0 and abs(result.statistic - drop.mean()) > 1e-3
+    too_few = regression.cross_validated_gain(data, "y", ["a"], ["p"], np.arange(200) % 9)
+    assert np.isnan(too_few.p), "nine clusters cannot be cut into ten folds"
 
 
 @pytest.mark.parametrize(
@@ -131,22 +137,24 @@ def test_a_missing_cluster_is_refused_and_in_the_table_dropped(data, test):
 def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
     row = validity(data.assign(flat=1.0), ["a"], ["flat"]).loc[0]
     assert "['flat'] are the same in every row" in row["note"] and np.isnan(row["P"])
-    few = validity(data.head(3), ["a"], ["p", "q"])
-    assert "3 complete rows are too few for 2 predictors" in few["note"][0]
+    too_few = validity(data.head(3), ["a"], ["p", "q"])
+    assert "3 complete rows are too few for 2 predictors" in too_few["note"][0]
     with pytest.raises(DataError, match="have missing values"):
         regression.adjusted_r2(data.assign(p=data["p"].where(data["p"] > 0)), "y", ["p"])
 
 
 def test_the_table_holds_the_values_of_its_parts(data):
     holed = data.assign(p=data["p"].where(data.index > 9), q=data["q"].where(data.index % 40 > 4))
-    table, data = validity(holed, ["a"], ["p", "q"], resamples=50, seed=3), holed.dropna()
+    table = validity(holed, ["a"], ["p", "q"], resamples=50, seed=3)
+    data = holed.dropna()
     table = regression.adjust_p_values(table)  # all models of a metric are fitted on the same rows
     assert set(table["n"]) == {len(data)} and set(table["dropped"]) == {200 - len(data)}
-    row, every = table.loc[0], table.loc[2]
-    assert row["A"] == every["A"] == pytest.approx(smf.ols("y ~ a", data).fit().rsquared_adj)
+    row = table.loc[0]
+    all_metrics = table.loc[2]
+    assert row["A"] == all_metrics["A"] == pytest.approx(smf.ols("y ~ a", data).fit().rsquared_adj)
     assert row["P"] == pytest.approx(smf.ols("y ~ p", data).fit().rsquared_adj)
     assert row["P+A"] == pytest.approx(smf.ols("y ~ p + a", data).fit().rsquared_adj)
-    assert every["P"] == pytest.approx(smf.ols("y ~ p + q", data).fit().rsquared_adj)
+    assert all_metrics["P"] == pytest.approx(smf.ols("y ~ p + q", data).fit().rsquared_adj)
     assert row["gain_low"] < row["gain"] < row["gain_high"]
     assert row["q"] == pytest.approx(multipletests(table["p"], method="fdr_bh")[1][0])
     layout = regression.paper_layout(table)

@@ -31,11 +31,13 @@ def test_detectable_is_found_as_often_as_it_says(dialogs, replies, raters):
     peer = TTestIndPower().power(effect, nobs1=dialogs, alpha=0.05)
     assert peer == pytest.approx(0.8, abs=0.01)
     rng = np.random.default_rng(1)
-    found = []
+    significant = []
     for _ in range(400):
         items, values = ratings_of(variance, plan["detectable"], dialogs, replies, raters, rng)
-        found.append(study_plan.compare_systems(items.assign(human=values.mean(axis=1))) <= 0.05)
-    assert np.mean(found) == pytest.approx(0.8, abs=0.06)
+        significant.append(
+            study_plan.compare_systems(items.assign(human=values.mean(axis=1))) <= 0.05
+        )
+    assert np.mean(significant) == pytest.approx(0.8, abs=0.06)
 
 
 def test_costs_and_reliability():
@@ -51,11 +53,13 @@ def test_costs_and_reliability():
 
 
 @pytest.mark.parametrize("people", [1, 2.5, 6])
-def test_a_judge_that_is_so_many_people_is_worth_them(people):
+def test_a_judge_as_reliable_as_some_people_is_worth_as_many(people):
     """Its reliability, and the correlation with a mean of four that follows from it."""
-    own, of_four = (agreement.spearman_brown(0.3, k) for k in (people, 4))
-    worth = study_plan.equivalent_raters(np.sqrt(own * of_four), reliability=0.3, raters=4)
-    assert worth == pytest.approx(people)
+    of_judge = agreement.spearman_brown(0.3, people)
+    of_four = agreement.spearman_brown(0.3, 4)
+    correlation = np.sqrt(of_judge * of_four)
+    raters = study_plan.equivalent_raters(correlation, reliability=0.3, raters=4)
+    assert raters == pytest.approx(people)
     assert study_plan.equivalent_raters(0.95, reliability=0.3, raters=4) == np.inf
 
 

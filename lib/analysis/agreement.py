@@ -1,22 +1,22 @@
 """Do the annotators agree, and how far can a metric then agree with their mean?
 
-All functions take the long ratings table of a corpus: one row per given rating, with the columns
+All functions take the long ratings table of a corpus: one row per rating, with the columns
 item, annotator, dimension, rating. Items with a single rating say nothing about agreement; they are
 left out and counted.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from lib.analysis.correlation import METHODS, cluster_ids, rowwise_correlations
+from lib.analysis.correlation import number_clusters, rowwise_correlations
 from lib.analysis.resampling import cluster_sums, statistic_interval
 
 
 class Agreement(NamedTuple):
-    """A coefficient with its interval, and what it rests on.
+    """A coefficient with its 95 % interval, and the ratings behind it.
 
     `items` counts those with two or more ratings, `ratings` their ratings; `raters` is the
     (harmonic) mean number of ratings behind the human mean of an item, single ratings included.
@@ -28,7 +28,7 @@ class Agreement(NamedTuple):
     items: int
     ratings: int
     raters: float
-    reason: str
+    reason: str = ""
 
 
 def rating_matrix(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
@@ -42,12 +42,12 @@ def rating_matrix(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
     >>> rating_matrix(ratings, "overall").values.tolist()
     [[1.0, 2.0], [5.0, nan]]
     """
-    chosen = ratings[ratings["dimension"] == dimension].dropna(subset="rating")
-    if chosen.empty:
-        known = ", ".join(sorted(ratings["dimension"].unique()))
-        raise ValueError(f"no rating of dimension {dimension!r}; the table has: {known}")
-    chosen = chosen.assign(slot=chosen.groupby("item").cumcount())
-    return chosen.pivot(index="item", columns="slot", values="rating")
+    rated = ratings[ratings["dimension"] == dimension].dropna(subset="rating")
+    if rated.empty:
+        dimensions = ", ".join(sorted(ratings["dimension"].unique()))
+        raise ValueError(f"no rating of dimension {dimension!r}; the table has: {dimensions}")
+    rated = rated.assign(slot=rated.groupby("item").cumcount())
+    return rated.pivot(index="item", columns="slot", values="rating")
 
 
 def _rated_twice(matrix: pd.DataFrame) -> pd.DataFrame:
@@ -75,39 +75,59 @@ def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0
     >>> round(krippendorff_alpha(ratings, "overall", resamples=50).value, 3)
     0.935
     """
-    every = rating_matrix(ratings, dimension)
-    matrix, given = _rated_twice(every), every.notna().sum(axis=1)
-    counts = len(matrix), int(given[matrix.index].sum()), float(1 / (1 / given).mean())
-    if not len(matrix):
-        return Agreement(np.nan, np.nan, np.nan, *counts, "no item with two ratings")
+    matrix = rating_matrix(ratings, dimension)
+    ratings_per_item = matrix.notna().sum(axis=1)
+    matrix = _rated_twice(matrix)
     values = matrix.to_numpy()
+    alpha = Agreement(
+        value=np.nan,
+        low=np.nan,
+        high=np.nan,
+        items=len(matrix),
+        ratings=int(matrix.count().sum()),
+        raters=float(stats.hmean(ratings_per_item)),
+    )
+    if not len(values):
+        return alpha._replace(reason="no item with two ratings")
     if np.nanmin(values) == np.nanmax(values):
-        return Agreement(np.nan, np.nan, np.nan, *counts, "all ratings equal")
+        return alpha._replace(reason="all ratings equal")
     labels = None if clusters is None else clusters.loc[matrix.index]
-    codes = cluster_ids(labels, len(matrix))
-    found = statistic_interval(partial(resampled_alphas, values, codes), codes, resamples, seed)
-    return Agreement(*found[:3], *counts, found.reason)
+    cluster_ids = number_clusters(labels, len(matrix))
+
+    def alphas(counts: np.ndarray) -> np.ndarray:
+        return resampled_alphas(values, cluster_ids, counts)
+
+    interval = statistic_interval(alphas, cluster_ids, resamples, seed=seed)
+    return alpha._replace(
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        reason=interval.reason,
+    )
 
 
-def resampled_alphas(values: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def resampled_alphas(values: np.ndarray, cluster_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Alpha under each row of `counts`, from sums per cluster; NaN where all ratings are equal.
 
     Args:
         values: (items, slots) ratings, two or more per item, NaN where there is none.
-        codes: (items,) the column of `counts` each item belongs to.
+        cluster_ids: (items,) the column of `counts` each item belongs to.
         counts: (resamples, clusters) how often each cluster is in the resample.
 
-    >>> resampled_alphas(np.array([[1.0, 1], [2, 2]]), np.array([0, 1]), np.array([[1, 1], [2, 0]]))
+    >>> counts = np.array([[1, 1], [2, 0]])
+    >>> resampled_alphas(np.array([[1.0, 1], [2, 2]]), np.array([0, 1]), counts)
     array([ 1., nan])
     """
     values = values - np.nanmean(values)
-    m = (~np.isnan(values)).sum(axis=1)
-    s, q = np.nansum(values, axis=1), np.nansum(values**2, axis=1)
-    within = (m * q - s**2) / (m - 1)
-    n, s, q, observed = (counts @ cluster_sums((m, s, q, within), codes, counts.shape[1])).T
-    expected = (n * q - s**2) / (n - 1)
+    n = (~np.isnan(values)).sum(axis=1)
+    total = np.nansum(values, axis=1)
+    squares = np.nansum(values**2, axis=1)
+    within = (n * squares - total**2) / (n - 1)
+    of_clusters = cluster_sums([n, total, squares, within], cluster_ids, counts.shape[1])
+    n, total, squares, observed = (counts @ of_clusters).T
+    expected = (n * squares - total**2) / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(expected > 1e-12 * q, 1 - observed / expected, np.nan)
+        return np.where(expected > 1e-12 * squares, 1 - observed / expected, np.nan)
 
 
 def spearman_brown(reliability, ratings):
@@ -127,8 +147,9 @@ def noise_ceiling(alpha: Agreement) -> tuple[float, float, float]:
     .. math:: \sqrt{\frac{k\alpha}{1 + (k-1)\alpha}}
 
     The mean over k annotators is partly noise; a metric that knew the true value of every item
-    would correlate with it at the root of its reliability. The formula is Pearson's (for ranks
-    about the same) and speaks of single items. Alpha below 0 gives 0, an undefined alpha NaN.
+    would correlate with it at the square root of its reliability. The formula is that of Pearson's
+    r (about the same for ranks) between single items. Alpha below 0 gives 0, an undefined alpha
+    NaN.
     Reference: Lord and Novick 1968, chapter 3.
 
     >>> noise_ceiling(Agreement(0.5, 0.0, 1.0, 9, 27, 3.0, ""))[1:]
@@ -139,13 +160,14 @@ def noise_ceiling(alpha: Agreement) -> tuple[float, float, float]:
 
 
 def rating_noise_ceiling(ratings: pd.DataFrame, dimension: str) -> tuple[float, float, float]:
-    """`metric_limit` for the mean of one rated dimension; NaN where no single ratings are kept.
+    """`noise_ceiling` for the mean of one rated dimension; NaN without single ratings of it.
 
     >>> rating_noise_ceiling(pd.DataFrame({"dimension": ["fun"]}), "overall")
     (nan, nan, nan)
     """
-    kept = (ratings["dimension"] == dimension).any()
-    return noise_ceiling(krippendorff_alpha(ratings, dimension)) if kept else (np.nan,) * 3
+    if dimension not in set(ratings["dimension"]):
+        return np.nan, np.nan, np.nan
+    return noise_ceiling(krippendorff_alpha(ratings, dimension))
 
 
 def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
@@ -163,10 +185,12 @@ def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
     from statsmodels.stats import inter_rater  # slow to import, needed only here
 
     matrix = _rated_twice(rating_matrix(ratings, dimension))
-    given = matrix.notna().sum(axis=1)
-    chosen = matrix[given.isin(given.mode()[:1])].stack()
-    table = pd.crosstab(chosen.index.get_level_values(0), chosen.to_numpy())
-    return float(inter_rater.fleiss_kappa(table.to_numpy())) if table.shape[1] > 1 else np.nan
+    ratings_per_item = matrix.notna().sum(axis=1)
+    complete = matrix[ratings_per_item.isin(ratings_per_item.mode()[:1])].stack()
+    table = pd.crosstab(complete.index.get_level_values(0), complete.to_numpy())
+    if table.shape[1] < 2:
+        return np.nan
+    return float(inter_rater.fleiss_kappa(table.to_numpy()))
 
 
 def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
@@ -184,12 +208,12 @@ def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pea
 
 
 def leave_one_rater_out(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
-    """One annotator against the mean of the others: what one more person would reach.
+    """Correlation of one annotator with the mean of the others: what one more person would reach.
 
-    In each of 200 resamples one rating of every item is held out at random and correlated with the
+    In each of 200 resamples one rating of every item is left out at random and correlated with the
     mean of that item's other ratings; the result is the mean over resamples. This is no ceiling: a
-    metric has no whims of its own and is held against one voice more, so good ones pass
-    (`metric_limit`).
+    metric has no individual noise and is compared with a mean over one rating more, so good ones
+    exceed it (`noise_ceiling`).
 
     Range -1 to 1; NaN when no item has two ratings or a side never varies. (The row "Human" of
     Wakaki et al. 2024, Table 5, is something else: turn ratings against dialog ratings.)
@@ -202,19 +226,20 @@ def leave_one_rater_out(ratings: pd.DataFrame, dimension: str, method="pearson")
     values = _rated_twice(rating_matrix(ratings, dimension)).to_numpy()
     if not len(values):
         return float("nan")
-    given, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
-    pick = np.random.default_rng(0).integers(0, given, (200, len(given)))
-    one = values[np.arange(len(values)), pick]
-    found = rowwise_correlations(one, (total - one) / (given - 1), method)
-    return float(pd.Series(found).mean())
+    n = (~np.isnan(values)).sum(axis=1)
+    slots = np.random.default_rng(0).integers(0, n, (200, len(n)))
+    left_out = values[np.arange(len(values)), slots]
+    mean_of_others = (np.nansum(values, axis=1) - left_out) / (n - 1)
+    correlations = rowwise_correlations(left_out, mean_of_others, method)
+    return float(pd.Series(correlations).mean())
 
 
 def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
-    """One row per rated dimension: how far people agree, and what that allows a metric.
+    """One row per rated dimension: how far people agree, and the noise ceiling that follows.
 
     Columns: dimension, annotators, alpha (`krippendorff_alpha`) with low, high, items, ratings,
-    raters and reason, limit, limit_low, limit_high (`metric_limit`), kappa, pairwise_pearson,
-    pairwise_spearman, one_more_pearson, one_more_spearman (`one_more_annotator`). Kappa is NaN on
+    raters and reason, limit, limit_low, limit_high (`noise_ceiling`), kappa, pairwise_pearson,
+    pairwise_spearman, one_more_pearson, one_more_spearman (`leave_one_rater_out`). Kappa is NaN on
     fine scales (more than 10 distinct ratings), where chance agreement on exact values means
     nothing.
 
@@ -224,14 +249,18 @@ def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) 
     [['overall', 3, 1.0, 1.0]]
     """
     columns = ["dimension", "annotators", "alpha", *Agreement._fields[1:]]
-    columns += ["limit", "limit_low", "limit_high", "kappa"]
-    columns += [f"{of}_{how}" for of in ("pairwise", "one_more") for how in METHODS[:2]]
+    columns += ["limit", "limit_low", "limit_high", "kappa", "pairwise_pearson"]
+    columns += ["pairwise_spearman", "one_more_pearson", "one_more_spearman"]
     rows = []
-    for dimension, one in ratings.groupby("dimension"):
-        alpha = krippendorff_alpha(one, dimension, clusters)
-        kappa = fleiss_kappa(one, dimension) if one["rating"].nunique() <= 10 else np.nan
-        row = [dimension, one["annotator"].nunique(), *alpha, *noise_ceiling(alpha), kappa]
-        for of in (mean_pairwise_correlation, leave_one_rater_out):
-            row += [of(one, dimension, how) for how in METHODS[:2]]
+    for dimension, group in ratings.groupby("dimension"):
+        alpha = krippendorff_alpha(group, dimension, clusters)
+        row = {"dimension": dimension, "alpha": alpha.value} | alpha._asdict()
+        row["annotators"] = group["annotator"].nunique()
+        row["limit"], row["limit_low"], row["limit_high"] = noise_ceiling(alpha)
+        if group["rating"].nunique() <= 10:
+            row["kappa"] = fleiss_kappa(group, dimension)
+        for method in ("pearson", "spearman"):
+            row[f"pairwise_{method}"] = mean_pairwise_correlation(group, dimension, method)
+            row[f"one_more_{method}"] = leave_one_rater_out(group, dimension, method)
         rows.append(row)
     return pd.DataFrame(rows, columns=columns)

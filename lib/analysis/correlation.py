@@ -40,11 +40,13 @@ def undefined_reason(x: np.ndarray, y: np.ndarray, method: str = "pearson") -> s
         return "infinite value"
     if np.all(x == x[0]):
         return "all scores equal"
-    return "all ratings equal" if np.all(y == y[0]) else ""
+    if np.all(y == y[0]):
+        return "all ratings equal"
+    return ""
 
 
 def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
-    """The rows where no column is NaN, and their cluster codes 0 ... c-1 (one each by default).
+    """The rows where no column is NaN, and their cluster ids 0 ... c-1 (one each by default).
 
     Raises:
         ValueError: for columns or clusters of different lengths, or a row without a cluster.
@@ -53,29 +55,34 @@ def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
     (array([1., 3.]), array([1., 3.]), array([0, 1]))
     """
     values = [np.asarray(column, dtype=float) for column in columns]
-    labels = np.arange(len(values[0])) if clusters is None else np.asarray(clusters)
-    if len({len(column) for column in (*values, labels)}) > 1:
+    if clusters is None:
+        clusters = np.arange(len(values[0]))
+    clusters = np.asarray(clusters)
+    lengths = {len(column) for column in (*values, clusters)}
+    if len(lengths) > 1:
         raise ValueError("scores, ratings and clusters have different lengths: align them first")
-    kept = ~np.any(np.isnan(values), axis=0)
-    return *(column[kept] for column in values), cluster_ids(labels[kept], kept.sum())
+    complete = ~np.isnan(values).any(axis=0)
+    cluster_ids = number_clusters(clusters[complete], complete.sum())
+    return *(column[complete] for column in values), cluster_ids
 
 
-def cluster_ids(clusters, rows: int) -> np.ndarray:
-    """Number the clusters from 0; without clusters (None) each row is its own.
+def number_clusters(clusters, n_rows: int) -> np.ndarray:
+    """Number the clusters from 0; without clusters (None) each row is a cluster of its own.
 
     Raises:
         DataError: for a row without a cluster.
 
-    >>> cluster_ids(["b", "a", "b"], 3)
+    >>> number_clusters(["b", "a", "b"], 3)
     array([0, 1, 0])
     """
     if clusters is None:
-        return np.arange(rows)
-    codes = pd.factorize(np.asarray(clusters))[0]
-    if len(missing := np.flatnonzero(codes < 0)):
-        problem = f"{len(missing)} of {rows} rows have no cluster, the first is row {missing[0]}"
+        return np.arange(n_rows)
+    cluster_ids, _ = pd.factorize(np.asarray(clusters))
+    missing = np.flatnonzero(cluster_ids < 0)
+    if missing.size:
+        problem = f"{len(missing)} of {n_rows} rows have no cluster, the first is row {missing[0]}"
         raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
-    return codes
+    return cluster_ids
 
 
 def coefficient(scores, human, method: str = "pearson") -> Correlation:
@@ -107,10 +114,16 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     x, y, _ = complete_rows(scores, human)
     if method not in METHODS:
         raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
-    if reason := undefined_reason(x, y, method):
-        return Correlation(np.nan, np.nan, len(x), reason)
+    reason = undefined_reason(x, y, method)
+    if reason:
+        return Correlation(np.nan, np.nan, n=len(x), reason=reason)
     result = _SCIPY[method](x, y)
-    return Correlation(float(result.statistic), float(result.pvalue), len(x), "")
+    return Correlation(
+        value=float(result.statistic),
+        p=float(result.pvalue),
+        n=len(x),
+        reason="",
+    )
 
 
 def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.ndarray:
@@ -122,29 +135,44 @@ def rowwise_correlations(x: np.ndarray, y: np.ndarray, method="pearson") -> np.n
     array([0.3333])
     """
     if method == "kendall":
-        x, y = (np.sign(v[:, :, None] - v[:, None, :]).reshape(len(v), -1) for v in (x, y))
+        x = _pair_signs(x)
+        y = _pair_signs(y)
     elif method == "spearman":
-        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
-    x, y = (v - v.mean(axis=1, keepdims=True) for v in (x, y))
-    sxx, syy = (x**2).sum(axis=1), (y**2).sum(axis=1)
-    flat = ~((sxx > 1e-20) & (syy > 1e-20))
-    return np.where(flat, np.nan, (x * y).sum(axis=1) / np.sqrt(np.where(flat, 1, sxx * syy)))
+        x = stats.rankdata(x, axis=1)
+        y = stats.rankdata(y, axis=1)
+    x = x - x.mean(axis=1, keepdims=True)
+    y = y - y.mean(axis=1, keepdims=True)
+    x_square = (x**2).sum(axis=1)
+    y_square = (y**2).sum(axis=1)
+    defined = (x_square > 1e-20) & (y_square > 1e-20)
+    scale = np.sqrt(np.where(defined, x_square * y_square, 1))
+    return np.where(defined, (x * y).sum(axis=1) / scale, np.nan)
 
 
-def partial_correlation(x, y, given, method: str = "spearman") -> float:
-    """Correlation of x and y with a third variable held fixed.
+def _pair_signs(values: np.ndarray) -> np.ndarray:
+    """The sign of the difference of each pair of values in a row, (resamples, n * n)."""
+    return np.sign(values[:, :, None] - values[:, None, :]).reshape(len(values), -1)
+
+
+def partial_correlation(x, y, controls, method: str = "spearman") -> float:
+    """Correlation of x and y, controlling for a third variable.
 
     (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2)(1 - r_yz^2)), of values ("pearson") or of ranks
     ("spearman"). Range -1 to 1; NaN where fewer than 3 rows are complete, a variable is constant,
-    or `given` determines x or y.
+    or `controls` determines x or y.
 
     >>> round(partial_correlation([1, 2, 3, 4], [1, 3, 2, 4], [2, 1, 4, 3], "pearson"), 3)
     1.0
     """
-    frame = pd.DataFrame({"x": x, "y": y, "z": given}).astype(float).dropna()
-    (_, xy, xz), (_, _, yz), _ = frame.corr(method).to_numpy()
-    left = (1 - xz**2) * (1 - yz**2)
-    return float((xy - xz * yz) / np.sqrt(left)) if left > 1e-12 else float("nan")
+    frame = pd.DataFrame({"x": x, "y": y, "z": controls}).astype(float).dropna()
+    r = frame.corr(method)
+    xy = r.loc["x", "y"]
+    xz = r.loc["x", "z"]
+    yz = r.loc["y", "z"]
+    unexplained = (1 - xz**2) * (1 - yz**2)
+    if unexplained > 1e-12:
+        return float((xy - xz * yz) / np.sqrt(unexplained))
+    return float("nan")
 
 
 class PairwiseAccuracy(NamedTuple):
@@ -180,25 +208,37 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
     >>> pairwise_accuracy([0.1, 0.2, 0.9], [1, 1, 3], ["a", "a", "a"])  # .1 apart is a tie
     PairwiseAccuracy(value=1.0, threshold=0.1, reason='')
     """
-    x, y, codes = complete_rows(scores, human, clusters=groups)
-    members = [rows for rows in pd.Series(codes).groupby(codes).indices.values() if len(rows) > 1]
-    if not members:
+    x, y, group_ids = complete_rows(scores, human, clusters=groups)
+    pairs = []
+    weights = []  # each group counts the same
+    for rows in pd.Series(group_ids).groupby(group_ids).indices.values():
+        first, second = np.triu_indices(len(rows), 1)
+        if first.size:
+            pairs.append([rows[first], rows[second]])
+            weights.append(np.full(first.size, 1 / first.size))
+    if not pairs:
         return PairwiseAccuracy(np.nan, np.nan, "no group with two scored and rated items")
-    pairs = [rows[np.stack(np.triu_indices(len(rows), 1))] for rows in members]
-    weight = np.concatenate([np.full(p.shape[1], 1 / p.shape[1]) for p in pairs])
     first, second = np.concatenate(pairs, axis=1)
-    gap = np.where(x[first] == x[second], 0.0, np.abs(x[first] - x[second]))
-    order = np.argsort(gap, kind="stable")
-    first, second, weight, gap = first[order], second[order], weight[order], gap[order]
+    distance = np.where(x[first] == x[second], 0.0, np.abs(x[first] - x[second]))
+    order = np.argsort(distance, kind="stable")
+    first = first[order]
+    second = second[order]
+    distance = distance[order]
+    weight = np.concatenate(weights)[order]
+
+    # At a threshold, the pairs up to it are metric ties: right where humans tie as well. The
+    # pairs beyond it are right where both order them alike.
     human_order = np.sign(y[first] - y[second])
     metric_order = (x[first] > x[second]).astype(int) - (x[first] < x[second])
-    # Accuracy at a threshold: human ties up to it, agreements in order beyond it.
-    within = np.r_[0.0, np.cumsum(weight * (human_order == 0))]
-    beyond = np.r_[0.0, np.cumsum(weight * (human_order == metric_order))]
-    accuracy = (within + beyond[-1] - beyond) / len(pairs)
-    ends = np.searchsorted(gap, np.unique(np.r_[0.0, gap]), side="right")
-    best = ends[np.argmax(accuracy[ends].round(12))]
-    return PairwiseAccuracy(float(accuracy[best]), float(gap[best - 1]) if best else 0.0, "")
+    tied = np.r_[0.0, np.cumsum(weight * (human_order == 0))]
+    ordered = np.r_[0.0, np.cumsum(weight * (human_order == metric_order))]
+    accuracy = (tied + ordered[-1] - ordered) / len(pairs)
+
+    thresholds = np.unique(np.r_[0.0, distance])
+    n_tied = np.searchsorted(distance, thresholds, side="right")
+    best = np.argmax(accuracy[n_tied].round(12))
+    value = float(accuracy[n_tied[best]])
+    return PairwiseAccuracy(value, float(thresholds[best]), "")
 
 
 def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
@@ -207,7 +247,7 @@ def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) ->
     Args:
         values: one row per item.
         units: the turn or dialog table with the columns system, agent, dialog, on the same index.
-        level: "turn" (the items as they are), "dialog", "agent" or "system".
+        level: "turn" (no pooling), "dialog", "agent" or "system".
 
     NaN values are skipped within a unit; a unit without any value is NaN. Every item counts the
     same, so a long dialog weighs more; pool twice to weigh dialogs alike.
@@ -221,7 +261,8 @@ def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) ->
     if level == "turn":
         return values
     keys = LEVELS[: LEVELS.index(level) + 1]
-    if missing := [key for key in keys if units is None or key not in units]:
+    missing = [key for key in keys if units is None or key not in units]
+    if missing:
         raise ValueError(f"level {level!r} needs {missing}: pass the turn or dialog table")
     return values.groupby([units[key] for key in keys]).mean()
 
@@ -232,8 +273,8 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
     Args:
         scores, human: Series or frames on the same index (one row per item).
         method: one or several of "pearson", "spearman", "kendall".
-        level: one or several of "turn", "dialog", "agent", "system" (see `pool`). "turn" means the
-            items as they are, so it also serves dialog-level tables.
+        level: one or several of "turn", "dialog", "agent", "system" (see `pool_scores`).
+            "turn" means the items without pooling, so it also serves dialog-level tables.
         units: the turn or dialog table; needed for levels above "turn".
 
     Returns:
@@ -247,16 +288,25 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
       metric  value  n  missing_score
     0   bleu    1.0  3              1
     """
-    scores, human = (pd.DataFrame(values).astype(float) for values in (scores, human))
+    scores = pd.DataFrame(scores).astype(float)
+    human = pd.DataFrame(human).astype(float)
     if not scores.index.equals(human.index):
         raise ValueError("scores and human ratings have different indexes: align the rows first")
     rows = []
     for metric, rating, unit in itertools.product(scores, human, np.atleast_1d(level)):
-        pair = pd.DataFrame({"x": scores[metric], "y": human[rating]})
+        pair = pd.DataFrame({"score": scores[metric], "human": human[rating]})
         pooled = pool_scores(pair.dropna(), units, unit)
         for name in np.atleast_1d(method):
-            found = coefficient(pooled["x"], pooled["y"], name)
-            of = (metric, rating, str(unit), str(name))
-            rows.append((*of, *found[:3], *pair.isna().sum(), found.reason))
-    columns = ("metric", "rating", "level", "method", "value", "p", "n")
+            result = coefficient(pooled["score"], pooled["human"], name)
+            row = {
+                "metric": metric,
+                "rating": rating,
+                "level": str(unit),
+                "method": str(name),
+            }
+            row |= result._asdict()
+            row["missing_score"] = pair["score"].isna().sum()
+            row["missing_human"] = pair["human"].isna().sum()
+            rows.append(row)
+    columns = ["metric", "rating", "level", "method", "value", "p", "n"]
     return pd.DataFrame(rows, columns=[*columns, "missing_score", "missing_human", "reason"])

@@ -1,4 +1,4 @@
-"""Do psychological metrics tell more about human ratings than automatic metrics already do?
+"""Do psychological metrics predict human ratings beyond what automatic metrics already predict?
 
 A is the model with an automatic metric, P with psychological ones, P+A with both.
 """
@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 from tqdm.auto import tqdm
 
-from lib.analysis.correlation import cluster_ids
+from lib.analysis.correlation import number_clusters
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 
@@ -18,11 +18,10 @@ from lib.data import DataError
 class GainTest(NamedTuple):
     """A statistic and its two-sided p-value; a positive statistic favours P+A."""
 
-    statistic: float
-    p: float
+    statistic: float = np.nan
+    p: float = np.nan
 
 
-NO_TEST = GainTest(np.nan, np.nan)
 FOLDS = 10
 
 
@@ -36,10 +35,12 @@ def zscore(frame: pd.DataFrame) -> pd.DataFrame:
     [-1.225, 0.0, 1.225]
     """
     frame = frame.astype(float)
-    if (holed := frame.isna().any()).any():
-        raise DataError(f"{list(frame.columns[holed])} have missing values")
-    if (flat := frame.max() == frame.min()).any():
-        raise DataError(f"{list(frame.columns[flat])} are the same in every row, so no predictors")
+    incomplete = frame.columns[frame.isna().any()]
+    if len(incomplete):
+        raise DataError(f"{list(incomplete)} have missing values")
+    constant = frame.columns[frame.max() == frame.min()]
+    if len(constant):
+        raise DataError(f"{list(constant)} are the same in every row, so no predictors")
     return (frame - frame.mean()) / frame.std(ddof=0)
 
 
@@ -85,9 +86,12 @@ def adjusted_r2(data: pd.DataFrame, outcome: str, predictors) -> float:
     return float(fit_ols(data, outcome, predictors).rsquared_adj)
 
 
-def _paired_t(gained) -> GainTest:
-    equal = np.allclose(gained, 0, atol=1e-12)
-    return NO_TEST if equal else GainTest(*map(float, stats.ttest_1samp(gained, 0.0)))
+def _paired_t(improvement) -> GainTest:
+    """t-test of a mean improvement; NaN where there is none in any row (equal models)."""
+    if np.allclose(improvement, 0, atol=1e-12):
+        return GainTest()
+    test = stats.ttest_1samp(improvement, 0.0)
+    return GainTest(float(test.statistic), float(test.pvalue))
 
 
 def residual_t_test(smaller, larger) -> GainTest:
@@ -132,17 +136,26 @@ def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None)
     >>> nested_f_test(data, "y", ["a"], ["p"], clusters=np.arange(60) // 3).p < 0.001
     True
     """
-    full = fit_ols(data, outcome, [*smaller, *added])
-    if full.df_model < len(smaller) + len(added):
-        return NO_TEST
+    predictors = [*smaller, *added]
+    full = fit_ols(data, outcome, predictors)
+    if full.df_model < len(predictors):
+        return GainTest()
     if clusters is not None:
-        groups = {"groups": cluster_ids(clusters, len(data))}
+        groups = {"groups": number_clusters(clusters, len(data))}
         full = full.model.fit(cov_type="cluster", cov_kwds=groups, use_t=True)
-    tested = full.f_test(np.eye(1 + len(smaller) + len(added))[1 + len(smaller) :])
-    return GainTest(float(tested.fvalue), float(tested.pvalue))
+    # One row for each coefficient that is 0 under the null hypothesis.
+    test = full.f_test(np.eye(1 + len(predictors))[1 + len(smaller) :])
+    return GainTest(float(test.fvalue), float(test.pvalue))
 
 
-def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -> GainTest:
+def cross_validated_gain(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters=None,
+    seed=0,
+) -> GainTest:
     """Compare A and P+A on rows they were not fitted to: mean drop of the absolute error.
 
     Ten folds that never split a cluster. The errors of the two models are averaged per cluster
@@ -159,30 +172,39 @@ def cross_validated_gain(data, outcome, smaller, added, clusters=None, seed=0) -
     >>> cross_validated_gain(data, "y", ["a"], ["p"], np.arange(90) // 3).statistic > 0.2
     True
     """
-    from sklearn.model_selection import GroupKFold
+    from sklearn.model_selection import GroupKFold  # slow to import, needed only here
 
     scaled = zscore(data[[outcome, *smaller, *added]])
-    codes = cluster_ids(clusters, len(data))
-    if codes.max() + 1 < FOLDS:
-        return NO_TEST
-    splits = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(scaled, groups=codes))
-    of_a, of_both = (_errors(scaled, outcome, c, splits) for c in (smaller, [*smaller, *added]))
-    gained = pd.Series(of_a - of_both).groupby(codes).mean()
-    test = _paired_t(gained)
-    return test if test == NO_TEST else GainTest(float(gained.mean()), test.p)
+    cluster_ids = number_clusters(clusters, len(data))
+    if cluster_ids.max() + 1 < FOLDS:
+        return GainTest()
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
+    splits = list(folds.split(scaled, groups=cluster_ids))
+    target = scaled[outcome].to_numpy()
+    errors = []
+    for predictors in (smaller, [*smaller, *added]):
+        design = np.column_stack([np.ones(len(scaled)), scaled[predictors]])
+        error = np.empty(len(scaled))
+        for train, test in splits:
+            weights = np.linalg.lstsq(design[train], target[train])[0]
+            error[test] = np.abs(target[test] - design[test] @ weights)
+        errors.append(error)
+    improvement = pd.Series(errors[0] - errors[1]).groupby(cluster_ids).mean()
+    test = _paired_t(improvement)
+    if np.isnan(test.p):
+        return test
+    return GainTest(float(improvement.mean()), test.p)
 
 
-def _errors(scaled: pd.DataFrame, outcome: str, predictors: list, splits: list) -> np.ndarray:
-    """Absolute error of each row under the model that was fitted without its fold."""
-    design = np.column_stack([np.ones(len(scaled)), scaled[predictors]])
-    target, error = scaled[outcome].to_numpy(), np.empty(len(scaled))
-    for train, test in splits:
-        weights = np.linalg.lstsq(design[train], target[train], rcond=None)[0]
-        error[test] = np.abs(target[test] - design[test] @ weights)
-    return error
-
-
-def bootstrap_gain(data, outcome, smaller, added, clusters, resamples=1000, seed=0) -> np.ndarray:
+def bootstrap_gain(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters,
+    resamples=1000,
+    seed=0,
+) -> np.ndarray:
     """95 % percentile interval of adjusted R2(P+A) - adjusted R2(A), drawing whole clusters again.
 
     Each resample needs only sums of cross products per cluster, so a thousand cost one matrix
@@ -197,36 +219,42 @@ def bootstrap_gain(data, outcome, smaller, added, clusters, resamples=1000, seed
     True
     """
     scaled = zscore(data[[outcome, *smaller, *added]])
-    codes = cluster_ids(clusters, len(data))
-    count = codes.max() + 1
-    if count < 3:
+    cluster_ids = number_clusters(clusters, len(data))
+    n_clusters = cluster_ids.max() + 1
+    if n_clusters < 3:
         return np.full(2, np.nan)
     rows = np.column_stack([np.ones(len(scaled)), scaled[[*smaller, *added, outcome]]])
-    moments = np.zeros((count, rows.shape[1], rows.shape[1]))
-    np.add.at(moments, codes, rows[:, :, None] * rows[:, None, :])
+    products = np.zeros((n_clusters, rows.shape[1], rows.shape[1]))
+    np.add.at(products, cluster_ids, rows[:, :, None] * rows[:, None, :])
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(count, np.full(count, 1 / count), size=resamples)
-    summed = np.tensordot(counts.astype(float), moments, axes=1)
-    gains = _adjusted(summed, rows.shape[1] - 1) - _adjusted(summed, 1 + len(smaller))
-    return np.quantile(gains, [0.025, 0.975])
+    counts = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples)
+    products = np.tensordot(counts.astype(float), products, axes=1)
+    larger_r2 = _adjusted_r2(products, 1 + len(smaller) + len(added))
+    smaller_r2 = _adjusted_r2(products, 1 + len(smaller))
+    return np.quantile(larger_r2 - smaller_r2, [0.025, 0.975])
 
 
-def _adjusted(moments: np.ndarray, used: int) -> np.ndarray:
-    """Adjusted R2 of the model on the first `used` columns, from cross products (last is y)."""
-    design, cross = moments[:, :used, :used], moments[:, :used, -1]
-    n, total = moments[:, 0, 0], moments[:, -1, -1] - moments[:, 0, -1] ** 2 / moments[:, 0, 0]
+def _adjusted_r2(products: np.ndarray, n_columns: int) -> np.ndarray:
+    """Adjusted R2 of the model on the first `n_columns`, from cross products (last is y)."""
+    design = products[:, :n_columns, :n_columns]
+    design_y = products[:, :n_columns, -1]
+    n = products[:, 0, 0]
+    y_square = products[:, -1, -1]
+    total = y_square - products[:, 0, -1] ** 2 / n
     # The pseudo-inverse keeps a resample in which a column is constant or a copy of another.
-    explained = np.einsum("di,dij,dj->d", cross, np.linalg.pinv(design, hermitian=True), cross)
-    residual = moments[:, -1, -1] - explained
-    return 1 - (residual / total) * (n - 1) / (n - used)
-
-
-_COLUMNS = ["outcome", "automatic", "psychological", "n", "dropped", "A", "P", "P+A"]
-_COLUMNS += ["gain", "gain_low", "gain_high", "t", "p", "F", "p_nested", "cv_gain", "p_cv", "note"]
+    inverse = np.linalg.pinv(design, hermitian=True)
+    residual = y_square - np.einsum("di,dij,dj->d", design_y, inverse, design_y)
+    return 1 - (residual / total) * (n - 1) / (n - n_columns)
 
 
 def incremental_validity(
-    table, outcome, automatic: list, psychological: list, cluster="dialog", resamples=1000, seed=0
+    table,
+    outcome,
+    automatic: list,
+    psychological: list,
+    cluster="dialog",
+    resamples=1000,
+    seed=0,
 ) -> pd.DataFrame:
     """Compare the models A, P and P+A for every automatic and psychological metric.
 
@@ -246,7 +274,8 @@ def incremental_validity(
         DataFrame, one row per pair: outcome, automatic, psychological, n, dropped, A, P, P+A
         (adjusted R2, with sign), gain, gain_low, gain_high (95 % cluster bootstrap of P+A minus A),
         t, p (paper's test), F, p_nested (cluster-robust), cv_gain, p_cv, note. A pair that cannot
-        be fitted is a row of NaN whose note says why. No q-values: choose the family with `adjust`.
+        be fitted is a row of NaN whose note gives the reason. No q-values: choose the family with
+            `adjust_p_values`.
 
     >>> rng = np.random.default_rng(1)
     >>> turns = pd.DataFrame(rng.normal(size=(80, 2)), columns=["overlap", "style"])
@@ -257,28 +286,59 @@ def incremental_validity(
     [{'n': 80, 'A': 0.32, 'P': 0.18, 'P+A': 0.54}]
     """
     models = {name: [name] for name in psychological}
-    models |= {"all": list(psychological)} if len(models) > 1 else {}
+    if len(models) > 1:
+        models["all"] = list(psychological)
     rows = []
     for metric in tqdm(automatic, desc=f"regressions on {outcome}", disable=len(automatic) < 3):
         data = table.dropna(subset=[outcome, metric, *psychological, cluster])
+        dropped = len(table) - len(data)
         for name, added in models.items():
+            row = {"outcome": outcome, "automatic": metric, "psychological": name}
+            row |= {"n": len(data), "dropped": dropped, "note": ""}
+            options = {"clusters": data[cluster], "resamples": resamples, "seed": seed}
             try:
-                found = _compare(data, outcome, metric, added, data[cluster], resamples, seed)
-            except DataError as fault:
-                found = [*[np.nan] * 12, fault.problem]
-            rows.append([outcome, metric, name, len(data), len(table) - len(data), *found])
-    return pd.DataFrame(rows, columns=_COLUMNS)
+                row |= _compare_models(data, outcome, [metric], added=added, **options)
+            except DataError as error:
+                row["note"] = error.problem
+            rows.append(row)
+    columns = ["outcome", "automatic", "psychological", "n", "dropped", "A", "P", "P+A"]
+    columns += ["gain", "gain_low", "gain_high", "t", "p", "F", "p_nested", "cv_gain", "p_cv"]
+    return pd.DataFrame(rows, columns=[*columns, "note"])
 
 
-def _compare(data, outcome, metric, added, clusters, resamples, seed) -> list[float | str]:
-    small, large = fit_ols(data, outcome, [metric]), fit_ols(data, outcome, [metric, *added])
-    r2 = [small.rsquared_adj, adjusted_r2(data, outcome, added), large.rsquared_adj]
-    interval = bootstrap_gain(data, outcome, [metric], added, clusters, resamples, seed)
-    values = [*r2, r2[2] - r2[0], *interval]
-    values += residual_t_test(small, large)
-    values += nested_f_test(data, outcome, [metric], added, clusters)
-    values += cross_validated_gain(data, outcome, [metric], added, clusters, seed=seed)
-    return [*values, "collinear predictors" if large.df_model < 1 + len(added) else ""]
+def _compare_models(
+    data,
+    outcome,
+    smaller,
+    added,
+    clusters,
+    resamples,
+    seed,
+) -> dict:
+    """Adjusted R2 of A, P and P+A, the gain with its interval, the tests and a note."""
+    both = [*smaller, *added]
+    a = fit_ols(data, outcome, smaller)
+    p_and_a = fit_ols(data, outcome, both)
+    models = {"smaller": smaller, "added": added, "clusters": clusters}
+    low, high = bootstrap_gain(data, outcome, **models, resamples=resamples, seed=seed)
+    paper = residual_t_test(a, p_and_a)
+    nested = nested_f_test(data, outcome, **models)
+    cross_validated = cross_validated_gain(data, outcome, **models, seed=seed)
+    return {
+        "A": a.rsquared_adj,
+        "P": adjusted_r2(data, outcome, added),
+        "P+A": p_and_a.rsquared_adj,
+        "gain": p_and_a.rsquared_adj - a.rsquared_adj,
+        "gain_low": low,
+        "gain_high": high,
+        "t": paper.statistic,
+        "p": paper.p,
+        "F": nested.statistic,
+        "p_nested": nested.p,
+        "cv_gain": cross_validated.statistic,
+        "p_cv": cross_validated.p,
+        "note": "collinear predictors" if p_and_a.df_model < len(both) else "",
+    }
 
 
 def adjust_p_values(
@@ -294,7 +354,8 @@ def adjust_p_values(
     Returns:
         DataFrame with q, q_nested, q_cv and stars (of q: *** below .001, ** .01, * .05) added.
 
-    >>> adjust_p_values(pd.DataFrame({"p": [0.0001, 0.2], "p_nested": [0.01, 0.2], "p_cv": [0.3, 0.3]}))
+    >>> p_values = {"p": [0.0001, 0.2], "p_nested": [0.01, 0.2], "p_cv": [0.3, 0.3]}
+    >>> adjust_p_values(pd.DataFrame(p_values))
             p  p_nested  p_cv       q  q_nested  q_cv stars
     0  0.0001      0.01   0.3  0.0002      0.02   0.3   ***
     1  0.2000      0.20   0.3  0.2000      0.20   0.3
@@ -303,8 +364,10 @@ def adjust_p_values(
     adjusted = comparisons.copy()
     for test in ("", "_nested", "_cv"):
         adjusted[f"q{test}"] = benjamini_hochberg(comparisons[f"p{test}"], labels)
-    stars = sum((adjusted["q"] < level).astype(int) for level in (0.001, 0.01, 0.05))
-    return adjusted.assign(stars=stars.map("*".__mul__))
+    adjusted["stars"] = ""
+    for level in (0.05, 0.01, 0.001):
+        adjusted.loc[adjusted["q"] < level, "stars"] += "*"
+    return adjusted
 
 
 def paper_layout(comparisons: pd.DataFrame) -> pd.DataFrame:
@@ -320,14 +383,16 @@ def paper_layout(comparisons: pd.DataFrame) -> pd.DataFrame:
     """
     wide: dict[str, dict] = {}
     for row in comparisons.to_dict("records"):
-        cells = wide.setdefault(row["automatic"], {("A", ""): _three(row["A"])})
-        sign = "(-)" if row["stars"] and row["t"] < 0 else ""
-        cells[row["psychological"], "P"] = _three(row["P"])
-        cells[row["psychological"], "P+A"] = _three(row["P+A"]) + row["stars"] + sign
+        cells = wide.setdefault(row["automatic"], {("A", ""): _three_decimals(row["A"])})
+        stars = row["stars"]
+        if stars and row["t"] < 0:
+            stars += "(-)"
+        cells[row["psychological"], "P"] = _three_decimals(row["P"])
+        cells[row["psychological"], "P+A"] = _three_decimals(row["P+A"]) + stars
     return pd.DataFrame(wide).T.rename_axis("automatic")
 
 
-def _three(value: float) -> str:
+def _three_decimals(value: float) -> str:
     if np.isnan(value):
         return "n/a"
     text = f"{value:.3f}"

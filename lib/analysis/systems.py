@@ -9,10 +9,10 @@ from scipy import stats
 from lib.analysis.correlation import rowwise_correlations, undefined_reason
 from lib.analysis.resampling import Interval, bootstrap_counts, percentile_interval, resample_blocks
 
-#: With fewer systems a bootstrap draws the same few again and again: -1 to 1 from six points.
-FEWEST_TO_DRAW = 10
+#: With fewer systems a bootstrap draws the same ones again and again: -1 to 1 from six points.
+MIN_SYSTEMS = 10
 
-#: Variance of Fisher's z with n systems: the first over n minus the second.
+#: Fisher's z of n systems has the variance v / (n - d): v and d of each coefficient.
 FISHER = {"pearson": (1.0, 3), "spearman": (1.06, 3), "kendall": (0.437, 4)}
 
 
@@ -47,15 +47,21 @@ def fisher_interval(value: float, systems: int, method: str = "pearson") -> tupl
     >>> [round(bound, 2) for bound in fisher_interval(0.486, 6, "spearman")]
     [-0.56, 0.94]
     """
-    variance, lost = FISHER[method]
-    if systems <= lost or abs(value) >= 1:
+    variance, d = FISHER[method]
+    if systems <= d or abs(value) >= 1:
         return np.nan, np.nan
-    half = stats.norm.ppf(0.975) * np.sqrt(variance / (systems - lost))
-    return tuple(np.tanh(np.arctanh(value) + np.array([-half, half])).tolist())
+    half_width = stats.norm.ppf(0.975) * np.sqrt(variance / (systems - d))
+    z = np.arctanh(value)
+    return float(np.tanh(z - half_width)), float(np.tanh(z + half_width))
 
 
 def system_interval(
-    scores, human, method="pearson", over="both", resamples=10_000, seed=0
+    scores,
+    human,
+    method="pearson",
+    over="both",
+    resamples=10_000,
+    seed=0,
 ) -> Interval:
     """95 % interval of a system-level coefficient, over contexts, systems, or both.
 
@@ -76,37 +82,64 @@ def system_interval(
     >>> system_interval(scores, scores * 2, over="contexts").low
     1.0
     """
-    x, y = scores.to_numpy(float), human.to_numpy(float)
-    both = ~(np.isnan(x) | np.isnan(y))
-    x, y, both = (values[both.any(axis=1)] for values in (x, y, both))
-    systems, contexts = x.shape
-    means = _system_means(x, y, both, np.ones((1, contexts)))
-    if reason := undefined_reason(means[0][0], means[1][0], method):
-        return Interval(np.nan, np.nan, np.nan, systems, contexts, 0, reason)
-    point = float(rowwise_correlations(*means, method)[0])
-    if over != "contexts" and systems < FEWEST_TO_DRAW:
-        low, high, reason = np.nan, np.nan, f"fewer than {FEWEST_TO_DRAW} systems to draw from"
-        if over == "systems":
-            low, high = fisher_interval(point, systems, method)
-            reason = "too few systems, or a perfect order" if np.isnan(low) else ""
-        return Interval(point, low, high, systems, contexts, 0, reason)
-    rng, samples = np.random.default_rng(seed), []
-    for block in resample_blocks(resamples, contexts + systems**2):
-        counts = np.ones((len(block), contexts))
+    x = scores.to_numpy(float)
+    y = human.to_numpy(float)
+    complete = ~np.isnan(x) & ~np.isnan(y)
+    x = x[complete.any(axis=1)]
+    y = y[complete.any(axis=1)]
+    n_systems, n_contexts = x.shape
+    x_means, y_means = resampled_system_means(x, y, np.ones((1, n_contexts)))
+    reason = undefined_reason(x_means[0], y_means[0], method)
+    interval = Interval(n=n_systems, clusters=n_contexts, reason=reason)
+    if reason:
+        return interval
+    value = float(rowwise_correlations(x_means, y_means, method)[0])
+    interval = interval._replace(value=value)
+    if over != "contexts" and n_systems < MIN_SYSTEMS:
+        if over == "both":
+            return interval._replace(reason=f"fewer than {MIN_SYSTEMS} systems to draw from")
+        low, high = fisher_interval(value, n_systems, method)
+        reason = "too few systems, or a perfect order" if np.isnan(low) else ""
+        return interval._replace(low=low, high=high, reason=reason)
+
+    rng = np.random.default_rng(seed)
+    samples = []
+    for block in resample_blocks(resamples, n_contexts + n_systems**2):
+        counts = np.ones((len(block), n_contexts))
+        systems = None
         if over != "systems":
-            counts = bootstrap_counts(rng, *counts.shape)
-        drawn = None if over == "contexts" else rng.integers(0, systems, (len(block), systems))
-        samples.append(rowwise_correlations(*_system_means(x, y, both, counts, drawn), method))
-    return percentile_interval(point, np.concatenate(samples), systems, contexts, expanded=False)
+            counts = bootstrap_counts(rng, len(block), n_contexts)
+        if over != "contexts":
+            systems = rng.integers(0, n_systems, (len(block), n_systems))
+        x_means, y_means = resampled_system_means(x, y, counts, systems=systems)
+        samples.append(rowwise_correlations(x_means, y_means, method))
+    return percentile_interval(interval, np.concatenate(samples), expanded=False)
 
 
-def _system_means(x, y, both, counts, drawn=None) -> list[np.ndarray]:
-    """(resamples, systems) means of scores and ratings, of the systems `drawn`."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [counts @ np.where(both, v, 0).T / (counts @ both.T) for v in (x, y)]
-    if drawn is None:
-        return means
-    return [np.take_along_axis(np.broadcast_to(m, drawn.shape), drawn, axis=1) for m in means]
+def resampled_system_means(x, y, counts, systems=None) -> list[np.ndarray]:
+    """Means of scores and of ratings per system under each row of `counts`.
+
+    Args:
+        x, y: (systems, contexts) scores and ratings; a cell with a NaN is left out of both.
+        counts: (resamples, contexts) how often each context is in the resample.
+        systems: (resamples, systems) the systems of each resample; None is all of them.
+
+    Returns:
+        Two arrays (resamples, systems); NaN for a system without a cell in the resample.
+
+    >>> x = np.array([[1.0, 3.0], [5.0, np.nan]])
+    >>> resampled_system_means(x, x, np.array([[1, 1], [2, 0]]))[0].tolist()
+    [[2.0, 5.0], [1.0, 5.0]]
+    """
+    complete = ~np.isnan(x) & ~np.isnan(y)
+    means = []
+    for values in (x, y):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = counts @ np.where(complete, values, 0).T / (counts @ complete.T)
+        if systems is not None:
+            mean = np.take_along_axis(mean, systems, axis=1)
+        means.append(mean)
+    return means
 
 
 def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccuracy:
@@ -114,8 +147,8 @@ def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccurac
 
     .. math:: SPA = 1 - \frac{1}{|pairs|} \sum_{i<j} |p^{human}_{ij} - p^{metric}_{ij}|
 
-    where :math:`p_{ij}` is the one-sided paired permutation p-value that system i beats system j
-    over the contexts both answered; metric and humans share the random signs.
+    where :math:`p_{ij}` is the one-sided paired permutation p-value that system i is better than
+    system j over the contexts both answered; metric and humans share the random signs.
 
     Args:
         scores, human: systems x contexts frames (`system_matrix`) with the same labels; a cell
@@ -134,18 +167,20 @@ def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccurac
     >>> soft_pairwise_accuracy(human, human)
     SoftAccuracy(value=1.0, pairs=1, reason='')
     """
-    both = (scores.notna() & human.notna()).to_numpy()
-    first, second = np.triu_indices(len(both), 1)
-    paired = (both[first] & both[second]).any(axis=1)
-    if not paired.any():
+    complete = (scores.notna() & human.notna()).to_numpy()
+    first, second = np.triu_indices(len(complete), 1)
+    shared = (complete[first] & complete[second]).any(axis=1)
+    if not shared.any():
         return SoftAccuracy(np.nan, 0, "no two systems share a context")
-    signs = np.random.default_rng(seed).integers(0, 2, (resamples, both.shape[1])) * 2.0 - 1
+    first = first[shared]
+    second = second[shared]
+    signs = np.random.default_rng(seed).integers(0, 2, (resamples, complete.shape[1])) * 2.0 - 1
     p_values = []
     for frame in (scores, human):
-        values = np.where(both, frame.to_numpy(float), np.nan)
-        p_values.append(_paired_p(values[first[paired]] - values[second[paired]], signs))
+        values = np.where(complete, frame.to_numpy(float), np.nan)
+        p_values.append(_paired_p(values[first] - values[second], signs))
     error = np.abs(p_values[0] - p_values[1]).mean()
-    return SoftAccuracy(float(1 - error), int(paired.sum()), "")
+    return SoftAccuracy(float(1 - error), len(first), "")
 
 
 def _paired_p(differences: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -155,5 +190,5 @@ def _paired_p(differences: np.ndarray, signs: np.ndarray) -> np.ndarray:
     """
     differences = np.nan_to_num(differences)
     slack = 1e-9 * np.abs(differences).sum(axis=1)  # equal sums differ in the last bits
-    beaten = signs @ differences.T >= differences.sum(axis=1) - slack
-    return (beaten.sum(axis=0) + 1) / (len(signs) + 1)
+    reached = signs @ differences.T >= differences.sum(axis=1) - slack
+    return (reached.sum(axis=0) + 1) / (len(signs) + 1)

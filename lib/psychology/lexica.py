@@ -1,4 +1,4 @@
-"""Weighted lexica: which words speak for which category, and how strongly."""
+"""Weighted lexica: which words stand for which category, and how strongly."""
 
 import importlib.util
 import sqlite3
@@ -43,15 +43,17 @@ class Lexicon:
     intercepts: Mapping[str, float] = field(default_factory=dict)
     sha256: str = ""
 
-    def facts(self) -> dict[str, str]:
-        """What a kept score that rests on this lexicon states, for `lib.metrics.compute`."""
+    def provenance(self) -> dict[str, str]:
+        """Name and checksum, which `lib.metrics.compute` stores with the scores."""
         return {"lexicon": self.name, "lexicon_sha256": self.sha256}
 
     @cached_property
     def categories(self) -> tuple[str, ...]:
         """Category names, sorted."""
-        named = {category for entry in self.weights.values() for category in entry}
-        return tuple(sorted(named | set(self.intercepts)))
+        categories = set(self.intercepts)
+        for entry in self.weights.values():
+            categories.update(entry)
+        return tuple(sorted(categories))
 
     def lookup(self, token: str) -> dict[str, float]:
         """Categories and weights of one token, wildcards included.
@@ -59,21 +61,22 @@ class Lexicon:
         >>> Lexicon("t", {"lov*": {"joy": 1.0}, "lovely": {"joy": 3.0}}).lookup("lovely")
         {'joy': 3.0}
         """
-        found = dict(self.weights.get(token, {}))
+        entry = dict(self.weights.get(token, {}))
         for length in range(SHORTEST_STEM, len(token) + 1):
-            for category, weight in self.weights.get(f"{token[:length]}*", {}).items():
-                found[category] = max(weight, found.get(category, weight))
-        return found
+            stem = token[:length]
+            for category, weight in self.weights.get(f"{stem}*", {}).items():
+                entry[category] = max(weight, entry.get(category, weight))
+        return entry
 
     def align(self, features: Sequence[str]) -> sparse.csr_matrix:
-        """Weights as a sparse matrix of shape (features, categories); what is absent is not stored.
+        """Weights as a sparse matrix of shape (features, categories); absent terms are not stored.
 
         A stored zero is a term with weight 0, which still counts as matched.
         """
         from sklearn.feature_extraction import DictVectorizer  # a second to import
 
-        columns = DictVectorizer().fit([dict.fromkeys(self.categories, 0.0)])
-        return columns.transform(map(self.lookup, features))
+        vectorizer = DictVectorizer().fit([dict.fromkeys(self.categories, 0.0)])
+        return vectorizer.transform(map(self.lookup, features))
 
     def matches(self, counts: TokenCounts) -> pd.DataFrame:
         """Count the tokens of each row that each category matches.
@@ -118,10 +121,12 @@ class Lexicon:
         2   NaN      NaN
         """
         check_choice("weighting", weighting, ("relative", "lex_norm"))
-        number = self.matches(counts) if weighting == "lex_norm" else counts.totals[:, None]
-        constants = [self.intercepts.get(category, 0.0) for category in self.categories]
+        n_tokens = counts.totals[:, None]
+        if weighting == "lex_norm":
+            n_tokens = self.matches(counts)
+        intercepts = [self.intercepts.get(category, 0.0) for category in self.categories]
         # A text without tokens is 0 / 0, which is NaN.
-        return self._sums(self.align(counts.features), counts) / number + constants
+        return self._sums(self.align(counts.features), counts) / n_tokens + intercepts
 
     def _sums(self, weights: sparse.csr_matrix, counts: TokenCounts) -> pd.DataFrame:
         sums = (counts.matrix @ weights).toarray()
@@ -160,8 +165,15 @@ def read_lexicon(path: str | Path) -> Lexicon:
     >>> read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv").lookup("wonderful")
     {'joy': 1.5, 'surprise': 0.5}
     """
-    rows = pd.read_csv(path, sep=None, engine="python", dtype=str, keep_default_na=False)
-    if missing := {"term", "category", "weight"} - set(rows):
+    rows = pd.read_csv(
+        path,
+        sep=None,
+        engine="python",
+        dtype=str,
+        keep_default_na=False,
+    )
+    missing = {"term", "category", "weight"} - set(rows)
+    if missing:
         raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
     weights = pd.to_numeric(rows["weight"], errors="coerce")
     fix = "put a number there, with a point for decimals"
@@ -180,12 +192,12 @@ def dlatk_lexicon(table: str) -> Lexicon:
 
     Raises:
         FileNotFoundError: the package is not installed.
-        DataError: it has no such table; the message lists those it has.
+        DataError: it has no such table; the message lists the tables.
     """
-    found = importlib.util.find_spec("dlatk")
-    if found is None:
+    package = importlib.util.find_spec("dlatk")
+    if package is None:
         raise FileNotFoundError(f"{table!r} needs DLATK: `pip install --no-deps dlatk==1.3.15`")
-    path = Path(found.submodule_search_locations[0], "data", "dlatk_lexica.db")
+    path = Path(package.submodule_search_locations[0], "data", "dlatk_lexica.db")
     with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
         tables = sorted(row[0] for row in database.execute("SELECT name FROM sqlite_master"))
         if table not in tables:

@@ -1,7 +1,7 @@
 """The states of Giorgi et al. (2023), section 5: emotional entropy, emotion and style matching.
 
-The two of emotions rest on the weights of an emotion lexicon. Language style matching asks whether
-two speakers use function words at the same rate.
+The two emotion metrics use the weights of an emotion lexicon. Language style matching measures
+whether two speakers use function words at the same rate.
 """
 
 import json
@@ -16,8 +16,8 @@ from scipy import special
 from lib import ROOT
 from lib.data import DataError
 from lib.metrics.registry import metric
-from lib.psychology import lexica, tokens
-from lib.psychology.lexica import Lexicon, from_triples
+from lib.psychology import tokens
+from lib.psychology.lexica import Lexicon, dlatk_lexicon, from_triples, read_lexicon
 from lib.psychology.tokens import TokenCounts
 
 #: The eight basic emotions of the human-centered paper, in alphabetical order.
@@ -47,9 +47,9 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     """Load the emotion lexicon that a parameter names: "toy", "nrc", or a CSV file of your own.
 
     "toy" has about a hundred words with weights that were made up: never use it for a result, it
-    exists so that the notebooks run anywhere and every step can be followed by hand. "nrc" is the
+    exists so that the notebooks run anywhere and every step can be checked by hand. "nrc" is the
     NRC Hashtag Emotion Lexicon of the installed `dlatk` package: 16,861 words with weights in eight
-    emotions (the word "nan" is lost there). A Lexicon is returned as it is.
+    emotions (the word "nan" is lost there). A Lexicon is returned unchanged.
 
     Raises:
         ValueError: any other name.
@@ -68,11 +68,11 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
     if isinstance(name, Lexicon):
         return name
     if name == "toy":
-        return lexica.read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv")
+        return read_lexicon(ROOT / "data" / "sample" / "toy_emotions.csv")
     if name == "nrc":
-        return replace(lexica.dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
+        return replace(dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
-        return lexica.read_lexicon(name)
+        return read_lexicon(name)
     raise ValueError(f'no emotion lexicon {name!r}: take "toy" (for teaching), "nrc" or a CSV file')
 
 
@@ -107,9 +107,10 @@ def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
     if form == "intercept":
         vectors = np.hstack([vectors, np.ones((len(vectors), 1))])
     total = vectors.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        shares = vectors if form == "group_norm" else vectors / total
-    return np.where(total[:, 0] > 0, special.entr(shares).sum(axis=1), np.nan)
+    if form != "group_norm":
+        with np.errstate(invalid="ignore"):
+            vectors = vectors / total
+    return np.where(total[:, 0] > 0, special.entr(vectors).sum(axis=1), np.nan)
 
 
 def emotion_vectors(
@@ -131,11 +132,11 @@ def emotion_vectors(
     return scores
 
 
-def _facts(lexicon: str = "nrc", **options) -> dict[str, str]:
-    return emotion_lexicon(lexicon).facts()
+def _provenance(lexicon: str = "nrc", **options) -> dict[str, str]:
+    return emotion_lexicon(lexicon).provenance()
 
 
-@metric("emotional_entropy", "psychological", version="1", facts=_facts)
+@metric("emotional_entropy", "psychological", version="1", facts=_provenance)
 def emotional_entropy(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "nrc",
@@ -176,22 +177,20 @@ def emotional_entropy(
     scores = emotion_vectors(counts, emotion_lexicon(lexicon), weighting)
     values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
     values = values.where(scores.sum(axis=1) > 0)
-    return (
-        tokens.with_missing_reasons(values, _causes(scores, "response"), scores)
-        if details
-        else values
-    )
+    if not details:
+        return values
+    return tokens.with_missing_reasons(values, _emotion_reasons(scores, "response"), scores)
 
 
-@metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
+@metric("emotional_entropy_paper", "psychological", version="1", facts=_provenance)
 def emotional_entropy_paper(
     table: pd.DataFrame, lexicon: Lexicon | str = "nrc", *, level: str = "turn"
 ) -> pd.Series:
-    """Compute emotional entropy in the reading that reprints Tables 15-18 of the paper.
+    """Compute emotional entropy in the reading that reproduces Tables 15-18 of the paper.
 
     -sum_e v_e ln v_e, where v_e is the mean weight of the words that the lexicon knows for e and
-    is not made to sum to 1. Strictly no entropy: it passes ln 8 and grows with the length of the
-    reply. `emotional_entropy` is the formula of the text.
+    is not made to sum to 1. Strictly no entropy: it can exceed ln 8 and grows with the length of
+    the reply. `emotional_entropy` is the formula of the text.
 
     Returns:
         Series "emotional_entropy_paper"; NaN as in `emotional_entropy`. Below 0 is possible where
@@ -205,7 +204,9 @@ def emotional_entropy_paper(
     return values.rename("emotional_entropy_paper")
 
 
-@metric("emotion_matching", "psychological", ("context", "response"), version="1", facts=_facts)
+@metric(
+    "emotion_matching", "psychological", ("context", "response"), version="1", facts=_provenance
+)
 def emotion_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "nrc",
@@ -226,7 +227,7 @@ def emotion_matching(
     Returns:
         Series "emotion_matching", or DataFrame with the reason and both emotion vectors. -1
         (opposite order) to 1 (same order of emotions). NaN where response or prompt has no words
-        or no emotion word, or feels all eight emotions equally.
+        or no emotion word, or all eight emotions are equal.
 
     Reference: Giorgi et al. (2023), section 5.
 
@@ -236,20 +237,28 @@ def emotion_matching(
     [0.756, nan]
     """
     lexicon = emotion_lexicon(lexicon)
-    own = emotion_vectors(tokens.response_counts(table, level), lexicon, weighting)
-    other = emotion_vectors(tokens.prompt_counts(table, level, context), lexicon, weighting)
+    responses = tokens.response_counts(table, level)
+    prompts = tokens.prompt_counts(table, level, context)
+    response_emotions = emotion_vectors(responses, lexicon, weighting)
+    prompt_emotions = emotion_vectors(prompts, lexicon, weighting)
     # Spearman's correlation is Pearson's of the ranks; those of ties are averaged.
-    values = own.rank(axis=1).corrwith(other.rank(axis=1), axis=1).rename("emotion_matching")
-    causes = _causes(own, "response") | _causes(other, "prompt")
-    causes |= {"all emotions are equal": values.isna()}
-    sides = own.add_prefix("response_"), other.add_prefix("prompt_")
-    return tokens.with_missing_reasons(values, causes, *sides) if details else values
+    response_ranks = response_emotions.rank(axis=1)
+    values = response_ranks.corrwith(prompt_emotions.rank(axis=1), axis=1)
+    values = values.rename("emotion_matching")
+    if not details:
+        return values
+    reasons = _emotion_reasons(response_emotions, "response")
+    reasons |= _emotion_reasons(prompt_emotions, "prompt")
+    reasons["all emotions are equal"] = values.isna()
+    response_emotions = response_emotions.add_prefix("response_")
+    prompt_emotions = prompt_emotions.add_prefix("prompt_")
+    return tokens.with_missing_reasons(values, reasons, response_emotions, prompt_emotions)
 
 
-def _causes(scores: pd.DataFrame, column: str) -> dict[str, pd.Series]:
+def _emotion_reasons(scores: pd.DataFrame, text: str) -> dict[str, pd.Series]:
     return {
-        f"no words in the {column}": scores.isna().all(axis=1),
-        f"no emotion word in the {column}": scores.sum(axis=1) == 0,
+        f"no words in the {text}": scores.isna().all(axis=1),
+        f"no emotion word in the {text}": scores.sum(axis=1) == 0,
     }
 
 
@@ -263,7 +272,9 @@ def function_words() -> Lexicon:
     ['auxiliary_verbs', 'negations']
     """
     lists = json.loads(WORDS_FILE.read_text(encoding="utf-8"))["categories"]
-    triples = [(word, category, 1.0) for category in FUNCTION_WORDS for word in lists[category]]
+    triples = []
+    for category in FUNCTION_WORDS:
+        triples += [(word, category, 1.0) for word in lists[category]]
     return from_triples("function_words", triples, WORDS_FILE)
 
 
@@ -280,40 +291,49 @@ def read_liwc(path: str | Path) -> Lexicon:
         DataError: not a LIWC dictionary, or one of the nine categories is missing.
     """
     text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    parts = re.split(r"^\s*%\s*$", text, maxsplit=2, flags=re.MULTILINE)
-    if len(parts) < 3:
+    sections = re.split(r"^\s*%\s*$", text, maxsplit=2, flags=re.MULTILINE)
+    if len(sections) < 3:
         problem = "there are no two lines of '%' around the list of categories"
         raise DataError(problem, file=path, fix="name a LIWC dictionary in its .dic form")
-    names = _category_names(parts[1].splitlines())
-    if missing := set(FUNCTION_WORDS) - set(names.values()):
+    _, header, entries = sections
+    names = _category_names(header.splitlines())
+    missing = set(FUNCTION_WORDS) - set(names.values())
+    if missing:
         problem = f"there is no category for {sorted(missing)}, only {list(names.values())}"
         raise DataError(problem, file=path, fix="use LIWC2007 or later, which has all nine")
     triples = []
-    for line in parts[2].splitlines():
-        term, _, rest = line.strip().partition("\t")
-        for category in re.findall(r"(?<!\S)\d+(?!\S)", re.sub(r"\(.*?\)|<.*?>", "x", rest)):
-            triples.append((term, names.get(category, category), 1.0))
+    for line in entries.splitlines():
+        term, _, numbers = line.strip().partition("\t")
+        unconditional = re.sub(r"\(.*?\)|<.*?>", "x", numbers)
+        for number in re.findall(r"(?<!\S)\d+(?!\S)", unconditional):
+            triples.append((term, names.get(number, number), 1.0))
     return from_triples(Path(path).stem, triples, path)
 
 
 def _category_names(header: list[str]) -> dict[str, str]:
-    known = {short: name for name, short in FUNCTION_WORDS.items()}
-    rows = [line.split("(")[0].split(maxsplit=1) for line in header if line.strip()]
-    # Some editions say "preps" and "adverbs".
-    return {n: known.get(name.strip().lower().rstrip("s"), name.strip()) for n, name in rows}
+    """Our name of each category number; the file's own name for other categories."""
+    our_names = {short: name for name, short in FUNCTION_WORDS.items()}
+    names = {}
+    for line in header:
+        if line.strip():
+            number, name = line.split("(")[0].split(maxsplit=1)
+            name = name.strip()
+            # Some editions say "preps" and "adverbs".
+            names[number] = our_names.get(name.lower().rstrip("s"), name)
+    return names
 
 
-def _loaded(lexicon: Lexicon | str) -> Lexicon:
+def _style_lexicon(lexicon: Lexicon | str) -> Lexicon:
     if isinstance(lexicon, Lexicon):
         return lexicon
     return read_liwc(lexicon) if lexicon else function_words()
 
 
-def _style_facts(lexicon: str = "", **options) -> dict[str, str]:
-    return _loaded(lexicon).facts()
+def _style_provenance(lexicon: str = "", **options) -> dict[str, str]:
+    return _style_lexicon(lexicon).provenance()
 
 
-@metric(NAME, "psychological", ("context", "response"), version="1", facts=_style_facts)
+@metric(NAME, "psychological", ("context", "response"), version="1", facts=_style_provenance)
 def language_style_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "",
@@ -358,24 +378,27 @@ def language_style_matching(
     """
     tokens.check_choice("both_zero", both_zero, ("one", "skip"))
     tokens.check_choice("denominator", denominator, ("words", "tokens"))
-    lexicon = _loaded(lexicon)
-    said = tokens.response_counts(table, level)
-    heard = tokens.prompt_counts(table, level, context, newline_tokens)
-    own, other = (_percent(counts, lexicon, denominator) for counts in (said, heard))
-    alike = 1 - np.abs(own - other) / (own + other + 0.0001)
+    lexicon = _style_lexicon(lexicon)
+    responses = tokens.response_counts(table, level)
+    prompts = tokens.prompt_counts(table, level, context=context, newline_tokens=newline_tokens)
+    a = _percent(responses, lexicon, denominator)
+    b = _percent(prompts, lexicon, denominator)
+    similarity = 1 - np.abs(a - b) / (a + b + 0.0001)
     if both_zero == "skip":
-        alike[(own == 0) & (other == 0)] = np.nan
-    similarity = pd.DataFrame(alike, said.index, list(FUNCTION_WORDS))
+        similarity[(a == 0) & (b == 0)] = np.nan
+    similarity = pd.DataFrame(similarity, responses.index, list(FUNCTION_WORDS))
     values = similarity.mean(axis=1).rename(NAME)
-    causes = {
-        "no words in the response": np.isnan(own[:, 0]),
-        "no words in the prompt": np.isnan(other[:, 0]),
+    if not details:
+        return values
+    reasons = {
+        "no words in the response": np.isnan(a[:, 0]),
+        "no words in the prompt": np.isnan(b[:, 0]),
         "no function word on either side": values.isna(),
     }
-    return tokens.with_missing_reasons(values, causes, similarity) if details else values
+    return tokens.with_missing_reasons(values, reasons, similarity)
 
 
 def _percent(counts: tokens.TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:
-    total = counts.word_totals if denominator == "words" else counts.totals
-    used = lexicon.matches(counts)[list(FUNCTION_WORDS)].to_numpy()
-    return 100 * used / np.where(total > 0, total, np.nan)[:, None]
+    totals = counts.word_totals if denominator == "words" else counts.totals
+    matches = lexicon.matches(counts)[list(FUNCTION_WORDS)].to_numpy()
+    return 100 * matches / np.where(totals > 0, totals, np.nan)[:, None]

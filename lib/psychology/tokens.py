@@ -1,10 +1,10 @@
 r"""Split social-media English into tokens, emoticons and hashtags kept whole, and count them.
 
 The human-centered metrics were computed with DLATK, whose tokenizer is `happierfuntokenizing`.
-Its rules are written here in our own words, one named rule per line in the order in which they
-are tried; the tests compare both tokenizers on every text of four public corpora and on random
-strings. Where a rule looks odd ("oooh" becomes "ooo" + "h", because "ooo" is also a face), the
-oddity is kept: a lexicon is only as comparable as the tokens it was made from.
+Its rules are rewritten here, one named rule per line in the order in which they are tried; the
+tests compare both tokenizers on every text of four public corpora and on random strings. Odd
+results are not corrected ("oooh" becomes "ooo" + "h", because "ooo" is also a face): scores are
+comparable only if the tokens are those that the lexicon was made from.
 """
 
 import html.entities
@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain, compress
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,7 @@ RULES: tuple[tuple[str, str], ...] = (
 _TOKEN = re.compile("|".join(pattern for _, pattern in RULES), re.IGNORECASE)
 _FACES = re.compile(_EMOTICON, re.IGNORECASE)
 
-#: The token that `clean` leaves where a message breaks into lines.
+#: The token that `clean_text` leaves where a message breaks into lines.
 NEWLINE = "<newline>"
 
 
@@ -70,7 +71,7 @@ def tokenize(text: str) -> list[str]:
     escaped bytes (a backslash, "x" and hexadecimal digits) removed beforehand.
 
     Args:
-        text: one utterance, in any language (scripts without spaces stay in one piece).
+        text: one utterance, in any language (scripts without spaces are not split).
 
     Returns:
         Tokens in order of appearance; none for a text without visible characters.
@@ -85,7 +86,10 @@ def tokenize(text: str) -> list[str]:
     []
     """
     text = re.sub(r"\\x[0-9a-z]{1,4}", " ", _decode_entities(text))
-    return [t if _FACES.search(t) else t.lower() for t in _TOKEN.findall(text)]
+    tokens = []
+    for token in _TOKEN.findall(text):
+        tokens.append(token if _FACES.search(token) else token.lower())
+    return tokens
 
 
 def clean_text(text: str) -> str:
@@ -98,23 +102,27 @@ def clean_text(text: str) -> str:
     'Hi.... <NEWLINE> you there'
     """
     text = re.sub(r"\s*(?:\r?\n)+\s*", " <NEWLINE> ", text)
-    return re.sub(r"\s{2,}", " ", re.sub(r"\.{5,}", "....", text)).strip()
+    text = re.sub(r"\.{5,}", "....", text)
+    return re.sub(r"\s{2,}", " ", text).strip()
 
 
 @lru_cache(maxsize=30_000)  # four metrics count the words of one text
 def ngrams(text: str, n: int = 1) -> tuple[str, ...]:
-    """List the n-grams of one message as DLATK stores them: lower case, joined by spaces, and cut.
+    """List the n-grams of one message as DLATK stores them: lower case, joined by spaces, cut.
 
-    DLATK keeps 36, 70 and 102 characters of a 1-, 2- and 3-gram. A message shorter than n tokens
+    DLATK stores 36, 70 and 102 characters of a 1-, 2- and 3-gram. A message shorter than n tokens
     has none.
 
     >>> ngrams("So good :D", 2)
     ('so good', 'good :d')
     """
     tokens = tokenize(clean_text(text))
-    length = (37 - n) * n
-    grams = (" ".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-    return tuple(gram[:length].lower() for gram in grams)
+    max_length = (37 - n) * n
+    grams = []
+    for start in range(len(tokens) - n + 1):
+        gram = " ".join(tokens[start : start + n])
+        grams.append(gram[:max_length].lower())
+    return tuple(grams)
 
 
 def is_word(token: str) -> bool:
@@ -162,7 +170,7 @@ class TokenCounts:
     @property
     def word_totals(self) -> np.ndarray:
         """Number of words and numbers per row, without punctuation, faces and line breaks."""
-        return self.matrix @ np.array([is_word(f) for f in self.features], float)
+        return self.matrix @ np.array(list(map(is_word, self.features)), float)
 
 
 def count_tokens(
@@ -189,8 +197,10 @@ def count_tokens(
     >>> count_tokens(["no , no !", "yes"], groups=["a", "a"]).totals.tolist()
     [5.0]
     """
-    labels = pd.RangeIndex(len(texts)) if groups is None else pd.Index(groups)
-    return _count(texts, *labels.factorize(use_na_sentinel=False), n)
+    if groups is None:
+        groups = pd.RangeIndex(len(texts))
+    rows, index = pd.Index(groups).factorize(use_na_sentinel=False)
+    return _count(texts, rows=rows, index=index, n=n)
 
 
 def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> TokenCounts:
@@ -206,9 +216,11 @@ def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> Tok
     >>> response_counts(turns, "agent").totals.tolist()
     [3.0]
     """
-    whole = "utterances" in table
-    said = _by_speaker(table, "system") if whole else [[text] for text in table["response"]]
-    return _pooled(said, table, level, n)
+    if "utterances" in table:
+        messages = _utterances_of(table, "system")
+    else:
+        messages = [[response] for response in table["response"]]
+    return _pooled(messages, table, level=level, n=n)
 
 
 def prompt_counts(
@@ -237,67 +249,83 @@ def prompt_counts(
     """
     if "utterances" in table:
         check_choice("context of a dialog table, which has no history per turn,", context, [None])
-        heard = _by_speaker(table, "user")
+        messages = _utterances_of(table, "user")
     else:
-        reach = {"all": None, "last": 1, None: None if level == "turn" else 1}
-        last = reach.get(context, context)
+        if context is None:
+            context = "all" if level == "turn" else "last"
+        last = {"all": None, "last": 1}.get(context, context)
         if last is not None and (not isinstance(last, int) or last < 1):
             raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
-        heard = earlier_utterances(table, last)
+        messages = earlier_utterances(table, last)
     if newline_tokens:
-        heard = [[part for text in row for part in (NEWLINE, text)][1:] for row in heard]
-    return _pooled(heard, table, level)
+        messages = [_with_newlines(utterances) for utterances in messages]
+    return _pooled(messages, table, level=level)
 
 
-def check_choice(option: str, value: object, known: Collection) -> None:
-    """Refuse a value of an option that is not one of the known ones.
+def _with_newlines(utterances: Sequence[str]) -> list[str]:
+    messages = []
+    for utterance in utterances:
+        messages += [NEWLINE, utterance]
+    return messages[1:]
+
+
+def check_choice(option: str, value: object, choices: Collection) -> None:
+    """Refuse a value of an option that is not one of the choices.
 
     >>> check_choice("level", "speaker", ["turn", "dialog"])
     Traceback (most recent call last):
     ...
     ValueError: level is one of ('turn', 'dialog'), not 'speaker'
     """
-    if value not in known:
-        raise ValueError(f"{option} is one of {tuple(known)}, not {value!r}")
+    if value not in choices:
+        raise ValueError(f"{option} is one of {tuple(choices)}, not {value!r}")
 
 
-def with_missing_reasons(values: pd.Series, causes: Mapping, *parts: pd.DataFrame) -> pd.DataFrame:
-    """Put beside each value the first cause that holds in its row ("" where none does), and parts.
+def with_missing_reasons(values: pd.Series, reasons: Mapping, *columns) -> pd.DataFrame:
+    """Add to each value the first reason that holds in its row ("" for none), and more columns.
 
-    >>> causes = {"no words": [True, False], "no match": [True, True]}
-    >>> with_missing_reasons(pd.Series([np.nan, 1.0], name="x"), causes)["reason"].tolist()
+    >>> reasons = {"no words": [True, False], "no match": [True, True]}
+    >>> with_missing_reasons(pd.Series([np.nan, 1.0], name="x"), reasons)["reason"].tolist()
     ['no words', 'no match']
     """
-    reason = np.select(list(causes.values()), list(causes), "")
-    return pd.concat([values, pd.Series(reason, values.index, name="reason"), *parts], axis=1)
+    reason = np.select(list(reasons.values()), list(reasons), "")
+    return pd.concat([values, pd.Series(reason, values.index, name="reason"), *columns], axis=1)
 
 
 def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> TokenCounts:
+    """Count texts that belong to `rows` of a table with `index`."""
     from sklearn.feature_extraction.text import CountVectorizer  # a second to import
 
-    known = [text if isinstance(text, str) else "" for text in texts]
+    texts = [text if isinstance(text, str) else "" for text in texts]
     # Two thirds of the utterances of dialogue corpora are repeats (every context is rated with
     # several responses): each distinct one is tokenized once.
-    codes, distinct = pd.factorize(np.array(known, dtype=object))
-    counter = CountVectorizer(analyzer=partial(ngrams, n=n), dtype=float)
+    text_ids, distinct = pd.factorize(np.array(texts, dtype=object))
+    vectorizer = CountVectorizer(analyzer=partial(ngrams, n=n), dtype=float)
     # The vectorizer refuses texts without any feature, so one that has a feature comes last.
-    matrix = counter.fit_transform([*distinct, " ".join([NEWLINE] * n)])[:-1]
-    member = (np.ones(len(codes)), (rows, codes))
-    pool = sparse.csr_matrix(member, shape=(len(index), len(distinct)))
-    return TokenCounts((pool @ matrix).tocsr(), list(counter.get_feature_names_out()), index)
+    matrix = vectorizer.fit_transform([*distinct, " ".join([NEWLINE] * n)])[:-1]
+    ones = np.ones(len(text_ids))
+    membership = sparse.csr_matrix((ones, (rows, text_ids)), shape=(len(index), len(distinct)))
+    features = list(vectorizer.get_feature_names_out())
+    return TokenCounts((membership @ matrix).tocsr(), features, index)
 
 
 def _pooled(messages: list[list], table: pd.DataFrame, level: str, n: int = 1) -> TokenCounts:
+    """Count the messages of each row of a table, pooled to `level`."""
     levels = KEY[:-1] if "utterances" in table else KEY
     check_choice("level", level, levels)
-    rows, index = np.arange(len(table)), table.index
+    rows = np.arange(len(table))
+    index = table.index
     if level != levels[-1]:
         groups = table.set_index(KEY[: KEY.index(level) + 1]).index
-        rows, index = groups.factorize(use_na_sentinel=False)[0], groups.unique()
-    rows = np.repeat(rows, [len(texts) for texts in messages])
-    return _count([text for texts in messages for text in texts], rows, index, n)
+        rows, _ = groups.factorize(use_na_sentinel=False)
+        index = groups.unique()
+    rows = np.repeat(rows, list(map(len, messages)))
+    return _count(list(chain.from_iterable(messages)), rows=rows, index=index, n=n)
 
 
-def _by_speaker(table: pd.DataFrame, speaker: str) -> list[list[str]]:
-    rows = zip(table["utterances"], table["speakers"], strict=True)
-    return [[u for u, s in zip(*row, strict=True) if s == speaker] for row in rows]
+def _utterances_of(dialogs: pd.DataFrame, speaker: str) -> list[list[str]]:
+    messages = []
+    for utterances, speakers in zip(dialogs["utterances"], dialogs["speakers"], strict=True):
+        by_speaker = [name == speaker for name in speakers]
+        messages.append(list(compress(utterances, by_speaker)))
+    return messages

@@ -1,7 +1,7 @@
 """Agreeableness and empathy from language: train a linear model on essays, score dialogs with it.
 
-The paper's two models were never released and no public model of either trait was found, so the
-stand-ins are trained in the open, on people who wrote essays and answered both questionnaires.
+The paper's two models were never released and no public model of either trait was found, so
+substitutes are trained here, on people who wrote essays and answered both questionnaires.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ PUBLISHED_R = {"agreeableness": 0.35, "empathy": 0.26}
 
 #: An n-gram or topic is a feature if this share of the authors use it.
 MIN_SHARE = 0.05
-#: Of the ridge. Leave-one-out error, taken after the selection of features, would choose one that
-#: is far too small, and short texts would be flung out of the scale of the questionnaire.
+#: Of the ridge. Leave-one-out error after the selection of features would choose one that is far
+#: too small, and predictions for short texts would leave the scale of the questionnaire.
 PENALTY = 10_000.0
 
 
@@ -58,7 +58,7 @@ def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitMod
     Args:
         essays: "wassa2022" (1,860 essays on news by 372 people: n-grams, and the 2,000 topics of
             the `dlatk` package), "sample" (240 essays by 80 authors, invented for this project:
-            n-grams; never use them for a result), or a file of yours in the same layout.
+            n-grams; never use them for a result), or a file in the same layout.
         seed: of the folds.
 
     >>> round(trait_models("sample")["agreeableness"].out_of_sample_r, 1)
@@ -67,8 +67,11 @@ def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitMod
     sample = ROOT / "data" / "sample" / "essays" / "essays.tsv"
     texts = wassa2022({"wassa2022": None, "sample": sample}.get(essays, essays))
     topics = None if essays == "sample" else dlatk_lexicon("fb2000_cp")
-    texts = texts.assign(**{trait: texts[score] for trait, score in TRAITS.items()})
-    return {trait: fit_trait_model(texts, trait, topics=topics, seed=seed) for trait in TRAITS}
+    models = {}
+    for trait, score in TRAITS.items():
+        texts = texts.assign(**{trait: texts[score]})
+        models[trait] = fit_trait_model(texts, trait, topics=topics, seed=seed)
+    return models
 
 
 def fit_trait_model(
@@ -77,10 +80,10 @@ def fit_trait_model(
     """Fit trait = b0 + sum_j b_j z(x_j) by ridge regression over an author's pooled language.
 
     Section 5, "Agreeableness" (1-3grams and 2,000 topics) and "Empathy" (topics, ridge, 10-fold
-    cross-validation). As in the paper's engine, only features that go with the trait by themselves
-    enter (F test, p < .05), and of the n-grams those that 5 % of the authors use. An author's texts
-    are pooled first, so that no author is in two folds; selection and scaling are made anew in each
-    training part.
+    cross-validation). As in the paper's engine, only features that correlate with the trait
+    (F test, p < .05) are used, and of the n-grams those that 5 % of the authors use. An author's
+    texts are pooled first, so that no author is in two folds; selection and scaling are repeated in
+    each training part.
 
     Args:
         texts: one row per text with author, text and the trait (the mean is taken per author).
@@ -91,7 +94,7 @@ def fit_trait_model(
 
     Returns:
         The model fitted on all authors; `.out_of_sample_r` comes from the folds. A model fitted
-        here is a stand-in for the paper's, to be named as such.
+        here is a substitute for the paper's, to be named as such.
 
     Raises:
         DataError: fewer than 20 authors, 2 per fold (a usable model needs several hundred).
@@ -106,25 +109,32 @@ def fit_trait_model(
     if len(y) < 20:
         raise DataError(f"{len(y)} authors are too few for 10 folds")
     shares, terms = _features(rows, orders, topics)
-    ridge, folds = _ridge(), KFold(10, shuffle=True, random_state=seed)
-    found = stats.pearsonr(cross_val_predict(ridge, shares, y, cv=folds), y)
-    chosen, scaled, linear = ridge.fit(shares, y)
-    weights = chosen.inverse_transform([linear.coef_ / scaled.scale_])[0]
-    lexicon = _as_lexicon(trait, weights, float(linear.intercept_), terms, topics)
-    interval = tuple(map(float, found.confidence_interval(0.95)))
-    return TraitModel(lexicon, np.count_nonzero(weights), len(y), float(found.statistic), interval)
+    ridge = _ridge()
+    folds = KFold(10, shuffle=True, random_state=seed)
+    correlation = stats.pearsonr(cross_val_predict(ridge, shares, y, cv=folds), y)
+    low, high = correlation.confidence_interval(0.95)
+
+    selection, scaler, linear = ridge.fit(shares, y)
+    weights = selection.inverse_transform([linear.coef_ / scaler.scale_])[0]
+    return TraitModel(
+        lexicon=_as_lexicon(trait, weights, float(linear.intercept_), terms=terms, topics=topics),
+        features=np.count_nonzero(weights),
+        authors=len(y),
+        out_of_sample_r=float(correlation.statistic),
+        interval=(float(low), float(high)),
+    )
 
 
 def score_traits(table: pd.DataFrame, models: Sequence[Lexicon], *, level="agent") -> pd.DataFrame:
     """Estimate traits from the pooled words of each agent (or dialog, system, turn).
 
-    Section 5: the paper estimates agreeableness and empathy per dialog for want of agent-level
-    data; the measure is meant for agents. Short texts are far from what such models are trained
-    on, so turn-level values are noisy.
+    Section 5: the paper estimates agreeableness and empathy per dialog because it has no
+    agent-level data; the measure is meant for agents. Such models are trained on longer texts, so
+    turn-level values are noisy.
 
     Args:
         table: turn or dialog table.
-        models: linear models as weighted lexica in DLATK's export form (`read_csv`), with an
+        models: linear models as weighted lexica in DLATK's export form (`read_lexicon`), with an
             intercept; terms of several words are matched with n-grams of their order.
         level: "agent", "dialog", "system" or "turn".
 
@@ -147,9 +157,9 @@ def agreeableness_and_empathy(
 ) -> pd.DataFrame:
     """Estimate both traits by the models of `trait_models`: columns agreeableness and empathy.
 
-    The model knows how people who wrote short essays on news answered two questionnaires, 1 to 7
-    and 1 to 5. What it says of a bot is whose words the bot's resemble; that the bot has the trait
-    it does not say.
+    The models predict how people who wrote short essays on news answered two questionnaires, 1 to
+    7 and 1 to 5. The score of a bot says whose words its words resemble, not that it has the
+    trait.
 
     >>> from lib.data import load
     >>> bots = load("sample_bots").turns
@@ -161,32 +171,34 @@ def agreeableness_and_empathy(
 
 
 def _score(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> pd.DataFrame:
-    # Apart by order: a one-word wildcard such as "lov*" must not match the bigram "loving you".
-    orders: dict[int, dict] = {1: {}}
+    # Each order by itself: the one-word wildcard "lov*" must not match the bigram "loving you".
+    by_order: dict[int, dict] = {1: {}}
     for term, entry in lexicon.weights.items():
-        orders.setdefault(term.count(" ") + 1, {})[term] = entry
-    total = replace(lexicon, weights=orders.pop(1)).score(counts(1))
-    for n, terms in orders.items():
-        total = total.add(Lexicon(lexicon.name, terms).score(counts(n)), fill_value=0.0)
-    return total
+        by_order.setdefault(term.count(" ") + 1, {})[term] = entry
+    score = replace(lexicon, weights=by_order.pop(1)).score(counts(1))
+    for n, weights in by_order.items():
+        score = score.add(Lexicon(lexicon.name, weights).score(counts(n)), fill_value=0.0)
+    return score
 
 
 def _features(
-    rows: pd.DataFrame, orders: Sequence[int], topics: Lexicon | None
+    texts: pd.DataFrame, orders: Sequence[int], topics: Lexicon | None
 ) -> tuple[np.ndarray, list[str]]:
     """Relative frequencies of n-grams per author, then topic loadings; and the n-grams."""
-    parts, terms = [], []
+    blocks = []
+    terms = []
     for n in sorted(orders):
-        counts = count_tokens(rows["text"], rows["author"], n)
-        # What ends in "*" would be a wildcard in a lexicon.
-        plain = ~np.char.endswith(counts.features, "*")
-        used = np.flatnonzero(plain & (_share_of_users(counts.matrix) >= MIN_SHARE))
-        parts.append(counts.matrix[:, used].toarray() / np.maximum(counts.totals, 1)[:, None])
-        terms += [counts.features[column] for column in used]
+        counts = count_tokens(texts["text"], texts["author"], n)
+        # A term that ends in "*" would be a wildcard in a lexicon.
+        is_wildcard = np.char.endswith(counts.features, "*")
+        usable = ~is_wildcard & (_share_of_users(counts.matrix) >= MIN_SHARE)
+        columns = np.flatnonzero(usable)
+        blocks.append(counts.matrix[:, columns].toarray() / np.maximum(counts.totals, 1)[:, None])
+        terms += [counts.features[column] for column in columns]
     if topics:
-        loadings = topics.score(count_tokens(rows["text"], rows["author"])).fillna(0.0).to_numpy()
-        parts.append(loadings * (_share_of_users(loadings) >= MIN_SHARE))
-    return np.hstack(parts), terms
+        loadings = topics.score(count_tokens(texts["text"], texts["author"])).fillna(0.0).to_numpy()
+        blocks.append(loadings * (_share_of_users(loadings) >= MIN_SHARE))
+    return np.hstack(blocks), terms
 
 
 def _share_of_users(matrix: np.ndarray) -> np.ndarray:
@@ -194,7 +206,7 @@ def _share_of_users(matrix: np.ndarray) -> np.ndarray:
 
 
 def _ridge() -> Any:
-    """Selection of features, their scaling and the ridge regression, to be fitted as one."""
+    """Pipeline of feature selection, scaling and ridge regression."""
     from sklearn.feature_selection import SelectFpr, f_regression
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
@@ -207,10 +219,10 @@ def _as_lexicon(
     trait: str, weights: np.ndarray, intercept: float, terms: list[str], topics: Lexicon | None
 ) -> Lexicon:
     """Fold topic weights into words: a topic loading is a weighted sum of word frequencies too."""
-    table = pd.Series(dict(zip(terms, weights, strict=False)), dtype=float)
+    words = pd.Series(weights[: len(terms)], terms, dtype=float)
     if topics:
-        words = list(topics.weights)
-        folded = topics.align(words) @ weights[len(terms) :]
-        table = table.add(pd.Series(folded, words), fill_value=0.0)
-    kept = {term: {trait: weight} for term, weight in table[table != 0].items()}
-    return Lexicon(trait, kept, {trait: intercept})
+        topic_words = list(topics.weights)
+        folded = topics.align(topic_words) @ weights[len(terms) :]
+        words = words.add(pd.Series(folded, topic_words), fill_value=0.0)
+    entries = {term: {trait: weight} for term, weight in words[words != 0].items()}
+    return Lexicon(trait, entries, {trait: intercept})

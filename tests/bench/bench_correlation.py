@@ -59,11 +59,11 @@ def measure(n: int, method: str) -> list[dict]:
         ),
     }
     rows = []
-    for task, (ours, peer) in tasks.items():
+    for task, (call, peer) in tasks.items():
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        seconds = min(cpu_seconds(ours) for _ in range(3 if n < 1000 else 1))
+        seconds = min(cpu_seconds(call) for _ in range(3 if n < 1000 else 1))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        theirs = cpu_seconds(peer) * DRAWS / draws
+        peer_seconds = cpu_seconds(peer) * DRAWS / draws
         rows.append(
             {
                 "task": task,
@@ -71,8 +71,8 @@ def measure(n: int, method: str) -> list[dict]:
                 "method": method,
                 "draws": DRAWS,
                 "ours_cpu_s": seconds,
-                "nlpstats_cpu_s": theirs,
-                "ratio": theirs / seconds,
+                "nlpstats_cpu_s": peer_seconds,
+                "ratio": peer_seconds / seconds,
                 "memory_grown_mib": grown / 1024,
             }
         )

@@ -48,8 +48,8 @@ def utterances() -> list[str]:
         for row in corpora.load(name).turns.itertuples():
             texts += [*row.context, row.response]
     for name in DIALOG_SETS:
-        for said in corpora.load(name).dialogs["utterances"]:
-            texts += list(said)
+        for messages in corpora.load(name).dialogs["utterances"]:
+            texts += list(messages)
     return texts[:UTTERANCES]
 
 
@@ -87,7 +87,8 @@ def jobs(texts: list[str], folder: Path) -> dict[str, tuple[str, Callable[[], ob
     from dlatk.lib.happierfuntokenizing import Tokenizer
     from nrclex import NRCLex
 
-    emotions, style = psychology.emotion_lexicon("nrc"), psychology.function_words()
+    emotions = psychology.emotion_lexicon("nrc")
+    style = psychology.function_words()
     distinct = list(dict.fromkeys(texts))
     dlatk = Tokenizer().tokenize
     tokens = [psychology.tokenize(text) for text in texts]
@@ -143,11 +144,11 @@ def speed(texts: list[str]) -> pd.DataFrame:
             rows.append({"job": name, "work": work, "cpu_s": cpu(run)})
     table = pd.DataFrame(rows)
     table["tokens_per_s"] = (count / table["cpu_s"]).round(-3)
-    ours = table.set_index("job")["cpu_s"]
+    seconds = table.set_index("job")["cpu_s"]
     base = np.where(
         table["work"] == "tokens",
-        ours["ours: tokenize"],
-        ours["ours: text to 8 + 9 categories"],
+        seconds["ours: tokenize"],
+        seconds["ours: text to 8 + 9 categories"],
     )
     table["times_ours"] = (table["cpu_s"] / base).round(2)
     different = table["work"] == "all, distinct texts"
@@ -163,15 +164,17 @@ def memory(texts: list[str], total: int, steps: int = 5) -> pd.DataFrame:
             yield f"{text} {number}"
 
     lexica = [psychology.emotion_lexicon("nrc"), psychology.function_words()]
-    done, start, rows = 0, time.process_time(), []
+    n_done = 0
+    start = time.process_time()
+    rows = []
     stream = itertools.islice(endless(), total)
     while block := list(itertools.islice(stream, BLOCK)):
         score(block, lexica)
-        done += len(block)
-        if done % (total // steps) == 0:
+        n_done += len(block)
+        if n_done % (total // steps) == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             seconds = time.process_time() - start
-            rows.append({"utterances": done, "peak_mb": round(peak), "cpu_s": round(seconds, 1)})
+            rows.append({"utterances": n_done, "peak_mb": round(peak), "cpu_s": round(seconds, 1)})
     return pd.DataFrame(rows)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib import endex, metrics
-from lib.analysis.correlation import cluster_ids, partial_correlation
+from lib.analysis.correlation import number_clusters, partial_correlation
 from lib.analysis.resampling import resampled_correlations, statistic_interval
 from lib.data import KEY, load
 from lib.metrics import compute
@@ -109,7 +109,7 @@ def item_intervals(
     """
     rows = []
     for name, (turns, human) in sets.items():
-        dialogs = cluster_ids(turns["dialog"], len(turns))
+        dialogs = number_clusters(turns["dialog"], len(turns))
         for method, scores in values[name].T.groupby(level="method", sort=False):
             scored = scores.notna().all().to_numpy()
             complete = human.notna().to_numpy() & scored
