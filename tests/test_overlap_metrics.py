@@ -233,10 +233,10 @@ def test_without_java_meteor_is_nan_the_rest_runs_and_nothing_false_is_kept(
         patch.setenv("PATH", str(tmp_path))
         with pytest.warns(UserWarning, match="needs Java.*apt install default-jre-headless"):
             scores = metrics.overlap_scores(turns, names)
-        metrics.compute(turns, names, folder=tmp_path, say=lambda line: None)
+        metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
     assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 2
     assert scores.attrs["missing"]["undefined by the metric"] == 2
-    with_java = metrics.compute(turns, names, folder=tmp_path, say=lambda line: None)
+    with_java = metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
     assert with_java["meteor_15"].notna().sum() == 2
 
 

@@ -182,7 +182,7 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, monkeypatch, name
 
     def kept() -> tuple[float, str]:
         said = []
-        scores = metrics.compute(table, [name], options=options, folder=tmp_path, say=said.append)
+        scores = metrics.compute(table, [name], options=options, folder=tmp_path, log=said.append)
         return scores[name].iloc[0], said[0].split()[1]
 
     before, reused = kept(), kept()

@@ -278,7 +278,7 @@ def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, m
     filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
     turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
     turns["fact"] = more.get("fact", []) + [[]] * (len(turns) - len(more.get("fact", [])))
-    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
     scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
     scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
     found = report.faults(report.signals(turns, scores))
@@ -287,7 +287,7 @@ def test_each_fault_is_raised_for_the_faulty_reply_alone(fault, faulty, whole, m
 
 def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
     turns = replies(response=["Ok.", "ok. ", "Well.", "", ""])
-    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
     read = report.signals(turns, scores)
     found = report.faults(read)
     listed = report.reading_list(turns, found, each=2)

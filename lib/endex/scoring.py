@@ -20,7 +20,7 @@ def _facts(model: str | Path = PACKAGED, **options) -> dict:
     return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
-@metric("endex", "engagement", ("context", "response"), version="2", facts=_facts)
+@metric("endex", "engagement", ("context", "response"), version="2", provenance=_facts)
 def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,

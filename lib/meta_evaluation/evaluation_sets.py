@@ -210,7 +210,7 @@ def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """
     referenced = turns["reference"].map(len).any()
     chosen = [n for n in names if referenced or "reference" not in get_metric(n).needs]
-    found = compute(turns, chosen, say=lambda line: None)
+    found = compute(turns, chosen, log=lambda line: None)
     names = {column: record["metric"] for column, record in found.attrs["provenance"].items()}
     compared = [column for column, name in names.items() if "reference" in get_metric(name).needs]
     found.loc[gold_rows(turns), compared] = np.nan

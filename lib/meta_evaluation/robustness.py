@@ -59,8 +59,8 @@ def score_sides(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     items["reference"] = [said[-1:] for said in items["context"]]
     plain = [name for name in (*QUICK[:3], "random", *QUICK[3:]) if name not in TO_CONTEXT]
     plain += ["endex", "context_similarity"] if encoder else []
-    near = compute(items, TO_CONTEXT, say=lambda line: None)
-    scores = compute(items, plain, say=lambda line: None)
+    near = compute(items, TO_CONTEXT, log=lambda line: None)
+    scores = compute(items, plain, log=lambda line: None)
     missing = {f"{name}_to_context": found for name, found in near.attrs["missing"].items()}
     missing |= scores.attrs["missing"]
     scores = scores.join(near.add_suffix("_to_context"))

@@ -135,7 +135,7 @@ def _facts(lexicon: str = "nrc", **options) -> dict[str, str]:
     return emotion_lexicon(lexicon).facts()
 
 
-@metric("emotional_entropy", "psychological", version="1", facts=_facts)
+@metric("emotional_entropy", "psychological", version="1", provenance=_facts)
 def emotional_entropy(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "nrc",
@@ -183,7 +183,7 @@ def emotional_entropy(
     )
 
 
-@metric("emotional_entropy_paper", "psychological", version="1", facts=_facts)
+@metric("emotional_entropy_paper", "psychological", version="1", provenance=_facts)
 def emotional_entropy_paper(
     table: pd.DataFrame, lexicon: Lexicon | str = "nrc", *, level: str = "turn"
 ) -> pd.Series:
@@ -205,7 +205,9 @@ def emotional_entropy_paper(
     return values.rename("emotional_entropy_paper")
 
 
-@metric("emotion_matching", "psychological", ("context", "response"), version="1", facts=_facts)
+@metric(
+    "emotion_matching", "psychological", ("context", "response"), version="1", provenance=_facts
+)
 def emotion_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "nrc",
@@ -313,7 +315,7 @@ def _style_facts(lexicon: str = "", **options) -> dict[str, str]:
     return _loaded(lexicon).facts()
 
 
-@metric(NAME, "psychological", ("context", "response"), version="1", facts=_style_facts)
+@metric(NAME, "psychological", ("context", "response"), version="1", provenance=_style_facts)
 def language_style_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "",

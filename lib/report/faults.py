@@ -177,7 +177,7 @@ def trust(pairs: pd.DataFrame, each: int = 400) -> pd.DataFrame:
     sides = text_sides(pairs.reset_index(drop=True))
     turns = sides.rename(columns={"side": "system"}).assign(dialog=sides["pair"].astype(str))
     tried = [name for name in RULES.loc[RULES["damage"].ne(""), "metric"] if name in METRICS]
-    read = signals(turns, compute(turns, tried, say=lambda line: None))
+    read = signals(turns, compute(turns, tried, log=lambda line: None))
     damage, whole = pairs["perturbation"].to_numpy()[sides["pair"]], sides["side"].eq("original")
     rows = []
     for rule in RULES[RULES["damage"].isin(damage)].itertuples():

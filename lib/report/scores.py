@@ -16,7 +16,7 @@ from lib.analysis.variance_components import variance_split
 from lib.cpdscore import local
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
-from lib.metrics.registry import ROWS
+from lib.metrics.registry import BATCH_ROWS
 from lib.report.dialogs import rated
 from lib.report.verdict import KEY, bootstrap_units
 
@@ -61,8 +61,8 @@ def report_scores(
 
 def _computed(turns: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     # Block by block and not metric by metric: the encoder reads each text of a block once.
-    starts = tqdm(range(0, len(turns), ROWS), desc="scores", leave=False)
-    blocks = (turns.iloc[start : start + ROWS] for start in starts)
+    starts = tqdm(range(0, len(turns), BATCH_ROWS), desc="scores", leave=False)
+    blocks = (turns.iloc[start : start + BATCH_ROWS] for start in starts)
     return pd.concat(evaluation_sets.computed_scores(block, names) for block in blocks)
 
 

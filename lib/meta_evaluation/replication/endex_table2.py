@@ -38,7 +38,7 @@ def endex_sets() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
 def kept_scores(turns: pd.DataFrame, folder: Path, max_length: int) -> pd.Series:
     """EnDex by the model of a folder, computed once per table."""
     chosen = {"endex": {"model": str(folder), "max_length": max_length}}
-    return compute(turns, ["endex"], options=chosen, say=lambda line: None)["endex"]
+    return compute(turns, ["endex"], options=chosen, log=lambda line: None)["endex"]
 
 
 def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataFrame:
