@@ -47,7 +47,7 @@ def specificity(turns: pd.DataFrame) -> pd.Series:
     [3.0, 1.0]
     """
 
-    def content_words(text: str) -> int:
+    def content_words(text):
         return sum(word not in stop_words() for word in tokenize_words(text))
 
     return _score_responses(turns, content_words, "specificity")

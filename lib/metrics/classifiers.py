@@ -16,7 +16,8 @@ from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where
 from lib.metrics.registry import metric
 from lib.models import score_in_batches, token_ids
 
-TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
+TOXIC_BERT = "unitary/toxic-bert"
+BLEURT_20 = "lucadiliello/BLEURT-20"
 UNIEVAL = "MingZhong/unieval-dialog"
 HEADS = {
     name: f"microsoft/DialogRPT-{name.replace('_', '-')}"
@@ -41,7 +42,7 @@ INPUTS = {
 }
 
 
-@metric("toxicity", "classifier", ("response",), TOXIC_BERT, version="1")
+@metric("toxicity", "classifier", ("response",), model=TOXIC_BERT, version="1")
 def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
     """Probability that each response is toxic; *lower* is better.
 
@@ -69,13 +70,13 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     def score_batch(tokens, mask):
         return model(tokens, mask).logits[:, toxic].float().sigmoid()
 
-    def score(texts: Sequence[str]) -> np.ndarray:
+    def score(texts):
         return score_in_batches(model, score_batch, token_ids(model, texts))
 
     return pd.Series(score_where_text(score, turns["response"]), turns.index, name="toxicity")
 
 
-@metric("bleurt", "classifier", ("response", "reference"), BLEURT_20, version="1")
+@metric("bleurt", "classifier", ("response", "reference"), model=BLEURT_20, version="1")
 def bleurt(
     turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
 ) -> pd.Series:
@@ -101,7 +102,7 @@ def bleurt(
     def score_batch(tokens, mask, types, _):
         return model(tokens, mask, token_type_ids=types * mask).logits[:, 0].float()
 
-    def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def score(references, responses):
         pairs = model.tokenizer(
             references,
             responses,
@@ -111,7 +112,7 @@ def bleurt(
         )
         return score_in_batches(model, score_batch, pairs["input_ids"], pairs["token_type_ids"])
 
-    def score_with_text(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def score_with_text(references, responses):
         return score_where_text(score, references, responses)
 
     scores = best_over_texts(turns["reference"], turns["response"], score_with_text)
@@ -236,7 +237,7 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     return score_in_batches(model, score_batch, token_ids(model, texts, max_tokens=1024))
 
 
-@metric("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
+@metric("unieval", "classifier", ("context", "response", "fact"), model=UNIEVAL, version="2")
 def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 

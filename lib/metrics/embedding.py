@@ -5,7 +5,8 @@ compares one vector per text. Both run with the packaged MiniLM encoder without 
 the encoder of a paper is a parameter, and every score depends on it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -75,13 +76,11 @@ def bertscore_pairs(
     ids = dict(zip(texts, token_ids(model, [text.strip() for text in texts]), strict=True))
     scores = {}
     for block in _blocks(pairs, ids, model.network.config.hidden_size):
-        block_texts = set(chain.from_iterable(block))
-        vectors = _token_vectors(model, {text: ids[text] for text in texts if text in block_texts})
+        block_texts = dict.fromkeys(chain.from_iterable(block))
+        vectors = _token_vectors(model, {text: ids[text] for text in block_texts})
         for hypothesis, reference in block:
-            score = _match(vectors[hypothesis], vectors[reference])
-            scores[hypothesis, reference] = score
-    nan = (np.nan,) * 3
-    rows = [scores.get(pair, nan) for pair in all_pairs]
+            scores[hypothesis, reference] = _match(vectors[hypothesis], vectors[reference])
+    rows = [scores.get(pair, (np.nan, np.nan, np.nan)) for pair in all_pairs]
     return np.array(rows, dtype=float).reshape(-1, 3).round(DIGITS)
 
 
@@ -92,16 +91,15 @@ def _blocks(pairs: list, ids: dict[str, list[int]], dimensions: int) -> Iterator
     texts = set()
     n_tokens = 0
     for pair in pairs:
-        new_tokens = sum(len(ids[text]) for text in set(pair) - texts)
-        if block and n_tokens + new_tokens > max_tokens:
+        pair_texts = set(pair)
+        n_tokens += sum(len(ids[text]) for text in pair_texts - texts)
+        if block and n_tokens > max_tokens:
             yield block
             block = []
             texts = set()
-            n_tokens = 0
-            new_tokens = sum(len(ids[text]) for text in set(pair))
+            n_tokens = sum(len(ids[text]) for text in pair_texts)
         block.append(pair)
-        texts.update(pair)
-        n_tokens += new_tokens
+        texts |= pair_texts
     if block:
         yield block
 
@@ -156,7 +154,7 @@ def _match(hypothesis: TokenVectors, reference: TokenVectors) -> tuple[float, fl
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-@metric("bertscore", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
+@metric("bertscore", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -175,7 +173,7 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     [1.0, 1.0, 1.0]
     """
 
-    def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def score(references, responses):
         return bertscore_pairs(responses, references, **options)
 
     # Replies with the same references stand together, so that these are encoded once.
@@ -220,18 +218,18 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
     return np.array([vectors[text] for text in texts])
 
 
-def _cosine_with(**options) -> Callable:
+def _cosines(texts: Sequence[str], responses: Sequence[str], **options) -> np.ndarray:
     """The cosine of texts and responses, row by row; NaN where one of them is blank."""
 
-    def cosine(texts: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def cosine(texts, responses):
         vectors = sentence_vectors([*responses, *texts], **options).astype(float)
         products = vectors[: len(responses)] * vectors[len(responses) :]
         return products.sum(axis=1).round(DIGITS)
 
-    return lambda texts, responses: score_where_text(cosine, texts, responses)
+    return score_where_text(cosine, texts, responses)
 
 
-@metric("reference_similarity", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
+@metric("reference_similarity", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
 
@@ -247,11 +245,14 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    scores = best_over_texts(turns["reference"], turns["response"], _cosine_with(**options))
+    cosines = partial(_cosines, **options)
+    scores = best_over_texts(turns["reference"], turns["response"], cosines)
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@metric("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, version="2")
+@metric(
+    "context_similarity", "embedding", ("context", "response"), model=DEFAULT_ENCODER, version="2"
+)
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context; NaN where one of them is blank.
 
@@ -262,5 +263,5 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     True
     """
     last_turns = [" ".join(texts) for texts in earlier_utterances(turns, last=1)]
-    scores = _cosine_with(**options)(last_turns, turns["response"])
+    scores = _cosines(last_turns, turns["response"], **options)
     return pd.Series(scores, turns.index, name="context_similarity")

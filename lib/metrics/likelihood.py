@@ -16,6 +16,7 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,8 @@ from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where
 from lib.metrics.registry import metric
 from lib.models import SMOLLM2, Model, score_in_batches, token_ids
 
-BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
+BART = "facebook/bart-large-cnn"
+TRANSLATOR = "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
 # FED's follow-ups are the authors' texts without a licence: read from their file, not copied here.
 COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
@@ -58,13 +60,13 @@ def segment_log_probabilities(
     """
     import torch
 
-    texts = list({text for column in segments for text in column})
+    texts = list(set(chain.from_iterable(segments)))
     ids = dict(zip(texts, map(tuple, token_ids(model, texts, newest=True)), strict=True))
     paths = []
-    for first, *others in zip(*segments, strict=True):
-        other_ids = [ids[text] for text in others]
-        room = model.positions - sum(len(segment) for segment in other_ids)
-        paths.append((ids[first][-room:], *other_ids) if room > 0 else ())
+    for text_segments in zip(*segments, strict=True):
+        first, *following = [ids[segment] for segment in text_segments]
+        room = model.positions - sum(len(segment) for segment in following)
+        paths.append((first[-room:], *following) if room > 0 else ())
 
     sums = {}
     with torch.inference_mode():
@@ -123,8 +125,9 @@ def _read_tree(model: Model, tree: list[Beginning]) -> dict[Beginning, tuple[flo
     sums = {}
     lengths = [len(beginning[-1]) for beginning in tree]
     for beginning, of_segment in zip(tree, log_probabilities.split(lengths), strict=True):
-        is_first = len(beginning) == 1
-        n_counted = len(of_segment) - 1 if is_first else len(of_segment)
+        n_counted = len(of_segment)
+        if len(beginning) == 1:
+            n_counted -= 1  # the first token has nothing before it
         sums[beginning] = (float(of_segment.sum()), n_counted)
     return sums
 
@@ -157,7 +160,7 @@ def line_log_probability(
     return sums[:, 0] / sums[:, 1]
 
 
-@metric("log_likelihood", "likelihood", ("context", "response"), SMOLLM2, version="1")
+@metric("log_likelihood", "likelihood", ("context", "response"), model=SMOLLM2, version="1")
 def log_likelihood(
     turns: pd.DataFrame, *, checkpoint: str = SMOLLM2, last: int | None = 5, **options
 ) -> pd.DataFrame:
@@ -180,7 +183,7 @@ def log_likelihood(
     model = models.load_causal(checkpoint, **options)
     contexts = ["\n".join(texts) for texts in earlier_utterances(turns, last)]
 
-    def after_nothing(responses: Sequence[str]) -> np.ndarray:
+    def after_nothing(responses):
         return line_log_probability(model, [""] * len(responses), responses)
 
     after_context = partial(line_log_probability, model)
@@ -224,7 +227,7 @@ def log_probability(
     return score_in_batches(model, score_batch, source_ids, target_ids)
 
 
-@metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
+@metric("bartscore", "likelihood", ("context", "response", "reference"), model=BART, version="1")
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
 
@@ -256,10 +259,10 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
     responses = turns["response"]
     contexts = [separator.join(texts) for texts in earlier_utterances(turns)]
 
-    def response_given(texts: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def response_given(texts, responses):
         return score_where_text(score, texts, responses)
 
-    def given_response(texts: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def given_response(texts, responses):
         return score_where_text(score, responses, texts)
 
     precision = best_over_texts(turns["reference"], responses, response_given)
@@ -281,7 +284,9 @@ def _is_encoder_decoder(checkpoint: str | Path) -> bool:
     return bool(json.loads(config.read_text()).get("is_encoder_decoder"))
 
 
-@metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
+@metric(
+    "prism_style", "likelihood", ("context", "response", "reference"), model=TRANSLATOR, version="1"
+)
 def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
@@ -310,10 +315,10 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     responses = turns["response"]
     contexts = [" ".join(texts) for texts in earlier_utterances(turns)]
 
-    def p(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    def p(sources, targets):
         return score_where_text(partial(log_probability, model, skip=1), sources, targets)
 
-    def both_directions(texts: Sequence[str], responses: Sequence[str]) -> np.ndarray:
+    def both_directions(texts, responses):
         return (p(texts, responses) + p(responses, texts)) / 2
 
     columns = {
@@ -353,16 +358,16 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
     {'fun': 3.0}
     """
 
-    def mean_loss(texts: Sequence[str]):
+    def mean_loss(texts):
         return sum(losses[text] for text in texts) / max(len(texts), 1)
 
     scores = {}
-    for name, sides in utterances.items():
-        scores[name] = mean_loss(sides["negative"]) - mean_loss(sides["positive"])
+    for name, texts in utterances.items():
+        scores[name] = mean_loss(texts["negative"]) - mean_loss(texts["positive"])
     return scores
 
 
-@metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="2")
+@metric("fed", "likelihood", ("context", "response"), model=DIALOGPT, version="2")
 def fed(
     turns: pd.DataFrame,
     *,
@@ -392,8 +397,8 @@ def fed(
     model = models.load_causal(checkpoint, **options)
     utterances = utterances or follow_ups()
     reactions = set()
-    for sides in utterances.values():
-        reactions.update(sides["positive"], sides["negative"])
+    for texts in utterances.values():
+        reactions.update(texts["positive"], texts["negative"])
     reactions = sorted(reactions)
 
     end = model.tokenizer.eos_token
@@ -402,7 +407,7 @@ def fed(
         conversations.append(end + "".join(f" {text} {end}" for text in context))
     replies = [None if is_blank(text) else f" {text} {end}" for text in turns["response"]]
 
-    def loss(*segments: Sequence[str]) -> np.ndarray:
+    def loss(*segments):
         sums = segment_log_probabilities(model, *segments).sum(axis=1)
         return -sums[:, 0] / sums[:, 1]
 

@@ -75,11 +75,11 @@ def metric(
     'style'
     """
 
-    def model_provenance(**options) -> dict:
+    def model_provenance(**options):
         model_name = options.pop("checkpoint", options.pop("encoder", model))
         return provenance_of(model_name, **options)
 
-    def register(function: Callable) -> Callable:
+    def register(function):
         if model:
             fields["provenance"] = model_provenance
         METRICS[name] = Metric(name, family, function, needs, **fields)

@@ -129,7 +129,7 @@ def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Classifi
         The classifier, and the mean loss of each epoch.
     """
 
-    def examples(draw: random.Random) -> tuple[list[str], list[int]]:
+    def examples(draw):
         texts = []
         labels = []
         for text in responses:
@@ -150,7 +150,7 @@ def train_next_utterance(
     Phy et al. (2020), section 3.2. Options as in `train_valid_utterance`.
     """
 
-    def examples(draw: random.Random) -> tuple[list[str], list[int]]:
+    def examples(draw):
         is_true = [draw.randint(0, 1) for _ in responses]
         texts = []
         labels = []
