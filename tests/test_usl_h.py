@@ -34,13 +34,14 @@ def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
     texts = ["tea", "do you like tea ?", "", "my sister plays the trumpet"]
     expected = []
     for text in texts:
-        ids, total = model.tokenizer(text)["input_ids"], 0.0
-        for place in range(1, len(ids) - 1):
+        ids = model.tokenizer(text)["input_ids"]
+        total = 0.0
+        for position in range(1, len(ids) - 1):
             hidden = torch.tensor([ids])
-            hidden[0, place] = model.tokenizer.mask_token_id
+            hidden[0, position] = model.tokenizer.mask_token_id
             with torch.no_grad():
-                logits = model.network(input_ids=hidden).logits[0, place]
-            total -= float(logits.log_softmax(-1)[ids[place]])
+                logits = model.network(input_ids=hidden).logits[0, position]
+            total -= float(logits.log_softmax(-1)[ids[position]])
         expected.append(total if text else np.nan)
     found = masked_surprisal(model, texts)
     assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
