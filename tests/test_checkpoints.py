@@ -1,6 +1,5 @@
 """Models are found in the stated order, checked, loaded from safetensors only, run in batches."""
 
-import pickle
 import shutil
 
 import gguf
@@ -17,19 +16,20 @@ from lib import models
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
 @example([1, 1, 50, 50], 99)  # batches in the order of the rows would be too large
-def test_batches_hold_every_row_once_within_the_bound(lengths, tokens):
-    batches = models.token_batches(lengths, tokens)
-    assert sorted(int(row) for batch in batches for row in batch) == list(range(len(lengths)))
+def test_batches_hold_every_row_once_within_the_bound(lengths, max_tokens):
+    batches = models.token_batches(lengths, max_tokens)
+    rows = [int(row) for row in np.concatenate([[], *batches])]
+    assert sorted(rows) == list(range(len(lengths)))
     for batch in batches:
         widest = max(lengths[row] for row in batch)
-        assert len(batch) * widest <= tokens or len(batch) == 1
+        assert len(batch) * widest <= max_tokens or len(batch) == 1
 
 
 @pytest.mark.parametrize("name", models.PACKAGED)
 def test_a_packaged_model_is_known_by_its_file(name):
-    found = models.find_model(name)
-    assert found.sha256 == models.CHECKPOINTS[name].weights_sha256
-    assert models.find_model(found.folder).sha256 == found.sha256
+    location = models.find_model(name)
+    assert location.sha256 == models.CHECKPOINTS[name].weights_sha256
+    assert models.find_model(location.folder).sha256 == location.sha256
 
 
 def test_a_gguf_file_is_dequantised_as_its_own_reader_does():
@@ -45,26 +45,80 @@ def test_a_gguf_file_is_dequantised_as_its_own_reader_does():
         ("token_embd", encoder.embed_tokens),
     ):
         tensor = stored[f"{name}.weight"]
-        theirs = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        assert np.array_equal(ours.weight.detach().numpy(), theirs)
+        expected = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        assert np.array_equal(ours.weight.detach().numpy(), expected)
 
 
 def test_an_altered_packaged_copy_is_refused(tmp_path, monkeypatch):
-    tiny_models.bert(tmp_path / "model")
-    monkeypatch.setattr(models, "_packaged", lambda name: tmp_path / "model")
+    package, _, subfolder = models.PACKAGED[models.DEFAULT_ENCODER].partition("/")
+    tiny_models.bert(tmp_path / package / subfolder)
+    (tmp_path / package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(models.CheckpointError, match="SHA-256"):
         models.find_model(models.DEFAULT_ENCODER)
 
 
-def test_the_hub_cache_comes_before_the_packaged_copy(tmp_path, monkeypatch):
+@pytest.fixture
+def snapshot(tmp_path, monkeypatch):
+    """The folder of the default encoder in an empty hub cache, not made yet."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     commit = models.CHECKPOINTS[models.DEFAULT_ENCODER].revision
-    snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / commit
-    snapshot.parent.mkdir(parents=True)
+    name = models.DEFAULT_ENCODER.replace("/", "--")
+    folder = tmp_path / f"models--{name}" / "snapshots" / commit
+    folder.parent.mkdir(parents=True)
+    return folder
+
+
+def test_the_hub_cache_comes_before_the_packaged_copy(snapshot):
     snapshot.symlink_to(models.find_model(models.DEFAULT_ENCODER).folder)
-    for module in ("huggingface_hub", "huggingface_hub._snapshot_download"):
-        monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path))
-    found = models.find_model(models.DEFAULT_ENCODER)
-    assert (found.folder, found.revision) == (snapshot, commit)
+    location = models.find_model(models.DEFAULT_ENCODER)
+    assert location.folder == snapshot
+    assert location.revision == snapshot.name
+
+
+def test_an_altered_copy_in_the_hub_cache_is_refused(snapshot):
+    tiny_models.bert(snapshot)
+    with pytest.raises(models.CheckpointError, match="SHA-256 .*get the model again"):
+        models.find_model(models.DEFAULT_ENCODER)
+
+
+def test_half_a_download_does_not_hide_the_packaged_copy(snapshot):
+    packaged = models.find_model(models.DEFAULT_ENCODER).folder
+    snapshot.mkdir()
+    (snapshot / "config.json").write_text("{}")
+    assert models.find_model(models.DEFAULT_ENCODER).folder == packaged
+
+
+@pytest.fixture
+def half_download(tmp_path, monkeypatch):
+    """A hub cache that has the configuration of a model, but not its weights."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--me--mine" / "snapshots" / ("0" * 40)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+def test_half_a_download_is_completed_from_the_hub(half_download, monkeypatch):
+    def download(name, *, revision, allow_patterns, local_files_only=False):
+        if not local_files_only:
+            tiny_models.bert(half_download)
+        return str(half_download)
+
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", lambda *args, **options: None)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    location = models.find_model("me/mine", revision=half_download.name)
+    assert location.weights == (half_download / "model.safetensors",)
+
+
+def test_half_a_download_is_named_where_the_hub_is_out_of_reach(half_download, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", refuse_connection)
+    with pytest.raises(models.CheckpointError, match="me/mine.* not completely"):
+        models.find_model("me/mine", revision=half_download.name)
+
+
+def refuse_connection(*args, **options):
+    raise ConnectionError("no network")
 
 
 BART = "facebook/bart-large-cnn"
@@ -74,36 +128,20 @@ HINTS |= {"no id at all": "is the id right", "./no_such_folder": "Pass the folde
 
 @pytest.mark.parametrize(("name", "hint"), HINTS.items())
 def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hint):
-    def unreachable(*given, **options):
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", unreachable)
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", refuse_connection)
     with pytest.raises(models.CheckpointError, match=name) as caught:
         models.find_model(name)
     assert hint in str(caught.value)
 
 
-def test_a_folder_with_pickled_weights_only_is_refused_and_can_be_converted(tmp_path):
+def test_pickled_weights_are_not_read_and_the_error_says_what_to_use(tmp_path):
     folder = tiny_models.bert(tmp_path)
-    before = models.load_encoder(folder, device="cpu").network.state_dict()
-    torch.save(before, folder / "pytorch_model.bin")
+    weights = models.load_encoder(folder, device="cpu").network.state_dict()
+    torch.save(weights, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(models.CheckpointError, match="lib.models.convert"):
-        models.find_model(folder)
-    models.convert(folder)
-    after = models.load_encoder(folder, device="cpu").network.state_dict()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
-def test_converting_refuses_a_pickle_that_runs_code(tmp_path):
-    class Attack:
-        def __reduce__(self):
-            return (print, ("executed",))
-
-    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Attack(), protocol=2))
-    with pytest.raises(pickle.UnpicklingError):
-        models.convert(tmp_path)
-    assert not (tmp_path / "model.safetensors").exists()
+    message = "lacks model.safetensors.*a pickle can run code.*revision='refs/pr/1'"
+    with pytest.raises(models.CheckpointError, match=message):
+        models.load_encoder(folder, device="cpu")
 
 
 def lose_a_shard(folder):
@@ -126,10 +164,11 @@ DAMAGES |= {"*token*": "tokenizer.json"}
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.items())
 def test_a_damaged_folder_says_what_it_lacks(tmp_path, damage, message):
     folder = tiny_models.gpt2(tmp_path)
-    for path in folder.glob(damage) if isinstance(damage, str) else ():
-        path.unlink()
     if callable(damage):
         damage(folder)
+    else:
+        for path in folder.glob(damage):
+            path.unlink()
     with pytest.raises(models.CheckpointError, match=message):
         models.load_causal(folder)
 
@@ -141,15 +180,16 @@ def test_a_head_without_weights_is_an_error_not_a_random_head(tmp_path):
 
 def test_changed_weights_in_the_same_folder_are_another_model(tmp_path):
     folder = tiny_models.bert(tmp_path / "tiny")
-    first, facts = models.load_encoder(folder, device="cpu"), models.provenance_of(folder)
+    first = models.load_encoder(folder, device="cpu")
+    provenance = models.provenance_of(folder)
     assert models.load_encoder(folder, device="cpu") is first
-    assert facts["checkpoint"] == "tiny"
-    assert facts["device"] == str(models.default_device())
+    assert provenance["checkpoint"] == "tiny"
+    assert provenance["device"] == str(models.default_device())
     shutil.rmtree(folder)
     second = models.load_encoder(tiny_models.bert(folder, seed=1), device="cpu")
-    pair = [model.network.embeddings.word_embeddings.weight for model in (first, second)]
-    assert not torch.equal(*pair)
-    assert models.provenance_of(folder)["weights_sha256"] != facts["weights_sha256"]
+    first_weights = first.network.embeddings.word_embeddings.weight
+    assert not torch.equal(first_weights, second.network.embeddings.word_embeddings.weight)
+    assert models.provenance_of(folder)["weights_sha256"] != provenance["weights_sha256"]
 
 
 def test_roberta_is_built_with_its_prefix_space(tmp_path):

@@ -51,16 +51,16 @@ def test_dialogrpt_reads_the_last_token_though_padding_is_the_separator(heads, b
             assert scores.loc[key].isna().all()
             continue
         text = "<|endoftext|>".join(said.strip() for said in [*turn.context[-2:], turn.response])
-        one = {}
+        expected = {}
         for name, folder in heads.items():
             # transformers' own head on one unpadded row: the last token is the last position.
             ids = models.load_classifier(folder, device="cpu").tokenizer(text)["input_ids"][-128:]
             network = hf.GPT2ForSequenceClassification.from_pretrained(folder).eval()
-            one[name] = float(logits(network, ids).sigmoid())
-            assert scores.loc[key, f"dialogrpt_{name}"] == pytest.approx(one[name], abs=1e-5)
-        prior = (one["human_vs_rand"] + one["human_vs_machine"]) / 2
-        cond = (one["updown"] + 0.48 * one["depth"] - 0.5 * one["width"]) / 0.98
-        assert scores.loc[key, "dialogrpt"] == pytest.approx(prior * cond, abs=1e-5)
+            expected[name] = float(logits(network, ids).sigmoid())
+            assert scores.loc[key, f"dialogrpt_{name}"] == pytest.approx(expected[name], abs=1e-5)
+        prior = (expected["human_vs_rand"] + expected["human_vs_machine"]) / 2
+        cond = expected["updown"] + 0.48 * expected["depth"] - 0.5 * expected["width"]
+        assert scores.loc[key, "dialogrpt"] == pytest.approx(prior * cond / 0.98, abs=1e-5)
 
 
 def yes(folder, text):
@@ -68,8 +68,8 @@ def yes(folder, text):
     model = models.load_seq2seq(folder, device="cpu")
     pair = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
     ids = model.tokenizer(text)["input_ids"] if isinstance(text, str) else text
-    found = logits(model.network, ids, decoder_input_ids=torch.tensor([[0]]))
-    return float(found[0, pair].softmax(-1)[0])
+    first = logits(model.network, ids, decoder_input_ids=torch.tensor([[0]]))[0]
+    return float(first[pair].softmax(-1)[0])
 
 
 def test_unieval_asks_five_questions_and_sums_engagingness(folders, batches):
@@ -77,7 +77,7 @@ def test_unieval_asks_five_questions_and_sums_engagingness(folders, batches):
     t5 = folders["t5"]
     scores = shuffled(metrics.unieval, TURNS, checkpoint=t5)
     sentences = {1: ["my sister plays.", "In a band?", "Yes!"], 3: [TURNS.loc[3, "response"]]}
-    for key, said in sentences.items():
+    for key, parts in sentences.items():
         turn = TURNS.loc[key]
         history = " </s> dialogue history: " + "".join(f"{t}\n" for t in turn.context) + "\n"
         fact = " </s> fact: " + "\n".join(turn.fact) + "\n"
@@ -86,9 +86,10 @@ def test_unieval_asks_five_questions_and_sums_engagingness(folders, batches):
         for name in ("naturalness", "coherence", "groundedness", "understandability"):
             text = f"question: {QUESTIONS[name]} </s> response: {turn.response}"
             ours[name] = yes(t5, text + reads.get(name, ""))
-        asked = f"question: {QUESTIONS['engagingness']} </s> response: "
-        each = [yes(t5, asked + text + history + fact) for text in said]
-        ours |= {"engagingness": sum(each), "overall": (sum(ours.values()) + sum(each)) / 5}
+        question = f"question: {QUESTIONS['engagingness']} </s> response: "
+        each_sentence = [yes(t5, question + text + history + fact) for text in parts]
+        ours["engagingness"] = sum(each_sentence)
+        ours["overall"] = sum(ours.values()) / 5
         for name, value in ours.items():
             assert scores.loc[key, f"unieval_{name}"] == pytest.approx(value, abs=1e-5)
     assert scores.loc[7].isna().all()  # empty response
@@ -112,8 +113,8 @@ def test_toxicity_is_the_sigmoid_of_its_label(folders, batches):
     model = models.load_classifier(folders["toxic"], device="cpu")
     scores = shuffled(metrics.toxicity, TURNS, checkpoint=folders["toxic"])
     for key, text in TURNS["response"].items():
-        found = logits(model.network, model.tokenizer(text)["input_ids"])[1].sigmoid()
-        expected = float(found) if text else np.nan
+        probability = logits(model.network, model.tokenizer(text)["input_ids"])[1].sigmoid()
+        expected = float(probability) if text else np.nan
         assert scores[key] == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 
@@ -127,7 +128,7 @@ def bleurt(request, tmp_path_factory):
         stored["embedding_size"] = 8
     config = hf.AutoConfig.for_model(kind, **tiny_models.BERT, **sizes, num_labels=1)
     network = hf.AutoModelForSequenceClassification.from_config(config)
-    tiny_models._save(network, words, folder, seed=4)
+    tiny_models.save_network(network, words, folder, seed=4)
     if request.param == "vocab.txt":
         for file in folder.glob("tokenizer*.json"):
             file.unlink()
@@ -148,12 +149,14 @@ def test_bleurt_is_the_regression_of_the_pair_best_reference(bleurt, batches):
     folder, network = bleurt
     scores = shuffled(metrics.bleurt, TURNS, checkpoint=folder)
     for key, turn in TURNS.iterrows():
-        each = []
+        of_references = []
         for reference in turn.reference if turn.response else []:
             inputs = tiny_models.wordpiece()(reference, turn.response, return_tensors="pt")
             with torch.no_grad():
-                each.append(float(network(**inputs).logits))
-        assert scores[key] == pytest.approx(max(each, default=np.nan), abs=1e-5, nan_ok=True)
+                of_references.append(float(network(**inputs).logits))
+        assert scores[key] == pytest.approx(
+            max(of_references, default=np.nan), abs=1e-5, nan_ok=True
+        )
 
 
 @pytest.mark.parametrize("blank", BLANKS)

@@ -1,5 +1,8 @@
 """BERTScore and embedding similarity against plain torch, the authors' package, and their traps."""
 
+from itertools import product
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +23,8 @@ def encoder(request, tmp_path_factory):
 
 def one_pair(encoder, hypothesis, reference):
     """BERTScore of one pair, written from the paper's equations, without any batch."""
-    model, sides = models.load_encoder(encoder, device="cpu"), []
+    model = models.load_encoder(encoder, device="cpu")
+    sides = []
     for text in (hypothesis, reference):
         ids = model.tokenizer(text)["input_ids"]
         with torch.no_grad():
@@ -32,16 +36,17 @@ def one_pair(encoder, hypothesis, reference):
     return [precision, recall, 2 * precision * recall / (precision + recall)]
 
 
-@pytest.mark.parametrize("block", [3, 500])
+@pytest.mark.parametrize("n_bytes", [1, 2**17, 2**27])  # one pair a block, some, all
 def test_bertscore_is_its_formula_in_any_batch_order_and_block(
-    encoder, batches, block, monkeypatch
+    encoder, batches, n_bytes, monkeypatch
 ):
     """torchmetrics 1.9.0 fails here: it misaligns its length-sorted batches."""
-    monkeypatch.setattr(em, "BLOCK", block)
-    pairs = [(a, b) for a in TEXTS for b in TEXTS[:4]]
+    monkeypatch.setattr(em, "TOKEN_VECTOR_BYTES", n_bytes)
+    pairs = list(product(TEXTS, TEXTS[:4]))
     expected = np.array([one_pair(encoder, a, b) for a, b in pairs])
-    order = np.random.default_rng(block).permutation(len(pairs))
-    hypotheses, references = zip(*[pairs[i] for i in order], strict=True)
+    order = np.random.default_rng(0).permutation(len(pairs))
+    hypotheses = [pairs[i][0] for i in order]
+    references = [pairs[i][1] for i in order]
     scores = em.bertscore_pairs(hypotheses, references, encoder=encoder, device="cpu")
     assert np.abs(scores - expected[order]).max() < 1e-5
 
@@ -52,10 +57,30 @@ def test_equal_to_the_authors_package_pair_by_pair():
 
     folder = str(models.find_model(models.DEFAULT_ENCODER).folder)
     scorer = BERTScorer(model_type=folder, num_layers=6, device="cpu")
-    pairs = [(a, b) for a in TEXTS[:5] for b in TEXTS[2:]]
-    theirs = [np.stack(scorer.score([a], [b]), 1)[0] for a, b in pairs]
-    ours = em.bertscore_pairs(*zip(*pairs, strict=True), device="cpu")
-    assert np.abs(ours - theirs).max() < 1e-5
+    pairs = list(product(TEXTS[:5], TEXTS[2:]))
+    expected = [np.stack(scorer.score([a], [b]), 1)[0] for a, b in pairs]
+    hypotheses, references = zip(*pairs, strict=True)
+    scores = em.bertscore_pairs(hypotheses, references, device="cpu")
+    assert np.abs(scores - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("shared", ["the references of a context", "the responses"])
+def test_bertscore_reads_each_text_once(shared):
+    """Also where the replies to one context are far from each other in the table."""
+    contexts = [[f"reference {c} {k}" for k in range(5)] for c in range(4)]
+    rows = [
+        {"response": f"reply {s} {c}", "reference": contexts[c]} for s in range(3) for c in range(4)
+    ]
+    turns = pd.DataFrame(rows)
+    if shared == "the responses":
+        turns["response"] = "the same reply"
+    texts = {*turns["response"], *np.concatenate(contexts)}
+    model = models.load_encoder(device="cpu")
+    forward = type(model.network).forward
+    spy = mock.patch.object(type(model.network), "forward", autospec=True, side_effect=forward)
+    with spy as passes:
+        em.bertscore(turns, device="cpu")
+    assert sum(len(call.kwargs["input_ids"]) for call in passes.call_args_list) == len(texts)
 
 
 def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
@@ -75,19 +100,21 @@ def test_sentence_vectors_equal_sentence_transformers(batches):
 
     folder = str(models.find_model(models.DEFAULT_ENCODER).folder)
     texts = [*TEXTS, "word " * 400, "🙂"]
-    theirs = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
-    assert np.abs(em.sentence_vectors(texts, device="cpu") - theirs).max() < 1e-5
+    expected = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
+    assert np.abs(em.sentence_vectors(texts, device="cpu") - expected).max() < 1e-5
 
 
 def test_similarities_take_the_best_reference_and_the_last_turn_of_the_context():
     turns = pd.DataFrame({"response": [TEXTS[1], TEXTS[1], ""]})
     turns["reference"] = [[TEXTS[2], TEXTS[6]], [], ["a"]]
     turns["context"] = [[TEXTS[2], TEXTS[6]], [], [TEXTS[0]]]
-    v = em.sentence_vectors([TEXTS[1], TEXTS[2], TEXTS[6]])
-    expected = {em.reference_similarity: max(v[0] @ v[1], v[0] @ v[2])}
-    for similarity, value in {**expected, em.context_similarity: v[0] @ v[2]}.items():
-        found = similarity(turns)
-        assert found[0] == pytest.approx(value, abs=1e-6) and found[1:].isna().all()
+    response, first, last = em.sentence_vectors([TEXTS[1], TEXTS[2], TEXTS[6]])
+    with_reference = em.reference_similarity(turns)
+    assert with_reference[0] == pytest.approx(max(response @ first, response @ last), abs=1e-6)
+    assert with_reference[1:].isna().all()
+    with_context = em.context_similarity(turns)
+    assert with_context[0] == pytest.approx(response @ last, abs=1e-6)
+    assert with_context[1:].isna().all()
 
 
 def test_equal_texts_are_exactly_1_and_nothing_is_above(encoder, batches):
@@ -95,12 +122,13 @@ def test_equal_texts_are_exactly_1_and_nothing_is_above(encoder, batches):
 
     60 replies of DSTC10's Persona that repeat a reference had 4 to 6 different scores.
     """
-    said = [text + blank for text in TEXTS for blank in ("", " ")]
-    turns = pd.DataFrame({"response": said, "reference": [[text, "so"] for text in said[::-1]]})
-    turns["context"] = [[text.strip()] for text in said]
+    responses = [text + blank for text, blank in product(TEXTS, ("", " "))]
+    turns = pd.DataFrame({"response": responses})
+    turns["reference"] = [[text, "so"] for text in responses[::-1]]
+    turns["context"] = [[text.strip()] for text in responses]
     assert (em.context_similarity(turns, encoder=encoder) == 1).all()
-    assert (em.bertscore_pairs(said, turns["context"].str[0], encoder=encoder) == 1).all()
-    other = em.reference_similarity(turns, encoder=encoder)
-    assert (other <= 1).all()
-    pairs = [f"{a.strip()}|{b[0].strip()}" for a, b in zip(said, turns["reference"], strict=True)]
-    assert other.groupby(pairs).nunique().eq(1).all()
+    assert (em.bertscore_pairs(responses, turns["context"].str[0], encoder=encoder) == 1).all()
+    similarity = em.reference_similarity(turns, encoder=encoder)
+    assert (similarity <= 1).all()
+    pairs = turns["response"].str.strip() + "|" + turns["reference"].str[0].str.strip()
+    assert similarity.groupby(pairs).nunique().eq(1).all()

@@ -487,7 +487,7 @@ def test_baselines_read_tokenised_and_plain_texts_alike():
 def test_random_draws_do_not_repeat(tmp_path):
     """Defect N14: the draws began again every 2,000 rows."""
     table = turns([f"reply {n}" for n in range(5000)]).assign(dialog=range(5000))
-    draws = metrics.compute(table, ["random"], folder=tmp_path, say=lambda line: None)["random"]
+    draws = metrics.compute(table, ["random"], folder=tmp_path, log=lambda line: None)["random"]
     assert draws.nunique() == 5000
     assert draws.tolist() != draws[::-1].tolist()
 
@@ -497,7 +497,7 @@ def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatc
     table = turns(["I bake rye bread"]).assign(dialog=0)
 
     def specificity():
-        scores = metrics.compute(table, ["specificity"], folder=tmp_path, say=lambda line: None)
+        scores = metrics.compute(table, ["specificity"], folder=tmp_path, log=lambda line: None)
         return scores["specificity"].tolist()
 
     assert specificity() == [3]

@@ -1,5 +1,6 @@
 """Likelihood metrics against plain torch, one row at a time and in batches of 1, 2 and 7."""
 
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
@@ -87,13 +88,15 @@ def test_an_encoder_decoder_scores_each_direction(tiny, name, skip, batches):
     assert skip or list(scores.columns) == names
 
 
-def spoken(model, given, said):
-    """Mean log-probability of the tokens of `said` after `given`: one plain pass for one text."""
-    before, ids = ([*model.tokenizer(text)["input_ids"]] for text in (given, said))
-    before = [model.tokenizer.bos_token_id or model.tokenizer.eos_token_id, *before]
+def mean_after(model, context, response):
+    """Mean log-probability of the response's tokens after a context: one pass for one text."""
+    start = model.tokenizer.bos_token_id or model.tokenizer.eos_token_id
+    context_ids = [start, *model.tokenizer(context)["input_ids"]]
+    ids = list(model.tokenizer(response)["input_ids"])
     with torch.no_grad():
-        logs = model.network(torch.tensor([before + ids])).logits[0].log_softmax(-1)
-    return float(np.mean([logs[len(before) + i - 1, token] for i, token in enumerate(ids)]))
+        logs = model.network(torch.tensor([context_ids + ids])).logits[0].log_softmax(-1)
+    predictions = logs[len(context_ids) - 1 : -1]
+    return float(predictions[range(len(ids)), ids].mean())
 
 
 @pytest.mark.parametrize("name", ["gpt2", models.SMOLLM2])
@@ -104,31 +107,36 @@ def test_log_likelihood_is_that_of_one_plain_pass_for_each_text(tiny, name):
     scores = shuffled(metrics.log_likelihood, checkpoint=checkpoint, last=2)
     for key, turn in TURNS.drop(index=7).iterrows():
         lines = [f"{text}\n" for text in turn.context[-2:]]
-        alone = spoken(model, "", f"{turn.response}\n")
-        given = spoken(model, "".join(lines), f"{turn.response}\n") if lines else np.nan
+        alone = mean_after(model, "", f"{turn.response}\n")
+        given = mean_after(model, "".join(lines), f"{turn.response}\n") if lines else np.nan
         expected = pytest.approx([given, alone, given - alone], abs=1e-4, nan_ok=True)
         assert scores.loc[key].to_numpy() == expected
     assert scores.loc[7].isna().all()
     assert scores.columns[0] == f"log_likelihood[{name}]"
     turn, joint = TURNS.loc[1], shuffled(metrics.bartscore, checkpoint=checkpoint).loc[1]
-    recall = spoken(model, f"{turn.response}\n", f"{turn.reference[0]}\n")
+    recall = mean_after(model, f"{turn.response}\n", f"{turn.reference[0]}\n")
     assert joint.iloc[[0, 2]].to_numpy() == pytest.approx([scores.loc[1].iloc[0], recall], abs=1e-4)
 
 
-@pytest.mark.parametrize("tokens", [1, 30, 10_000])
-def test_what_texts_share_is_read_once(tiny, tokens):
+ONE_TREE = 3 + 2 * (2 + 3 * 3)  # tokens: each segment once
+TREES = [(1, 6 * 8), (30, ONE_TREE), (10_000, ONE_TREE)]
+
+
+@pytest.mark.parametrize(("max_tokens", "n_read"), TREES)
+def test_what_texts_share_is_read_once(tiny, max_tokens, n_read):
     model = models.load_causal(tiny["gpt2"], device="cpu")
     forward = type(model.network).forward
     spy = mock.patch.object(type(model.network), "forward", autospec=True, side_effect=forward)
-    texts = [("abc", f"{a}8", f"{b}xy") for a in "12" for b in "345"]  # of one token a letter
+    texts = [("abc", f"{a}8", f"{b}xy") for a, b in product("12", "345")]  # of one token a letter
     texts.append(texts[0])
+    columns = zip(*texts, strict=True)
     with spy as passes:
-        found = segment_log_probabilities(model, *zip(*texts, strict=True), tokens=tokens)
-    read = sum(call.kwargs["input_ids"].numel() for call in passes.call_args_list)
-    assert read == {1: 6 * 8, 30: 3 + 2 * (2 + 3 * 3), 10_000: 3 + 2 * (2 + 3 * 3)}[tokens]
-    alone = [segment_log_probabilities(model, *zip(text, strict=True))[0] for text in texts]
-    np.testing.assert_allclose(found, alone, atol=1e-4)
-    assert np.array(found)[:, :, 1].tolist() == [[2, 2, 3]] * 7
+        together = segment_log_probabilities(model, *columns, max_tokens=max_tokens)
+    assert sum(call.kwargs["input_ids"].numel() for call in passes.call_args_list) == n_read
+    for text, scores in zip(texts, together, strict=True):
+        alone = segment_log_probabilities(model, *[[segment] for segment in text])[0]
+        np.testing.assert_allclose(scores, alone, atol=1e-4)
+    assert together[:, :, 1].tolist() == [[2, 2, 3]] * 7
 
 
 def test_fed_is_the_loss_over_all_tokens_whatever_stands_beside_it(tiny):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -58,12 +59,12 @@ def bleu4(tokens, references, smoothed):
     return penalty * product**0.25
 
 
-def lcs_length(one, other):
+def lcs_length(first, second):
     @cache
     def length(i, j):
-        if i == len(one) or j == len(other):
+        if i == len(first) or j == len(second):
             return 0
-        if one[i] == other[j]:
+        if first[i] == second[j]:
             return 1 + length(i + 1, j + 1)
         return max(length(i + 1, j), length(i, j + 1))
 
@@ -71,12 +72,13 @@ def lcs_length(one, other):
 
 
 def normalized(text):
-    kept = "".join(c if c.isalnum() or not c.isascii() else " " for c in text.lower())
-    return [word for word in kept.split() if word not in ("a", "an", "the")]
+    spaced = "".join(c if c.isalnum() or not c.isascii() else " " for c in text.lower())
+    return [word for word in spaced.split() if word not in ("a", "an", "the")]
 
 
 def coco_rouge(response, references):
-    tokens, golds = response.split(" "), [reference.split(" ") for reference in references]
+    tokens = response.split(" ")
+    golds = [reference.split(" ") for reference in references]
     lengths = [lcs_length(tokens, gold) for gold in golds]
     precision = max(lengths) / len(tokens)
     recall = max(n / len(gold) for n, gold in zip(lengths, golds, strict=True))
@@ -85,8 +87,9 @@ def coco_rouge(response, references):
 
 
 def nltk_bleu4(response, references):
-    words, golds = normalized(response), [normalized(reference) for reference in references]
-    if not set(words) & {word for gold in golds for word in gold}:
+    words = normalized(response)
+    golds = [normalized(reference) for reference in references]
+    if set(words).isdisjoint(chain.from_iterable(golds)):
         return 0.0
     return bleu4(words, golds, lambda matches, total, order: (matches or 1e-12) / max(total, 1))
 
@@ -98,8 +101,12 @@ def coco_bleu4(response, references):
 
 def word_f1(words, gold):
     """Twice the words of one text that find a partner in the other, over the words of both."""
-    left = list(gold)
-    common = sum(left.remove(word) is None for word in words if word in left)
+    unmatched = list(gold)
+    common = 0
+    for word in words:
+        if word in unmatched:
+            unmatched.remove(word)
+            common += 1
     return 2 * common / (len(words) + len(gold))
 
 
@@ -152,9 +159,9 @@ def test_missing_and_empty(name):
 
 @pytest.fixture
 def turns():
-    said = ["we walk home", "", None, "yes", "no", None]
-    golds = [said[:1] + ["home"], ["yes"], ["yes"], [], np.array(["no"], dtype=object), []]
-    return pd.DataFrame({"response": said, "reference": golds}, index=[7, 3, 5, 1, 0, 9])
+    responses = ["we walk home", "", None, "yes", "no", None]
+    golds = [["we walk home", "home"], ["yes"], ["yes"], [], np.array(["no"], dtype=object), []]
+    return pd.DataFrame({"response": responses, "reference": golds}, index=[7, 3, 5, 1, 0, 9])
 
 
 def test_scores_keep_the_index_and_count_what_is_missing(turns):
@@ -233,10 +240,10 @@ def test_without_java_meteor_is_nan_the_rest_runs_and_nothing_false_is_kept(
         patch.setenv("PATH", str(tmp_path))
         with pytest.warns(UserWarning, match="needs Java.*apt install default-jre-headless"):
             scores = metrics.overlap_scores(turns, names)
-        metrics.compute(turns, names, folder=tmp_path, say=lambda line: None)
+        metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
     assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 2
     assert scores.attrs["missing"]["undefined by the metric"] == 2
-    with_java = metrics.compute(turns, names, folder=tmp_path, say=lambda line: None)
+    with_java = metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
     assert with_java["meteor_15"].notna().sum() == 2
 
 

@@ -220,7 +220,7 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, name):
     def score() -> tuple[float, str]:
         log = []
         options = {name: {"lexicon": str(path)}}
-        scores = metrics.compute(table, [name], options=options, folder=tmp_path, say=log.append)
+        scores = metrics.compute(table, [name], options=options, folder=tmp_path, log=log.append)
         return scores[name].iloc[0], log[0].split()[1]
 
     first, first_state = score()
@@ -234,7 +234,7 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, name):
 
 def test_scores_of_our_word_lists_rest_on_the_checksum_of_their_file():
     path = ROOT / "data" / "function_words.json"
-    facts = metrics.get_metric("language_style_matching").facts()
+    facts = metrics.get_metric("language_style_matching").provenance()
     assert facts["lexicon_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 

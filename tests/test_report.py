@@ -351,7 +351,7 @@ def test_each_issue_is_found_in_the_reply_that_has_it_alone(issue, with_issue, w
     turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
     facts = columns.get("fact", [])
     turns["fact"] = facts + [[]] * (len(turns) - len(facts))
-    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
     scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
     scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
     issues = report.find_issues(report.reply_signals(turns, scores))
@@ -360,7 +360,7 @@ def test_each_issue_is_found_in_the_reply_that_has_it_alone(issue, with_issue, w
 
 def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
     turns = replies(response=["Ok.", "ok. ", "Well.", "", ""])
-    scores = metrics.compute(turns, ["length", "specificity"], say=lambda line: None)
+    scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
     signals = report.reply_signals(turns, scores)
     issues = report.find_issues(signals)
     listed = report.reading_list(turns, issues, per_issue=2)

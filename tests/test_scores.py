@@ -18,7 +18,6 @@ import pytest
 import slow_metric
 
 from lib import endex, metrics, psychology  # noqa: F401 - rooms register their metrics
-from lib.metrics import registry
 
 TURNS = pd.DataFrame({"dialog": ["b", "a", "b", "a"]}, index=[10, 7, 3, 8])
 TURNS["context"] = [["hi"], [], ["well"], ["so"]]
@@ -33,20 +32,23 @@ def letters(turns, unit="characters"):
     return turns["response"].str.len()
 
 
+def lexicon_provenance(**options):
+    return dict(LEXICON)
+
+
 @pytest.fixture(autouse=True)
 def registered():
     """Two metrics that are gone after each test: rooms above list every metric of your own."""
     metrics.metric("hashed", "test", version="1")(slow_metric.hashed)
-    facts = {"facts": lambda **options: dict(LEXICON)}
-    metrics.metric("letters", "test", version="1", **facts)(letters)
+    metrics.metric("letters", "test", version="1", provenance=lexicon_provenance)(letters)
     yield
     del metrics.METRICS["hashed"], metrics.METRICS["letters"]
 
 
-def say_of(table, names, folder, **given) -> list[str]:
-    said = []
-    metrics.compute(table, names, folder=folder, say=said.append, **given)
-    return said
+def log_of(table, names, folder, **options) -> list[str]:
+    lines = []
+    metrics.compute(table, names, folder=folder, log=lines.append, **options)
+    return lines
 
 
 def quiet(line: str) -> None:
@@ -69,17 +71,17 @@ CHANGED = [
 
 @pytest.mark.parametrize(("turns", "done"), CHANGED)
 def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(tmp_path, turns, done):
-    say_of(TURNS, ["word_f1_normalized"], tmp_path)
-    said = say_of(turns, ["word_f1_normalized"], tmp_path)
-    assert said == [f"word_f1_normalized: {done} 4 rows"]
+    log_of(TURNS, ["word_f1_normalized"], tmp_path)
+    lines = log_of(turns, ["word_f1_normalized"], tmp_path)
+    assert lines == [f"word_f1_normalized: {done} 4 rows"]
 
 
-def test_other_options_version_or_facts_are_another_score(tmp_path, monkeypatch):
-    """The facts are checksums of lexica and weights: an edited word list must not go unnoticed."""
+def test_other_options_version_or_provenance_are_another_score(tmp_path, monkeypatch):
+    """Provenance is checksums of lexica and weights: an edited word list must be noticed."""
 
     def computed(**options):
-        given = {"letters": options}
-        return say_of(TURNS, ["letters"], tmp_path, options=given)[0].split()[1] == "computed"
+        (line,) = log_of(TURNS, ["letters"], tmp_path, options={"letters": options})
+        return line.split()[1] == "computed"
 
     assert computed() and not computed()
     assert computed(unit="bytes") and not computed(unit="bytes")
@@ -93,33 +95,35 @@ def test_other_options_version_or_facts_are_another_score(tmp_path, monkeypatch)
 def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monkeypatch):
     unversioned = dataclasses.replace(metrics.METRICS["letters"], version=None)
     monkeypatch.setitem(metrics.METRICS, "letters", unversioned)
-    said = say_of(TURNS, ["letters"] * 2, tmp_path)
-    assert said == ["letters: computed 4 rows"] * 2 and not list(tmp_path.iterdir())
+    lines = log_of(TURNS, ["letters"] * 2, tmp_path)
+    assert lines == ["letters: computed 4 rows"] * 2
+    assert not list(tmp_path.iterdir())
 
 
 KINDS = ("overlap", "embedding", "psychological")
 
 
 @pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
-def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
-    tmp_path, monkeypatch, name
-):
-    monkeypatch.setattr(registry, "ROWS", 2)
-    said = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
-    turns = pd.DataFrame({"response": said}, index=[10, 7, 3, 8, 0, 1])
+def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(tmp_path, name):
+    options = {"folder": tmp_path, "log": quiet, "batch_rows": 2}
+    texts = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
+    turns = pd.DataFrame({"response": texts}, index=[10, 7, 3, 8, 0, 1])
     turns = turns.assign(context=[["hello"]] * 6, reference=[["tea or coffee"]] * 6)
-    table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
-    assert table[:5].isna().all(axis=None) and table.index.tolist() == [10, 7, 3, 8, 0, 1]
+    table = metrics.compute(turns, [name], **options)
+    assert table[:5].isna().all(axis=None)
+    assert table.index.tolist() == [10, 7, 3, 8, 0, 1]
     assert all(table.attrs["missing"][column]["no response"] == 5 for column in table)
     runs = shutil.which("java") or not name.startswith("meteor")
     if "reference" in metrics.METRICS[name].needs and runs:
-        turns["response"], turns["reference"] = said[-1], [[blank] for blank in said]
-        table = metrics.compute(turns, [name], folder=tmp_path, say=quiet)
-        assert table[:5].isna().all(axis=None) and table[5:].gt(1 - 1e-6).any(axis=None)
+        turns["response"] = texts[-1]
+        turns["reference"] = [[text] for text in texts]
+        table = metrics.compute(turns, [name], **options)
+        assert table[:5].isna().all(axis=None)
+        assert table[5:].gt(1 - 1e-6).any(axis=None)
 
 
 def test_the_record_names_what_ran(tmp_path):
-    table = metrics.compute(TURNS, ["bertscore"], folder=tmp_path, say=quiet)
+    table = metrics.compute(TURNS, ["bertscore"], folder=tmp_path, log=quiet)
     record = table.attrs["provenance"]["bertscore_f1"]
     assert record["checkpoint"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert record["weights_sha256"].startswith("53aa5117")
@@ -133,7 +137,7 @@ WRONG = [
     ("fed", {}, "needs the column"),
     ("letters", {"unit": object()}, "numbers, texts or lists"),
     ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
-    ("mauve", {}, "set of responses, not per turn: call lib.metrics.mauve"),
+    ("mauve", {}, "unknown metric 'mauve'.* functions of lib.metrics, not metrics of a turn table"),
 ]
 
 
@@ -147,7 +151,6 @@ def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options,
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """A table of 30 rows, and the folder of a run of it that the disk stopped after 20."""
-    monkeypatch.setattr(registry, "ROWS", 10)
     table = slow_metric.big_table(30)
     real = pd.DataFrame.to_parquet
 
@@ -159,18 +162,18 @@ def stopped(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space") as caught:
         patched.setattr(pd.DataFrame, "to_parquet", full)
-        metrics.compute(table, ["hashed"], folder=tmp_path, say=quiet)
+        metrics.compute(table, ["hashed"], folder=tmp_path, log=quiet, batch_rows=10)
     assert "free some space" in caught.value.__notes__[0]
     return table, tmp_path
 
 
 def resumed(table, folder) -> str:
-    """Finish a stopped run; its scores must be those of a run of its own. Returns what was said."""
-    said = []
-    found = metrics.compute(table, ["hashed"], folder=folder, say=said.append)
-    whole = metrics.compute(table, ["hashed"], folder=folder / "apart", say=quiet)
-    pd.testing.assert_frame_equal(found, whole)
-    return said[0]
+    """Finish a stopped run; its scores must be those of an undisturbed run. Returns the log."""
+    lines = []
+    scores = metrics.compute(table, ["hashed"], folder=folder, log=lines.append, batch_rows=10)
+    undisturbed = metrics.compute(table, ["hashed"], folder=folder / "undisturbed", log=quiet)
+    pd.testing.assert_frame_equal(scores, undisturbed)
+    return lines[0]
 
 
 def test_after_a_full_disk_the_run_goes_on_where_it_stopped(stopped):
@@ -178,24 +181,26 @@ def test_after_a_full_disk_the_run_goes_on_where_it_stopped(stopped):
     assert resumed(*stopped) == "hashed: computed 10 rows, reused 20 rows"
 
 
-@pytest.mark.parametrize("left", [0, 20, -30])
-def test_a_damaged_part_is_computed_again(stopped, left):
-    part = sorted(stopped[1].glob("hashed-*/*.parquet"))[0]
-    part.write_bytes(part.read_bytes()[:left])
+@pytest.mark.parametrize("n_bytes", [0, 20, -30])
+def test_a_damaged_batch_is_computed_again(stopped, n_bytes):
+    file = sorted(stopped[1].glob("hashed-*/*.parquet"))[0]
+    file.write_bytes(file.read_bytes()[:n_bytes])
     assert resumed(*stopped) == "hashed: computed 20 rows, reused 10 rows"
+
+
+def lines_in(file: Path) -> int:
+    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> Counter:
     """Run to the end with three kills at random moments; return how often each batch was done."""
     log = folder / "log"
-    given = [str(value) for value in (folder / "scores", log, rows, batch, seconds)]
-    command = [sys.executable, slow_metric.__file__, *given]
+    arguments = [str(value) for value in (folder / "scores", log, rows, batch, seconds)]
+    command = [sys.executable, slow_metric.__file__, *arguments]
     draw = random.Random(seed)
-    for mark in sorted(draw.sample(range(1, -(-rows // batch)), 3)):
+    for n_batches in sorted(draw.sample(range(1, -(-rows // batch)), 3)):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and (
-            not log.exists() or len(log.read_text().splitlines()) < mark
-        ):
+        while process.poll() is None and lines_in(log) < n_batches:
             time.sleep(0.002)
         time.sleep(draw.random() * 2 * seconds)
         os.kill(process.pid, signal.SIGKILL)
@@ -204,24 +209,29 @@ def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: i
     return Counter(log.read_text().splitlines())
 
 
+def files_under(folder: Path) -> dict[Path, bytes]:
+    paths = folder.rglob("*.parquet")
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
 RUNS = [(600, 20, 0), pytest.param(100_000, 1000, 1, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("rows", "batch", "seed"), RUNS)
-def test_three_kills_change_no_byte_and_repeat_no_finished_batch(
-    tmp_path, monkeypatch, rows, batch, seed
-):
+def test_three_kills_change_no_byte_and_repeat_no_finished_batch(tmp_path, rows, batch, seed):
     (tmp_path / "killed").mkdir()
-    done = kill_and_finish(tmp_path / "killed", rows, batch, 0.02, seed)
-    options = {"hashed": {"seconds": 0.02, "log": str(tmp_path / "killed" / "log")}}
-    monkeypatch.setattr(registry, "ROWS", batch)
-    table, whole = slow_metric.big_table(rows), tmp_path / "whole"
-    metrics.compute(table, ["hashed"], options=options, folder=whole, say=quiet)
-    parts = [
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.parquet")}
-        for folder in (tmp_path / "killed" / "scores", whole)
-    ]
-    assert parts[0] == parts[1] and len(parts[0]) == rows // batch
+    done = kill_and_finish(tmp_path / "killed", rows, batch, seconds=0.02, seed=seed)
+    metrics.compute(
+        slow_metric.big_table(rows),
+        ["hashed"],
+        options={"hashed": {"seconds": 0.02, "log": str(tmp_path / "killed" / "log")}},
+        folder=tmp_path / "undisturbed",
+        log=quiet,
+        batch_rows=batch,
+    )
+    batches = files_under(tmp_path / "killed" / "scores")
+    assert batches == files_under(tmp_path / "undisturbed")
+    assert len(batches) == rows // batch
     # A batch counts as finished once it is on disk: at most the one at hand is done again per kill.
     assert len(done) == rows // batch
     assert sum(done.values()) - len(done) <= 3

@@ -21,7 +21,7 @@ def masked(tmp_path_factory):
 def trained(tmp_path_factory):
     """Both classifiers, on a tiny random encoder."""
     encoder = str(tiny_models.bert(tmp_path_factory.mktemp("encoder")))
-    options = {"encoder": encoder, "device": "cpu", "rate": 1e-5}
+    options = {"encoder": encoder, "device": "cpu", "learning_rate": 1e-5}
     said = [text for text in TURNS["response"] if text] * 3
     before = ["do you like tea ?"] * len(said)
     valid, _ = metrics.train_valid_utterance(said, **options)
@@ -34,13 +34,14 @@ def test_masked_surprisal_masks_one_token_at_a_time(masked, batches):
     texts = ["tea", "do you like tea ?", "", "my sister plays the trumpet"]
     expected = []
     for text in texts:
-        ids, total = model.tokenizer(text)["input_ids"], 0.0
-        for place in range(1, len(ids) - 1):
+        ids = model.tokenizer(text)["input_ids"]
+        total = 0.0
+        for position in range(1, len(ids) - 1):
             hidden = torch.tensor([ids])
-            hidden[0, place] = model.tokenizer.mask_token_id
+            hidden[0, position] = model.tokenizer.mask_token_id
             with torch.no_grad():
-                logits = model.network(input_ids=hidden).logits[0, place]
-            total -= float(logits.log_softmax(-1)[ids[place]])
+                logits = model.network(input_ids=hidden).logits[0, position]
+            total -= float(logits.log_softmax(-1)[ids[position]])
         expected.append(total if text else np.nan)
     found = masked_surprisal(model, texts)
     assert found == pytest.approx(expected, rel=1e-5, nan_ok=True)
@@ -74,11 +75,11 @@ def test_usl_h_is_the_shipped_composition_of_its_parts(trained, masked, batches)
 
 
 def test_usl_h_without_a_masked_model_has_no_composition(trained):
-    options = {"usl_h": trained}  # no text or number: computed, but not to be kept
     scores = metrics.usl_h(TURNS, **trained)
-    assert scores["usl_h"].isna().all() and scores["usl_h_valid"].notna().sum() == 6
-    with pytest.raises(ValueError, match="call lib.metrics.usl_h"):
-        metrics.compute(TURNS, ["usl_h"], options=options)
+    assert scores["usl_h"].isna().all()
+    assert scores["usl_h_valid"].notna().sum() == 6
+    with pytest.raises(ValueError, match="usl_h are functions of lib.metrics"):
+        metrics.compute(TURNS, ["usl_h"])
 
 
 def test_broken_texts_are_broken_and_seeded():
@@ -97,7 +98,9 @@ def test_a_classifier_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_
     said = [f"{a} {b} {c}" for a in ("i", "we") for b in ("like", "want") for c in ("tea", "rain")]
     loaded = models.load_encoder(device="cpu").network
     before = loaded.embeddings.word_embeddings.weight.clone()
-    classifier, losses = metrics.train_valid_utterance(said * 8, epochs=4, rate=5e-4, device="cpu")
+    classifier, losses = metrics.train_valid_utterance(
+        said * 8, epochs=4, learning_rate=5e-4, device="cpu"
+    )
     assert losses[-1] < 0.7 * losses[0]
     valid, broken = classifier.probability(None, ["they like tea", "tea like tea tea they"])
     assert valid > broken

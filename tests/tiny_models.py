@@ -45,7 +45,7 @@ def wordpiece() -> hf.PreTrainedTokenizerFast:
     return load_tokenizer(find_model("sentence-transformers/all-MiniLM-L6-v2").folder)
 
 
-def _save(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
+def save_network(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -> Path:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -61,27 +61,29 @@ BERT |= {"num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddi
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
-    return _save(hf.BertModel(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
+    return save_network(hf.BertModel(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
 
 
 def masked_bert(folder: Path, seed: int = 0) -> Path:
-    return _save(hf.BertForMaskedLM(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
+    return save_network(hf.BertForMaskedLM(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
 
 
 def bert_classifier(folder: Path, labels: list[str], seed: int = 0) -> Path:
-    names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
-    config = hf.BertConfig(**BERT, num_labels=len(labels), **names)
-    return _save(hf.BertForSequenceClassification(config), wordpiece(), folder, seed)
+    ids = {label: number for number, label in enumerate(labels)}
+    names = dict(enumerate(labels))
+    config = hf.BertConfig(**BERT, num_labels=len(labels), id2label=names, label2id=ids)
+    return save_network(hf.BertForSequenceClassification(config), wordpiece(), folder, seed)
 
 
 def roberta(folder: Path, seed: int = 0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
-    vocabulary, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
+    vocabulary = str(folder / "vocab.json")
+    merges = str(folder / "merges.txt")
     tokenizer = hf.RobertaTokenizer(vocabulary, merges, model_max_length=128)
     sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 3, "max_position_embeddings": 130}
     config = hf.RobertaConfig(**{**BERT, **sizes}, pad_token_id=1)
-    return _save(hf.RobertaModel(config), tokenizer, folder, seed)
+    return save_network(hf.RobertaModel(config), tokenizer, folder, seed)
 
 
 def _gpt2(kind: type, folder: Path, seed: int, **options) -> Path:
@@ -92,7 +94,7 @@ def _gpt2(kind: type, folder: Path, seed: int, **options) -> Path:
     sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128}
     ends = {"bos_token_id": 0, "eos_token_id": 0}
     config = hf.GPT2Config(vocab_size=len(tokenizer), **sizes, **ends, **options)
-    return _save(kind(config), tokenizer, folder, seed)
+    return save_network(kind(config), tokenizer, folder, seed)
 
 
 def gpt2(folder: Path, seed: int = 0) -> Path:
@@ -115,7 +117,7 @@ def bart(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>")
     tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<s>", **MARKS)
     config = hf.BartConfig(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return _save(hf.BartForConditionalGeneration(config), tokenizer, folder, seed)
+    return save_network(hf.BartForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def m2m100(folder: Path, seed: int = 0) -> Path:
@@ -125,7 +127,7 @@ def m2m100(folder: Path, seed: int = 0) -> Path:
         tokenizer_object=tokens, bos_token="<s>", extra_special_tokens=languages, **MARKS
     )
     config = hf.M2M100Config(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return _save(hf.M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
+    return save_network(hf.M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
 
 
 def t5(folder: Path, seed: int = 0) -> Path:
@@ -135,4 +137,4 @@ def t5(folder: Path, seed: int = 0) -> Path:
     sizes["n_positions"] = tokenizer.model_max_length = 512  # as T5's files state, no bound of it
     ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
     config = hf.T5Config(vocab_size=len(tokenizer), **sizes, **ends)
-    return _save(hf.T5ForConditionalGeneration(config), tokenizer, folder, seed)
+    return save_network(hf.T5ForConditionalGeneration(config), tokenizer, folder, seed)

@@ -21,7 +21,7 @@ def _provenance(model: str | Path = PACKAGED, max_length: int | None = None, **o
     return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
-@metric("endex", "engagement", ("context", "response"), version="2", facts=_provenance)
+@metric("endex", "engagement", ("context", "response"), version="2", provenance=_provenance)
 def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,

@@ -266,7 +266,7 @@ def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """
     if not turns["reference"].map(len).any():
         names = [name for name in names if "reference" not in get_metric(name).needs]
-    scores = compute(turns, names, say=lambda line: None)
+    scores = compute(turns, names, log=lambda line: None)
     is_gold = gold_rows(turns)
     for column, record in scores.attrs["provenance"].items():
         if column.endswith(("_precision", "_recall")):

@@ -63,8 +63,8 @@ def score_sides(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
     names = [name for name in names if name not in TO_CONTEXT]
     if encoder:
         names += ["endex", "context_similarity"]
-    to_context = compute(items, TO_CONTEXT, say=lambda line: None)
-    scores = compute(items, names, say=lambda line: None)
+    to_context = compute(items, TO_CONTEXT, log=lambda line: None)
+    scores = compute(items, names, log=lambda line: None)
     missing = {f"{name}_to_context": counts for name, counts in to_context.attrs["missing"].items()}
     missing |= scores.attrs["missing"]
     scores = scores.join(to_context.add_suffix("_to_context"))

@@ -5,6 +5,7 @@ is a run of letters and digits, with apostrophes inside; other characters belong
 """
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -20,18 +21,21 @@ WORD = re.compile(r"\w+(?:'\w+)*")
 def question(turns: pd.DataFrame) -> pd.Series:
     """1 where the reply has a question mark, else 0 (the Question row of Table 2).
 
-    The paper gives no definition. To count question words as well, wherever they stand, gives its
+    The paper gives no definition. Counting question words anywhere in the reply as well gives its
     row to the digit on BETTER and PREDENG-600, but takes "it turned red when the sun set" for a
     question. Higher is more engaging; NaN for a missing reply.
 
     >>> question(pd.DataFrame({"response": ["have you tried it?", "It was red when I left."]}))[0]
     np.float64(1.0)
     """
-    return _of_response(turns, lambda text: "?" in text, "question")
+    return _score_responses(turns, lambda text: "?" in text, "question")
 
 
 @metric(
-    "specificity", "baseline", version="2", facts=lambda: {"stop_words": file_sha256(STOP_WORDS)}
+    "specificity",
+    "baseline",
+    version="2",
+    provenance=lambda: {"stop_words": file_sha256(STOP_WORDS)},
 )
 def specificity(turns: pd.DataFrame) -> pd.Series:
     """Content words of the reply: those that are not on the stop list (See et al. 2019).
@@ -42,11 +46,11 @@ def specificity(turns: pd.DataFrame) -> pd.Series:
     >>> specificity(pd.DataFrame({"response": ["I bake rye bread", "ok i am"]})).tolist()
     [3.0, 1.0]
     """
-    return _of_response(
-        turns,
-        lambda text: sum(word not in stop_words() for word in tokenize_words(text)),
-        "specificity",
-    )
+
+    def content_words(text):
+        return sum(word not in stop_words() for word in tokenize_words(text))
+
+    return _score_responses(turns, content_words, "specificity")
 
 
 @metric("length", "baseline", version="2")
@@ -58,10 +62,10 @@ def length(turns: pd.DataFrame) -> pd.Series:
     >>> length(pd.DataFrame({"response": ["I bake bread!", "I bake bread !", ""]})).tolist()
     [3.0, 3.0, 0.0]
     """
-    return _of_response(turns, lambda text: len(tokenize_words(text)), "length")
+    return _score_responses(turns, lambda text: len(tokenize_words(text)), "length")
 
 
-@metric("random", "baseline", version="1", whole=True)
+@metric("random", "baseline", version="1", all_rows_at_once=True)
 def random(turns: pd.DataFrame, seed: int = 0) -> pd.Series:
     """Uniform draws between 0 and 1: what chance reaches on a set of this size.
 
@@ -80,6 +84,9 @@ def tokenize_words(text: str) -> list[str]:
     return WORD.findall(text.lower().replace("’", "'"))
 
 
-def _of_response(turns: pd.DataFrame, count, name: str) -> pd.Series:
-    values = [float(count(text)) if isinstance(text, str) else np.nan for text in turns["response"]]
-    return pd.Series(values, turns.index, dtype=float, name=name)
+def _score_responses(turns: pd.DataFrame, score: Callable[[str], float], name: str) -> pd.Series:
+    scores = np.full(len(turns), np.nan)
+    for row, text in enumerate(turns["response"]):
+        if isinstance(text, str):
+            scores[row] = score(text)
+    return pd.Series(scores, turns.index, name=name)

@@ -16,13 +16,14 @@ from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where
 from lib.metrics.registry import metric
 from lib.models import score_in_batches, token_ids
 
-TOXIC_BERT, BLEURT_20 = "unitary/toxic-bert", "lucadiliello/BLEURT-20"
+TOXIC_BERT = "unitary/toxic-bert"
+BLEURT_20 = "lucadiliello/BLEURT-20"
 UNIEVAL = "MingZhong/unieval-dialog"
 HEADS = {
     name: f"microsoft/DialogRPT-{name.replace('_', '-')}"
     for name in ("updown", "depth", "width", "human_vs_rand", "human_vs_machine")
 }
-MARK = "<|endoftext|>"  # between turns, as DialogRPT reads them
+SEPARATOR = "<|endoftext|>"  # between turns, as DialogRPT reads them
 # Verbatim from utils.py of github.com/maszhongming/UniEval, MIT License, (c) 2022 Ming Zhong. The
 # checkpoint was trained on these five questions: any other wording is another metric.
 QUESTIONS = {
@@ -33,11 +34,15 @@ QUESTIONS = {
     "groundedness": "Is this response consistent with knowledge in the fact?",
     "understandability": "Is this an understandable response in the dialogue?",
 }
-BEFORE = "dialogue history"
-READS = {"coherence": (BEFORE,), "engagingness": (BEFORE, "fact"), "groundedness": ("fact",)}
+#: What a question is asked about besides the response.
+INPUTS = {
+    "coherence": ("dialogue history",),
+    "engagingness": ("dialogue history", "fact"),
+    "groundedness": ("fact",),
+}
 
 
-@metric("toxicity", "classifier", ("response",), TOXIC_BERT, version="1")
+@metric("toxicity", "classifier", ("response",), model=TOXIC_BERT, version="1")
 def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
     """Probability that each response is toxic; *lower* is better.
 
@@ -60,19 +65,21 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     Reference: Hanu and Unitary team (2020), Detoxify.
     """
     model = models.load_classifier(checkpoint, **options)
-    place = model.network.config.label2id["toxic"]
+    toxic = model.network.config.label2id["toxic"]
 
-    def score(tokens, mask):
-        return model(tokens, mask).logits[:, place].float().sigmoid()
+    def score_batch(tokens, mask):
+        return model(tokens, mask).logits[:, toxic].float().sigmoid()
 
-    scores = score_where_text(
-        lambda t: score_in_batches(model, score, token_ids(model, t)), turns["response"]
-    )
-    return pd.Series(scores, turns.index, name="toxicity")
+    def score(texts):
+        return score_in_batches(model, score_batch, token_ids(model, texts))
+
+    return pd.Series(score_where_text(score, turns["response"]), turns.index, name="toxicity")
 
 
-@metric("bleurt", "classifier", ("response", "reference"), BLEURT_20, version="1")
-def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd.Series:
+@metric("bleurt", "classifier", ("response", "reference"), model=BLEURT_20, version="1")
+def bleurt(
+    turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
+) -> pd.Series:
     """Score each response against its references by BLEURT; the best of them counts.
 
     The regression head over [CLS] of "[CLS] reference [SEP] response [SEP]", cut to the model's
@@ -82,7 +89,7 @@ def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd
         turns: turn table; uses `response` and `reference`.
         checkpoint: a PyTorch conversion; BLEURT-20 (and D3 to D12) or an older bleurt-*; scores of
             two checkpoints do not compare, and older ones are not calibrated to any range.
-        options: `device`, a GPU where there is one by default.
+        device: a GPU where there is one by default.
 
     Returns:
         Series "bleurt" on `turns.index`, about 0 to 1 for BLEURT-20, higher is better; NaN for a
@@ -90,43 +97,57 @@ def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd
 
     Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
     """
-    model = _load_bleurt(models.find_model(checkpoint), **options)
+    model = _load_bleurt(models.find_model(checkpoint), device)
 
-    def regression(tokens, mask, types, _):
+    def score_batch(tokens, mask, types, _):
         return model(tokens, mask, token_type_ids=types * mask).logits[:, 0].float()
 
-    def score(references: Sequence[str], responses: Sequence[str]) -> np.ndarray:
-        cut = {"truncation": True, "max_length": model.positions}
-        pairs = model.tokenizer(references, responses, return_token_type_ids=True, **cut)
-        return score_in_batches(model, regression, pairs["input_ids"], pairs["token_type_ids"])
+    def score(references, responses):
+        pairs = model.tokenizer(
+            references,
+            responses,
+            return_token_type_ids=True,
+            truncation=True,
+            max_length=model.positions,
+        )
+        return score_in_batches(model, score_batch, pairs["input_ids"], pairs["token_type_ids"])
 
-    scores = best_over_texts(
-        turns["reference"], turns["response"], partial(score_where_text, score)
-    )
+    def score_with_text(references, responses):
+        return score_where_text(score, references, responses)
+
+    scores = best_over_texts(turns["reference"], turns["response"], score_with_text)
     return pd.Series(scores, turns.index, name="bleurt")
 
 
 @lru_cache(maxsize=2)
 def _load_bleurt(location: models.Location, device: str | None = None) -> models.Model:
-    """Load a BLEURT checkpoint as the transformers architecture that it is.
+    """Load a BLEURT checkpoint as the architecture of transformers that it has.
 
-    The conversions say model type "bleurt", which transformers does not know. It is BERT, or with
-    embeddings of their own width (BLEURT-20) RemBERT, under other names.
+    The conversions state the model type "bleurt", which transformers does not know. It is BERT, or
+    with embeddings of their own width (BLEURT-20) RemBERT, under other names.
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    folder, device = location.folder, device or models.default_device()
+    folder = location.folder
+    device = device or models.default_device()
     stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if stored.pop("model_type", "") != "bleurt":
         return models.load_classifier(folder, device=device)
     width = stored.get("embedding_size")
-    kind = "rembert" if width else "bert"
+    architecture = "rembert" if width else "bert"
     stored |= {"input_embedding_size": width, "output_embedding_size": width, "num_labels": 1}
-    config = AutoConfig.for_model(kind, **stored)
-    names = {"^bleurt": kind, "embedding_projection": "embedding_hidden_mapping_in"}
-    auto = AutoModelForSequenceClassification
-    network = models.load_network(auto, folder, config=config, key_mapping=names).to(device)
-    return models.Model(network, models.load_tokenizer(folder, config=config), device)
+    config = AutoConfig.for_model(architecture, **stored)
+    network = models.load_network(
+        AutoModelForSequenceClassification,
+        folder,
+        config=config,
+        key_mapping={
+            "^bleurt": architecture,
+            "embedding_projection": "embedding_hidden_mapping_in",
+        },
+    )
+    tokenizer = models.load_tokenizer(folder, config=config)
+    return models.Model(network.to(device), tokenizer, device)
 
 
 def dialogrpt_ensemble(scores: Mapping):
@@ -143,18 +164,18 @@ def dialogrpt_ensemble(scores: Mapping):
     return prior * feedback
 
 
-def _heads_facts(*, heads: Mapping[str, str] = HEADS, **options) -> dict:
+def _provenance(*, heads: Mapping[str, str] = HEADS, **options) -> dict:
     return {name: models.provenance_of(head, **options) for name, head in heads.items()}
 
 
-@metric("dialogrpt", "classifier", ("context", "response"), version="3", facts=_heads_facts)
+@metric("dialogrpt", "classifier", ("context", "response"), version="3", provenance=_provenance)
 def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.DataFrame:
     """Score each response by DialogRPT's heads, and by the ensemble where all five are given.
 
     Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
     the last hidden state at the last token of the response. The text is the last two turns of the
-    context (as in the authors' script) and the response, each without blanks at its ends, parted by
-    "<|endoftext|>"; a blank turn is left out. Beyond the model's positions the oldest tokens are
+    context (as in the authors' script) and the response, each without blanks at its ends, separated
+    by "<|endoftext|>"; a blank turn is left out. Beyond the model's positions the oldest tokens are
     cut.
 
     The state is read at the row's own last token. (transformers 4.35 looked for the padding id,
@@ -171,30 +192,33 @@ def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.D
 
     Reference: Gao et al. (2020), EMNLP; weights of the ensemble: restore/ensemble.yml.
     """
-    before = [
-        MARK.join(t.strip() for t in said if not is_blank(t))
-        for said in earlier_utterances(turns, 2)
-    ]
-    found = pd.DataFrame(index=turns.index)
+    contexts = []
+    for texts in earlier_utterances(turns, 2):
+        contexts.append(SEPARATOR.join(text.strip() for text in texts if not is_blank(text)))
+    scores = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
-        model = models.load_classifier(checkpoint, **options)
-        found[name] = score_where_text(partial(_at_last_token, model), before, turns["response"])
-    scores = found.add_prefix("dialogrpt_")
-    if set(HEADS) <= set(found):
-        scores["dialogrpt"] = dialogrpt_ensemble(found)
-    return scores
+        score = partial(_score_last_token, models.load_classifier(checkpoint, **options))
+        scores[name] = score_where_text(score, contexts, turns["response"])
+    columns = scores.add_prefix("dialogrpt_")
+    if set(HEADS) <= set(scores):
+        columns["dialogrpt"] = dialogrpt_ensemble(scores)
+    return columns
 
 
-def _at_last_token(model: models.Model, *parts: Sequence[str]) -> np.ndarray:
-    """Sigmoid of the head at the last token of the texts that parts make up, shape (n,)."""
-    texts = [MARK.join(map(str.strip, text)) for text in zip(*parts, strict=True)]
+def _score_last_token(
+    model: models.Model, contexts: Sequence[str], responses: Sequence[str]
+) -> np.ndarray:
+    """Sigmoid of the head at the last token of context and response, shape (n,)."""
+    texts = []
+    for context, response in zip(contexts, responses, strict=True):
+        texts.append(f"{context.strip()}{SEPARATOR}{response.strip()}")
 
-    def score(tokens, mask):
+    def score_batch(tokens, mask):
         hidden = model.network.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state
         last = hidden[range(len(mask)), mask.sum(1) - 1]
         return model.network.score(last)[:, 0].float().sigmoid()
 
-    return score_in_batches(model, score, token_ids(model, texts, newest=True))
+    return score_in_batches(model, score_batch, token_ids(model, texts, newest=True))
 
 
 def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
@@ -205,15 +229,15 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
     answers = [model.tokenizer(word)["input_ids"][0] for word in ("Yes", "No")]
     start = model.network.config.decoder_start_token_id
 
-    def score(tokens, mask):
+    def score_batch(tokens, mask):
         first = tokens.new_full((len(tokens), 1), start)
         logits = model(tokens, mask, decoder_input_ids=first).logits
         return logits[:, 0, answers].float().softmax(-1)[:, 0]
 
-    return score_in_batches(model, score, token_ids(model, texts, limit=1024))
+    return score_in_batches(model, score_batch, token_ids(model, texts, max_tokens=1024))
 
 
-@metric("unieval", "classifier", ("context", "response", "fact"), UNIEVAL, version="2")
+@metric("unieval", "classifier", ("context", "response", "fact"), model=UNIEVAL, version="2")
 def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 
@@ -237,10 +261,10 @@ def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.
     """
     model = models.load_seq2seq(checkpoint, **options)
     scores = pd.DataFrame(index=range(len(turns)))
-    for name in QUESTIONS:
-        asked = unieval_inputs(turns, name)
-        yes = pd.Series(yes_probability(model, asked.tolist()), asked.index)
-        scores[name] = yes.groupby(level=0).sum()
+    for dimension in QUESTIONS:
+        inputs = unieval_inputs(turns, dimension)
+        answers = pd.Series(yes_probability(model, inputs.tolist()), inputs.index)
+        scores[dimension] = answers.groupby(level=0).sum()
     scores["overall"] = scores.mean(axis=1, skipna=False)
     return scores.add_prefix("unieval_").set_axis(turns.index)
 
@@ -254,16 +278,20 @@ def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
     """
     from nltk.tokenize.punkt import PunktTokenizer  # its English is a download: its error says how
 
-    cut = PunktTokenizer("english").tokenize if dimension == "engagingness" else lambda said: [said]
-
-    def inputs(said: str, before: list[str], fact: Sequence[str]) -> list[str]:
-        known = {BEFORE: "".join(f"{turn}\n" for turn in before), "fact": "\n".join(fact)}
-        read = {name: known[name] for name in READS.get(dimension, ())}
-        if any(map(is_blank, [said, *read.values()])):
-            return []
-        ask = f"question: {QUESTIONS[dimension]} </s> response: "
-        rest = "".join(f" </s> {name}: {text}\n" for name, text in read.items())
-        return [ask + text + rest for text in cut(said)]
-
-    rows = map(inputs, turns["response"], earlier_utterances(turns), turns["fact"])
-    return pd.Series(list(rows), dtype=object).explode().dropna()
+    contexts = earlier_utterances(turns)
+    inputs = {}
+    for row, response in enumerate(turns["response"]):
+        sources = {
+            "dialogue history": "".join(f"{text}\n" for text in contexts[row]),
+            "fact": "\n".join(turns["fact"].iloc[row]),
+        }
+        sources = {name: sources[name] for name in INPUTS.get(dimension, ())}
+        if is_blank(response) or any(map(is_blank, sources.values())):
+            continue
+        parts = [response]
+        if dimension == "engagingness":
+            parts = PunktTokenizer("english").tokenize(response)
+        question = f"question: {QUESTIONS[dimension]} </s> response: "
+        rest = "".join(f" </s> {name}: {text}\n" for name, text in sources.items())
+        inputs[row] = [question + part + rest for part in parts]
+    return pd.Series(inputs, dtype=object).explode()

@@ -1,12 +1,14 @@
 """Metrics that compare texts by the vectors of a pretrained encoder.
 
 BERTScore (Zhang et al. 2020) matches the tokens of two texts one by one; embedding similarity
-compares one vector per text. Both are real out of the box with the packaged MiniLM encoder; the
-encoder of a paper is a parameter, and every score depends on it.
+compares one vector per text. Both run with the packaged MiniLM encoder without a download;
+the encoder of a paper is a parameter, and every score depends on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,12 +22,20 @@ from lib.models import DEFAULT_ENCODER, Model, load_encoder, score_in_batches, t
 # Layers that the authors chose on WMT16, of the encoders of the papers; of any other the last.
 LAYERS = {"FacebookAI/roberta-large": 17, "google-bert/bert-base-multilingual-cased": 9}
 COMPARED = ("response", "reference")
-BLOCK = 500  # pairs whose token vectors are held at a time: some 20 MB of the packaged encoder's
+TOKEN_VECTOR_BYTES = 2**27  # of the float32 token vectors in memory at a time: 128 MiB
+BATCH_TOKENS = 512  # tokens in a batch: its activations fit the cache of a processor
 DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
 MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
-#: Vectors of texts that an encoder has read; forgotten once there are more than MEMORY of them.
+#: Vectors of texts that an encoder has read; cleared when there are more than MAX_VECTORS of them.
 _VECTORS: WeakKeyDictionary[Model, dict] = WeakKeyDictionary()
-MEMORY = 50_000
+MAX_VECTORS = 50_000
+
+
+class TokenVectors(NamedTuple):
+    """Unit vectors of a text's tokens, and which of them count: all but start and end tokens."""
+
+    vectors: np.ndarray
+    counted: np.ndarray
 
 
 def bertscore_pairs(
@@ -47,8 +57,9 @@ def bertscore_pairs(
     Returns:
         Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
         0; higher is closer, equal texts reach exactly 1. NaN where a text is blank or has no token
-        of its own. Each different pair is scored once, and the vectors held at a time do not grow
-        with n.
+        of its own. Each different pair is scored once. Texts are encoded once each while the
+        vectors of all fit into 128 MiB; otherwise pairs go in blocks of that size in the order
+        given, so pairs that share texts should stand together.
 
     Reference: Zhang et al. (2020), BERTScore, ICLR.
 
@@ -56,63 +67,94 @@ def bertscore_pairs(
     >>> print(scores.round(3).tolist())
     [[1.0, 1.0, 1.0], [nan, nan, nan]]
     """
-    chosen = {"layers": LAYERS[encoder]} if encoder in LAYERS else {}
-    model = load_encoder(encoder, **{**chosen, **options})
-    asked = list(zip(hypotheses, references, strict=True))
-    # Pairs of one reference stand together, so that a block encodes it once.
-    pairs = sorted({pair for pair in asked if not any(map(is_blank, pair))}, key=lambda p: p[::-1])
-    found = {}
-    for block in (pairs[start : start + BLOCK] for start in range(0, len(pairs), BLOCK)):
-        vectors = _token_vectors(model, sorted({text for pair in block for text in pair}))
-        found |= {(y, x): _match(*vectors[y], *vectors[x]) for y, x in block}
-    scores = [found.get(pair, (np.nan,) * 3) for pair in asked]
-    return np.array(scores, dtype=float).reshape(-1, 3).round(DIGITS)
+    if encoder in LAYERS:
+        options = {"layers": LAYERS[encoder]} | options
+    model = load_encoder(encoder, **options)
+    all_pairs = list(zip(hypotheses, references, strict=True))
+    pairs = [pair for pair in dict.fromkeys(all_pairs) if not any(map(is_blank, pair))]
+    texts = list(dict.fromkeys(chain.from_iterable(pairs)))
+    ids = dict(zip(texts, token_ids(model, [text.strip() for text in texts]), strict=True))
+    scores = {}
+    for block in _blocks(pairs, ids, model.network.config.hidden_size):
+        block_texts = dict.fromkeys(chain.from_iterable(block))
+        vectors = _token_vectors(model, {text: ids[text] for text in block_texts})
+        for hypothesis, reference in block:
+            scores[hypothesis, reference] = _match(vectors[hypothesis], vectors[reference])
+    rows = [scores.get(pair, (np.nan, np.nan, np.nan)) for pair in all_pairs]
+    return np.array(rows, dtype=float).reshape(-1, 3).round(DIGITS)
 
 
-def _token_vectors(model: Model, texts: list[str]) -> dict:
-    """Unit vectors of the tokens of each text, and whether a token counts.
+def _blocks(pairs: list, ids: dict[str, list[int]], dimensions: int) -> Iterator[list]:
+    """Consecutive pairs whose token vectors fit into TOKEN_VECTOR_BYTES; at least one pair."""
+    max_tokens = TOKEN_VECTOR_BYTES // (4 * dimensions)
+    block = []
+    texts = set()
+    n_tokens = 0
+    for pair in pairs:
+        pair_texts = set(pair)
+        n_tokens += sum(len(ids[text]) for text in pair_texts - texts)
+        if block and n_tokens > max_tokens:
+            yield block
+            block = []
+            texts = set()
+            n_tokens = sum(len(ids[text]) for text in pair_texts)
+        block.append(pair)
+        texts |= pair_texts
+    if block:
+        yield block
 
-    The vectors of the texts themselves come of the same reading and are kept.
-    """
-    stripped = [text.strip() for text in texts]
-    ids, vectors = token_ids(model, stripped), {}
+
+def _token_vectors(model: Model, ids: dict[str, list[int]]) -> dict[str, TokenVectors]:
+    """Token vectors of texts. The mean vectors come from the same pass and are kept, too."""
     special = [model.tokenizer.cls_token_id, model.tokenizer.sep_token_id]
+    texts = list(ids)
+    rows = list(ids.values())
+    token_vectors = {}
 
-    def read(tokens, mask, place, _):
+    def score_batch(tokens, mask, index, _):
         hidden = model(tokens, mask).last_hidden_state.float()
         unit = (hidden / hidden.norm(dim=-1, keepdim=True)).cpu().numpy()
-        for row, own in zip(place[:, 0].tolist(), unit, strict=True):
-            vectors[texts[row]] = own[: len(ids[row])], ~np.isin(ids[row], special)
-        return _mean(hidden, mask)
+        for row, vectors in zip(index[:, 0].tolist(), unit, strict=True):
+            counted = ~np.isin(rows[row], special)
+            token_vectors[texts[row]] = TokenVectors(vectors[: len(rows[row])], counted)
+        return _mean_vector(hidden, mask)
 
-    means = score_in_batches(model, read, ids, [[row] for row in range(len(ids))], tokens=1024)
-    _keep(model, stripped, ids, means)
-    return vectors
+    indices = [[row] for row in range(len(rows))]
+    means = score_in_batches(model, score_batch, rows, indices, max_tokens=BATCH_TOKENS)
+    _keep_vectors(model, [text.strip() for text in texts], rows, means)
+    return token_vectors
 
 
-def _mean(hidden, mask):
+def _mean_vector(hidden, mask):
     mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
     return mean / mean.norm(dim=-1, keepdim=True)
 
 
-def _keep(model: Model, texts: list[str], ids: list[list[int]], vectors: np.ndarray) -> None:
-    """Remember the vectors of texts that were read whole; one without a token is NaN."""
+def _keep_vectors(
+    model: Model, texts: list[str], ids: list[list[int]], vectors: np.ndarray
+) -> None:
+    """Keep the vectors of texts that were read whole; NaN for a text without a token."""
     special = set(model.tokenizer.all_special_ids) - {model.tokenizer.unk_token_id}
+    kept_vectors = _VECTORS.setdefault(model, {})
     for text, row, vector in zip(texts, ids, vectors, strict=True):
-        if len(row) <= MAX_TOKENS:
-            vector = np.where(special.issuperset(row), np.nan, vector)
-            _VECTORS.setdefault(model, {})[text] = vector.astype(np.float32)
+        if len(row) > MAX_TOKENS:
+            continue
+        if special.issuperset(row):
+            vector = np.full_like(vector, np.nan)
+        kept_vectors[text] = vector.astype(np.float32)
 
 
-def _match(y: np.ndarray, y_counts: np.ndarray, x: np.ndarray, x_counts: np.ndarray) -> tuple:
-    if not (y_counts.any() and x_counts.any()):
-        return (np.nan,) * 3
-    similar = y @ x.T
-    p, r = similar.max(axis=1)[y_counts].mean(), similar.max(axis=0)[x_counts].mean()
-    return p, r, 2 * p * r / (p + r)
+def _match(hypothesis: TokenVectors, reference: TokenVectors) -> tuple[float, float, float]:
+    """Precision, recall and F1 of one pair."""
+    if not (hypothesis.counted.any() and reference.counted.any()):
+        return np.nan, np.nan, np.nan
+    similarity = hypothesis.vectors @ reference.vectors.T
+    precision = similarity.max(axis=1)[hypothesis.counted].mean()
+    recall = similarity.max(axis=0)[reference.counted].mean()
+    return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-@metric("bertscore", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
+@metric("bertscore", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
 def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
@@ -130,11 +172,16 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     >>> print(bertscore(turns).round(3).iloc[0].tolist())
     [1.0, 1.0, 1.0]
     """
-    score = partial(bertscore_pairs, **options)
-    best = best_over_texts(
-        turns["reference"], turns["response"], lambda gold, said: score(said, gold)
-    )
-    return pd.DataFrame(best, turns.index, ["precision", "recall", "f1"]).add_prefix("bertscore_")
+
+    def score(references, responses):
+        return bertscore_pairs(responses, references, **options)
+
+    # Replies with the same references stand together, so that these are encoded once.
+    order = np.argsort(turns["reference"].map(tuple).factorize()[0], kind="stable")
+    grouped = turns.iloc[order]
+    best = best_over_texts(grouped["reference"], grouped["response"], score)
+    columns = ["bertscore_precision", "bertscore_recall", "bertscore_f1"]
+    return pd.DataFrame(best, grouped.index, columns).iloc[np.argsort(order)]
 
 
 def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
@@ -156,26 +203,33 @@ def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **opt
     1.0
     """
     model = load_encoder(encoder, **options)
-    known = _VECTORS.setdefault(model, {})
-    if len(known) > MEMORY:
-        known.clear()
+    vectors = _VECTORS.setdefault(model, {})
+    if len(vectors) > MAX_VECTORS:
+        vectors.clear()
     texts = ["" if is_blank(text) else text.strip() for text in texts]
-    new = list(dict.fromkeys(text for text in texts if text not in known))
+    new_texts = [text for text in dict.fromkeys(texts) if text not in vectors]
 
-    def read(tokens, mask):
-        return _mean(model(tokens, mask).last_hidden_state.float(), mask)
+    def score_batch(tokens, mask):
+        return _mean_vector(model(tokens, mask).last_hidden_state.float(), mask)
 
-    ids = token_ids(model, new, MAX_TOKENS)
-    _keep(model, new, ids, score_in_batches(model, read, ids, tokens=2048))
-    return np.array([known[text] for text in texts])
-
-
-def _cosine(others: Sequence[str], said: Sequence[str], **options) -> np.ndarray:
-    vectors = sentence_vectors([*said, *others], **options).astype(float)
-    return (vectors[: len(said)] * vectors[len(said) :]).sum(axis=1).round(DIGITS)
+    ids = token_ids(model, new_texts, MAX_TOKENS)
+    means = score_in_batches(model, score_batch, ids, max_tokens=BATCH_TOKENS)
+    _keep_vectors(model, new_texts, ids, means)
+    return np.array([vectors[text] for text in texts])
 
 
-@metric("reference_similarity", "embedding", COMPARED, DEFAULT_ENCODER, version="2")
+def _cosines(texts: Sequence[str], responses: Sequence[str], **options) -> np.ndarray:
+    """The cosine of texts and responses, row by row; NaN where one of them is blank."""
+
+    def cosine(texts, responses):
+        vectors = sentence_vectors([*responses, *texts], **options).astype(float)
+        products = vectors[: len(responses)] * vectors[len(responses) :]
+        return products.sum(axis=1).round(DIGITS)
+
+    return score_where_text(cosine, texts, responses)
+
+
+@metric("reference_similarity", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
 
@@ -185,19 +239,20 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
 
     Returns:
         Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
-        exactly 1; NaN for a blank response or without
-        a reference that has a word.
+        exactly 1; NaN for a blank response or without a reference that has a word.
 
     >>> turns = pd.DataFrame({"response": ["tea", "tea"], "reference": [["tea"], []]})
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    cosine = partial(score_where_text, partial(_cosine, **options))
-    scores = best_over_texts(turns["reference"], turns["response"], cosine)
+    cosines = partial(_cosines, **options)
+    scores = best_over_texts(turns["reference"], turns["response"], cosines)
     return pd.Series(scores, turns.index, name="reference_similarity")
 
 
-@metric("context_similarity", "embedding", ("context", "response"), DEFAULT_ENCODER, version="2")
+@metric(
+    "context_similarity", "embedding", ("context", "response"), model=DEFAULT_ENCODER, version="2"
+)
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context; NaN where one of them is blank.
 
@@ -207,6 +262,6 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(bool(context_similarity(turns)[0] > 0.5))
     True
     """
-    last = [" ".join(said) for said in earlier_utterances(turns, last=1)]
-    scores = score_where_text(partial(_cosine, **options), last, turns["response"])
+    last_turns = [" ".join(texts) for texts in earlier_utterances(turns, last=1)]
+    scores = _cosines(last_turns, turns["response"], **options)
     return pd.Series(scores, turns.index, name="context_similarity")

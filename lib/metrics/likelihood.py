@@ -3,12 +3,20 @@
 An encoder-decoder scores a text by `log_probability`, a language model that reads from left to
 right by `segment_log_probabilities`; the rest is one formula each. A column of another model than
 its authors' carries the model's name: `fed_engaging[smollm2]`.
+
+Texts that share a beginning (FED appends dozens of follow-ups to each conversation) are not read
+one by one. Their segments form a tree: the root's children are the first segments, and the path to
+a node is the beginning of one or more texts. The segments of a tree are packed into one row of
+tokens, parents first. Each token attends to the earlier ones of its own segment and of the segments
+above it, and its position counts these tokens only. So every segment is read once, and the
+log-probabilities are those of reading each text alone.
 """
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,106 +29,141 @@ from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where
 from lib.metrics.registry import metric
 from lib.models import SMOLLM2, Model, score_in_batches, token_ids
 
-BART, TRANSLATOR = "facebook/bart-large-cnn", "facebook/m2m100_418M"
+BART = "facebook/bart-large-cnn"
+TRANSLATOR = "facebook/m2m100_418M"
 DIALOGPT = "microsoft/DialoGPT-large"
 # FED's follow-ups are the authors' texts without a licence: read from their file, not copied here.
 COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
 SOURCE = f"https://raw.githubusercontent.com/Shikib/fed/{COMMIT}/fed.py"
 SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9e"
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
+Beginning = tuple[tuple[int, ...], ...]  # segments of token ids from the start of a text
+MAX_TOKENS = 1024  # of a text that an encoder-decoder reads
 
 
-def segment_log_probabilities(model: Model, *segments: Sequence[str], tokens=512) -> np.ndarray:
+def segment_log_probabilities(
+    model: Model, *segments: Sequence[str], max_tokens: int = 512
+) -> np.ndarray:
     """Log-probability of each segment of texts that share their beginnings, by a causal model.
 
-    A text comes in segments, such as context, reply and follow-up. What texts share is read once: a
-    batch is one row of tokens, and each attends to those of its own text alone. Beyond the
-    positions of the model the oldest tokens of the first segment are cut.
+    A text comes in segments, such as context, reply and follow-up. Beginnings that texts share are
+    read once. Beyond the positions of the model the oldest tokens of the first segment are cut.
 
     Args:
         segments: columns of n texts each, no text empty.
-        tokens: most tokens in a batch; a longer text stands alone.
+        max_tokens: most tokens in a batch; a longer text is a batch of its own.
 
     Returns:
-        Shape (n, segments, 2): the sum over the tokens of a segment, natural logarithm, and how
-        many they are. The very first token has nothing before it and does not count. NaN where
-        nothing of the first segment fits.
+        Shape (n, segments, 2): the sum over the tokens of a segment, natural logarithm, and their
+        number. The very first token has nothing before it and does not count. NaN where nothing of
+        the first segment fits.
     """
     import torch
 
-    texts = list({text for column in segments for text in column})
+    texts = list(set(chain.from_iterable(segments)))
     ids = dict(zip(texts, map(tuple, token_ids(model, texts, newest=True)), strict=True))
-    paths, found = [], {}
-    for first, *rest in zip(*segments, strict=True):
-        after = [ids[text] for text in rest]
-        room = model.positions - sum(map(len, after))
-        paths.append((ids[first][-room:], *after) if room > 0 else ())
+    paths = []
+    for text_segments in zip(*segments, strict=True):
+        first, *following = [ids[segment] for segment in text_segments]
+        room = model.positions - sum(len(segment) for segment in following)
+        paths.append((first[-room:], *following) if room > 0 else ())
+
+    sums = {}
     with torch.inference_mode():
-        for tree in tqdm(_trees(sorted(set(paths)), tokens), "paths", delay=5, leave=False):
-            found |= _read(model, tree)
-    ends = range(1, len(segments) + 1)
-    return np.array([[found.get(path[:end], (np.nan,) * 2) for end in ends] for path in paths])
-
-
-def _trees(paths: list, tokens: int) -> list[dict]:
-    """Beginnings of sorted paths, each once and the shorter first, in batches."""
-    trees: list[dict] = [{}]
+        trees = _packed_trees(sorted(set(paths)), max_tokens)
+        for tree in tqdm(trees, "texts", delay=5, leave=False):
+            sums |= _read_tree(model, tree)
+    rows = []
     for path in paths:
-        starts = dict.fromkeys(path[: end + 1] for end in range(len(path)))
-        if sum(len(start[-1]) for start in trees[-1] | starts) > tokens:
+        beginnings = [path[: end + 1] for end in range(len(segments))]
+        rows.append([sums.get(beginning, (np.nan, np.nan)) for beginning in beginnings])
+    return np.array(rows)
+
+
+def _packed_trees(paths: list[Beginning], max_tokens: int) -> list[list[Beginning]]:
+    """Trees of at most `max_tokens` tokens: the beginnings of sorted paths, parents first."""
+    trees = [{}]
+    for path in paths:
+        beginnings = dict.fromkeys(path[: end + 1] for end in range(len(path)))
+        n_tokens = sum(len(beginning[-1]) for beginning in trees[-1] | beginnings)
+        if n_tokens > max_tokens:
             trees.append({})
-        trees[-1] |= starts
-    return [tree for tree in trees if tree]
+        trees[-1] |= beginnings
+    return [list(tree) for tree in trees if tree]
 
 
-def _read(model: Model, tree: dict) -> dict:
+def _read_tree(model: Model, tree: list[Beginning]) -> dict[Beginning, tuple[float, int]]:
     """Log-probability of the last segment of each beginning, and its tokens, in one pass."""
     import torch
 
-    before, end = [], {(): -1}  # the place of the token before each; -1 for none
-    for start in tree:
-        own = range(len(before), len(before) + len(start[-1]))
-        before += [end[start[:-1]], *own[:-1]]
-        end[start] = own[-1]
-    seen = torch.eye(len(before), dtype=torch.bool, device=model.device)
-    for place, earlier in enumerate(before):
-        if earlier >= 0:
-            seen[place] |= seen[earlier]
-    ids = torch.tensor([[token for start in tree for token in start[-1]]], device=model.device)
-    mask = torch.zeros_like(seen, dtype=model.network.dtype)
-    mask = mask.masked_fill(~seen, torch.finfo(mask.dtype).min)[None, None]
-    logits = model(ids, mask, position_ids=seen.sum(1)[None] - 1).logits[0]
-    logs = logits.float().log_softmax(-1)[before, ids[0]]
-    logs[[place < 0 for place in before]] = 0
-    parts = zip(tree, logs.split([len(start[-1]) for start in tree]), strict=True)
-    return {start: (float(part.sum()), len(part) - (len(start) == 1)) for start, part in parts}
+    # The token before each token of the packed row, by its index; -1 before a first segment.
+    ids = []
+    previous = []
+    last_token = {(): -1}
+    for beginning in tree:
+        parent = beginning[:-1]
+        segment = beginning[-1]
+        start = len(ids)
+        ids.extend(segment)
+        previous.append(last_token[parent])
+        previous.extend(range(start, len(ids) - 1))
+        last_token[beginning] = len(ids) - 1
+
+    # A token sees itself and what the token before it sees.
+    visible = torch.eye(len(ids), dtype=torch.bool, device=model.device)
+    for token, previous_token in enumerate(previous):
+        if previous_token >= 0:
+            visible[token] |= visible[previous_token]
+    mask = torch.zeros_like(visible, dtype=model.network.dtype)
+    mask = mask.masked_fill(~visible, torch.finfo(mask.dtype).min)
+
+    tokens = torch.tensor([ids], device=model.device)
+    positions = visible.sum(1)[None] - 1
+    logits = model(tokens, mask[None, None], position_ids=positions).logits[0]
+    log_probabilities = logits.float().log_softmax(-1)[previous, tokens[0]]
+    log_probabilities[[token < 0 for token in previous]] = 0
+    sums = {}
+    lengths = [len(beginning[-1]) for beginning in tree]
+    for beginning, of_segment in zip(tree, log_probabilities.split(lengths), strict=True):
+        n_counted = len(of_segment)
+        if len(beginning) == 1:
+            n_counted -= 1  # the first token has nothing before it
+        sums[beginning] = (float(of_segment.sum()), n_counted)
+    return sums
 
 
-def named(scores: pd.DataFrame, checkpoint: str | Path, own: str = "") -> pd.DataFrame:
-    """Add the model to the names of columns, unless it is the metric's `own`.
+def add_model_name(scores: pd.DataFrame, checkpoint: str | Path, default: str = "") -> pd.DataFrame:
+    """Add the model to the names of columns, unless it is the metric's default.
 
-    >>> named(pd.DataFrame({"fed_engaging": [1.0]}), SMOLLM2, DIALOGPT).columns.tolist()
+    >>> add_model_name(pd.DataFrame({"fed_engaging": [1.0]}), SMOLLM2, DIALOGPT).columns.tolist()
     ['fed_engaging[smollm2]']
     """
-    model = "" if checkpoint == own else models.find_model(checkpoint).name.rpartition("/")[2]
-    return scores.add_suffix(f"[{model}]") if model else scores
+    if checkpoint == default:
+        return scores
+    model = models.find_model(checkpoint).name.rpartition("/")[2]
+    return scores.add_suffix(f"[{model}]")
 
 
-def line_log_probability(model: Model, given: Sequence[str], said: Sequence[str]) -> np.ndarray:
-    """Mean log-probability of a line of text after others, by a causal model: s(given, said).
+def line_log_probability(
+    model: Model, contexts: Sequence[str], responses: Sequence[str]
+) -> np.ndarray:
+    """Mean log-probability of a line of text after others, by a causal model: s(context, response).
 
-    The text is the start token, `given`, a line break, `said`, a line break; the tokens of `said`
-    and its line break count. An empty `given` leaves the start token alone. Shape (n,), NaN where
-    `said` does not fit the model.
+    The text is the start token, the context, a line break, the response, a line break; the tokens
+    of the response and its line break count. An empty context leaves the start token alone. Shape
+    (n,), NaN where the response does not fit the model.
     """
     start = model.tokenizer.bos_token or model.tokenizer.eos_token
-    before = [start + (text and f"{text}\n") for text in given]
-    said_logs = segment_log_probabilities(model, before, [f"{text}\n" for text in said])[:, 1]
-    return said_logs[:, 0] / said_logs[:, 1]
+    beginnings = [start + (text and f"{text}\n") for text in contexts]
+    lines = [f"{text}\n" for text in responses]
+    sums = segment_log_probabilities(model, beginnings, lines)[:, 1]
+    return sums[:, 0] / sums[:, 1]
 
 
-@metric("log_likelihood", "likelihood", ("context", "response"), SMOLLM2, version="1")
-def log_likelihood(turns: pd.DataFrame, *, checkpoint=SMOLLM2, last=5, **options) -> pd.DataFrame:
+@metric("log_likelihood", "likelihood", ("context", "response"), model=SMOLLM2, version="1")
+def log_likelihood(
+    turns: pd.DataFrame, *, checkpoint: str = SMOLLM2, last: int | None = 5, **options
+) -> pd.DataFrame:
     """Log-likelihood of each response after its context, alone, and the difference.
 
     Turns are lines (see `line_log_probability`). Joined by the end-of-text token, as DialoGPT was
@@ -137,42 +180,54 @@ def log_likelihood(turns: pd.DataFrame, *, checkpoint=SMOLLM2, last=5, **options
         Natural logarithm, mean over tokens; the first two at most 0; higher is likelier. NaN for a
         blank response, the first and the last also without a context.
     """
-    s = partial(line_log_probability, models.load_causal(checkpoint, **options))
-    said = turns["response"]
-    given = score_where_text(s, list(map("\n".join, earlier_utterances(turns, last))), said)
-    alone = score_where_text(lambda texts: s([""] * len(texts), texts), said)
-    columns = {"": given, "_alone": alone, "_gain": given - alone}
-    return named(pd.DataFrame(columns, turns.index).add_prefix("log_likelihood"), checkpoint)
+    model = models.load_causal(checkpoint, **options)
+    contexts = ["\n".join(texts) for texts in earlier_utterances(turns, last)]
+
+    def after_nothing(responses):
+        return line_log_probability(model, [""] * len(responses), responses)
+
+    after_context = partial(line_log_probability, model)
+    given_context = score_where_text(after_context, contexts, turns["response"])
+    alone = score_where_text(after_nothing, turns["response"])
+    columns = {
+        "log_likelihood": given_context,
+        "log_likelihood_alone": alone,
+        "log_likelihood_gain": given_context - alone,
+    }
+    return add_model_name(pd.DataFrame(columns, turns.index), checkpoint)
 
 
-def log_probability(model: Model, given: Sequence[str], said: Sequence[str], skip=0) -> np.ndarray:
-    r"""Mean log-probability of texts given others, by an encoder-decoder: s(given, said).
+def log_probability(
+    model: Model, sources: Sequence[str], targets: Sequence[str], skip: int = 0
+) -> np.ndarray:
+    r"""Mean log-probability of texts given others, by an encoder-decoder: s(source, target).
 
     .. math:: s(a, b) = \frac{1}{|b|} \sum_i \log p(b_i \mid b_{<i}, a)
 
     Args:
-        model: encodes `given`.
-        given, said: n texts each, of which the first 1,024 tokens are read, special ones included.
-        skip: first tokens of `said` that are given, not scored (a language tag).
+        model: encodes `sources`.
+        sources, targets: n texts each, of which the first 1,024 tokens are read, special ones
+            included.
+        skip: number of first tokens of a target that are not scored (a language tag).
 
     Returns:
         Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
     """
 
-    def read(source, source_mask, target, mask):
-        before = target.roll(1, 1)
-        before[:, 0] = model.network.config.decoder_start_token_id
+    def score_batch(source, source_mask, target, mask):
+        decoder_input = target.roll(1, 1)
+        decoder_input[:, 0] = model.network.config.decoder_start_token_id
         mask[:, :skip] = 0
-        logits = model(source, source_mask, decoder_input_ids=before).logits.float()
+        logits = model(source, source_mask, decoder_input_ids=decoder_input).logits.float()
         logs = logits.log_softmax(-1).gather(2, target[..., None])[..., 0]
         return (logs * mask).sum(1) / mask.sum(1)
 
-    return score_in_batches(
-        model, read, *(token_ids(model, texts, 1024) for texts in (given, said))
-    )
+    source_ids = token_ids(model, sources, MAX_TOKENS)
+    target_ids = token_ids(model, targets, MAX_TOKENS)
+    return score_in_batches(model, score_batch, source_ids, target_ids)
 
 
-@metric("bartscore", "likelihood", ("context", "response", "reference"), BART, version="1")
+@metric("bartscore", "likelihood", ("context", "response", "reference"), model=BART, version="1")
 def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
 
@@ -195,34 +250,43 @@ def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.D
         Five columns on `turns.index`, at most 0, higher is better; equal texts do not reach 0. NaN
         where one of the two texts is blank.
     """
-    joint, s = _conditional(checkpoint, **options)
-    before, said = list(map(joint.join, earlier_utterances(turns))), turns["response"]
-    precision = best_over_texts(turns["reference"], said, s)
-    recall = best_over_texts(
-        turns["reference"], said, lambda reference, response: s(response, reference)
-    )
+    if _is_encoder_decoder(checkpoint):
+        separator = " "
+        score = partial(log_probability, models.load_seq2seq(checkpoint, **options))
+    else:
+        separator = "\n"
+        score = partial(line_log_probability, models.load_causal(checkpoint, **options))
+    responses = turns["response"]
+    contexts = [separator.join(texts) for texts in earlier_utterances(turns)]
+
+    def response_given(texts, responses):
+        return score_where_text(score, texts, responses)
+
+    def given_response(texts, responses):
+        return score_where_text(score, responses, texts)
+
+    precision = best_over_texts(turns["reference"], responses, response_given)
+    recall = best_over_texts(turns["reference"], responses, given_response)
     columns = {
-        "context_to_response": s(before, said),
-        "reference_to_response": precision,
-        "response_to_reference": recall,
-        "f_mean": (precision + recall) / 2,
-        "f_harmonic": precision * recall / (precision + recall),
+        "bartscore_context_to_response": response_given(contexts, responses),
+        "bartscore_reference_to_response": precision,
+        "bartscore_response_to_reference": recall,
+        "bartscore_f_mean": (precision + recall) / 2,
+        "bartscore_f_harmonic": precision * recall / (precision + recall),
     }
-    return named(pd.DataFrame(columns, turns.index).add_prefix("bartscore_"), checkpoint, BART)
+    return add_model_name(pd.DataFrame(columns, turns.index), checkpoint, BART)
 
 
-def _conditional(checkpoint: str | Path, **options) -> tuple[str, Callable]:
-    """What joins the turns of a context, and s(a, b) of an encoder-decoder or a causal model."""
-    config = (
-        models.find_model(checkpoint).folder / "config.json"
-    )  # beside a GGUF file there is none
-    joint, s, load = "\n", line_log_probability, models.load_causal
-    if config.exists() and json.loads(config.read_text()).get("is_encoder_decoder"):
-        joint, s, load = " ", log_probability, models.load_seq2seq
-    return joint, partial(score_where_text, partial(s, load(checkpoint, **options)))
+def _is_encoder_decoder(checkpoint: str | Path) -> bool:
+    config = models.find_model(checkpoint).folder / "config.json"
+    if not config.exists():  # a GGUF file holds its own: a causal model
+        return False
+    return bool(json.loads(config.read_text()).get("is_encoder_decoder"))
 
 
-@metric("prism_style", "likelihood", ("context", "response", "reference"), TRANSLATOR, version="1")
+@metric(
+    "prism_style", "likelihood", ("context", "response", "reference"), model=TRANSLATOR, version="1"
+)
 def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
@@ -248,17 +312,21 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     """
     # The tokenizer puts the tag of its source language first, of English unless its file says so.
     model = models.load_seq2seq(checkpoint, **options)
-    p = partial(score_where_text, partial(log_probability, model, skip=1))
-    before, said = list(map(" ".join, earlier_utterances(turns))), turns["response"]
-    forward = p(before, said)
+    responses = turns["response"]
+    contexts = [" ".join(texts) for texts in earlier_utterances(turns)]
+
+    def p(sources, targets):
+        return score_where_text(partial(log_probability, model, skip=1), sources, targets)
+
+    def both_directions(texts, responses):
+        return (p(texts, responses) + p(responses, texts)) / 2
+
     columns = {
-        "reference": best_over_texts(
-            turns["reference"], said, lambda a, b: (p(a, b) + p(b, a)) / 2
-        ),
-        "response_given_context": forward,
-        "context": (forward + p(said, before)) / 2,
+        "prism_style_reference": best_over_texts(turns["reference"], responses, both_directions),
+        "prism_style_response_given_context": p(contexts, responses),
+        "prism_style_context": both_directions(contexts, responses),
     }
-    return pd.DataFrame(columns, turns.index).add_prefix("prism_style_")
+    return pd.DataFrame(columns, turns.index)
 
 
 @cache
@@ -272,9 +340,9 @@ def follow_ups() -> FollowUps:
     """
     import pooch
 
-    path = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
+    file = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
     tables = {}
-    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_level_utts"):
             tables |= ast.literal_eval(node.value)
     return tables
@@ -290,21 +358,30 @@ def fed_score(losses: Mapping, utterances: FollowUps) -> dict:
     {'fun': 3.0}
     """
 
-    def mean(texts: Sequence[str]):
+    def mean_loss(texts):
         return sum(losses[text] for text in texts) / max(len(texts), 1)
 
-    return {name: mean(u["negative"]) - mean(u["positive"]) for name, u in utterances.items()}
+    scores = {}
+    for name, texts in utterances.items():
+        scores[name] = mean_loss(texts["negative"]) - mean_loss(texts["positive"])
+    return scores
 
 
-@metric("fed", "likelihood", ("context", "response"), DIALOGPT, version="2")
+@metric("fed", "likelihood", ("context", "response"), model=DIALOGPT, version="2")
 def fed(
-    turns: pd.DataFrame, *, checkpoint=DIALOGPT, utterances: FollowUps = (), last=None, **options
+    turns: pd.DataFrame,
+    *,
+    checkpoint: str = DIALOGPT,
+    utterances: FollowUps | None = None,
+    last: int | None = None,
+    **options,
 ) -> pd.DataFrame:
     """FED's attributes of each response in its context (Mehri and Eskenazi 2020, section 4).
 
-    Each follow-up is appended to the conversation, turns parted by the model's end-of-text token as
-    in " <|endoftext|> ", and the loss is the mean over *all* tokens of conversation and follow-up.
-    Beyond the positions of the model the oldest tokens are cut (the original fails there).
+    Each follow-up is appended to the conversation, turns separated by the model's end-of-text
+    token as in " <|endoftext|> ", and the loss is the mean over *all* tokens of conversation and
+    follow-up. Beyond the positions of the model the oldest tokens are cut (the original fails
+    there).
 
     Args:
         turns: turn table; uses the `last` turns of `context` (None: all) and `response`.
@@ -317,22 +394,30 @@ def fed(
         DialoGPT; unbounded, higher is better, comparable within an attribute only: one without
         positive follow-ups is all loss and dominates any average. NaN for a blank response.
     """
-    model, utterances = models.load_causal(checkpoint, **options), utterances or follow_ups()
-    reactions = sorted({t for u in utterances.values() for side in u.values() for t in side})
-    end, said = model.tokenizer.eos_token, turns["response"]
-    talks = [
-        end + "".join(f" {text} {end}" for text in before)
-        for before in earlier_utterances(turns, last)
-    ]
-    replies = [None if is_blank(text) else f" {text} {end}" for text in said]
+    model = models.load_causal(checkpoint, **options)
+    utterances = utterances or follow_ups()
+    reactions = set()
+    for texts in utterances.values():
+        reactions.update(texts["positive"], texts["negative"])
+    reactions = sorted(reactions)
+
+    end = model.tokenizer.eos_token
+    conversations = []
+    for context in earlier_utterances(turns, last):
+        conversations.append(end + "".join(f" {text} {end}" for text in context))
+    replies = [None if is_blank(text) else f" {text} {end}" for text in turns["response"]]
 
     def loss(*segments):
-        logs, counted = segment_log_probabilities(model, *segments).sum(axis=1).T
-        return -logs / counted
+        sums = segment_log_probabilities(model, *segments).sum(axis=1)
+        return -sums[:, 0] / sums[:, 1]
 
-    columns = [pd.Series(texts, dtype=object).repeat(len(reactions)) for texts in (talks, replies)]
-    losses = score_where_text(loss, *columns, [f" {text}" for text in reactions] * len(turns))
-    losses = dict(zip(reactions, losses.reshape(-1, len(reactions)).T, strict=True))
-    scores = fed_score(losses, utterances)
-    table = pd.DataFrame(scores, turns.index).rename(columns=lambda name: name.replace(" ", "_"))
-    return named(table.add_prefix("fed_"), checkpoint, DIALOGPT)
+    losses = score_where_text(
+        loss,
+        np.repeat(np.array(conversations, dtype=object), len(reactions)),
+        np.repeat(np.array(replies, dtype=object), len(reactions)),
+        [f" {text}" for text in reactions] * len(turns),
+    )
+    losses = pd.DataFrame(losses.reshape(-1, len(reactions)), turns.index, reactions)
+    scores = pd.DataFrame(fed_score(losses, utterances), turns.index)
+    names = {name: f"fed_{name.replace(' ', '_')}" for name in scores}
+    return add_model_name(scores.rename(columns=names), checkpoint, DIALOGPT)

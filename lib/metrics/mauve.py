@@ -11,13 +11,16 @@ from threadpoolctl import threadpool_limits
 from lib import models
 from lib.data.turn_table import is_blank
 from lib.metrics.embedding import sentence_vectors
-from lib.metrics.registry import metric
 from lib.models import DEFAULT_ENCODER, score_in_batches, token_ids
 
+HINT = "call lib.metrics.mauve on two sets of texts, each of two or more"
 
-@metric("mauve", "likelihood", ("response", "reference"))
+
 def mauve(
-    responses: Sequence[str], references: Sequence[str] = (), encoder=DEFAULT_ENCODER, **options
+    responses: Sequence[str],
+    references: Sequence[str],
+    encoder: str = DEFAULT_ENCODER,
+    **options,
 ) -> pd.Series:
     """MAUVE of a set of responses against a set of human texts, by the package mauve-text.
 
@@ -36,34 +39,47 @@ def mauve(
 
     Raises:
         ValueError: a turn table, or fewer than two texts in a set. MAUVE of one response does not
-            exist: a distribution of one text is a point. Copy the value of a system or agent to its
-            turns if a table needs one, and say so.
+            exist (a distribution of one text is a point), so it is no registered metric. Copy the
+            value of a system or agent to its turns if a table needs one, and say so.
     """
-    sets = [[text for text in texts if not is_blank(text)] for texts in (responses, references)]
-    sizes = [len(texts) for texts in sets]
-    if isinstance(responses, pd.DataFrame | str) or min(sizes) < 2:
-        way = "call lib.metrics.mauve on two sets of texts, each of two or more"
-        raise ValueError(f"mauve is defined for a set of responses, not per turn: {way}")
+    if isinstance(responses, pd.DataFrame | str):
+        raise ValueError(f"mauve is not defined per turn: {HINT}")
+    responses = [text for text in responses if not is_blank(text)]
+    references = [text for text in references if not is_blank(text)]
+    sizes = [len(responses), len(references)]
+    if min(sizes) < 2:
+        raise ValueError(f"mauve is defined for a set of responses, not for one: {HINT}")
     if min(sizes) < 1000:
         warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
     from mauve import compute_mauve
 
-    with threadpool_limits(1):  # the clusters hang on last digits, and these on the threads
-        p, q = (_features(tuple(texts), encoder) for texts in sets)
-        found = compute_mauve(p_features=q, q_features=p, verbose=False, **options)
-    values = [found.mauve, found.mauve_star, found.num_buckets, *sizes]
-    return pd.Series(values, ["mauve", "mauve_star", "buckets", "responses", "references"])
+    with threadpool_limits(1):  # the clusters depend on last digits, and these on the threads
+        result = compute_mauve(
+            p_features=_features(tuple(references), encoder),
+            q_features=_features(tuple(responses), encoder),
+            verbose=False,
+            **options,
+        )
+    return pd.Series(
+        {
+            "mauve": result.mauve,
+            "mauve_star": result.mauve_star,
+            "buckets": result.num_buckets,
+            "responses": len(responses),
+            "references": len(references),
+        }
+    )
 
 
-@lru_cache(maxsize=4)  # several systems are held against the same human texts
+@lru_cache(maxsize=4)  # several systems are compared with the same human texts
 def _features(texts: tuple[str, ...], encoder: str) -> np.ndarray:
     if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
     model = models.load_causal(encoder)
 
     def last_state(tokens, mask):
-        below = model.network.base_model  # nobody asks for the next token
-        states = below(input_ids=tokens, attention_mask=mask).last_hidden_state
+        network = model.network.base_model  # without the head: no next token is needed
+        states = network(input_ids=tokens, attention_mask=mask).last_hidden_state
         return states[range(len(mask)), mask.sum(1) - 1]
 
     return score_in_batches(model, last_state, token_ids(model, texts))

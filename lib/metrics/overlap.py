@@ -1,7 +1,7 @@
 """Overlap metrics: how many words and word sequences a response shares with its references.
 
 Each variant is named by what it computes, because "BLEU" or "ROUGE" alone names a family whose
-members disagree. `*_coco` are those of the COCO caption tools (pycocoevalcap), on text as it is:
+members disagree. `*_coco` are those of the COCO caption tools (pycocoevalcap), on unchanged text:
 they and `meteor_15` give the published figures of DialEvalMetrics (Yeh et al. 2021,
 https://aclanthology.org/2021.eancs-1.3). `*_normalized` are those of the ComperDial paper (Wakaki
 et al. 2024, appendix C.2), on ParlAI-normalised text.
@@ -106,46 +106,41 @@ def overlap_scores(
     >>> scores.attrs["missing"] == {"no response": 1, "no reference": 1}
     True
     """
-    if unknown := [name for name in metrics if name not in OVERLAP]:
-        raise ValueError(f"unknown metric {unknown[0]!r}: choose from {', '.join(OVERLAP)}")
-    kept = turns["reference"].str[: {"all": None, "first": 1}[references]]
-    found = {name: list(map(OVERLAP[name], turns["response"], kept)) for name in metrics}
-    scores = pd.DataFrame(found, turns.index, dtype=float)
-    why = missing_reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
-    scores.attrs["missing"] = why.value_counts().to_dict()
+    for name in metrics:
+        if name not in OVERLAP:
+            raise ValueError(f"unknown metric {name!r}: choose from {', '.join(OVERLAP)}")
+    n_references = {"all": None, "first": 1}[references]
+    texts = turns["reference"].str[:n_references]
+    columns = {name: list(map(OVERLAP[name], turns["response"], texts)) for name in metrics}
+    scores = pd.DataFrame(columns, turns.index, dtype=float)
+    reasons = missing_reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
+    scores.attrs["missing"] = reasons.value_counts().to_dict()
     return scores
 
 
 def _variant(clean: Callable[[str], str]) -> Callable[[Callable], Callable]:
-    """Make a metric of a formula over a response and references that `clean` has prepared."""
+    """Enter a formula into OVERLAP; `clean` prepares the response and the references for it."""
 
-    def register(formula: Callable[[str, list[str]], float]) -> Callable:
-        name = formula.__name__
-
+    def decorate(formula: Callable[[str, list[str]], float]) -> Callable:
         @wraps(formula)
         def variant(response: str | None, references: Sequence[str]) -> float:
             if not isinstance(references, list | tuple | np.ndarray):
-                way = "write [reference], or [] for none"
-                raise TypeError(f"{references!r:.60} is not a list of texts: {way}")
-            kept = [cleaned for x in references if not is_blank(x) and (cleaned := clean(x))]
-            if is_blank(response) or not kept:
+                hint = "write [reference], or [] for none"
+                raise TypeError(f"{references!r:.60} is not a list of texts: {hint}")
+            cleaned = [clean(text) for text in references if not is_blank(text)]
+            cleaned = [text for text in cleaned if text]
+            if is_blank(response) or not cleaned:
                 return np.nan
             response = clean(response)
-            return formula(response, kept) if response else 0.0
+            return formula(response, cleaned) if response else 0.0
 
-        def column(turns: pd.DataFrame, references: str = "all") -> pd.Series:
-            return overlap_scores(turns, [name], references)[name]
-
-        OVERLAP[name] = variant
-        # METEOR that is NaN for want of Java is not to be read back once there is one.
-        facts = (lambda **_: {"java": bool(shutil.which("java"))}) if "meteor" in name else None
-        metric(name, "overlap", ("response", "reference"), version="1", facts=facts)(column)
+        OVERLAP[formula.__name__] = variant
         return variant
 
-    return register
+    return decorate
 
 
-@lru_cache(maxsize=2**16)  # references come back with every system that answers the same context
+@lru_cache(maxsize=2**16)  # every system that answers a context has its references
 def normalize_answer(text: str) -> str:
     """Lower-case a text, and turn punctuation, articles and runs of white space into one space.
 
@@ -163,7 +158,7 @@ def normalize_answer(text: str) -> str:
 
 @_variant(str.strip)
 def bleu4_coco(response: str, references: Sequence[str]) -> float:
-    """BLEU-4 of the COCO caption tools: text as it is, split at white space, case kept.
+    """BLEU-4 of the COCO caption tools: unchanged text, split at white space, case kept.
 
     Each precision is (matches + 1e-15) / (n-grams + 1e-9), so an order without a match costs a
     factor of about 1e-4 and an order that the response is too short for one of about 0.03: even a
@@ -216,14 +211,15 @@ def _meteor(response: str, references: Sequence[str]) -> float:
     if not shutil.which("java"):
         warnings.warn(NO_JAVA, stacklevel=3)
         return np.nan
-    program, texts = meteor_program(), [*map(one_line, references)]
+    program = meteor_program()
+    lines = [one_line(text) for text in references]
     try:
-        return program.compute_score({0: texts}, {0: [one_line(response)]})[0]
-    except (OSError, ValueError) as error:  # it answers nothing: the next call starts another
+        return program.compute_score({0: lines}, {0: [one_line(response)]})[0]
+    except (OSError, ValueError) as error:  # it does not answer: the next call starts another
         program.lock.release()
         meteor_program.cache_clear()
-        way = "check that 'java -version' works and that 2 GB of memory are free"
-        raise RuntimeError(f"METEOR failed: {way}") from error
+        hint = "check that 'java -version' works and that 2 GB of memory are free"
+        raise RuntimeError(f"METEOR failed: {hint}") from error
 
 
 @_variant(one_line)
@@ -277,8 +273,11 @@ def word_f1_normalized(response: str, references: Sequence[str]) -> float:
     0.8
     """
     words = Counter(response.split())
-    gold = [Counter(reference.split()) for reference in references]
-    return max(2 * (words & other).total() / (words.total() + other.total()) for other in gold)
+    scores = []
+    for reference in references:
+        gold = Counter(reference.split())
+        scores.append(2 * (words & gold).total() / (words.total() + gold.total()))
+    return max(scores)
 
 
 @_variant(normalize_answer)
@@ -332,3 +331,22 @@ def bleu4_sacrebleu(response: str, references: Sequence[str]) -> float:
     1.0
     """
     return _SACREBLEU.sentence_score(response, references).score / 100
+
+
+def _java_provenance(references: str = "all") -> dict[str, bool]:
+    """METEOR that is NaN because there is no Java is not to be read back once there is one."""
+    return {"java": bool(shutil.which("java"))}
+
+
+def _register(name: str, **fields) -> None:
+    def score(turns: pd.DataFrame, references: str = "all") -> pd.Series:
+        return overlap_scores(turns, [name], references)[name]
+
+    metric(name, "overlap", ("response", "reference"), version="1", **fields)(score)
+
+
+for _name in OVERLAP:
+    if _name.startswith("meteor"):
+        _register(_name, provenance=_java_provenance)
+    else:
+        _register(_name)

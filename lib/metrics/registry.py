@@ -1,4 +1,4 @@
-"""Every metric by name, what metrics of texts share, and scores kept with what they rest on.
+"""Every metric by name, what metrics of texts share, and scores kept with their provenance.
 
 A metric is a function of the turn table with a decorator above it.
 """
@@ -8,11 +8,11 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,12 @@ from tqdm.auto import tqdm
 from lib import ROOT
 from lib.data.storage import atomic_write, suggest_name
 from lib.data.turn_table import is_blank
-from lib.models import provenance_of
+from lib.models import MODEL_OPTIONS, provenance_of
 
-ROWS = 2000  # rows per batch, the unit that a crash can cost
+BATCH_ROWS = 2000  # rows that are computed and written at a time
 LIBRARIES = ("numpy", "pandas", "torch", "transformers", "nltk", "sacrebleu", "rouge-score")
 
-#: Metrics by name; the rooms that hold them fill it when they are imported.
+#: Metrics by name; each module that defines metrics fills it when it is imported.
 METRICS: dict[str, "Metric"] = {}
 
 
@@ -35,11 +35,12 @@ class Metric:
     """A metric of the turn table, as `metric` registers it.
 
     Attributes:
+        needs: columns of the turn table that the function reads.
         version: changes whenever the scores do, as in sacreBLEU's signature. Scores are kept under
             it; a metric without one is computed anew each time.
-        facts: takes the options; returns what the scores depend on besides texts and code, such as
-            the checksums of weights and lexica.
-        whole: compute all rows at once, because a row's score depends on its place.
+        provenance: takes the options; returns what the scores depend on besides texts and code,
+            such as the checksums of weights and lexica.
+        all_rows_at_once: do not split the table, because a row's score depends on its position.
     """
 
     name: str
@@ -47,12 +48,12 @@ class Metric:
     function: Callable
     needs: tuple[str, ...]
     version: str | None = None
-    facts: Callable[..., dict] | None = None
-    whole: bool = False
+    provenance: Callable[..., dict] | None = None
+    all_rows_at_once: bool = False
 
 
 def metric(
-    name: str, family: str, needs: tuple[str, ...] = ("response",), model: str = "", **stated
+    name: str, family: str, needs: tuple[str, ...] = ("response",), model: str = "", **fields
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -63,9 +64,9 @@ def metric(
         name: its name; a metric of the same name is replaced.
         family: any name; the report and the figures of notebooks 08 and 11 group by it.
         needs: columns that the function reads; kept scores are known by their texts.
-        model: the default of the metric's option `checkpoint` or `encoder`; its facts are then
-            those of the model that ran.
-        stated: any of the last three fields of `Metric`.
+        model: the default of the metric's option `checkpoint` or `encoder`; its provenance is then
+            that of the model that ran.
+        fields: `version`, `provenance` or `all_rows_at_once` of `Metric`.
 
     >>> @metric("exclamations", "style")
     ... def exclamations(turns):
@@ -74,13 +75,14 @@ def metric(
     'style'
     """
 
-    def of_model(**options) -> dict:
-        chosen = options.pop("checkpoint", options.pop("encoder", model))
-        return provenance_of(chosen, **options)
+    def model_provenance(**options):
+        model_name = options.pop("checkpoint", options.pop("encoder", model))
+        return provenance_of(model_name, **options)
 
-    def register(function: Callable) -> Callable:
-        facts = {"facts": of_model} if model else {}
-        METRICS[name] = Metric(name, family, function, needs, **facts, **stated)
+    def register(function):
+        if model:
+            fields["provenance"] = model_provenance
+        METRICS[name] = Metric(name, family, function, needs, **fields)
         return function
 
     return register
@@ -97,7 +99,10 @@ def get_metric(name: str) -> Metric:
     """
     if name not in METRICS:
         hint = suggest_name(name, METRICS) or "see lib.metrics.METRICS"
-        raise ValueError(f"unknown metric {name!r}: {hint} (is its room imported, as lib.endex?)")
+        raise ValueError(
+            f"unknown metric {name!r}: {hint} (a metric of lib.endex or lib.psychology needs that "
+            "import; mauve and usl_h are functions of lib.metrics, not metrics of a turn table)"
+        )
     return METRICS[name]
 
 
@@ -108,11 +113,15 @@ def missing_reasons(turns: pd.DataFrame, needs: Sequence[str]) -> pd.Series:
     >>> missing_reasons(turns, ["response", "reference"]).tolist()
     ['no reference', 'no response']
     """
-    found = pd.Series("undefined by the metric", index=turns.index)
+    reasons = pd.Series("undefined by the metric", index=turns.index)
     for column in reversed(needs):
-        texts = (v if isinstance(v, list | np.ndarray | tuple) else [v] for v in turns[column])
-        found[[all(map(is_blank, each)) for each in texts]] = f"no {column}"
-    return found
+        reasons[[_has_no_text(cell) for cell in turns[column]]] = f"no {column}"
+    return reasons
+
+
+def _has_no_text(cell: Any) -> bool:
+    texts = cell if isinstance(cell, list | np.ndarray | tuple) else [cell]
+    return all(is_blank(text) for text in texts)
 
 
 def compute(
@@ -121,7 +130,8 @@ def compute(
     *,
     options: Mapping[str, Mapping] | None = None,
     folder: str | Path | None = None,
-    say: Callable[[str], object] | None = None,
+    log: Callable[[str], object] | None = None,
+    batch_rows: int = BATCH_ROWS,
 ) -> pd.DataFrame:
     """Compute metrics of a turn table, or read them where they were computed before.
 
@@ -135,95 +145,124 @@ def compute(
         options: options by metric name, such as {"bertscore": {"layers": 4}}; numbers, texts and
             lists of them, since they are part of the provenance.
         folder: where scores are kept; data/cache/scores by default.
-        say: takes a line for each metric: what was reused, what was computed; prints to standard
+        log: takes a line for each metric: what was reused, what was computed; prints to standard
             error by default.
+        batch_rows: rows that are computed and written at a time: at most these are lost if the
+            process is killed. Part of what a kept score is known by.
 
     Returns:
         One float column per score on `turns.index`; missing is NaN. `attrs["provenance"]` has the
         provenance record of each column and `attrs["missing"]` its NaN counts by reason.
 
     Raises:
-        ValueError: unknown metric, a missing column or option, or a metric that is not defined per
-            turn.
+        ValueError: unknown metric or option, or a missing column.
         OSError: the disk is full; finished batches are kept.
 
     >>> from tempfile import TemporaryDirectory
     >>> turns = pd.DataFrame({"response": ["We walk.", "No."], "reference": [["We walk."], []]})
     >>> with TemporaryDirectory() as folder:
-    ...     first = compute(turns, ["word_f1_normalized"], folder=folder, say=print)
-    ...     again = compute(turns, ["word_f1_normalized"], folder=folder, say=print)
+    ...     first = compute(turns, ["word_f1_normalized"], folder=folder, log=print)
+    ...     again = compute(turns, ["word_f1_normalized"], folder=folder, log=print)
     word_f1_normalized: computed 2 rows
     word_f1_normalized: reused 2 rows
     >>> print(again["word_f1_normalized"].tolist(), again.attrs["missing"])
     [1.0, nan] {'word_f1_normalized': {'no reference': 1}}
     """
     folder = Path(folder or ROOT / "data" / "cache" / "scores")
-    say = say or partial(print, file=sys.stderr)
-    tables, records, missing = [pd.DataFrame(index=range(len(turns)))], {}, {}
+    log = log or partial(print, file=sys.stderr)
+    tables = [pd.DataFrame(index=range(len(turns)))]
+    provenance = {}
+    missing = {}
     for name in names:
-        chosen, given = get_metric(name), dict((options or {}).get(name, {}))
-        _check(turns, chosen, given)
-        record = _provenance(chosen, given)
-        table = _scores(turns, chosen, given, record, folder, say)
-        why = missing_reasons(turns, chosen.needs).to_numpy()
-        records |= dict.fromkeys(table, record)
+        metric = get_metric(name)
+        metric_options = dict((options or {}).get(name, {}))
+        _check(turns, metric, metric_options)
+        record = _provenance_record(metric, metric_options)
+        # A row's score may depend on its position: then the table is one batch.
+        rows = max(len(turns), 1) if metric.all_rows_at_once else batch_rows
+        table = _scores(
+            turns,
+            metric,
+            metric_options,
+            record=record,
+            folder=folder,
+            batch_rows=rows,
+            log=log,
+        )
+        reasons = missing_reasons(turns, metric.needs).to_numpy()
         for column, values in table.items():
-            missing[column] = pd.Series(why[values.isna()]).value_counts().to_dict()
+            provenance[column] = record
+            missing[column] = pd.Series(reasons[values.isna()]).value_counts().to_dict()
         tables.append(table)
     scores = pd.concat(tables, axis=1).set_axis(turns.index)
-    scores.attrs = {"provenance": records, "missing": missing}
+    scores.attrs = {"provenance": provenance, "missing": missing}
     return scores
 
 
-def _check(turns: pd.DataFrame, chosen: Metric, options: dict) -> None:
-    if lacking := [column for column in chosen.needs if column not in turns.columns]:
-        raise ValueError(f"{chosen.name} needs the column {lacking[0]}, which the table lacks")
+def _check(turns: pd.DataFrame, metric: Metric, options: dict) -> None:
+    for column in metric.needs:
+        if column not in turns.columns:
+            raise ValueError(f"{metric.name} needs the column {column}, which the table lacks")
+    signature = inspect.signature(metric.function)
     try:
-        inspect.signature(chosen.function).bind(turns, **options)
+        extra = signature.bind(turns, **options).kwargs.keys() - signature.parameters.keys()
+        # What a metric passes on to its model is checked here: the model is loaded much later.
+        if unknown := extra - set(MODEL_OPTIONS):
+            raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
     except TypeError as error:
-        way = f'options are given by metric: compute(..., options={{"{chosen.name}": {{...}}}})'
-        raise ValueError(f"{chosen.name}: {error}; {way}") from None
+        hint = f'options are given by metric: compute(..., options={{"{metric.name}": {{...}}}})'
+        raise ValueError(f"{metric.name}: {error}; {hint}") from None
 
 
-def _provenance(chosen: Metric, options: dict) -> dict:
-    facts = chosen.facts(**options) if chosen.facts else {}
-    libraries = {name: version(name) for name in LIBRARIES}
-    record = {"metric": chosen.name, "version": chosen.version, "options": options}
+def _provenance_record(metric: Metric, options: dict) -> dict:
+    record = {"metric": metric.name, "version": metric.version, "options": options}
+    if metric.provenance:
+        record |= metric.provenance(**options)
+    record["libraries"] = {name: version(name) for name in LIBRARIES}
     try:
-        return json.loads(json.dumps({**record, **facts, "libraries": libraries}))
+        return json.loads(json.dumps(record))
     except TypeError as error:
-        only = f"the options of {chosen.name} must be numbers, texts or lists ({error})"
-        raise ValueError(f"{only}; for anything else call lib.metrics.{chosen.name}") from None
+        problem = f"the options of {metric.name} must be numbers, texts or lists ({error})"
+        raise ValueError(f"{problem}; for anything else call the function itself") from None
 
 
-def _scores(turns, chosen, options, record, folder, say) -> pd.DataFrame:
-    # A row's score may depend on its place: then no batch will do.
-    size = max(len(turns), 1) if chosen.whole else ROWS
-    texts = turns[list(chosen.needs)].to_numpy(dtype=object).tolist()
-    key = hashlib.sha256(json.dumps([record, size, texts], sort_keys=True, default=list).encode())
-    place = folder / f"{chosen.name}-{key.hexdigest()[:16]}"
-    parts, computed = [], 0
-    for start in tqdm(range(0, max(len(turns), 1), size), desc=chosen.name, delay=5, leave=False):
-        piece, file = turns.iloc[start : start + size], place / f"{start // size:06d}.parquet"
-        part = None
-        with suppress(OSError, ValueError):  # not there, or damaged: to be computed
-            part = pd.read_parquet(file)
-        if part is None:
-            part = _columns(chosen.function(piece, **options), chosen, len(piece))
-            computed += len(piece)
-            if chosen.version:
-                part.attrs = record  # pandas writes it into the file
+def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.DataFrame:
+    """Scores of one metric: batches that are in the folder are read, the others computed."""
+    texts = turns[list(metric.needs)].to_numpy(dtype=object).tolist()
+    key = json.dumps([record, batch_rows, texts], sort_keys=True, default=list)
+    folder = folder / f"{metric.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    batches = []
+    computed = 0
+    starts = range(0, max(len(turns), 1), batch_rows)
+    for start in tqdm(starts, desc=metric.name, delay=5, leave=False):
+        file = folder / f"{start // batch_rows:06d}.parquet"
+        batch = _read_batch(file)
+        if batch is None:
+            batch_turns = turns.iloc[start : start + batch_rows]
+            batch = _compute_batch(metric, batch_turns, options)
+            computed += len(batch)
+            if metric.version:
+                batch.attrs = record  # pandas writes it into the file
                 with atomic_write(file) as unfinished:
-                    part.to_parquet(unfinished, index=False)
-        parts.append(part)
+                    batch.to_parquet(unfinished, index=False)
+        batches.append(batch)
     counts = {"computed": computed, "reused": len(turns) - computed}
-    done = [f"{word} {count:,} rows" for word, count in counts.items() if count]
-    say(f"{chosen.name}: {', '.join(done) or 'no rows'}")
-    return pd.concat(parts, ignore_index=True)
+    done = [f"{verb} {count:,} rows" for verb, count in counts.items() if count]
+    log(f"{metric.name}: {', '.join(done) or 'no rows'}")
+    return pd.concat(batches, ignore_index=True)
 
 
-def _columns(result: pd.Series | pd.DataFrame, chosen: Metric, rows: int) -> pd.DataFrame:
-    table = result.to_frame(chosen.name) if isinstance(result, pd.Series) else result
-    if len(table) != rows:
-        raise ValueError(f"{chosen.name} returned {len(table)} scores for {rows} rows")
-    return table.select_dtypes("number").astype("float64").reset_index(drop=True)
+def _read_batch(file: Path) -> pd.DataFrame | None:
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError):  # missing or damaged: to be computed
+        return None
+
+
+def _compute_batch(metric: Metric, turns: pd.DataFrame, options: dict) -> pd.DataFrame:
+    scores = metric.function(turns, **options)
+    if isinstance(scores, pd.Series):
+        scores = scores.to_frame(metric.name)
+    if len(scores) != len(turns):
+        raise ValueError(f"{metric.name} returned {len(scores)} scores for {len(turns)} rows")
+    return scores.select_dtypes("number").astype("float64").reset_index(drop=True)

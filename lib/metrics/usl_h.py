@@ -15,11 +15,10 @@ import pandas as pd
 
 from lib import models
 from lib.data.turn_texts import earlier_utterances, score_where_text
-from lib.metrics.registry import metric
 from lib.models import Model, pad_batch, score_in_batches, token_ids
 
-PART = 25  # tokens of the context and of the response, the authors' defaults
-BATCH = 32
+PART_TOKENS = 25  # of the context and of the response, the authors' defaults
+BATCH_ROWS = 32
 
 
 @dataclass(eq=False)
@@ -32,14 +31,17 @@ class Classifier:
     def logits(self, tokens, mask, types, _=None):
         """Return the two class scores of each row, shape (b, 2)."""
         hidden = self.model(tokens, mask, token_type_ids=types * mask).last_hidden_state
-        return self.head(hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values)
+        pooled = hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values
+        return self.head(pooled)
 
     def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
         """Probability of class 1 (valid, or a true reply), shape (n,), in [0, 1]."""
-        columns = encode_pairs(self.model, contexts, responses)
-        return score_in_batches(
-            self.model, lambda *given: self.logits(*given).softmax(-1)[:, 1], *columns
-        )
+
+        def score_batch(*batch):
+            return self.logits(*batch).softmax(-1)[:, 1]
+
+        ids, types = encode_pairs(self.model, contexts, responses)
+        return score_in_batches(self.model, score_batch, ids, types)
 
 
 def encode_pairs(
@@ -47,34 +49,34 @@ def encode_pairs(
 ) -> tuple[list, list]:
     """Return token ids and types of each response, after its context or alone.
 
-    Alone it is cut to 25 tokens, [CLS] and [SEP] included; a pair as `cut_pair` says.
+    A response alone is cut to 25 tokens, [CLS] and [SEP] included; a pair as the authors do. Only
+    where both together exceed 50: the context to its last 25, the response to its first 25. Then,
+    so that the pair has 50 with its three special tokens, the longer text loses its last ones, one
+    at a time (the response where both are equal).
     """
-    start, end = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
-    plain = partial(model.tokenizer, add_special_tokens=False)
-    said = plain(list(responses))["input_ids"]
+    tokenize = partial(model.tokenizer, add_special_tokens=False)
+    add_special_tokens = model.tokenizer.backend_tokenizer.post_process
+    rows = []
     if contexts is None:
-        pairs = [([start, *row[: PART - 2], end], []) for row in said]
+        for response in tokenize(list(responses)).encodings:
+            response.truncate(PART_TOKENS - 2)
+            rows.append(add_special_tokens(response))
     else:
-        both = map(cut_pair, plain(list(contexts))["input_ids"], said)
-        pairs = [([start, *a, end], [*b, end]) for a, b in both]
-    return [a + b for a, b in pairs], [[0] * len(a) + [1] * len(b) for a, b in pairs]
+        context_encodings = tokenize(list(contexts)).encodings
+        response_encodings = tokenize(list(responses)).encodings
+        for context, response in zip(context_encodings, response_encodings, strict=True):
+            _cut_pair(context, response)
+            rows.append(add_special_tokens(context, response))
+    return [row.ids for row in rows], [row.type_ids for row in rows]
 
 
-def cut_pair(context: list[int], response: list[int]) -> tuple[list[int], list[int]]:
-    """Cut the tokens of a pair as the authors do.
-
-    Only where both together exceed 50: the context to its last 25, the response to its first 25.
-    Then, so that the pair has 50 with its three special tokens, the longer part loses its last
-    ones, one at a time (the response where both are equal).
-
-    >>> [len(part) for part in cut_pair([0] * 40, [0] * 8)]
-    [39, 8]
-    """
-    if len(context) + len(response) > 2 * PART:
-        context, response = context[-PART:], response[:PART]
-    while len(context) + len(response) > 2 * PART - 3:
-        (context if len(context) > len(response) else response).pop()
-    return context, response
+def _cut_pair(context, response) -> None:
+    if len(context) + len(response) > 2 * PART_TOKENS:
+        context.truncate(PART_TOKENS, direction="left")
+        response.truncate(PART_TOKENS)
+    while len(context) + len(response) > 2 * PART_TOKENS - 3:
+        longer = context if len(context) > len(response) else response
+        longer.truncate(len(longer) - 1)
 
 
 def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
@@ -88,7 +90,7 @@ def make_invalid(words: Sequence[str], draw: random.Random) -> list[str]:
         broken = change(list(words), draw)
         if broken and broken != list(words):
             return broken
-    return [*words, words[-1]]  # one word over and over cannot be reordered
+    return [*words, words[-1]]  # one word repeated cannot be reordered
 
 
 def _reorder(words: list[str], draw: random.Random) -> list[str]:
@@ -102,36 +104,42 @@ def _drop(words: list[str], draw: random.Random) -> list[str]:
 
 
 def _repeat(words: list[str], draw: random.Random) -> list[str]:
-    out: list[str] = []
+    repeated = []
     for word in words:
-        out.append(word)
+        repeated.append(word)
         if draw.random() < 0.1:
-            span = draw.choices((1, 2, 3), (0.7, 0.2, 0.1))[0]
-            out += out[-span:] * draw.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
-    return out
+            n_words = draw.choices((1, 2, 3), (0.7, 0.2, 0.1))[0]
+            times = draw.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
+            repeated += repeated[-n_words:] * times
+    return repeated
 
 
 def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Classifier, list[float]]:
-    """Train VUP: a response as it is (1) against the same kind of response broken (0).
+    """Train VUP: unchanged responses (1) against broken ones (0).
 
     Phy et al. (2020), section 3.1. The authors' three mild changes of *valid* responses (dropped
     final mark, stop words, function words) are left out: two of them need a tagger.
 
     Args:
         responses: texts; those of three words or more are broken half of the time.
-        options: `encoder` (folder or hub id), `epochs` (1), `rate` (1e-4), `seed`, `device`.
+        options: `encoder` (folder or hub id), `epochs` (1), `learning_rate` (1e-4), `seed` and
+            `device`.
 
     Returns:
         The classifier, and the mean loss of each epoch.
     """
 
-    def example(text: str, draw: random.Random) -> tuple[str, int]:
-        words = text.split()
-        if len(words) < 3 or draw.random() <= 0.5:
-            return text, 1
-        return " ".join(make_invalid(words, draw)), 0
+    def examples(draw):
+        texts = []
+        labels = []
+        for text in responses:
+            words = text.split()
+            is_valid = len(words) < 3 or draw.random() <= 0.5
+            texts.append(text if is_valid else " ".join(make_invalid(words, draw)))
+            labels.append(int(is_valid))
+        return texts, labels
 
-    return _train(lambda draw: [example(text, draw) for text in responses], None, **options)
+    return _train(examples, None, **options)
 
 
 def train_next_utterance(
@@ -142,45 +150,58 @@ def train_next_utterance(
     Phy et al. (2020), section 3.2. Options as in `train_valid_utterance`.
     """
 
-    def examples(draw: random.Random) -> list[tuple[str, int]]:
-        true = [draw.randint(0, 1) for _ in responses]
-        pairs = zip(responses, true, strict=True)
-        said = [text if own else draw.choice(responses) for text, own in pairs]
-        # A random draw can hit the same words: then it is the true reply.
-        return [(text, int(text == own)) for text, own in zip(said, responses, strict=True)]
+    def examples(draw):
+        is_true = [draw.randint(0, 1) for _ in responses]
+        texts = []
+        labels = []
+        for response, true in zip(responses, is_true, strict=True):
+            text = response if true else draw.choice(responses)
+            texts.append(text)
+            # A random draw can hit the same words: then it is the true reply.
+            labels.append(int(text == response))
+        return texts, labels
 
     return _train(examples, contexts, **options)
 
 
 def _train(
-    examples, contexts, encoder=models.DEFAULT_ENCODER, epochs=1, rate=1e-4, seed=0, device=None
+    examples: Callable,
+    contexts: Sequence[str] | None,
+    *,
+    encoder: str = models.DEFAULT_ENCODER,
+    epochs: int = 1,
+    learning_rate: float = 1e-4,
+    seed: int = 0,
+    device: str | None = None,
 ) -> tuple[Classifier, list[float]]:
     import torch
 
-    loaded, draw, losses = models.load_encoder(encoder, device=device), random.Random(seed), []
+    model = models.load_encoder(encoder, device=device)
+    model = replace(model, network=deepcopy(model.network))  # the loaded one serves others too
+    draw = random.Random(seed)
     torch.manual_seed(seed)
-    head = torch.nn.Linear(loaded.network.config.hidden_size, 2).to(loaded.device)
-    model = replace(loaded, network=deepcopy(loaded.network))  # the loaded one serves others too
-    trained = Classifier(model, head)
-    optimizer = torch.optim.AdamW([*model.network.parameters(), *head.parameters()], lr=rate)
+    head = torch.nn.Linear(model.network.config.hidden_size, 2).to(model.device)
+    classifier = Classifier(model, head)
+    parameters = [*model.network.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
+    losses = []
     for _ in range(epochs):
-        responses, labels = zip(*examples(draw), strict=True)
-        columns, order, total = (
-            encode_pairs(model, contexts, responses),
-            list(range(len(labels))),
-            0.0,
-        )
+        texts, labels = examples(draw)
+        ids, types = encode_pairs(model, contexts, texts)
+        order = list(range(len(labels)))
         draw.shuffle(order)
-        for rows in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
-            truth = torch.tensor([labels[row] for row in rows], device=loaded.device)
-            logits = trained.logits(*pad_batch(model, rows, *columns))
-            loss = torch.nn.functional.cross_entropy(logits, truth)
+        total = 0.0
+        for start in range(0, len(order), BATCH_ROWS):
+            rows = order[start : start + BATCH_ROWS]
+            logits = classifier.logits(*pad_batch(model, rows, ids, types))
+            targets = torch.tensor([labels[row] for row in rows], device=model.device)
+            loss = torch.nn.functional.cross_entropy(logits, targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total += loss.item() * len(rows)
         losses.append(total / len(order))
-    return trained, losses
+    return classifier, losses
 
 
 def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
@@ -191,26 +212,35 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
     """
     special = {model.tokenizer.cls_token_id, model.tokenizer.sep_token_id}
     ids = token_ids(model, texts)
-    places = [(t, p) for t, row in enumerate(ids) for p in range(len(row)) if row[p] not in special]
+    masked_rows = []
+    positions = []
+    for row, text_ids in enumerate(ids):
+        for position, token in enumerate(text_ids):
+            if token not in special:
+                masked_rows.append(row)
+                positions.append([position])
 
-    def surprisal(tokens, mask, place, _):
-        truth = tokens.gather(1, place)
-        hidden = tokens.scatter(1, place, model.tokenizer.mask_token_id)
-        there = model(hidden, mask).logits[range(len(place)), place[:, 0]].float().log_softmax(-1)
-        return -there.gather(1, truth)[:, 0]
+    def score_batch(tokens, mask, position, _):
+        truth = tokens.gather(1, position)
+        hidden = tokens.scatter(1, position, model.tokenizer.mask_token_id)
+        logits = model(hidden, mask).logits[range(len(position)), position[:, 0]]
+        return -logits.float().log_softmax(-1).gather(1, truth)[:, 0]
 
-    each = score_in_batches(
-        model, surprisal, [ids[text] for text, _ in places], [[p] for _, p in places]
-    )
-    sums = pd.Series(each, dtype=float).groupby([text for text, _ in places]).sum()
+    surprisals = score_in_batches(model, score_batch, [ids[row] for row in masked_rows], positions)
+    sums = pd.Series(surprisals, dtype=float).groupby(masked_rows).sum()
     return sums.reindex(range(len(ids))).to_numpy()
 
 
-@metric("usl_h", "likelihood", ("context", "response"))
 def usl_h(
-    turns: pd.DataFrame, valid: Classifier, sensible: Classifier, masked="", quartiles=(), **options
+    turns: pd.DataFrame,
+    valid: Classifier,
+    sensible: Classifier,
+    *,
+    masked: str = "",
+    quartiles: tuple[float, float] | tuple = (),
+    **options,
 ) -> pd.DataFrame:
-    """USL-H of each response and its parts.
+    """USL-H of each response and its parts; no registered metric, since it needs trained models.
 
     U: probability that the response is a valid text (VUP). S: probability that it replies to the
     last turn of its context (NUP). L (likable): the masked surprisal of the response, cut to the
@@ -230,13 +260,19 @@ def usl_h(
         Columns usl_h_valid, usl_h_sensible, usl_h_likable and usl_h on `turns.index`, in [0, 1],
         higher is better; NaN for a blank response, or for S and what builds on it without context.
     """
-    said, last = turns["response"], map(" ".join, earlier_utterances(turns, last=1))
-    u = score_where_text(lambda texts: valid.probability(None, texts), said)
-    s = score_where_text(sensible.probability, list(last), said)
+    responses = turns["response"]
+    last_turns = [" ".join(texts) for texts in earlier_utterances(turns, last=1)]
+    understandable = score_where_text(partial(valid.probability, None), responses)
+    sensible_scores = score_where_text(sensible.probability, last_turns, responses)
     likable = np.full(len(turns), np.nan)
     if masked:
         surprisal = partial(masked_surprisal, models.load_masked(masked, **options))
-        likable = np.interp(score_where_text(surprisal, said), quartiles, (0, 1))
-    composed = 0.33 * u + 0.33 * s + 0.34 * s * likable
-    parts = {"usl_h_valid": u, "usl_h_sensible": s, "usl_h_likable": likable, "usl_h": composed}
-    return pd.DataFrame(parts, turns.index)
+        likable = np.interp(score_where_text(surprisal, responses), quartiles, (0, 1))
+    overall = 0.33 * understandable + 0.33 * sensible_scores + 0.34 * sensible_scores * likable
+    columns = {
+        "usl_h_valid": understandable,
+        "usl_h_sensible": sensible_scores,
+        "usl_h_likable": likable,
+        "usl_h": overall,
+    }
+    return pd.DataFrame(columns, turns.index)

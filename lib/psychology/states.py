@@ -136,7 +136,7 @@ def _provenance(lexicon: str = "nrc", **options) -> dict[str, str]:
     return emotion_lexicon(lexicon).provenance()
 
 
-@metric("emotional_entropy", "psychological", version="1", facts=_provenance)
+@metric("emotional_entropy", "psychological", version="1", provenance=_provenance)
 def emotional_entropy(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "nrc",
@@ -182,7 +182,7 @@ def emotional_entropy(
     return tokens.with_missing_reasons(values, _emotion_reasons(scores, "response"), scores)
 
 
-@metric("emotional_entropy_paper", "psychological", version="1", facts=_provenance)
+@metric("emotional_entropy_paper", "psychological", version="1", provenance=_provenance)
 def emotional_entropy_paper(
     table: pd.DataFrame, lexicon: Lexicon | str = "nrc", *, level: str = "turn"
 ) -> pd.Series:
@@ -205,7 +205,11 @@ def emotional_entropy_paper(
 
 
 @metric(
-    "emotion_matching", "psychological", ("context", "response"), version="1", facts=_provenance
+    "emotion_matching",
+    "psychological",
+    ("context", "response"),
+    version="1",
+    provenance=_provenance,
 )
 def emotion_matching(
     table: pd.DataFrame,
@@ -333,7 +337,7 @@ def _style_provenance(lexicon: str = "", **options) -> dict[str, str]:
     return _style_lexicon(lexicon).provenance()
 
 
-@metric(NAME, "psychological", ("context", "response"), version="1", facts=_style_provenance)
+@metric(NAME, "psychological", ("context", "response"), version="1", provenance=_style_provenance)
 def language_style_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "",

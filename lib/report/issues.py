@@ -231,7 +231,7 @@ def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:
     sides = text_sides(pairs)
     turns = sides.assign(system=sides["side"], dialog=sides["pair"].astype(str))
     metrics = [rule.metric for rule in tried if rule.metric in METRICS]
-    signals = reply_signals(turns, compute(turns, metrics, say=lambda line: None))
+    signals = reply_signals(turns, compute(turns, metrics, log=lambda line: None))
 
     original = sides["side"] == "original"
     damage = pairs["perturbation"].to_numpy()[sides["pair"]]

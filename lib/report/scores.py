@@ -13,7 +13,7 @@ from lib import ROOT, cpdscore
 from lib.cpdscore import local
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics import METRICS
-from lib.metrics.registry import ROWS
+from lib.metrics.registry import BATCH_ROWS
 from lib.report.verdict import KEY, bootstrap_units
 
 REPLY_STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"
@@ -46,8 +46,8 @@ def report_scores(
 def _compute_in_blocks(turns: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     # Block by block and not metric by metric: the encoder reads each text of a block once.
     blocks = []
-    for start in tqdm(range(0, len(turns), ROWS), desc="scores", leave=False):
-        block = turns.iloc[start : start + ROWS]
+    for start in tqdm(range(0, len(turns), BATCH_ROWS), desc="scores", leave=False):
+        block = turns.iloc[start : start + BATCH_ROWS]
         blocks.append(evaluation_sets.computed_scores(block, metrics))
     return pd.concat(blocks)
 

@@ -13,7 +13,7 @@ import datetime
 import os
 import platform
 import re
-import resource
+import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -43,10 +43,8 @@ def normalized(text: str) -> str:
 
 
 def coco_bleu(responses, references) -> list[float]:
-    keys = range(len(responses))
-    gold = {i: references[i] for i in keys}
-    said = {i: [responses[i]] for i in keys}
-    return Bleu(4).compute_score(gold, said, verbose=0)[1][3]
+    texts = {row: [response] for row, response in enumerate(responses)}
+    return Bleu(4).compute_score(dict(enumerate(references)), texts, verbose=0)[1][3]
 
 
 def coco_rouge(responses, references) -> list[float]:
@@ -55,30 +53,27 @@ def coco_rouge(responses, references) -> list[float]:
 
 
 def coco_meteor(responses, references) -> list[float]:
-    keys = range(len(responses))
-    gold = {i: references[i] for i in keys}
-    said = {i: [responses[i]] for i in keys}
-    return Meteor().compute_score(gold, said)[1]
+    texts = {row: [response] for row, response in enumerate(responses)}
+    return Meteor().compute_score(dict(enumerate(references)), texts)[1]
 
 
 def nltk_bleu(responses, references) -> list[float]:
     smoothing = SmoothingFunction(epsilon=1e-12).method1
-    return [
-        sentence_bleu(
-            [normalized(text).split() for text in texts],
-            normalized(response).split(),
-            smoothing_function=smoothing,
-        )
-        for response, texts in zip(responses, references, strict=True)
-    ]
+    scores = []
+    for response, texts in zip(responses, references, strict=True):
+        gold = [normalized(text).split() for text in texts]
+        words = normalized(response).split()
+        scores.append(sentence_bleu(gold, words, smoothing_function=smoothing))
+    return scores
 
 
 def rouge_score(responses, references) -> list[float]:
     scorer = RougeScorer(["rougeL"])
-    return [
-        scorer.score_multi([normalized(t) for t in texts], normalized(response))["rougeL"].fmeasure
-        for response, texts in zip(responses, references, strict=True)
-    ]
+    scores = []
+    for response, texts in zip(responses, references, strict=True):
+        gold = [normalized(text) for text in texts]
+        scores.append(scorer.score_multi(gold, normalized(response))["rougeL"].fmeasure)
+    return scores
 
 
 def sacre(responses, references) -> list[float]:
@@ -100,13 +95,13 @@ PEERS: dict[str, tuple[str, Callable]] = {
 
 def cpu() -> float:
     """CPU seconds of this process and of the children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
-def timed(call: Callable) -> tuple[float, np.ndarray]:
+def timed(function: Callable, *arguments) -> tuple[float, np.ndarray]:
     start = cpu()
-    values = np.asarray(call(), dtype=float)
+    values = np.asarray(function(*arguments), dtype=float)
     return cpu() - start, values
 
 
@@ -122,8 +117,8 @@ def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
     rows = []
     for name in names:
         package, peer = PEERS[name]
-        theirs, expected = timed(lambda run=peer: run(list(turns.response), list(turns.reference)))
-        seconds, values = timed(lambda name=name: ours(name, turns))
+        peer_seconds, expected = timed(peer, list(turns["response"]), list(turns["reference"]))
+        seconds, values = timed(ours, name, turns)
         rows.append(
             {
                 "setting": setting,
@@ -131,8 +126,8 @@ def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
                 "peer": package,
                 "responses": len(turns),
                 "ours_cpu_s": seconds,
-                "peer_cpu_s": theirs,
-                "ratio": theirs / seconds,
+                "peer_cpu_s": peer_seconds,
+                "ratio": peer_seconds / seconds,
                 "scores_equal_share": np.isclose(values, expected, atol=1e-9).mean(),
             }
         )
@@ -149,13 +144,17 @@ def cpu_model() -> str:
 def main() -> None:
     turns = corpora.load("dstc7").turns[["dialog", "response", "reference"]]
     turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")]
-    few = turns[turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])]
+    of_100_contexts = turns[turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])]
     first = turns.assign(reference=turns["reference"].str[:1])
     rows = measure("first reference", first, list(PEERS))
-    rows += measure("all references", few, [name for name in PEERS if name != "meteor_15"])
+    rows += measure(
+        "all references", of_100_contexts, [name for name in PEERS if name != "meteor_15"]
+    )
     table = pd.DataFrame(rows)
     print(table.to_string(index=False, float_format="%.3f"))
     table["date"] = datetime.date.today().isoformat()
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True)
+    table["commit"] = commit.strip()
     table["cpu"] = cpu_model()
     packages = ("nltk", "rouge-score", "sacrebleu", "pycocoevalcap")
     table["versions"] = ", ".join(

@@ -53,7 +53,7 @@ def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataF
         columns[name, 0] = rule(turns)
     for key, model in models.items():
         options = {"endex": {"model": str(model.folder), "max_length": max_length}}
-        scores = compute(turns, ["endex"], options=options, say=lambda line: None)
+        scores = compute(turns, ["endex"], options=options, log=lambda line: None)
         columns[key] = scores["endex"]
     return pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
 
@@ -139,7 +139,7 @@ def _mean_over_seeds(
     coefficients = []
     for of_seed in scores:
         coefficients.append(
-            resampled_correlations(of_seed, human, counts, method=coefficient, clusters=clusters)
+            resampled_correlations(of_seed, human, counts, method=coefficient, cluster_ids=clusters)
         )
     return np.mean(coefficients, axis=0)
 
