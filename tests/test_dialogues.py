@@ -11,10 +11,24 @@ from lib.data.turn_table import turn_table
 
 # --- a user's own file ----------------------------------------------------------------------------
 
-OWN = [{"system": "A", "dialog": "d1", "context": ["Hi", "Hey"], "response": "How are you?",
-        "reference": ["Fine day!"], "human_overall": 4},
-       {"system": "A", "dialog": "d2", "context": [], "response": "🙂\nWell", "reference": [],
-        "human_overall": None}]  # fmt: skip
+OWN = [
+    {
+        "system": "A",
+        "dialog": "d1",
+        "context": ["Hi", "Hey"],
+        "response": "How are you?",
+        "reference": ["Fine day!"],
+        "human_overall": 4,
+    },
+    {
+        "system": "A",
+        "dialog": "d2",
+        "context": [],
+        "response": "🙂\nWell",
+        "reference": [],
+        "human_overall": None,
+    },
+]
 
 
 def write(path, rows=OWN):
@@ -99,8 +113,8 @@ def test_mapped_and_extra_columns_and_ratings_under_a_similar_name(tmp_path):
     body = "bot,chat,said,liked,Human fun,model version\nA,1,x,5,0.5,v2\n"
     names = {"system": "bot", "dialog": "chat", "response": "said", "human_liking": "liked"}
     turns = read_turns(csv(tmp_path, body), names, (0, 5))
-    shown = turns[["human_liking", "human_fun", "model version"]].values.tolist()
-    assert shown == [[5.0, 0.5, "v2"]]
+    cells = turns[["human_liking", "human_fun", "model version"]].values.tolist()
+    assert cells == [[5.0, 0.5, "v2"]]
     assert ["columns", "human_fun='Human fun'", "by their names", 1] in turns.attrs["guesses"]
     with pytest.raises(DataError, match=r"row 1, column 'liked': rating 5 is outside"):
         read_turns(csv(tmp_path, body), names, (0, 1))

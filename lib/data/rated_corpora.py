@@ -25,7 +25,7 @@ from lib.data.storage import archive_members, read_json, read_lines
 from lib.data.turn_table import turn_table
 
 TRUTH = "Original Ground Truth"
-SPEAKERS = {"user": "user", "bot": "system"}
+SPEAKERS = {"user": "user", "assistant": "system"}
 REPLY = ["system", "query", "response"]
 PREDENG = {"Ruber_Unref_Score": "ruber_unref", "CTX_Unref_Score": "ctx_unref",
            "Eng_Score_MeanPooling": "pred_en_mean",

@@ -30,7 +30,7 @@ def read_dialogs(
     paths = [paths] if isinstance(paths, str | Path) else paths
     if isinstance(paths[0], pd.DataFrame):
         return paths[0]
-    tables = [read_turns(path, columns, given=given) for path in paths]
+    tables = [read_turns(path, columns, options=given) for path in paths]
     if len(tables) == 1:
         return tables[0]
     names = [Path(path).name.partition(".")[0] for path in paths]
