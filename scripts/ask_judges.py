@@ -36,7 +36,11 @@ RUNS = {  # the end of the file's name: prompt, calls, temperature
 PARAMETERS = {"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20}
 JUDGES = {  # name, model as it is sent, whether its answer form is forced by a grammar
     "smollm2": ("SmolLM2 135M Instruct, Q4_1", "smollm2-135m-instruct", True),
-    "qwen": ("Qwen2.5 Coder 1.5B Instruct, Q4_K_M", "qwen2.5-coder-1.5b-instruct", False),
+    "qwen": (
+        "Qwen2.5 Coder 1.5B Instruct, Q4_K_M",
+        "qwen2.5-coder-1.5b-instruct",
+        False,
+    ),
 }
 ASKED = [  # corpus and run
     ("sample_personas", ""), ("usr_topical", ""), ("usr_persona", ""), ("fed_turn", ""),
@@ -50,7 +54,9 @@ CHUNK = 24  # items between two looks at the clock
 def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
     """Ask about the turns of a corpus in their order, until the time is up."""
     model = judge_model(judge, run)
-    settings = cpdscore.JudgeSettings(workers=1)  # in order: shared beginnings are read once
+    settings = cpdscore.JudgeSettings(
+        workers=1
+    )  # in order: shared beginnings are read once
     path = replies_path(judge, corpus, run)
     with cpdscore.ReplyStore(CACHE / f"{path.stem}.sqlite") as store:
         if path.is_file():
@@ -63,10 +69,14 @@ def ask(judge: str, corpus: str, run: str, base_url: str, until: float) -> None:
                 scores = score(table.head(end), template, model)
                 if time.monotonic() > until:
                     return
-        if corpus == "sample_personas":  # and what the small judge says when it is not held
+        if (
+            corpus == "sample_personas"
+        ):  # and what the small judge says when it is not held
             table, template = plan[0]
             score(table, template, replace(model, forced=False))
-        if corpus == "fed_turn":  # two steps: the turns' scores are weighted by probability
+        if (
+            corpus == "fed_turn"
+        ):  # two steps: the turns' scores are weighted by probability
             step1 = scores.items["weighted"]
             cpdscore.score_dialogs(table, step1, model, store=store, ask=asker)
 
@@ -81,10 +91,14 @@ def judge_model(judge: str, run: str) -> cpdscore.JudgeModel:
     _, model, forced = JUDGES[judge]
     _, calls, temperature = RUNS[run]
     parameters = PARAMETERS | {"temperature": temperature}
-    return cpdscore.JudgeModel(model, samples=calls, extra=0, parameters=parameters, forced=forced)
+    return cpdscore.JudgeModel(
+        model, samples=calls, extra=0, parameters=parameters, forced=forced
+    )
 
 
-def tables_with_prompts(corpus: str, run: str) -> list[tuple[pd.DataFrame, cpdscore.Template]]:
+def tables_with_prompts(
+    corpus: str, run: str
+) -> list[tuple[pd.DataFrame, cpdscore.Template]]:
     """All turns of a corpus; of the sample eight turns and their probes, also without the fence."""
     turns = data.load(corpus).turns
     template = cpdscore.load_template(RUNS[run][0])
@@ -94,7 +108,12 @@ def tables_with_prompts(corpus: str, run: str) -> list[tuple[pd.DataFrame, cpdsc
     probes = cpdscore.probe_turns(turns).query("original in @sample.index")
     injected = probes[probes["probe"].str.startswith("injected")]
     unfenced = replace(template, fenced=False)
-    return [(sample, template), (probes, template), (sample, unfenced), (injected, unfenced)]
+    return [
+        (sample, template),
+        (probes, template),
+        (sample, unfenced),
+        (injected, unfenced),
+    ]
 
 
 def mask_quotations(text: str, prompt: str) -> str:
@@ -125,7 +144,9 @@ def export(judge: str, corpus: str, run: str, weights: str) -> None:
     requests = cpdscore.turn_requests(table, template, model)
     with cpdscore.ReplyStore(source) as store:
         replies = store.replies(request.key for request in requests if request)
-        items = len(requests)  # turns of the corpus, in its order, that have all their replies
+        items = len(
+            requests
+        )  # turns of the corpus, in its order, that have all their replies
         for i, request in enumerate(requests):
             if request and (request.key, model.samples - 1) not in replies:
                 items = i

@@ -25,12 +25,16 @@ def pairs():
     """RED as notebook 05 draws it, divided into training and held-out threads."""
     folder, _ = endex.comments(list(SOURCES))
     emotions = endex.score_replies(folder, folder.parent / f"{folder.name}_emotions")
-    return endex.split(endex.build_red(folder, endex.RedSettings(edge_days=0), emotions).sample)
+    return endex.split(
+        endex.build_red(folder, endex.RedSettings(edge_days=0), emotions).sample
+    )
 
 
 def halve(run: Path) -> None:
     """Write the weights of a run in half precision."""
-    weights = {name: part.half() for name, part in load_file(run / "model.safetensors").items()}
+    weights = {
+        name: part.half() for name, part in load_file(run / "model.safetensors").items()
+    }
     save_file(weights, WEIGHTS)
 
 
@@ -39,7 +43,9 @@ def main() -> None:
     torch.set_num_threads(1)
     train, held_out = pairs()
     # The cache of notebook 05: a run that it finished is not repeated.
-    model = endex.fine_tune(train, held_out, ROOT / "data" / "cache" / "endex", OPTIONS, SEED)
+    model = endex.fine_tune(
+        train, held_out, ROOT / "data" / "cache" / "endex", OPTIONS, SEED
+    )
     halve(model.folder)
     sets = endex_sets()
     packaged = {}
@@ -49,7 +55,9 @@ def main() -> None:
         full_precision = endex.endex_scores(turns, model.folder)
         change = max(change, (scores - full_precision).abs().max())
         packaged[name] = scores.to_frame(("packaged", SEED))
-    agreement = endex_correlations(packaged, sets).drop(columns=["method", "seed"]).round(4)
+    agreement = (
+        endex_correlations(packaged, sets).drop(columns=["method", "seed"]).round(4)
+    )
     card = {
         "model": "the last layer, pooler and head of a classifier on all-MiniLM-L6-v2",
         "trained_on": f"RED of {', '.join(SOURCES)}: {len(train)} pairs",

@@ -60,7 +60,9 @@ def evaluate(texts, labels, path: Path = WEIGHTS) -> dict[str, float]:
         "micro_f1_at_0.3": float(f1_score(y, p > 0.3, average="micro")),
         "macro_f1_at_0.3": float(f1_score(y, p > 0.3, average="macro")),
         "mean_auc": float(roc_auc_score(y, p, average="macro")),
-        "auc_of_positive_share": float(roc_auc_score(y[:, positive].max(axis=1), share)),
+        "auc_of_positive_share": float(
+            roc_auc_score(y[:, positive].max(axis=1), share)
+        ),
     }
 
 

@@ -14,7 +14,10 @@ from pathlib import Path
 import zstandard
 
 FOLDER = Path(__file__).parents[1] / "data" / "sample" / "reddit"
-MONTHS = {"RC_2020-01.zst": (1_577_836_800, 620), "RC_2020-02.ndjson": (1_580_515_200, 26)}
+MONTHS = {
+    "RC_2020-01.zst": (1_577_836_800, 620),
+    "RC_2020-02.ndjson": (1_580_515_200, 26),
+}
 MONTH = 29 * 86_400
 
 TOPICS = {
@@ -55,7 +58,14 @@ OPENERS = [
     "Three things I learned about the {thing}.",
 ]
 DULL = [
-    *("Okay.", "Same here.", "Not sure about that.", "I guess so.", "Maybe.", "Yes, a {thing}."),
+    *(
+        "Okay.",
+        "Same here.",
+        "Not sure about that.",
+        "I guess so.",
+        "Maybe.",
+        "Yes, a {thing}.",
+    ),
     *("It is what it is.", "No idea.", "Seen that before.", "Fine, whatever.", "Sure."),
 ]
 TELLING = [
@@ -87,13 +97,17 @@ def fill(rng: random.Random, sentence: str, topic: str) -> str:
     )
 
 
-def write_text(rng: random.Random, topic: str, quality: float, parent: float | None) -> str:
+def write_text(
+    rng: random.Random, topic: str, quality: float, parent: float | None
+) -> str:
     """A reaction to the parent's quality, then as much as the own one gives."""
     said = []
     if parent is not None:
         warm, cool = 0.15 + 0.6 * parent, 0.35 * (1 - parent)
         kind = rng.random()
-        said.append(rng.choice(WARM if kind < warm else COOL if kind < warm + cool else PLAIN))
+        said.append(
+            rng.choice(WARM if kind < warm else COOL if kind < warm + cool else PLAIN)
+        )
         said += rng.sample(PLAIN, k=int(rng.random() < parent))
     if quality < 0.35:
         said.append(rng.choice(DULL))
@@ -111,7 +125,9 @@ def grow(rng: random.Random, start: int, number: int) -> list[dict]:
     topic = rng.choice(list(TOPICS))
     link = f"t3_s{number:04d}"
     exposure = rng.lognormvariate(0, 0.6)
-    waiting = [(link, None, start + rng.randrange(MONTH), 0) for _ in range(rng.randint(1, 4))]
+    waiting = [
+        (link, None, start + rng.randrange(MONTH), 0) for _ in range(rng.randint(1, 4))
+    ]
     comments = []
     while waiting and len(comments) < 40:
         parent_id, parent, after, depth = waiting.pop(0)
@@ -121,17 +137,28 @@ def grow(rng: random.Random, start: int, number: int) -> list[dict]:
         body = write_text(rng, topic, quality, parent)
         if depth == 0:
             body = fill(rng, rng.choice(OPENERS), topic) + " " + body
-        votes = round(exposure * (1 + 8 * quality * quality) * rng.lognormvariate(0, 0.5)) - 1
+        votes = (
+            round(exposure * (1 + 8 * quality * quality) * rng.lognormvariate(0, 0.5))
+            - 1
+        )
         comments.append(record(rng, name, parent_id, link, topic, body, votes, when))
-        replies = min(4, int(rng.expovariate(1 / (0.25 + 1.5 * quality * exposure**0.5))))
+        replies = min(
+            4, int(rng.expovariate(1 / (0.25 + 1.5 * quality * exposure**0.5)))
+        )
         if depth < 7:
-            waiting += [(f"t1_{name}", quality, when, depth + 1) for _ in range(replies)]
+            waiting += [
+                (f"t1_{name}", quality, when, depth + 1) for _ in range(replies)
+            ]
     return comments
 
 
 def record(rng, name, parent, link, topic, body, votes, when) -> dict:
     """One line of the dump, with the irregularities of real ones."""
-    author, edited, hidden = f"{rng.choice('abcdefgh')}_walker_{rng.randrange(60)}", False, False
+    author, edited, hidden = (
+        f"{rng.choice('abcdefgh')}_walker_{rng.randrange(60)}",
+        False,
+        False,
+    )
     trap = rng.random()
     if trap < 0.02:
         author, body = "[deleted]", "[deleted]"
@@ -168,10 +195,14 @@ def main() -> None:
         for _ in range(threads):
             comments += grow(rng, start, number)
             number += 1
-        comments = [c for c in comments if rng.random() > 0.01]  # of some parents no record
+        comments = [
+            c for c in comments if rng.random() > 0.01
+        ]  # of some parents no record
         comments.sort(key=lambda comment: float(comment["created_utc"]))
         lines = [json.dumps(comment) for comment in comments]
-        lines.insert(len(lines) // 2, lines[0][: len(lines[0]) // 2])  # one line cut off
+        lines.insert(
+            len(lines) // 2, lines[0][: len(lines[0]) // 2]
+        )  # one line cut off
         data = ("\n".join(lines) + "\n").encode()
         if name.endswith(".zst"):
             data = zstandard.ZstdCompressor(level=19).compress(data)

@@ -62,12 +62,21 @@ def write(path: Path, authors: int = 80, essays: int = 3, seed: int = 22) -> Non
             agreeable = float(np.clip(draw.normal(4.6, 1.2), 1, 7))
             concern = float(np.clip(draw.normal(3.5, 0.8), 1, 5))
             for essay in range(essays):
-                lists = [KIND if draw.random() < (agreeable - 1) / 6 else BLUNT for _ in range(2)]
+                lists = [
+                    KIND if draw.random() < (agreeable - 1) / 6 else BLUNT
+                    for _ in range(2)
+                ]
                 lists.append(CARING if draw.random() < (concern - 1) / 4 else DETACHED)
                 lists += [PLAIN, PLAIN]
-                text = " ".join(lists[i][draw.integers(len(lists[i]))] for i in draw.permutation(5))
+                text = " ".join(
+                    lists[i][draw.integers(len(lists[i]))] for i in draw.permutation(5)
+                )
                 row = [f"S_{author:03d}_{essay + 1}", f"S_{author:03d}", essay + 1]
-                row += [round(1.5 * concern, 2), round(float(draw.uniform(1, 7)), 2), text]
+                row += [
+                    round(1.5 * concern, 2),
+                    round(float(draw.uniform(1, 7)), 2),
+                    text,
+                ]
                 table.writerow([*row, round(2 * agreeable) / 2, round(concern, 3)])
 
 

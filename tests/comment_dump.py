@@ -22,7 +22,20 @@ import zstandard
 START = 1_546_300_800  # 2019-01-01 in UTC: the first second of the generated month
 MONTH = 31 * 86_400
 
-FUNCTION_WORDS = ["the", "a", "and", "of", "to", "i", "it", "is", "in", "you", "that", "not"]
+FUNCTION_WORDS = [
+    "the",
+    "a",
+    "and",
+    "of",
+    "to",
+    "i",
+    "it",
+    "is",
+    "in",
+    "you",
+    "that",
+    "not",
+]
 SYLLABLES = [consonant + vowel for consonant in "bdklmrst" for vowel in "aeiou"]
 
 # Fields that the pipeline does not read: they make the lines as long as real ones.
@@ -37,7 +50,9 @@ def base36(number: int) -> str:
 def vocabulary(rng: np.random.Generator, size: int = 4000) -> np.ndarray:
     """Invented content words, every third word a function word of the stop list."""
     invented = ["".join(rng.choice(SYLLABLES, rng.integers(2, 5))) for _ in range(size)]
-    return np.array(invented + FUNCTION_WORDS * (size // (2 * len(FUNCTION_WORDS))), dtype=object)
+    return np.array(
+        invented + FUNCTION_WORDS * (size // (2 * len(FUNCTION_WORDS))), dtype=object
+    )
 
 
 def threads(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,13 +100,19 @@ def records(n: int, seed: int = 0, first_id: int = 36**6) -> Iterator[str]:
             if u[5] < 0.02:  # of the month before
                 parent_id = f"t1_{base36(1000 + i)}"
         if u[0] < 0.05:
-            edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[int(u[0] * 120)]
+            edited = ("true", f"{when}", f"{when}.0", '"false"', "null", "0")[
+                int(u[0] * 120)
+            ]
         if u[1] < 0.3:
             when = (f'"{when}"', f"{when}.0", when)[int(u[1] * 10)]
         elif u[1] > 0.99:
             when = "null"
         if u[2] < 0.04:
-            quote = "&gt; " + body + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9'
+            quote = (
+                "&gt; "
+                + body
+                + '\\n\\n\\ud83d\\ude00 I don\'t \\"agree\\" \u00e9t\u00e9'
+            )
             cases = [("[deleted]", "[deleted]"), (author, "[removed]")]
             cases += [("AutoModerator", body), (author, quote)]
             author, body = cases[int(u[2] * 100)]
@@ -110,7 +131,12 @@ def records(n: int, seed: int = 0, first_id: int = 36**6) -> Iterator[str]:
 
 
 def write(
-    path: Path, n: int, seed: int = 0, window_log: int = 22, frames: int = 1, first_id: int = 36**6
+    path: Path,
+    n: int,
+    seed: int = 0,
+    window_log: int = 22,
+    frames: int = 1,
+    first_id: int = 36**6,
 ) -> Path:
     """Write `n` comments as plain ndjson or, for a name ending in .zst, compressed.
 

@@ -81,7 +81,9 @@ class FaultServer:
         self.bodies: list[dict] = []
         self.http = _Server(("127.0.0.1", 0), _Handler)
         self.http.owner = self
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
+        self.thread = threading.Thread(
+            target=self.http.serve_forever, args=(0.05,), daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -99,9 +101,14 @@ class FaultServer:
         choices = []
         for index in range(count):
             message = {"role": "assistant", "content": self.reply(body, index)}
-            choices.append({"index": index, "finish_reason": "stop", "message": message})
+            choices.append(
+                {"index": index, "finish_reason": "stop", "message": message}
+            )
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        usage = {"prompt_tokens": prompt, "completion_tokens": self.reply_tokens * count}
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": self.reply_tokens * count,
+        }
         with self.lock:
             self.sent_tokens += sum(usage.values())
         return {"choices": choices, "usage": usage, "system_fingerprint": "fp_test"}
@@ -141,25 +148,36 @@ class _Handler(BaseHTTPRequestHandler):
         answer = owner.alter(value, body)
         if isinstance(answer, bytes):
             gzipped = answer.startswith(b"\x1f\x8b")
-            return self.send(200, answer, {"Content-Encoding": "gzip"} if gzipped else None)
+            return self.send(
+                200, answer, {"Content-Encoding": "gzip"} if gzipped else None
+            )
         self.json(200, answer)
 
     def fail(self, fault: str, value: dict) -> None:
         status = fault.split("_")[0]
         if status == "quota":
-            error = {"message": "quota", fault.removeprefix("quota_"): "insufficient_quota"}
+            error = {
+                "message": "quota",
+                fault.removeprefix("quota_"): "insufficient_quota",
+            }
             return self.json(429, {"error": error})
         if status in ("402", "502"):  # of a gateway, which knows no JSON
             return self.send(int(status), BODIES["html"].encode())
         if fault == "500_bomb":
             return self.send(500, bomb(), {"Content-Encoding": "gzip"})
         if fault == "echo_401":
-            return self.json(401, {"error": {"message": "bad " + self.headers["Authorization"]}})
+            return self.json(
+                401, {"error": {"message": "bad " + self.headers["Authorization"]}}
+            )
         if status.isdigit():
             extra = HEADERS.get(fault)
             if fault == "429_date":
-                extra = {"Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)}
-            return self.json(int(status), {"error": {"message": f"planned {status}"}}, extra)
+                extra = {
+                    "Retry-After": email.utils.formatdate(time.time() + 1, usegmt=True)
+                }
+            return self.json(
+                int(status), {"error": {"message": f"planned {status}"}}, extra
+            )
         if fault in BODIES:
             return self.send(200, BODIES[fault].encode())
         if fault in CHOICES:
@@ -186,7 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def head(self, status: int, length: int, extra: dict[str, str] | None = None) -> None:
+    def head(
+        self, status: int, length: int, extra: dict[str, str] | None = None
+    ) -> None:
         self.send_response(status)
         headers = {"Content-Type": "application/json", "Content-Length": str(length)}
         headers["x-request-id"] = f"req_{self.server.owner.requests}"
@@ -194,15 +214,21 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def send(self, status: int, content: bytes, extra: dict[str, str] | None = None) -> None:
+    def send(
+        self, status: int, content: bytes, extra: dict[str, str] | None = None
+    ) -> None:
         self.head(status, len(content), extra)
         self.wfile.write(content)
 
-    def json(self, status: int, value: object, extra: dict[str, str] | None = None) -> None:
+    def json(
+        self, status: int, value: object, extra: dict[str, str] | None = None
+    ) -> None:
         self.send(status, json.dumps(value).encode(), extra)
 
 
-def random_faults(share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIENT) -> Callable:
+def random_faults(
+    share: float, seed: int = 0, kinds: tuple[str, ...] = TRANSIENT
+) -> Callable:
     """A plan that fails a share of requests, with every kind in turn."""
     dice = random.Random(seed)
     turn = itertools.cycle(kinds)

@@ -49,7 +49,9 @@ def _features(r: dict) -> dict:
         "created": None if r["created_utc"] is None else int(float(r["created_utc"])),
         "score": None if hidden else r["score"],
         "controversial": r["controversiality"] == 1,
-        "edited": None if r["edited"] is None else r["edited"] not in (False, "false", 0),
+        "edited": None
+        if r["edited"] is None
+        else r["edited"] not in (False, "false", 0),
         "usable": r["body"] not in ("[deleted]", "[removed]")
         and r["author"] != "[deleted]"
         and r["author"] not in BOTS,
@@ -59,14 +61,18 @@ def _features(r: dict) -> dict:
     }
 
 
-def posts(comments: pd.DataFrame, ee: pd.Series, alpha: str = "footnote") -> pd.DataFrame:
+def posts(
+    comments: pd.DataFrame, ee: pd.Series, alpha: str = "footnote"
+) -> pd.DataFrame:
     """Eligible posts with their dimensions, by id; `ee`: positive emotion by comment id."""
     c = comments.set_index("id")
     c["ee"] = ee.reindex(c.index)
     answers = c[c["parent"].notna()]
     readable = answers[answers["usable"]]
     c["replies"] = answers.groupby("parent").size().reindex(c.index)
-    c["e"] = (answers["edited"] == True).groupby(answers["parent"]).sum().reindex(c.index)  # noqa: E712
+    c["e"] = (
+        (answers["edited"] == True).groupby(answers["parent"]).sum().reindex(c.index)
+    )  # noqa: E712
     c["t"] = readable.groupby("parent")["tokens"].max().reindex(c.index)
     c["ee_mean"] = readable.groupby("parent")["ee"].mean().reindex(c.index)
     p = c[c["parent"].isin(c.index)].copy()
@@ -95,7 +101,9 @@ def posts(comments: pd.DataFrame, ee: pd.Series, alpha: str = "footnote") -> pd.
 def sample(posts: pd.DataFrame, cap: int = 40_162, seed: int = 0) -> pd.DataFrame:
     """Ids and labels of the balanced draw."""
     labelled = posts.dropna(subset="label").reset_index()[["id", "label"]]
-    labelled["draw"] = [hashlib.md5(f"{seed}-{i}".encode()).hexdigest() for i in labelled["id"]]
+    labelled["draw"] = [
+        hashlib.md5(f"{seed}-{i}".encode()).hexdigest() for i in labelled["id"]
+    ]
     n = min(cap, labelled["label"].value_counts().min())
     return labelled.sort_values("draw").groupby("label").head(n)[["id", "label"]]
 
@@ -103,5 +111,7 @@ def sample(posts: pd.DataFrame, cap: int = 40_162, seed: int = 0) -> pd.DataFram
 def fingerprint(sample: pd.DataFrame) -> str:
     """md5 over ids and labels in the order of the ids: equal for equal samples."""
     ordered = sample.sort_values("id")
-    lines = "".join(f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True))
+    lines = "".join(
+        f"{i},{int(v)}\n" for i, v in zip(ordered["id"], ordered["label"], strict=True)
+    )
     return hashlib.md5(lines.encode()).hexdigest()

@@ -31,7 +31,9 @@ def run(folder: str, log: str, rows: str, batch: str, seconds: str) -> None:
     metrics.metric("hashed", "test", version="1")(hashed)
     options = {"hashed": {"seconds": float(seconds), "log": log}}
     table = big_table(int(rows))
-    metrics.compute(table, ["hashed"], options=options, folder=folder, batch_rows=int(batch))
+    metrics.compute(
+        table, ["hashed"], options=options, folder=folder, batch_rows=int(batch)
+    )
 
 
 if __name__ == "__main__":

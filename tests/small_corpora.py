@@ -61,7 +61,13 @@ def comp_analysis(folder: Path, full: bool = False) -> None:
 
 def thread(sid: str) -> dict:
     """A Reddit thread with a nested reply, a deleted author, a negative score, a missing field."""
-    reply = {"link": "l", "text": "[deleted]", "author": None, "created": 30, "upvotes": -3}
+    reply = {
+        "link": "l",
+        "text": "[deleted]",
+        "author": None,
+        "created": 30,
+        "upvotes": -3,
+    }
     answer = {
         "link": "l",
         "text": "an answer",
@@ -127,7 +133,12 @@ def more_reddit(folder: Path) -> None:
         "edited": True,
         "author_name": "NamedPerson",
     }
-    answer = record | {"name": "t1_x2", "id": "x2", "parent_id": "t1_x1", "author_name": ""}
+    answer = record | {
+        "name": "t1_x2",
+        "id": "x2",
+        "parent_id": "t1_x1",
+        "author_name": "",
+    }
     lines = [record, answer, record | {"name": "t3_l", "id": "l"}, answer]
     chain = {"chain/1.json": "\n".join(map(json.dumps, lines)).encode()}
     tar(folder / "reddit_cmv/sampled-threads-ah-delta-context3.tar.bz2", chain)
@@ -149,7 +160,8 @@ def requested(folder: Path, **changes: str) -> Path:
     files = {
         "turns": "system,dialog,context,response,fact\n"
         'S,d,"[""A""]",oh,b\nS,d,"[""A"", ""B"", ""AA""]",hm,b\n',
-        "turn_ratings": TURN_RATINGS + "d,3,x,Overall,4\nd,3,y,Overall,5\nd,1,y,Overall,\n",
+        "turn_ratings": TURN_RATINGS
+        + "d,3,x,Overall,4\nd,3,y,Overall,5\nd,1,y,Overall,\n",
         "dialog_ratings": "system,dialog,annotator,dimension,rating\nS,d,x,Overall,3\n",
     }
     for name, body in (files | changes).items():

@@ -47,11 +47,17 @@ def test_alpha_interval_holds_the_package_value_and_kappa_is_that_of_statsmodels
     assert result.value == pytest.approx(expected)
     assert result.low < result.value < result.high
     dialogs = pd.Series(np.arange(30) // 5)
-    wide = agreement.krippendorff_alpha(long_table(gaps), "overall", dialogs, resamples=300)
+    wide = agreement.krippendorff_alpha(
+        long_table(gaps), "overall", dialogs, resamples=300
+    )
     alphas = []
     for resample in np.random.default_rng(0).integers(0, 6, (300, 6)):
-        items = np.concatenate([np.flatnonzero(dialogs == dialog) for dialog in resample])
-        alphas.append(krippendorff.alpha(gaps[items].T, level_of_measurement="interval"))
+        items = np.concatenate(
+            [np.flatnonzero(dialogs == dialog) for dialog in resample]
+        )
+        alphas.append(
+            krippendorff.alpha(gaps[items].T, level_of_measurement="interval")
+        )
     tail = stats.norm.cdf(np.sqrt(6 / 5) * stats.t.ppf(0.025, 5))
     assert (wide.low, wide.high) == pytest.approx(np.quantile(alphas, [tail, 1 - tail]))
     complete = gaps[~np.isnan(gaps).any(axis=1)]
@@ -64,7 +70,9 @@ def test_one_more_annotator_of_two_is_their_correlation():
     rng = np.random.default_rng(0)
     pair = long_table(rng.normal(size=(300, 1)) + 0.6 * rng.normal(size=(300, 2)))
     result = agreement.leave_one_rater_out(pair, "overall")
-    assert result == pytest.approx(agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01)
+    assert result == pytest.approx(
+        agreement.mean_pairwise_correlation(pair, "overall"), abs=0.01
+    )
 
 
 def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_annotator():
@@ -78,7 +86,9 @@ def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_ann
     assert limit == pytest.approx(reached, abs=0.02) and low < reached < high
     assert agreement.leave_one_rater_out(long_table(ratings), "overall") < reached - 0.2
     half = ratings.copy()
-    half[::2, 1:] = np.nan  # every other mean rests on one rating: raters is the harmonic mean
+    half[::2, 1:] = (
+        np.nan
+    )  # every other mean rests on one rating: raters is the harmonic mean
     some = agreement.krippendorff_alpha(long_table(half), "overall", resamples=100)
     reached = np.corrcoef(truth, np.nanmean(half, axis=1))[0, 1]
     assert some.raters == pytest.approx(1.6)
@@ -87,13 +97,18 @@ def test_a_metric_that_knows_the_truth_reaches_the_limit_and_passes_one_more_ann
     assert against[:2] == (0, 0) and np.isnan(against[2])
 
 
-UNDEFINED = {"no item with two ratings": [[1.0], [2.0]], "all ratings equal": [[3.0, 3], [3, 3]]}
+UNDEFINED = {
+    "no item with two ratings": [[1.0], [2.0]],
+    "all ratings equal": [[3.0, 3], [3, 3]],
+}
 
 
 @pytest.mark.parametrize("reason, matrix", UNDEFINED.items())
 def test_undefined_agreement_has_a_reason(matrix, reason):
     row = agreement.agreement_summary(long_table(matrix)).iloc[0]
     assert row["reason"] == reason
-    assert row[["alpha", "low", "high", "limit", "kappa", "one_more_pearson"]].isna().all()
+    assert (
+        row[["alpha", "low", "high", "limit", "kappa", "one_more_pearson"]].isna().all()
+    )
     with pytest.raises(ValueError, match="the table has: overall"):
         agreement.rating_matrix(long_table(matrix), "fun")

@@ -105,13 +105,17 @@ def test_half_a_download_is_completed_from_the_hub(half_download, monkeypatch):
             tiny_models.bert(half_download)
         return str(half_download)
 
-    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", lambda *args, **options: None)
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.repo_info", lambda *args, **options: None
+    )
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     location = models.find_model("me/mine", revision=half_download.name)
     assert location.weights == (half_download / "model.safetensors",)
 
 
-def test_half_a_download_is_named_where_the_hub_is_out_of_reach(half_download, monkeypatch):
+def test_half_a_download_is_named_where_the_hub_is_out_of_reach(
+    half_download, monkeypatch
+):
     monkeypatch.setattr("huggingface_hub.HfApi.repo_info", refuse_connection)
     with pytest.raises(models.CheckpointError, match="me/mine.* not completely"):
         models.find_model("me/mine", revision=half_download.name)
@@ -122,8 +126,14 @@ def refuse_connection(*args, **options):
 
 
 BART = "facebook/bart-large-cnn"
-HINTS = {BART: f"hf download {BART} --revision 37f520fa", "nobody/nothing": "is the id right"}
-HINTS |= {"no id at all": "is the id right", "./no_such_folder": "Pass the folder that holds it"}
+HINTS = {
+    BART: f"hf download {BART} --revision 37f520fa",
+    "nobody/nothing": "is the id right",
+}
+HINTS |= {
+    "no id at all": "is the id right",
+    "./no_such_folder": "Pass the folder that holds it",
+}
 
 
 @pytest.mark.parametrize(("name", "hint"), HINTS.items())
@@ -157,7 +167,10 @@ def truncate(folder):
 
 
 DAMAGES = {"config.json": "config.json", "model.safetensors": "lacks model.safetensors"}
-DAMAGES |= {lose_a_shard: "lacks model-2-of-2.safetensors", truncate: "cannot be loaded"}
+DAMAGES |= {
+    lose_a_shard: "lacks model-2-of-2.safetensors",
+    truncate: "cannot be loaded",
+}
 DAMAGES |= {"*token*": "tokenizer.json"}
 
 
@@ -188,13 +201,19 @@ def test_changed_weights_in_the_same_folder_are_another_model(tmp_path):
     shutil.rmtree(folder)
     second = models.load_encoder(tiny_models.bert(folder, seed=1), device="cpu")
     first_weights = first.network.embeddings.word_embeddings.weight
-    assert not torch.equal(first_weights, second.network.embeddings.word_embeddings.weight)
-    assert models.provenance_of(folder)["weights_sha256"] != provenance["weights_sha256"]
+    assert not torch.equal(
+        first_weights, second.network.embeddings.word_embeddings.weight
+    )
+    assert (
+        models.provenance_of(folder)["weights_sha256"] != provenance["weights_sha256"]
+    )
 
 
 def test_roberta_is_built_with_its_prefix_space(tmp_path):
     """transformers 5 ignores add_prefix_space in encode(): the tokenizer must be built with it."""
-    tokenizer = models.load_encoder(tiny_models.roberta(tmp_path), device="cpu").tokenizer
+    tokenizer = models.load_encoder(
+        tiny_models.roberta(tmp_path), device="cpu"
+    ).tokenizer
     inside = tokenizer("so the kettle")["input_ids"][-3:-1]
     alone = tokenizer("the kettle")["input_ids"][1:-1]
     assert alone[-len(inside) :][0] == inside[0]

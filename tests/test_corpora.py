@@ -60,7 +60,9 @@ def test_reddit_college_flattens_threads_without_user_names(folder):
     assert "NamedPerson" not in str(table.to_dict())
 
 
-def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_posts(folder):
+def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_posts(
+    folder,
+):
     table = data.reddit_52_forums()
     tree = table[table["subreddit"] == "HowTo"].set_index("id")
     assert tree["parent_id"].to_dict() == {
@@ -70,7 +72,11 @@ def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_p
     }
     assert tree["score"].tolist() == [7, 2, 2]
     assert set(tree["author"]) == {"unknown"}
-    assert table.groupby("subreddit").size().to_dict() == {"HowTo": 3, "pics": 6, "wtf": 3}
+    assert table.groupby("subreddit").size().to_dict() == {
+        "HowTo": 3,
+        "pics": 6,
+        "wtf": 3,
+    }
     assert set(table.loc[table["subreddit"] == "pics", "author"]) == {"AutoModerator"}
     assert table[["created_utc", "edited", "controversiality"]].isna().all(axis=None)
     line = data.import_report(table).iloc[0]
@@ -81,7 +87,11 @@ def test_reddit_52_forums_get_ids_by_their_place_and_lose_hostile_and_repeated_p
 def test_reddit_cmv_is_read_once_and_without_names(folder):
     table = data.reddit_cmv().set_index("id")
     assert table["parent_id"].to_dict() == {"x1": "t3_l", "x2": "t1_x1"}
-    assert table[["score", "controversiality", "created_utc"]].iloc[0].tolist() == [-2, 1, 11]
+    assert table[["score", "controversiality", "created_utc"]].iloc[0].tolist() == [
+        -2,
+        1,
+        11,
+    ]
     assert table["edited"].all()
     assert table.loc["x2", "author"] == "[deleted]"
     assert "NamedPerson" not in str(table.to_dict())
@@ -105,21 +115,36 @@ def test_sample_means_are_those_of_the_file():
 def test_a_corpus_on_request_is_a_turn_table_with_ratings(tmp_path):
     corpus = corpora.load("comperdial", folder=small.requested(tmp_path))
     turn = corpus.turns.iloc[1]
-    assert turn[["turn", "response", "fact", "human_overall"]].tolist() == [3, "hm", ["b"], 4.5]
+    assert turn[["turn", "response", "fact", "human_overall"]].tolist() == [
+        3,
+        "hm",
+        ["b"],
+        4.5,
+    ]
     dialog = corpus.dialogs.iloc[0]
-    assert dialog["utterances"] == ["A", "oh", "AA", "hm"], "with the system's own replies"
+    assert dialog["utterances"] == ["A", "oh", "AA", "hm"], (
+        "with the system's own replies"
+    )
     assert dialog["speakers"] == ["user", "system", "user", "system"]
     assert dialog["human_overall"] == 3
     assert corpus.report.loc[1, "reasons"] == "1 left empty"
 
 
 BAD = [
-    ("turns", "system,dialog,turn,response\nA,1,-1,x\n", "turns.csv, row 1|'turn'|not a count"),
+    (
+        "turns",
+        "system,dialog,turn,response\nA,1,-1,x\n",
+        "turns.csv, row 1|'turn'|not a count",
+    ),
     ("turn_ratings", "d,0,x,Overall,4\n", "row 1|no reply or dialog has"),
     ("turn_ratings", "d,1,x,Fun,4\nd,1,x,fun,5\n", "row 2|'x'|a second time"),
     ("turn_ratings", "d,1,x,Fun,0\n", "row 1|'rating'|1 to 5|correct that row"),
     ("turn_ratings", 'd,1,x,Fun,"4,5"\n', "row 1|'4,5'|a point for"),
-    ("dialog_ratings", "dialog,annotator,rating\nd,x,5\n", "no column|'dimension'|data/README.md"),
+    (
+        "dialog_ratings",
+        "dialog,annotator,rating\nd,x,5\n",
+        "no column|'dimension'|data/README.md",
+    ),
 ]
 
 
@@ -139,7 +164,12 @@ def test_files_on_request_say_where_to_ask(name, tmp_path, monkeypatch):
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
     with pytest.raises(DataError) as caught:
         corpora.load(name)
-    for words in ["not public", "ask the authors of", str(tmp_path / name), "data/README.md"]:
+    for words in [
+        "not public",
+        "ask the authors of",
+        str(tmp_path / name),
+        "data/README.md",
+    ]:
         assert words in str(caught.value)
 
 

@@ -51,7 +51,13 @@ def host():
 @pytest.fixture
 def entry(host, tmp_path, monkeypatch):
     """A registry of one file at the local host, and an empty data folder."""
-    entry = {"set": "s", "url": host.url, "bytes": len(BODY), "sha256": sha(BODY), "rows": None}
+    entry = {
+        "set": "s",
+        "url": host.url,
+        "bytes": len(BODY),
+        "sha256": sha(BODY),
+        "rows": None,
+    }
     registry = {"files": {"s/file.bin": entry}, "sets": {}, "corpora": {}, "tables": {}}
     monkeypatch.setattr(storage, "registry", lambda: registry)
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
@@ -126,7 +132,10 @@ def test_without_the_variable_the_user_cache_is_used(entry, tmp_path, monkeypatc
 
 
 def test_upstream_form_is_downloaded_verified_and_preferred_less(entry, host, tmp_path):
-    entry |= {"sha256": sha(b"subset"), "upstream": {"key": "s/full.bin", "sha256": sha(BODY)}}
+    entry |= {
+        "sha256": sha(b"subset"),
+        "upstream": {"key": "s/full.bin", "sha256": sha(BODY)},
+    }
     assert storage.fetch_file("s/file.bin") == tmp_path / "s/full.bin"
     (tmp_path / "s/full.bin").write_bytes(b"damaged")
     with pytest.raises(DataError, match="damaged"):

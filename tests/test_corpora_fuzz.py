@@ -24,15 +24,34 @@ SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-EXAMPLES = ["A", "d1", "Hello", "", " ", "3", "-1", "3.5", "nan", '["a"]', '["a', "a\nb", '"', "🙂"]
+EXAMPLES = [
+    "A",
+    "d1",
+    "Hello",
+    "",
+    " ",
+    "3",
+    "-1",
+    "3.5",
+    "nan",
+    '["a"]',
+    '["a',
+    "a\nb",
+    '"',
+    "🙂",
+]
 CELLS = st.text(max_size=8) | st.sampled_from(EXAMPLES)
 NAMES = st.sampled_from(
     [*COLUMNS, "human_x", "human x", "respones", "note", "", "SYSTEM"],
 )
 VALUES = CELLS | st.none() | st.integers() | st.floats() | st.lists(CELLS)
 ROWS = st.lists(st.dictionaries(NAMES, VALUES), max_size=4)
-TABLES = st.tuples(st.lists(NAMES, min_size=1, max_size=6), st.lists(st.lists(CELLS), max_size=4))
-BYTES = st.tuples(st.binary(max_size=200), st.sampled_from(["csv", "tsv", "json", "parquet"]))
+TABLES = st.tuples(
+    st.lists(NAMES, min_size=1, max_size=6), st.lists(st.lists(CELLS), max_size=4)
+)
+BYTES = st.tuples(
+    st.binary(max_size=200), st.sampled_from(["csv", "tsv", "json", "parquet"])
+)
 
 
 def same_or_error(name, write):
@@ -67,7 +86,10 @@ def test_any_csv(table):
 @given(ROWS)
 def test_any_jsonl(rows):
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    assert same_or_error("mine.jsonl", lambda path: path.write_text(lines)) in (None, len(rows))
+    assert same_or_error("mine.jsonl", lambda path: path.write_text(lines)) in (
+        None,
+        len(rows),
+    )
 
 
 @settings(SETTINGS, max_examples=MORE or 200)

@@ -73,7 +73,9 @@ def test_unieval_is_usr_topical():
     unieval = load("unieval_topical").turns
     columns = ["system", "dialog", "turn", "context", "response", "reference", "fact"]
     assert usr[columns].to_dict("list") == unieval[columns].to_dict("list")
-    np.testing.assert_allclose(usr.filter(regex="^human_"), unieval.filter(regex="^human_"))
+    np.testing.assert_allclose(
+        usr.filter(regex="^human_"), unieval.filter(regex="^human_")
+    )
     is_truth = usr["system"] == "Original Ground Truth"
     assert usr.loc[is_truth, "reference"].str.len().eq(0).all()
     truth = usr[is_truth].set_index("dialog")["response"]
@@ -160,7 +162,10 @@ def test_better_keeps_empty_replies():
     empty = (corpus.turns["response"] == "").sum()
     assert empty > 0
     assert corpus.report.loc[0, "notes"] == f"{empty} are empty and kept"
-    assert corpus.turns["human_engaging"].value_counts().to_dict() == {0.0: 202, 1.0: 95}
+    assert corpus.turns["human_engaging"].value_counts().to_dict() == {
+        0.0: 202,
+        1.0: 95,
+    }
 
 
 def test_predeng600_pairs_generated_and_human_replies():
@@ -210,7 +215,9 @@ def test_ji2022_runs_replicate_as_published():
     dialogs = load("ji2022").dialogs
     means = dialogs.groupby(["run", "agent"])["human_z_overall"].mean().unstack("run")
     assert len(means) == 10
-    correlations = [pearsonr(means[a], means[b]).statistic for a, b in combinations(means, 2)]
+    correlations = [
+        pearsonr(means[a], means[b]).statistic for a, b in combinations(means, 2)
+    ]
     assert np.round(correlations, 3).tolist() == [0.969, 0.985, 0.982]
 
 
@@ -238,7 +245,9 @@ def mean_of_runs(dialogs):
 def test_gpt4_mean_of_five_runs_on_fed_dialogs_as_published():
     dialogs = load("gpt4_fed").dialogs
     measures = (pearsonr, spearmanr, kendalltau)
-    correlations = coefficients(mean_of_runs(dialogs), dialogs["human_overall"], 3, measures)
+    correlations = coefficients(
+        mean_of_runs(dialogs), dialogs["human_overall"], 3, measures
+    )
     assert correlations == (0.744, 0.725, 0.578)
     assert dialogs["human_error_recovery"].isna().any(), "nobody rated it"
 
@@ -291,8 +300,13 @@ def test_dstc10_begins_a_dialog_where_the_context_changes():
     contexts = turns["context"].map(tuple)
     assert (contexts != contexts.shift()).sum() == 150
     assert contexts.nunique() < 150
-    assert turns["dialog"].nunique() == 150, "a context that comes back begins a new dialog"
-    assert "i like to watch the olympics." in load("dstc10_persona_usr").turns["fact"].iloc[0]
+    assert turns["dialog"].nunique() == 150, (
+        "a context that comes back begins a new dialog"
+    )
+    assert (
+        "i like to watch the olympics."
+        in load("dstc10_persona_usr").turns["fact"].iloc[0]
+    )
 
 
 def test_zhao_means_by_position():
@@ -302,9 +316,23 @@ def test_zhao_means_by_position():
         truth = turns["response"][number - position]
         assert reference == ([] if position == 0 else [truth])
     persona = turns.groupby("system", sort=False)["human_overall"].mean()
-    daily = load("zhao_dailydialog").turns.groupby("system", sort=False)["human_overall"].mean()
+    daily = (
+        load("zhao_dailydialog")
+        .turns.groupby("system", sort=False)["human_overall"]
+        .mean()
+    )
     assert persona.round(2).tolist() == [4.05, 3.43, 3.56, 3.04, 3.03, 2.0]
-    assert daily.round(2).tolist() == [4.42, 3.78, 3.64, 3.5, 2.8, 2.84, 2.88, 2.78, 2.21]
+    assert daily.round(2).tolist() == [
+        4.42,
+        3.78,
+        3.64,
+        3.5,
+        2.8,
+        2.84,
+        2.88,
+        2.78,
+        2.21,
+    ]
 
 
 GRADE = [name for name in CORPORA if name.startswith("grade_")]
@@ -323,7 +351,9 @@ def test_grade_means_are_the_published_ones(name):
     _, corpus, system = name.split("_", 2)
     file = storage.fetch_file(f"grade/human_score/{corpus}/{system}/human_score.txt")
     published = [float(line) for line in storage.read_lines(file)]
-    assert load(name).turns["human_coherence"].tolist() == pytest.approx(published, abs=1e-4)
+    assert load(name).turns["human_coherence"].tolist() == pytest.approx(
+        published, abs=1e-4
+    )
 
 
 def test_every_registered_file_verifies():

@@ -44,7 +44,9 @@ def test_levels_average_complete_items_only(level):
     """Items 2 (no score) and 7 (no rating) enter neither mean; dialog 4 disappears."""
     turns = turns_of_three_systems()
     x, y = MEANS[level]
-    table = correlation.correlate(turns["score"], turns["human_overall"], "pearson", level, turns)
+    table = correlation.correlate(
+        turns["score"], turns["human_overall"], "pearson", level, turns
+    )
     row = table.iloc[0]
     assert row["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert (row["n"], row["missing_score"], row["missing_human"]) == (len(x), 1, 1)
@@ -79,7 +81,9 @@ def test_partial_correlation_is_that_of_the_residuals(method):
     z = rng.normal(size=80)
     x = z + rng.normal(size=80)
     y = z + rng.normal(size=80)
-    result = correlation.partial_correlation(np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method)
+    result = correlation.partial_correlation(
+        np.r_[x, np.nan], np.r_[y, 1], np.r_[z, 1], method
+    )
     if method == "spearman":
         x, y, z = (stats.rankdata(v) for v in (x, y, z))
     residuals = [v - np.polyval(np.polyfit(z, v, 1), z) for v in (x, y)]
@@ -95,7 +99,9 @@ def test_errors_say_what_to_do():
         correlation.coefficient([1, 2], [1, 2], "taub")
     with pytest.raises(ValueError, match="align"):
         correlation.coefficient([1, 2], [1, 2, 3])
-    with pytest.raises(ValueError, match="1 of 3 rows have no cluster, the first is row 1"):
+    with pytest.raises(
+        ValueError, match="1 of 3 rows have no cluster, the first is row 1"
+    ):
         correlation.complete_rows([1, 2, 3], clusters=["a", None, "b"])
     with pytest.raises(ValueError, match="pass the turn or dialog table"):
         correlation.correlate(*pair, level="system")

@@ -17,7 +17,11 @@ from statsmodels.stats.multitest import multipletests
 from lib.analysis import correlation, resampling, significance, systems
 from lib.data import corpora
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+SCIPY = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
 METHODS = pytest.mark.parametrize("method", correlation.METHODS)
 
 
@@ -65,7 +69,9 @@ def check_counts(method, n_items, clustered):
     n_clusters = clusters.max() + 1
     counts = np.random.default_rng(2).integers(0, 3, (20, n_clusters))
     counts[0] = 4 * np.eye(n_clusters, dtype=int)[clusters[0]]  # one cluster alone
-    values = resampling.resampled_correlations(x, y, counts, method=method, cluster_ids=clusters)
+    values = resampling.resampled_correlations(
+        x, y, counts, method=method, cluster_ids=clusters
+    )
     for value, row in zip(values, counts, strict=True):
         times = row[clusters]
         expected = SCIPY[method](np.repeat(x, times), np.repeat(y, times)).statistic
@@ -90,7 +96,9 @@ def test_infinite_scores_count_as_ranks_in_the_bootstrap(method):
     scores = np.array([3.0, np.inf, 1, 2, -np.inf, 5, 4, np.inf])
     human = np.array([2.0, 5, 1, 1, 2, 4, 3, 5])
     ranks = stats.rankdata(scores)
-    infinite = resampling.bootstrap_interval(scores, human, method=method, resamples=200)
+    infinite = resampling.bootstrap_interval(
+        scores, human, method=method, resamples=200
+    )
     finite = resampling.bootstrap_interval(ranks, human, method=method, resamples=200)
     assert infinite == finite
     assert not np.isnan(finite.low)
@@ -103,7 +111,11 @@ def test_perm_both_equals_its_definition_row_by_row(triple, method):
     exchanged = np.random.default_rng(3).integers(0, 2, (25, len(a)), dtype=np.uint8)
     z_a = stats.zscore(a)
     z_b = stats.zscore(b)
-    options = {"cluster_ids": np.arange(len(a)), "exchanged": exchanged, "method": method}
+    options = {
+        "cluster_ids": np.arange(len(a)),
+        "exchanged": exchanged,
+        "method": method,
+    }
     differences = significance.permuted_differences(z_a, z_b, human, **options)
     for difference, row in zip(differences, exchanged, strict=True):
         r_a = SCIPY[method](np.where(row, z_b, z_a), human).statistic
@@ -126,17 +138,23 @@ def test_permutation_p_approaches_the_exact_p(clustered):
         differences.append(r_a - r_b)
     expected = np.mean(np.abs(differences) >= abs(differences[0]) - 1e-12)
     clusters = blocks if clustered else None
-    test = significance.permutation_test(a, b, human, clusters=clusters, resamples=20_000)
+    test = significance.permutation_test(
+        a, b, human, clusters=clusters, resamples=20_000
+    )
     assert test.p == pytest.approx(expected, abs=0.012)
 
 
 def test_p_counts_the_observed_difference_and_is_seeded():
     human = np.r_[np.arange(60.0), 7]
-    noise = np.r_[np.random.default_rng(0).normal(size=60), np.nan]  # the last item leaves both
+    noise = np.r_[
+        np.random.default_rng(0).normal(size=60), np.nan
+    ]  # the last item leaves both
     first = significance.permutation_test(human, noise, human, resamples=999, seed=1)
     assert first.p == 1 / 1000 and first.n == 60  # (0 + 1) / (999 + 1): never zero
     a, b, human = tied_data(60)
-    p_values = [significance.permutation_test(a, b, human, seed=seed).p for seed in (1, 1, 2)]
+    p_values = [
+        significance.permutation_test(a, b, human, seed=seed).p for seed in (1, 1, 2)
+    ]
     assert p_values[0] == p_values[1] != p_values[2]
 
 
@@ -152,7 +170,9 @@ def test_system_bootstrap_equals_nlpstats_on_the_same_draws(method, over):
     a, human = systems_by_inputs()
     human[0, 3] = a[0, 3] = np.nan
     np.random.seed(7)
-    expected = nlpstats_bootstrap(a, human, "system", method, over, n_resamples=60).samples
+    expected = nlpstats_bootstrap(
+        a, human, "system", method, over, n_resamples=60
+    ).samples
     np.random.seed(7)
     counts = np.ones((60, 12))
     system_draws = np.tile(np.arange(5), (60, 1))
@@ -160,8 +180,12 @@ def test_system_bootstrap_equals_nlpstats_on_the_same_draws(method, over):
         if over != "inputs":
             system_draws[k] = np.random.choice(5, 5, replace=True)
         if over != "systems":
-            counts[k] = np.bincount(np.random.choice(12, 12, replace=True), minlength=12)
-    means, human_means = systems.resampled_system_means(a, human, counts, systems=system_draws)
+            counts[k] = np.bincount(
+                np.random.choice(12, 12, replace=True), minlength=12
+            )
+    means, human_means = systems.resampled_system_means(
+        a, human, counts, systems=system_draws
+    )
     values = correlation.rowwise_correlations(means, human_means, method)
     assert values[~np.isnan(values)] == pytest.approx(np.array(expected), abs=1e-12)
 
@@ -206,13 +230,18 @@ def test_bootstrap_of_a_mean_draws_whole_dialogs():
     values = np.arange(24.0) ** 2
     dialogs = np.repeat(list("abcdefgh"), 3)
     with_nan = np.r_[values, np.nan]
-    mean = resampling.bootstrap_mean(with_nan, np.r_[dialogs, ["h"]], resamples=400, seed=3)
+    mean = resampling.bootstrap_mean(
+        with_nan, np.r_[dialogs, ["h"]], resamples=400, seed=3
+    )
     dialog_means = values.reshape(8, 3).mean(axis=1)
     rng = np.random.default_rng(3)
     means = dialog_means[rng.integers(0, 8, (400, 8))].mean(axis=1)
     assert (mean.low, mean.high) == pytest.approx(np.quantile(means, [0.025, 0.975]))
     assert (mean.value, mean.n, mean.clusters) == (values.mean(), 24, 8)
-    assert resampling.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason == "fewer than 2 clusters"
+    assert (
+        resampling.bootstrap_mean([1.0, 2.0], ["a", "a"]).reason
+        == "fewer than 2 clusters"
+    )
 
 
 def test_undefined_resamples_are_counted_and_left_out():
@@ -257,7 +286,9 @@ def test_acc23_of_equal_missing_and_infinite_scores():
     equal = correlation.pairwise_accuracy([2, 2, 2, 2], [1, 1, 1, 3], [0, 0, 0, 0])
     assert (equal.value, equal.threshold) == (0.5, 0), "the share of human ties"
     scores = [1, np.nan, np.inf, -np.inf]
-    assert correlation.pairwise_accuracy(scores, [2, 9, 3, 1], [0, 0, 0, 0]).value == 1.0
+    assert (
+        correlation.pairwise_accuracy(scores, [2, 9, 3, 1], [0, 0, 0, 0]).value == 1.0
+    )
     undefined = correlation.pairwise_accuracy([1, 2], [1, 2], ["a", "b"])
     assert np.isnan(undefined.value)
     assert "no group" in undefined.reason
@@ -276,13 +307,19 @@ def test_soft_pairwise_accuracy_equals_its_definition():
         errors.append(abs(p[0] - p[1]))
     soft = systems.soft_pairwise_accuracy
     # Ours counts the observed difference as well, (count + 1) / (resamples + 1).
-    assert 1 - soft(a, human, 200, seed=4).value == pytest.approx(np.mean(errors) * 200 / 201)
+    assert 1 - soft(a, human, 200, seed=4).value == pytest.approx(
+        np.mean(errors) * 200 / 201
+    )
     a_with_gap = a.copy()
     both_with_gap = human.copy()
     # Cells missing in either are left out of both.
     a_with_gap.iloc[0, :9] = both_with_gap.iloc[0, :9] = np.nan
     without_gap = soft(a, human, 200)
-    assert soft(a_with_gap, human, 200) == soft(a_with_gap, both_with_gap, 200) != without_gap
+    assert (
+        soft(a_with_gap, human, 200)
+        == soft(a_with_gap, both_with_gap, 200)
+        != without_gap
+    )
 
 
 def test_soft_pairwise_accuracy_needs_systems_that_share_a_context():
@@ -299,10 +336,14 @@ def test_ranking_separates_and_groups():
     rng = np.random.default_rng(0)
     human = pd.Series(rng.normal(size=200))
     noise = {"poor": 6, "good": 0.5, "as good": 0.5}
-    scores = pd.DataFrame({name: human + s * rng.normal(size=200) for name, s in noise.items()})
+    scores = pd.DataFrame(
+        {name: human + s * rng.normal(size=200) for name, s in noise.items()}
+    )
     scores["flat"] = 3.0
     scores.loc[:4, "poor"] = np.nan  # only items that every metric scores count
-    table = significance.rank_metrics(scores, human, np.repeat(np.arange(40), 5), resamples=500)
+    table = significance.rank_metrics(
+        scores, human, np.repeat(np.arange(40), 5), resamples=500
+    )
     assert table["n"].dropna().tolist() == [195] * 3
     assert table.iloc[-1]["reason"] == "all scores equal"
     table = table.set_index("metric")
@@ -333,7 +374,9 @@ def test_edge_cases_give_nan_with_a_reason(scores, clusters, reason):
     interval = resampling.bootstrap_interval(scores, human, **options)
     difference = significance.bootstrap_difference(scores, other, human, **options)
     test = significance.permutation_test(scores, other, human, **options)
-    assert np.isnan([interval.low, interval.high, difference.low, difference.high, test.p]).all()
+    assert np.isnan(
+        [interval.low, interval.high, difference.low, difference.high, test.p]
+    ).all()
     assert interval.reason == test.reason == difference.reason == reason
 
 
@@ -362,6 +405,8 @@ def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
 
 def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():
     """A small version of the recorded simulation (tests/bench/simulate_nesting.py)."""
-    rates = significance.false_positive_rates(120, icc=(0.5,), dialogs=30, turns=10, resamples=199)
+    rates = significance.false_positive_rates(
+        120, icc=(0.5,), dialogs=30, turns=10, resamples=199
+    )
     assert rates["permute dialogs"][0] <= 0.12
     assert rates["permute turns"][0] >= 0.18 and rates["williams"][0] >= 0.18

@@ -37,7 +37,9 @@ def answering(store: ReplyStore, reply):
             text = reply(job.request, job.sample)
             if text is not None:
                 (call,) = store.claim([job])
-                end = Reply("ok", text, "stop", http=200, request_id=f"req-{job.sample}")
+                end = Reply(
+                    "ok", text, "stop", http=200, request_id=f"req-{job.sample}"
+                )
                 store.complete({call: end})
 
     return ask
@@ -51,11 +53,17 @@ def sample(turns):
     def reply(request, number):
         draw = int(hashlib.sha256(f"{request.key}{number}".encode()).hexdigest(), 16)
         fields = cpdscore.VARIANTS[request.labels["variant"]].fields
-        return "\n".join(f"{field} - {draw // 5**i % 3 + 1}" for i, field in enumerate(fields))
+        return "\n".join(
+            f"{field} - {draw // 5**i % 3 + 1}" for i, field in enumerate(fields)
+        )
 
     ask = answering(store, reply)
-    names = [name for name, variant in cpdscore.VARIANTS.items() if variant.level == "turn"]
-    scores = {name: cpdscore.score_turns(turns, name, JUDGE, store, ask) for name in names}
+    names = [
+        name for name, variant in cpdscore.VARIANTS.items() if variant.level == "turn"
+    ]
+    scores = {
+        name: cpdscore.score_turns(turns, name, JUDGE, store, ask) for name in names
+    }
     step1 = scores[PROBED].items["score"]
     scores["dialogue"] = cpdscore.score_dialogs(turns, step1, JUDGE, store, ask)
     return store, scores
@@ -64,12 +72,16 @@ def sample(turns):
 def scored(turns, variant, reply):
     """Scores from a store of their own, with every job answered."""
     with ReplyStore(":memory:") as store:
-        return cpdscore.score_turns(turns, variant, JUDGE, store, answering(store, reply))
+        return cpdscore.score_turns(
+            turns, variant, JUDGE, store, answering(store, reply)
+        )
 
 
 def dialogs_scored(turns, step1, reply):
     with ReplyStore(":memory:") as store:
-        return cpdscore.score_dialogs(turns, step1, JUDGE, store, answering(store, reply))
+        return cpdscore.score_dialogs(
+            turns, step1, JUDGE, store, answering(store, reply)
+        )
 
 
 # -- prompts --------------------------------------------------------------------------------
@@ -116,7 +128,9 @@ def test_a_missing_or_unused_input_is_named():
 
 
 def test_prompts_of_a_folder_of_your_own_are_taken_as_they_are(tmp_path):
-    (tmp_path / "original_simple.txt").write_text("{history}\n{response}\noverall - x\n")
+    (tmp_path / "original_simple.txt").write_text(
+        "{history}\n{response}\noverall - x\n"
+    )
     template = cpdscore.load_template("original_simple", tmp_path)
     filled = template.fill(history="A: Hi", response="| Hello\n")
     assert filled == "A: Hi\n| Hello\n\noverall - x"
@@ -137,12 +151,16 @@ def test_a_fenced_reply_cannot_leave_its_fence():
 @pytest.mark.parametrize("name", cpdscore.VARIANTS)
 def test_the_grammar_is_the_form_and_is_read_whole(name):
     template = cpdscore.load_template(name)
-    pieces = re.findall(r'"((?:[^"\\]|\\.)*)"|\[1-(\d)\]', template.grammar.partition("::=")[2])
+    pieces = re.findall(
+        r'"((?:[^"\\]|\\.)*)"|\[1-(\d)\]', template.grammar.partition("::=")[2]
+    )
     reply = "".join(top or json.loads(f'"{text}"') for text, top in pieces)
     for line in reply.splitlines():
         assert line.rpartition(" ")[0] in template.text
     parsed = cpdscore.parse_reply(reply, template.variant)
-    assert parsed.fields == dict.fromkeys(template.variant.fields, template.variant.high)
+    assert parsed.fields == dict.fromkeys(
+        template.variant.fields, template.variant.high
+    )
 
 
 # -- requests -------------------------------------------------------------------------------
@@ -152,7 +170,10 @@ def test_the_prompt_shows_history_persona_reference_and_response(turns):
     template = cpdscore.load_template("detail_with_reference")
     row = turns.iloc[41]
     prompt = cpdscore.turn_requests(turns.iloc[[41]], template, JUDGE)[0].messages[0][1]
-    assert f"| A: {row['context'][-1]}" in prompt and f"| B: {row['context'][-2]}" in prompt
+    assert (
+        f"| A: {row['context'][-1]}" in prompt
+        and f"| B: {row['context'][-2]}" in prompt
+    )
     for text in (*row["fact"], row["reference"][0], row["response"]):
         assert f"\n| {text}\n" in prompt
 
@@ -160,7 +181,9 @@ def test_the_prompt_shows_history_persona_reference_and_response(turns):
 def test_a_row_without_a_reference_is_not_asked_and_counted(turns):
     four = turns.head(4).copy()
     four["reference"] = [["r"], [], [""], ["r"]]
-    scores = scored(four, "simple_with_reference", lambda request, sample: "overall - 4")
+    scores = scored(
+        four, "simple_with_reference", lambda request, sample: "overall - 4"
+    )
     assert scores.items["status"].tolist() == ["ok", "no input", "no input", "ok"]
     assert scores.items["score"].isna().tolist() == [False, True, True, False]
 
@@ -170,7 +193,9 @@ def test_a_row_without_a_reference_is_not_asked_and_counted(turns):
 
 def test_the_score_is_the_mean_of_its_samples(turns):
     marks = [4, 5, 3]
-    scores = scored(turns, PROBED, lambda request, sample: f"- Humanness: {marks[sample]}")
+    scores = scored(
+        turns, PROBED, lambda request, sample: f"- Humanness: {marks[sample]}"
+    )
     assert (scores.items["score"] == 4).all() and (scores.items["status"] == "ok").all()
     assert scores.items["spread"].to_numpy() == pytest.approx(np.std(marks, ddof=1))
     assert (scores.first(1).items["score"] == 4).all()
@@ -194,7 +219,10 @@ def test_unreadable_replies_are_asked_again_and_never_become_a_number(turns):
     first, second, third = scores.items.to_dict("records")
     assert first["score"] == pytest.approx((1 + 3 + 4) / 3)
     assert (first["asked"], first["status"]) == (4, "ok")
-    assert np.isnan(second["score"]) and (second["status"], second["asked"]) == ("unparsable", 5)
+    assert np.isnan(second["score"]) and (second["status"], second["asked"]) == (
+        "unparsable",
+        5,
+    )
     assert (third["score"], third["asked"]) == (2, 3)
     assert len(calls) == 4 + 5 + 3
     assert scores.replies["status"].tolist().count("unparsable") == 6
@@ -205,7 +233,9 @@ def test_a_score_averages_no_more_samples_than_it_says(turns):
     two = turns.head(2)
     with ReplyStore(":memory:") as store:
         marks = {0: "?", 1: "- Humanness: 2", 2: "- Humanness: 5"}
-        ask = answering(store, lambda request, sample: marks.get(sample, "- Humanness: 5"))
+        ask = answering(
+            store, lambda request, sample: marks.get(sample, "- Humanness: 5")
+        )
         three = cpdscore.score_turns(two, PROBED, JUDGE, store, ask)
         single_call = cpdscore.JudgeModel("m", samples=1, extra=2)
         once = cpdscore.score_turns(two, PROBED, single_call, store)
@@ -213,7 +243,11 @@ def test_a_score_averages_no_more_samples_than_it_says(turns):
     assert once.items[["score", "usable", "asked"]].iloc[0].tolist() == [2, 1, 3]
     single = three.first(1).items
     assert single["score"].isna().all() and (single["asked"] == 1).all()
-    assert three.first(2).items[["score", "usable", "asked"]].iloc[0].tolist() == [2, 1, 2]
+    assert three.first(2).items[["score", "usable", "asked"]].iloc[0].tolist() == [
+        2,
+        1,
+        2,
+    ]
 
 
 def test_replies_that_never_came_end_as_not_asked(turns):
@@ -244,7 +278,9 @@ def test_the_dialogue_prompt_holds_turn_means_and_responses_in_order(turns):
     with ReplyStore(":memory:") as store:
         form = "Overall Dialogue Turn Score - 3\nDialogue Interaction Score - 2\nFinal Score - 2.5"
         ask = answering(store, lambda request, sample: form)
-        scores = cpdscore.score_dialogs(shuffled, step1.loc[shuffled.index], JUDGE, store, ask)
+        scores = cpdscore.score_dialogs(
+            shuffled, step1.loc[shuffled.index], JUDGE, store, ask
+        )
         prompts = cpdscore.audit(scores, store)["prompt"][::3]
     first_seen = shuffled[["system", "dialog"]].drop_duplicates().to_numpy().tolist()
     assert scores.ids[["system", "dialog"]].to_numpy().tolist() == first_seen
@@ -266,7 +302,12 @@ def test_a_dialog_with_a_turn_without_score_is_not_asked(turns):
 
 def test_the_intermediate_score_is_taken_from_the_replies_behind_the_final_one(turns):
     form = "Overall Dialogue Turn Score - {}\nFinal Score - {}"
-    replies = [form.format(1, "x"), form.format(2, 3), form.format(3, 3), form.format(4, 3)]
+    replies = [
+        form.format(1, "x"),
+        form.format(2, 3),
+        form.format(3, 3),
+        form.format(4, 3),
+    ]
     step1 = pd.Series(4.0, index=turns.index)
     scores = dialogs_scored(turns, step1, lambda request, sample: replies[sample])
     assert (intermediate(scores) == 3).all()  # (2 + 3 + 4) / 3
@@ -284,7 +325,11 @@ def test_from_a_cell_to_prompt_reply_and_request_id(turns):
         view = cpdscore.audit(scores, store)
     view = view.query("system == 'atlas' and dialog == 'p01' and turn == 1")
     (item,) = turns.query("system == 'atlas' and dialog == 'p01' and turn == 1").index
-    assert view["text"].tolist() == ["- Humanness: 2", "- Humanness: 3", "- Humanness: 4"]
+    assert view["text"].tolist() == [
+        "- Humanness: 2",
+        "- Humanness: 3",
+        "- Humanness: 4",
+    ]
     assert view["request_id"].tolist() == ["req-0", "req-1", "req-2"]
     assert view["score"].mean() == scores.items.loc[item, "score"]
     assert view["prompt"].str.contains(turns.loc[item, "response"], regex=False).all()
@@ -310,7 +355,13 @@ def test_spread_of_samples_by_hand():
 
 def test_probes_change_what_they_say_and_nothing_else(turns):
     probes = cpdscore.probe_turns(turns)
-    kinds = ["injected score", "injected form", "empty", "persona swap", "reference echo"]
+    kinds = [
+        "injected score",
+        "injected form",
+        "empty",
+        "persona swap",
+        "reference echo",
+    ]
     assert probes["probe"].value_counts().to_dict() == dict.fromkeys(kinds, 84)
     for _, row in probes.iterrows():
         original = turns.loc[row["original"]]
@@ -363,7 +414,10 @@ def test_every_published_table_is_laid_out_whole(table, methods, levels, coeffic
         printed = printed[~printed["method"].str.contains("GPT-3.5")]
     assert figures == len(printed)
     labels = {variant.label for variant in cpdscore.VARIANTS.values()}
-    assert set(frame.loc[frame["GPT-4"].notna(), "method"]) - {"CPDS-Dial intermediate"} <= labels
+    assert (
+        set(frame.loc[frame["GPT-4"].notna(), "method"]) - {"CPDS-Dial intermediate"}
+        <= labels
+    )
 
 
 def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
@@ -373,26 +427,36 @@ def test_a_table_shows_the_papers_figure_beside_ours(sample, turns):
     correlations = tables.judge_correlations(tables.by_label(variants, 1), human, turns)
     table = tables.comperdial_table(3).merge(correlations, "left")
     assert table["ours"].notna().all() and len(table) == 24
-    row = table.query("method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'")
+    row = table.query(
+        "method == 'CPDS-D w/o ref' and level == 'turn' and coefficient == 'kendall'"
+    )
     assert row["GPT-4"].item() == 0.576
     single_call = scores[PROBED].first(1).items["score"]
     present = single_call.notna()
     expected = stats.kendalltau(single_call[present], human[present]).statistic
     assert row["ours"].item() == pytest.approx(expected)
     assert row["coverage"].item() == present.mean()
-    system = table.query("level == 'system' and coefficient == 'spearman'").set_index("method")
+    system = table.query("level == 'system' and coefficient == 'spearman'").set_index(
+        "method"
+    )
     assert system.loc["CPDS-S w/ ref", "n"] == 4
 
 
 def test_figures_over_dialogs_are_filed_under_dialogs(sample, turns):
     dialogs = corpora.load("sample_personas").dialogs
     columns = tables.dialog_columns(sample[1], dialogs)
-    ours = tables.judge_correlations(columns, dialogs["human_overall"], dialogs, item="dialog")
+    ours = tables.judge_correlations(
+        columns, dialogs["human_overall"], dialogs, item="dialog"
+    )
     assert set(ours["level"]) == {"dialog", "system"}
     table = tables.comperdial_table(5).merge(ours, "left")
-    row = table.query("method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'")
+    row = table.query(
+        "method == 'CPDS-Dial' and level == 'dialog' and coefficient == 'pearson'"
+    )
     marks = sample[1]["dialogue"].items["score"].to_numpy()
-    assert row["ours"].item() == pytest.approx(stats.pearsonr(marks, dialogs["human_overall"])[0])
+    assert row["ours"].item() == pytest.approx(
+        stats.pearsonr(marks, dialogs["human_overall"])[0]
+    )
 
 
 KEPT = sorted((ROOT / "data" / "judge_replies").glob("*.parquet"))
@@ -417,7 +481,9 @@ def test_kept_replies_answer_the_prompts_of_today_and_repeat_no_corpus(path):
             parameters=about["parameters"],
             forced=about["forced"],
         )
-        scores = cpdscore.score_turns(turns, about["prompt"], judge, store)  # none is missing
+        scores = cpdscore.score_turns(
+            turns, about["prompt"], judge, store
+        )  # none is missing
         replies = store.replies(scores.items["key"].dropna()).values()
     with_input = scores.items[scores.items["status"] != "no input"]
     assert with_input["score"].notna().mean() > 0.9

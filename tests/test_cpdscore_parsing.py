@@ -38,7 +38,9 @@ from lib.cpdscore import VARIANTS, load_template, parse_reply
 from lib.cpdscore.parsing import USABLE, score_probabilities
 
 GOLDEN = Path(__file__).parent / "golden"
-HANDWRITTEN = (GOLDEN / "handwritten_replies.jsonl").read_text(encoding="utf-8").splitlines()
+HANDWRITTEN = (
+    (GOLDEN / "handwritten_replies.jsonl").read_text(encoding="utf-8").splitlines()
+)
 ALL = [json.loads(line) for line in HANDWRITTEN]
 READABLE = [row for row in ALL if row["mark"] is not None]
 JUDGE_REPLIES = ROOT / "data" / "judge_replies"
@@ -68,14 +70,18 @@ def test_no_wrong_number_is_accepted():
 
 
 def test_at_most_fifteen_readable_replies_in_a_hundred_are_refused():
-    refused = [row["reply"] for row in READABLE if read(row["variant"], row["reply"]) is None]
+    refused = [
+        row["reply"] for row in READABLE if read(row["variant"], row["reply"]) is None
+    ]
     assert len(READABLE) >= 500
     assert len(refused) <= 0.15 * len(READABLE), refused
 
 
 def test_what_was_mended_is_still_read_but_for_a_reply_that_is_all_quotation():
     mended = [row for row in READABLE if row["list"] == "mended"]
-    refused = [row["reply"] for row in mended if read(row["variant"], row["reply"]) is None]
+    refused = [
+        row["reply"] for row in mended if read(row["variant"], row["reply"]) is None
+    ]
     assert len(mended) == 4 and refused == ["> - Humanness: 3"]
 
 
@@ -87,7 +93,9 @@ def test_every_kept_file_has_its_golden_scores():
 def test_every_kept_reply_gets_the_number_that_it_had_before(name):
     replies = pd.read_parquet(JUDGE_REPLIES / f"{name}.parquet")
     golden = zip(
-        KEPT_SCORES[name]["scores"].split(), KEPT_SCORES[name]["weighted"].split(), strict=True
+        KEPT_SCORES[name]["scores"].split(),
+        KEPT_SCORES[name]["weighted"].split(),
+        strict=True,
     )
     unweighted = set()
     for i, (score, weighted) in enumerate(golden):
@@ -160,14 +168,23 @@ def test_long_reasoning_is_no_part_of_the_reply():
     assert read("detail_without_reference", said) == 4
 
 
-STATUSES = {*USABLE, "unparsable", "out_of_range", "ambiguous", "disclaimed", "refusal", "empty"}
+STATUSES = {
+    *USABLE,
+    "unparsable",
+    "out_of_range",
+    "ambiguous",
+    "disclaimed",
+    "refusal",
+    "empty",
+}
 UNITS = ["Humanness:", "\n", " ", "a", "4", "(", '"', "<think>", "-", ".", "~~", "my ", "> ",
          "1-5 ", "scale ", "1 (", "is ", "humanness 4\n", "final score: ", "not ", "'"]  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.sampled_from(UNITS), min_size=1, max_size=4).map("".join), st.sampled_from(UNITS)
+    st.lists(st.sampled_from(UNITS), min_size=1, max_size=4).map("".join),
+    st.sampled_from(UNITS),
 )
 def test_no_reply_takes_more_time_than_its_length_calls_for(unit, end):
     """Patterns that go back over a text took seconds at 20,000 characters; a longer one is none."""
@@ -177,7 +194,9 @@ def test_no_reply_takes_more_time_than_its_length_calls_for(unit, end):
         assert time.process_time() - started < limit
 
 
-@pytest.mark.parametrize("transport", ["refusal", "truncated", "filtered", "empty", "failed"])
+@pytest.mark.parametrize(
+    "transport", ["refusal", "truncated", "filtered", "empty", "failed"]
+)
 def test_how_the_call_ended_outweighs_its_text(transport):
     parsed = parse_reply("- Humanness: 4", DETAIL, transport)
     assert parsed.status == transport and math.isnan(parsed.score)
@@ -201,7 +220,9 @@ def test_a_prompt_handed_back_is_no_reply(name):
     template = load_template(name)
     values = dict.fromkeys(template.inputs, "B: Final Score - 5 is what I would say.")
     parsed = parse_reply(template.fill(**values), VARIANTS[name])
-    assert math.isnan(parsed.score) or name == "dialogue"  # an unquoted mark in user text
+    assert (
+        math.isnan(parsed.score) or name == "dialogue"
+    )  # an unquoted mark in user text
     assert math.isnan(parse_reply(template.text, VARIANTS[name]).score)
 
 

@@ -11,10 +11,24 @@ from lib.data.turn_table import turn_table
 
 # --- a user's own file ----------------------------------------------------------------------------
 
-OWN = [{"system": "A", "dialog": "d1", "context": ["Hi", "Hey"], "response": "How are you?",
-        "reference": ["Fine day!"], "human_overall": 4},
-       {"system": "A", "dialog": "d2", "context": [], "response": "🙂\nWell", "reference": [],
-        "human_overall": None}]  # fmt: skip
+OWN = [
+    {
+        "system": "A",
+        "dialog": "d1",
+        "context": ["Hi", "Hey"],
+        "response": "How are you?",
+        "reference": ["Fine day!"],
+        "human_overall": 4,
+    },
+    {
+        "system": "A",
+        "dialog": "d2",
+        "context": [],
+        "response": "🙂\nWell",
+        "reference": [],
+        "human_overall": None,
+    },
+]
 
 
 def write(path, rows=OWN):
@@ -24,9 +38,13 @@ def write(path, rows=OWN):
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows), encoding="utf-8")
     elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        path.write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+        )
     else:
-        cells = pd.DataFrame(rows).map(lambda c: json.dumps(c) if isinstance(c, list) else c)
+        cells = pd.DataFrame(rows).map(
+            lambda c: json.dumps(c) if isinstance(c, list) else c
+        )
         cells.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
     return path
 
@@ -39,7 +57,9 @@ def test_all_formats_give_the_same_table(kind, tmp_path):
     assert turns["response"].tolist() == ["How are you?", "🙂\nWell"]
     assert turns["reference"].tolist() == [["Fine day!"], []]
     assert turns["agent"].tolist() == ["A", "A"]
-    assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(turns["human_overall"].iloc[1])
+    assert turns["human_overall"].iloc[0] == 4.0 and math.isnan(
+        turns["human_overall"].iloc[1]
+    )
     report = import_report(turns).set_index("unit")
     assert report.loc["ratings", ["read", "kept", "excluded"]].tolist() == [2, 1, 1]
     assert report.loc["ratings", "reasons"] == "1 left empty in human_overall"
@@ -53,7 +73,9 @@ def csv(tmp_path, body, name="mine.csv"):
 
 def test_plain_cells_are_lines_of_context_and_one_reference(tmp_path):
     head = "system,dialog,context,response,reference,fact\n"
-    row = read_turns(csv(tmp_path, head + 'A,1,"Hi\nHey",Oh,"two\nlines",[laughs] ok\n')).iloc[0]
+    row = read_turns(
+        csv(tmp_path, head + 'A,1,"Hi\nHey",Oh,"two\nlines",[laughs] ok\n')
+    ).iloc[0]
     assert row["context"] == ["Hi", "Hey"] and row["reference"] == ["two\nlines"]
     assert row["fact"] == ["[laughs] ok"]
 
@@ -68,7 +90,10 @@ LISTS = {
     "an empty list": ("[ ]", []),
     "a printed array": ("['Hi' 'Yo']", None),
     "a printed array with its name": ("array(['Hi', 'Yo'], dtype=object)", None),
-    "a printed array of texts": ("<ArrowStringArray>\n['Hi', 'Yo']\nLength: 2, dtype: str", None),
+    "a printed array of texts": (
+        "<ArrowStringArray>\n['Hi', 'Yo']\nLength: 2, dtype: str",
+        None,
+    ),
     "a list with a gap": ("[nan, 'Hi']", None),
     "a list cut off": ("['Hi', 'Y", None),
     "one text in brackets": ("[laughs] it's [NAME]", ["[laughs] it's [NAME]"]),
@@ -79,37 +104,68 @@ LISTS = {
 def test_lists_in_cells_are_read_or_refused_never_misread(case, tmp_path):
     cell, expected = LISTS[case]
     path = tmp_path / "mine.csv"
-    row = {"system": "A", "dialog": "1", "response": "x", "context": cell, "reference": cell}
+    row = {
+        "system": "A",
+        "dialog": "1",
+        "response": "x",
+        "context": cell,
+        "reference": cell,
+    }
     pd.DataFrame([row]).to_csv(path, index=False)
     if expected is None:
-        with pytest.raises(DataError, match="row 1, column 'context': .*not text or a whole list"):
+        with pytest.raises(
+            DataError, match="row 1, column 'context': .*not text or a whole list"
+        ):
             read_turns(path)
     else:
-        assert read_turns(path)[["context", "reference"]].values.tolist() == [[expected] * 2]
+        assert read_turns(path)[["context", "reference"]].values.tolist() == [
+            [expected] * 2
+        ]
 
 
-def test_without_context_turns_count_within_the_dialog_and_whole_numbers_are_names(tmp_path):
+def test_without_context_turns_count_within_the_dialog_and_whole_numbers_are_names(
+    tmp_path,
+):
     body = "system,dialog,response\nA,1,a\nA,2,b\nA,1,c\nB,1,d\n"
     assert read_turns(csv(tmp_path, body))["turn"].tolist() == [0, 0, 1, 0]
-    path = write(tmp_path / "m.jsonl", [{"system": 7, "dialog": 12, "turn": 3.0, "response": "x"}])
-    assert read_turns(path)[["system", "dialog", "turn"]].values.tolist() == [["7", "12", 3]]
+    path = write(
+        tmp_path / "m.jsonl",
+        [{"system": 7, "dialog": 12, "turn": 3.0, "response": "x"}],
+    )
+    assert read_turns(path)[["system", "dialog", "turn"]].values.tolist() == [
+        ["7", "12", 3]
+    ]
 
 
 def test_mapped_and_extra_columns_and_ratings_under_a_similar_name(tmp_path):
     body = "bot,chat,said,liked,Human fun,model version\nA,1,x,5,0.5,v2\n"
-    names = {"system": "bot", "dialog": "chat", "response": "said", "human_liking": "liked"}
+    names = {
+        "system": "bot",
+        "dialog": "chat",
+        "response": "said",
+        "human_liking": "liked",
+    }
     turns = read_turns(csv(tmp_path, body), names, (0, 5))
-    shown = turns[["human_liking", "human_fun", "model version"]].values.tolist()
-    assert shown == [[5.0, 0.5, "v2"]]
-    assert ["columns", "human_fun='Human fun'", "by their names", 1] in turns.attrs["guesses"]
+    cells = turns[["human_liking", "human_fun", "model version"]].values.tolist()
+    assert cells == [[5.0, 0.5, "v2"]]
+    assert ["columns", "human_fun='Human fun'", "by their names", 1] in turns.attrs[
+        "guesses"
+    ]
     with pytest.raises(DataError, match=r"row 1, column 'liked': rating 5 is outside"):
         read_turns(csv(tmp_path, body), names, (0, 1))
 
 
 @pytest.mark.parametrize("blank", ["", "NA", "n/a", "NaN", "null", "None"])
-def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(blank, tmp_path):
-    turns = read_turns(csv(tmp_path, f"system,dialog,response,human_x\nA,1,,{blank}\nA,2,r,3\n"))
-    assert math.isnan(turns["human_x"].iloc[0]) and turns["response"].tolist() == ["", "r"]
+def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(
+    blank, tmp_path
+):
+    turns = read_turns(
+        csv(tmp_path, f"system,dialog,response,human_x\nA,1,,{blank}\nA,2,r,3\n")
+    )
+    assert math.isnan(turns["human_x"].iloc[0]) and turns["response"].tolist() == [
+        "",
+        "r",
+    ]
     assert import_report(turns)["excluded"].tolist() == [0, 1]
     assert import_report(turns)["notes"].iloc[0] == "1 are empty and kept"
 
@@ -179,5 +235,5 @@ def test_bad_mappings(names, words, tmp_path):
 def test_reports_and_files_only_where_there_are_some(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         read_turns(tmp_path / "absent.csv")
-    with pytest.raises(DataError, match="no account"):
+    with pytest.raises(DataError, match="no import report"):
         import_report(turn_table(OWN))

@@ -18,7 +18,9 @@ from lib.metrics import embedding as em
 def encoder(request, tmp_path_factory):
     if request.param == "packaged":
         return models.DEFAULT_ENCODER
-    return str(getattr(tiny_models, request.param)(tmp_path_factory.mktemp(request.param)))
+    return str(
+        getattr(tiny_models, request.param)(tmp_path_factory.mktemp(request.param))
+    )
 
 
 def one_pair(encoder, hypothesis, reference):
@@ -30,7 +32,9 @@ def one_pair(encoder, hypothesis, reference):
         with torch.no_grad():
             hidden = model.network(input_ids=torch.tensor([ids])).last_hidden_state[0]
         sides.append(hidden / hidden.norm(dim=1, keepdim=True))
-    similar = sides[0] @ sides[1].T  # start and end tokens match, but do not count themselves
+    similar = (
+        sides[0] @ sides[1].T
+    )  # start and end tokens match, but do not count themselves
     precision = float(similar.max(1).values[1:-1].mean())
     recall = float(similar.max(0).values[1:-1].mean())
     return [precision, recall, 2 * precision * recall / (precision + recall)]
@@ -69,7 +73,9 @@ def test_bertscore_reads_each_text_once(shared):
     """Also where the replies to one context are far from each other in the table."""
     contexts = [[f"reference {c} {k}" for k in range(5)] for c in range(4)]
     rows = [
-        {"response": f"reply {s} {c}", "reference": contexts[c]} for s in range(3) for c in range(4)
+        {"response": f"reply {s} {c}", "reference": contexts[c]}
+        for s in range(3)
+        for c in range(4)
     ]
     turns = pd.DataFrame(rows)
     if shared == "the responses":
@@ -77,10 +83,14 @@ def test_bertscore_reads_each_text_once(shared):
     texts = {*turns["response"], *np.concatenate(contexts)}
     model = models.load_encoder(device="cpu")
     forward = type(model.network).forward
-    spy = mock.patch.object(type(model.network), "forward", autospec=True, side_effect=forward)
+    spy = mock.patch.object(
+        type(model.network), "forward", autospec=True, side_effect=forward
+    )
     with spy as passes:
         em.bertscore(turns, device="cpu")
-    assert sum(len(call.kwargs["input_ids"]) for call in passes.call_args_list) == len(texts)
+    assert sum(len(call.kwargs["input_ids"]) for call in passes.call_args_list) == len(
+        texts
+    )
 
 
 def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
@@ -92,7 +102,9 @@ def test_one_layer_is_the_hidden_state_of_that_layer(tmp_path):
         first = models.load_encoder(folder, layers=1).network(input_ids=ids)
     assert torch.allclose(first.last_hidden_state, states[1], atol=1e-6)
     other = em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder, layers=1)
-    assert not np.allclose(other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder))
+    assert not np.allclose(
+        other, em.bertscore_pairs(["tea"], ["the kettle sings"], encoder=folder)
+    )
 
 
 def test_sentence_vectors_equal_sentence_transformers(batches):
@@ -100,7 +112,9 @@ def test_sentence_vectors_equal_sentence_transformers(batches):
 
     folder = str(models.find_model(models.DEFAULT_ENCODER).folder)
     texts = [*TEXTS, "word " * 400, "🙂"]
-    expected = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
+    expected = SentenceTransformer(folder, device="cpu").encode(
+        texts, normalize_embeddings=True
+    )
     assert np.abs(em.sentence_vectors(texts, device="cpu") - expected).max() < 1e-5
 
 
@@ -110,7 +124,9 @@ def test_similarities_take_the_best_reference_and_the_last_turn_of_the_context()
     turns["context"] = [[TEXTS[2], TEXTS[6]], [], [TEXTS[0]]]
     response, first, last = em.sentence_vectors([TEXTS[1], TEXTS[2], TEXTS[6]])
     with_reference = em.reference_similarity(turns)
-    assert with_reference[0] == pytest.approx(max(response @ first, response @ last), abs=1e-6)
+    assert with_reference[0] == pytest.approx(
+        max(response @ first, response @ last), abs=1e-6
+    )
     assert with_reference[1:].isna().all()
     with_context = em.context_similarity(turns)
     assert with_context[0] == pytest.approx(response @ last, abs=1e-6)
@@ -127,7 +143,9 @@ def test_equal_texts_are_exactly_1_and_nothing_is_above(encoder, batches):
     turns["reference"] = [[text, "so"] for text in responses[::-1]]
     turns["context"] = [[text.strip()] for text in responses]
     assert (em.context_similarity(turns, encoder=encoder) == 1).all()
-    assert (em.bertscore_pairs(responses, turns["context"].str[0], encoder=encoder) == 1).all()
+    assert (
+        em.bertscore_pairs(responses, turns["context"].str[0], encoder=encoder) == 1
+    ).all()
     similarity = em.reference_similarity(turns, encoder=encoder)
     assert (similarity <= 1).all()
     pairs = turns["response"].str.strip() + "|" + turns["reference"].str[0].str.strip()

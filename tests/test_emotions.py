@@ -12,15 +12,30 @@ from lib.data import goemotions
 from lib.endex import emotions, reddit
 from scripts import train_goemotions as train
 
-TEXTS = ["Thank you, I love it!", "this is so sad", "the bus leaves at nine", "", None, "  "]
+TEXTS = [
+    "Thank you, I love it!",
+    "this is so sad",
+    "the bus leaves at nine",
+    "",
+    None,
+    "  ",
+]
 
 
 def test_training_writes_a_model_that_learned(tmp_path):
-    texts = ["thank you so much", "thanks a lot", "thank you", "you idiot", "what an idiot"] * 4
+    texts = [
+        "thank you so much",
+        "thanks a lot",
+        "thank you",
+        "you idiot",
+        "what an idiot",
+    ] * 4
     labels = [["gratitude"]] * 3 + [["anger"], ["anger", "annoyance"]]
     labels = (labels * 4)[:19] + [list(emotions.LABELS)]  # every label occurs once
     train.fit(texts, labels, tmp_path / "tiny.safetensors")
-    p = emotions.probabilities(["thank you", "an idiot", ""], tmp_path / "tiny.safetensors")
+    p = emotions.probabilities(
+        ["thank you", "an idiot", ""], tmp_path / "tiny.safetensors"
+    )
     g, a = emotions.LABELS.index("gratitude"), emotions.LABELS.index("anger")
     assert p[0, g] > p[0, a] and p[1, a] > p[1, g] and ((p >= 0) & (p <= 1)).all()
 
@@ -46,7 +61,9 @@ def test_network_scores_equal_a_plain_forward_pass(network):
     plain = AutoModelForSequenceClassification.from_pretrained(network).eval()
     for text, score in zip(TEXTS[:3], ours[:3], strict=True):
         p = plain(**tokenizer(text, return_tensors="pt")).logits[0].detach().sigmoid()
-        positive = sum(float(p[emotions.LABELS.index(name)]) for name in emotions.POSITIVE)
+        positive = sum(
+            float(p[emotions.LABELS.index(name)]) for name in emotions.POSITIVE
+        )
         assert score == pytest.approx(positive / float(p.sum()), abs=1e-5)
 
 
@@ -58,16 +75,24 @@ def test_another_classifier_is_refused(tmp_path):
 
 def comments(folder, last="Sad."):
     rows = [("p", "t3_l", "Which soup?"), ("a", "t1_p", "Pumpkin soup, thanks!")]
-    rows += [("r", "t1_a", "Great, thank you!"), ("s", "t1_a", "[deleted]"), ("u", "t1_a", last)]
+    rows += [
+        ("r", "t1_a", "Great, thank you!"),
+        ("s", "t1_a", "[deleted]"),
+        ("u", "t1_a", last),
+    ]
     frame = pd.DataFrame(rows, columns=["id", "parent_id", "body"])
-    frame = frame.assign(link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5)
+    frame = frame.assign(
+        link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5
+    )
     reddit.write_dump(frame, folder.parent / "RC.ndjson")
     reddit.to_parquet([folder.parent / "RC.ndjson"], folder)
     return folder
 
 
 def scores(folder):
-    return dict(duckdb.sql(f"select id, ee from '{folder}/*.parquet' order by id").fetchall())
+    return dict(
+        duckdb.sql(f"select id, ee from '{folder}/*.parquet' order by id").fetchall()
+    )
 
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
@@ -88,8 +113,12 @@ def test_recorded_scores_are_those_of_the_test_split():
     test = goemotions("test")
     measured = train.evaluate(test["text"], test["labels"])
     assert measured == pytest.approx(emotions.record()["test"], abs=1e-4)
-    positive = train.targets(test["labels"])[:, np.isin(emotions.LABELS, emotions.POSITIVE)]
-    assert roc_auc_score(positive.max(1), emotions.positive_emotion(test["text"])) > 0.89
+    positive = train.targets(test["labels"])[
+        :, np.isin(emotions.LABELS, emotions.POSITIVE)
+    ]
+    assert (
+        roc_auc_score(positive.max(1), emotions.positive_emotion(test["text"])) > 0.89
+    )
 
 
 def test_scores_of_other_texts_or_weights_are_made_anew(tmp_path, network):

@@ -25,7 +25,10 @@ from lib.endex.pairs import KINDS, cut_to_lengths, matched_in_length, negative_s
 from lib.metrics import baselines
 
 OPTIONS = endex.Options(encoder="tiny", epochs=3, learning_rate=3e-3, batch_tokens=128)
-WARM = ["I love this story, tell me more about the lake?", "What a lovely bread, how did you do it"]
+WARM = [
+    "I love this story, tell me more about the lake?",
+    "What a lovely bread, how did you do it",
+]
 COLD = ["ok", "no", "maybe not"]
 
 
@@ -36,7 +39,10 @@ def pairs(n=150, seed=0):
     for i in range(n):
         again = " again" * int(rng.integers(6))
         replies = WARM if i % 2 else COLD
-        row = {"context": f"We walked to the lake {i}{again}", "response": str(rng.choice(replies))}
+        row = {
+            "context": f"We walked to the lake {i}{again}",
+            "response": str(rng.choice(replies)),
+        }
         rows.append(row | {"label": i % 2, "link": f"t{i // 3}"})
     return pd.DataFrame(rows)
 
@@ -57,24 +63,32 @@ def plain(folder, contexts, texts):
 
 def turns(texts, contexts=None):
     contexts = contexts or [["Hello there"]] * len(texts)
-    return pd.DataFrame({"context": contexts, "response": texts}).astype({"response": object})
+    return pd.DataFrame({"context": contexts, "response": texts}).astype(
+        {"response": object}
+    )
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return endex.fine_tune(*endex.split(pairs()), tmp_path_factory.mktemp("run"), OPTIONS)
+    return endex.fine_tune(
+        *endex.split(pairs()), tmp_path_factory.mktemp("run"), OPTIONS
+    )
 
 
 def test_split_keeps_threads_together_and_is_repeatable():
     train, held_out = endex.split(pairs(300), validation=0.2, seed=1)
     assert not set(train["link"]) & set(held_out["link"])
     assert 0.15 < len(held_out) / 300 < 0.25 and len(train) + len(held_out) == 300
-    again = endex.split(pairs(300).sample(frac=1, random_state=0), validation=0.2, seed=1)
+    again = endex.split(
+        pairs(300).sample(frac=1, random_state=0), validation=0.2, seed=1
+    )
     assert set(again[1].index) == set(held_out.index)
     assert set(endex.split(pairs(300), seed=2)[1].index) != set(held_out.index)
 
 
-@pytest.mark.parametrize(("positive", "failed"), [("I love this story", 0), ("one", 10)])
+@pytest.mark.parametrize(
+    ("positive", "failed"), [("I love this story", 0), ("one", 10)]
+)
 def test_negatives_replace_a_share_in_equal_kinds(positive, failed):
     """In a reply of one word is nothing to delete: counted, and the negative of RED stays."""
     table = pairs(400)
@@ -96,7 +110,9 @@ def test_each_kind_of_negative():
     words = "one two three four five six".split()  # noqa: SIM905
     deleted = negative_sample("deletion", "c", " ".join(words), "", rng).split()
     assert 0 < len(deleted) < 6 and [w for w in words if w in deleted] == deleted
-    inserted = negative_sample("insertion", "c", " ".join(words), "red blue green", rng).split()
+    inserted = negative_sample(
+        "insertion", "c", " ".join(words), "red blue green", rng
+    ).split()
     assert [w for w in inserted if w in words] == words and len(inserted) == 7
     with pytest.raises(ValueError, match="choose one of insertion"):
         negative_sample("shuffle", "c", "r", "o", rng)
@@ -104,13 +120,20 @@ def test_each_kind_of_negative():
 
 @pytest.mark.parametrize(
     ("kind", "context", "response", "other"),
-    [("deletion", "c", "one", "o"), ("deletion", "c", " \n", "o"), ("deletion", "c", "", "o")]
+    [
+        ("deletion", "c", "one", "o"),
+        ("deletion", "c", " \n", "o"),
+        ("deletion", "c", "", "o"),
+    ]
     + [("insertion", "c", " ", "o"), ("insertion", "c", "one two", " \t")]
     + [("copying", " ", "one", "o"), ("copying", "one  two", "one two", "o")],
 )
 def test_a_negative_that_cannot_be_made_is_none(kind, context, response, other):
     for seed in range(20):
-        assert negative_sample(kind, context, response, other, np.random.default_rng(seed)) is None
+        assert (
+            negative_sample(kind, context, response, other, np.random.default_rng(seed))
+            is None
+        )
 
 
 TEXTS = st.text("ab \n", max_size=12)
@@ -118,7 +141,9 @@ RESPONSES = TEXTS | st.sampled_from(["Yes.", "Me too."])
 
 
 @given(st.sampled_from(KINDS), TEXTS, TEXTS, RESPONSES, st.integers(0, 99))
-def test_a_negative_is_never_the_reply_itself_nor_empty(kind, context, other, response, seed):
+def test_a_negative_is_never_the_reply_itself_nor_empty(
+    kind, context, other, response, seed
+):
     made = negative_sample(kind, context, response, other, np.random.default_rng(seed))
     assert made is None or (made.split() and made.split() != response.split())
     if kind == "generic":
@@ -129,7 +154,9 @@ def test_matched_pairs_have_the_same_lengths_in_both_classes():
     rng = np.random.default_rng(0)
     words = [" ".join("a" * int(n)) for n in rng.integers(1, 40, (2000))]
     table = pd.DataFrame({"context": words[:1000], "response": words[1000:]})
-    sizes = pd.DataFrame({name: text.str.split().str.len() for name, text in table.items()})
+    sizes = pd.DataFrame(
+        {name: text.str.split().str.len() for name, text in table.items()}
+    )
     total = sizes.sum(axis=1)
     table["label"] = (total + rng.normal(0, 8, 1000) > 40).astype(int)
     matched = matched_in_length(table)
@@ -173,7 +200,9 @@ def test_training_learns_and_keeps_the_best_epoch(run):
 
 def test_validation_figures_are_those_of_a_plain_forward_pass(run):
     _, held_out = endex.split(pairs())
-    engaging = plain(run.folder, held_out["context"].tolist(), held_out["response"].tolist())
+    engaging = plain(
+        run.folder, held_out["context"].tolist(), held_out["response"].tolist()
+    )
     labels = held_out["label"].to_numpy()
     best = run.validation.set_index("epoch").loc[run.record["best"]]
     pairs_won = np.sign(engaging[labels == 1][:, None] - engaging[labels == 0])
@@ -191,7 +220,9 @@ def test_batches_cover_rows_within_the_budget_and_are_drawn_anew_in_each_epoch()
     assert sorted(np.concatenate(first).tolist()) == list(range(500))
     n_tokens = [lengths[rows].max() * len(rows) for rows in first]
     assert max(n_tokens) <= 256
-    assert lengths.sum() / sum(n_tokens) > 0.8  # random batches of this size fill about half
+    assert (
+        lengths.sum() / sum(n_tokens) > 0.8
+    )  # random batches of this size fill about half
     repeated = {frozenset(rows.tolist()) for rows in first if len(rows) > 1}
     assert not repeated & {frozenset(rows.tolist()) for rows in second}
 
@@ -207,7 +238,9 @@ def plain_losses(options, seed, frozen=(), n_processes=1):
     lengths = [len(ids) for ids in columns["input_ids"]]
     steps = []
     for epoch in range(options.epochs):
-        batches = classifier.epoch_batches(lengths, options.batch_tokens, seed=seed, epoch=epoch)
+        batches = classifier.epoch_batches(
+            lengths, options.batch_tokens, seed=seed, epoch=epoch
+        )
         for start in range(0, len(batches), n_processes):
             together = batches[start : start + n_processes]
             steps.append([*together, *batches][:n_processes])
@@ -234,7 +267,9 @@ def plain_losses(options, seed, frozen=(), n_processes=1):
             torch.manual_seed((seed * 1_000_003 + step) * 1009 + process)
             batch = train.iloc[rows]
             texts = batch["context"].tolist(), batch["response"].tolist()
-            found = network.train()(**tokenizer(*texts, padding=True, return_tensors="pt")).logits
+            found = network.train()(
+                **tokenizer(*texts, padding=True, return_tensors="pt")
+            ).logits
             labels = torch.tensor(batch["label"].tolist())
             loss = torch.nn.functional.cross_entropy(found, labels)
             (loss / n_processes).backward()
@@ -247,7 +282,9 @@ def plain_losses(options, seed, frozen=(), n_processes=1):
 
 def test_losses_are_those_of_a_plain_loop(run):
     """Warm-up from the first step on, and batches that are drawn anew in each epoch."""
-    np.testing.assert_allclose(run.history["loss"], plain_losses(OPTIONS, seed=0), atol=1e-4)
+    np.testing.assert_allclose(
+        run.history["loss"], plain_losses(OPTIONS, seed=0), atol=1e-4
+    )
 
 
 @pytest.fixture
@@ -284,7 +321,9 @@ def test_trained_layers_give_the_logits_of_the_whole_network(layers, remember):
     """By the layers of transformers, for pairs of several lengths in one batch."""
     whole, tokenizer = classifier.build_classifier(models.DEFAULT_ENCODER, seed=3)
     part, _ = classifier.build_classifier(models.DEFAULT_ENCODER, seed=3)
-    part = classifier.freeze_layers(part, models.DEFAULT_ENCODER, layers, seed=3, remember=remember)
+    part = classifier.freeze_layers(
+        part, models.DEFAULT_ENCODER, layers, seed=3, remember=remember
+    )
     contexts = ["How was it?", "We went to the lake before sunrise."]
     texts = ["Cold.", "Oh no, again?"]
     expected = logits(whole, tokenizer, contexts, texts)
@@ -294,7 +333,9 @@ def test_trained_layers_give_the_logits_of_the_whole_network(layers, remember):
 
 
 def test_layers_of_another_kind_of_network_cannot_be_frozen(tmp_path):
-    config = AutoConfig.for_model("distilbert", n_layers=1, dim=8, hidden_dim=8, n_heads=1)
+    config = AutoConfig.for_model(
+        "distilbert", n_layers=1, dim=8, hidden_dim=8, n_heads=1
+    )
     AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
     packaged = models.find_model(models.DEFAULT_ENCODER).folder
     AutoTokenizer.from_pretrained(packaged).save_pretrained(tmp_path)
@@ -310,11 +351,17 @@ def test_same_seed_same_weights_other_seed_others(run, tmp_path):
     assert again.record["history"] == run.record["history"]
     weights = again.folder / "model.safetensors"
     written = weights.stat().st_mtime_ns
-    repeated = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS)  # returned at once
+    repeated = endex.fine_tune(
+        *endex.split(pairs()), tmp_path, OPTIONS
+    )  # returned at once
     assert repeated.record == again.record and weights.stat().st_mtime_ns == written
 
 
-AUCS = [([0.9, 0.6, 0.8, 0.7], 0, 2), ([0.1, 0.7, 0.6, 0.5], 0, 1), ([0.5, 0.9, 0.7, 0.6], 0.9, 2)]
+AUCS = [
+    ([0.9, 0.6, 0.8, 0.7], 0, 2),
+    ([0.1, 0.7, 0.6, 0.5], 0, 1),
+    ([0.5, 0.9, 0.7, 0.6], 0.9, 2),
+]
 
 
 @pytest.mark.parametrize(("aucs", "flat", "best"), AUCS)
@@ -332,16 +379,27 @@ def test_the_epoch_with_the_best_auc_is_saved(tmp_path, monkeypatch, aucs, flat,
     table = held_out.assign(context=[[text] for text in held_out["context"]])
     scores = endex.endex_scores(table, model.folder)
     right = np.where(held_out["label"] == 1, scores, 1 - scores)
-    assert -np.log(right).mean() == pytest.approx(model.validation["loss"][best], rel=1e-4)
+    assert -np.log(right).mean() == pytest.approx(
+        model.validation["loss"][best], rel=1e-4
+    )
 
 
 def shell(folder, *options, launcher=(sys.executable, "-m")):
     """Start a training from the shell on the pairs beside its folder."""
-    command = [*launcher, "lib.endex.training", "--pairs", folder.parent / "pairs.parquet"]
+    command = [
+        *launcher,
+        "lib.endex.training",
+        "--pairs",
+        folder.parent / "pairs.parquet",
+    ]
     command += ["--folder", folder, "--encoder", "tiny", *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
 
 
@@ -361,7 +419,9 @@ def test_killed_process_goes_on_to_the_same_weights(tmp_path, layers):
     for _ in range(3):
         process = shell(killed, *options)
         while not (new := set(killed.glob("*/checkpoint-*/state.json")) - seen):
-            assert process.poll() is None, "it finished before it was killed: use more epochs"
+            assert process.poll() is None, (
+                "it finished before it was killed: use more epochs"
+            )
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -396,7 +456,9 @@ def test_two_processes_step_by_the_mean_of_their_gradients(tmp_path):
     assert len(lines) == 1
     assert json.loads(lines[0])["auc"] == record["validation"][record["best"]]["auc"]
     losses = [loss for _, loss in record["history"]]
-    np.testing.assert_allclose(losses, plain_losses(OPTIONS, 0, n_processes=2), atol=1e-4)
+    np.testing.assert_allclose(
+        losses, plain_losses(OPTIONS, 0, n_processes=2), atol=1e-4
+    )
 
 
 def test_runaway_loss_stops_and_collapse_is_reported(tmp_path):
@@ -420,12 +482,19 @@ def test_one_class_is_refused(tmp_path):
 
 
 def test_scores_equal_a_plain_forward_pass(run):
-    texts = ["I like the lake", "", "no", "What is your favourite tart and why do you like it?"]
+    texts = [
+        "I like the lake",
+        "",
+        "no",
+        "What is your favourite tart and why do you like it?",
+    ]
     contexts = [["a", "How was it?"], ["Hi"], None, []]
     ours = endex.endex_scores(turns(texts, contexts), run.folder, device="cpu")
     for i, text in enumerate(texts):
         context = contexts[i][-1] if contexts[i] else ""
-        assert ours[i] == pytest.approx(plain(run.folder, [context], [text])[0], abs=1e-5)
+        assert ours[i] == pytest.approx(
+            plain(run.folder, [context], [text])[0], abs=1e-5
+        )
 
 
 def test_scores_do_not_depend_on_batches_or_order(run):
@@ -444,10 +513,15 @@ def test_the_packaged_model_is_the_encoder_with_the_weights_of_its_file():
     frozen = 6 - sum("attention.self.query.weight" in name for name in packaged)
     weights = {}
     for name, tensor in packaged.items():
-        name = re.sub(r"layer\.(\d+)", lambda match: f"layer.{int(match[1]) + frozen}", name)
+        name = re.sub(
+            r"layer\.(\d+)", lambda match: f"layer.{int(match[1]) + frozen}", name
+        )
         weights[name] = tensor.float()
     assert not whole.load_state_dict(weights, strict=False).unexpected_keys
-    texts = ["no", "We swam in the lake at dawn, it was so cold that we sang. Have you been there?"]
+    texts = [
+        "no",
+        "We swam in the lake at dawn, it was so cold that we sang. Have you been there?",
+    ]
     expected = logits(whole, tokenizer, ["How was it?"] * 2, texts).softmax(-1)[:, 1]
     ours = endex.endex_scores(turns(texts, [["How was it?"]] * 2))
     np.testing.assert_allclose(ours, expected, atol=1e-5)
@@ -474,20 +548,38 @@ def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
 def test_baselines_read_tokenised_and_plain_texts_alike():
     """Defect N1: a mark at a word was missed, and "when" in a statement made it a question."""
     table = turns(
-        ["have you tried the old pier?", "have you tried the old pier ?", "¿Qué tal ?", "", None]
-        + ["It turned red when the sun set.", "it turned red when the sun set .", "isn’t it 3 ?"]
+        [
+            "have you tried the old pier?",
+            "have you tried the old pier ?",
+            "¿Qué tal ?",
+            "",
+            None,
+        ]
+        + [
+            "It turned red when the sun set.",
+            "it turned red when the sun set .",
+            "isn’t it 3 ?",
+        ]
     )
     nothing = [0, np.nan]
-    np.testing.assert_equal(metrics.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1])
-    np.testing.assert_equal(metrics.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3])
-    np.testing.assert_equal(metrics.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1])
+    np.testing.assert_equal(
+        metrics.question(table).tolist(), [1, 1, 1, *nothing, 0, 0, 1]
+    )
+    np.testing.assert_equal(
+        metrics.length(table).tolist(), [6, 6, 2, *nothing, 7, 7, 3]
+    )
+    np.testing.assert_equal(
+        metrics.specificity(table).tolist(), [3, 3, 2, *nothing, 4, 4, 1]
+    )
     assert metrics.random(table).equals(metrics.random(table))
 
 
 def test_random_draws_do_not_repeat(tmp_path):
     """Defect N14: the draws began again every 2,000 rows."""
     table = turns([f"reply {n}" for n in range(5000)]).assign(dialog=range(5000))
-    draws = metrics.compute(table, ["random"], folder=tmp_path, log=lambda line: None)["random"]
+    draws = metrics.compute(table, ["random"], folder=tmp_path, log=lambda line: None)[
+        "random"
+    ]
     assert draws.nunique() == 5000
     assert draws.tolist() != draws[::-1].tolist()
 
@@ -497,7 +589,9 @@ def test_specificity_is_counted_anew_with_another_stop_list(tmp_path, monkeypatc
     table = turns(["I bake rye bread"]).assign(dialog=0)
 
     def specificity():
-        scores = metrics.compute(table, ["specificity"], folder=tmp_path, log=lambda line: None)
+        scores = metrics.compute(
+            table, ["specificity"], folder=tmp_path, log=lambda line: None
+        )
         return scores["specificity"].tolist()
 
     assert specificity() == [3]

@@ -16,13 +16,24 @@ from lib.meta_evaluation import figures
 from lib.meta_evaluation.replication import endex_table2
 
 COEFFICIENTS = ("pearson", "spearman")
-WORDS = ["no", "we swam", "how was it ?", "I baked a loaf of rye", "the lake was cold and clear"]
+WORDS = [
+    "no",
+    "we swam",
+    "how was it ?",
+    "I baked a loaf of rye",
+    "the lake was cold and clear",
+]
 
 
 def turns(n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     texts = [" ".join(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(n)]
-    keys = {"system": "A", "agent": "A", "dialog": [f"d{i}" for i in range(n)], "turn": 1}
+    keys = {
+        "system": "A",
+        "agent": "A",
+        "dialog": [f"d{i}" for i in range(n)],
+        "turn": 1,
+    }
     return pd.DataFrame({**keys, "context": [["hello"]] * n, "response": texts})
 
 
@@ -90,13 +101,21 @@ def test_correlations_are_those_of_scipy(values, sets):
         words = [len(re.findall(r"\w+", text)) for text in table["response"]]
         for (method, seed), score in values[name].items():
             row = table2.loc[name, method, seed]
-            assert row["pearson"] == pytest.approx(stats.pearsonr(score, human).statistic)
-            assert row["spearman"] == pytest.approx(stats.spearmanr(score, human).statistic)
-            assert row["with length"] == pytest.approx(stats.spearmanr(score, words).statistic)
+            assert row["pearson"] == pytest.approx(
+                stats.pearsonr(score, human).statistic
+            )
+            assert row["spearman"] == pytest.approx(
+                stats.spearmanr(score, human).statistic
+            )
+            assert row["with length"] == pytest.approx(
+                stats.spearmanr(score, words).statistic
+            )
             if method == "Length":
                 assert np.isnan(row["partial"])  # length explains all of length
             else:
-                assert row["partial"] == pytest.approx(residual_correlation(score, human, words))
+                assert row["partial"] == pytest.approx(
+                    residual_correlation(score, human, words)
+                )
 
 
 def residual_correlation(x, y, z):
@@ -118,41 +137,65 @@ def test_intervals_are_of_resampled_dialogs_and_of_the_mean_over_seeds(values, s
         first_replies = 2 * rng.integers(0, 20, 20)
         items = np.concatenate([first_replies, first_replies + 1])
         scores = values["P"]["EnDex"].iloc[items]
-        means.append(np.mean([stats.pearsonr(scores[s], human.iloc[items])[0] for s in range(3)]))
+        means.append(
+            np.mean([stats.pearsonr(scores[s], human.iloc[items])[0] for s in range(3)])
+        )
     row = intervals.loc["EnDex", "P"]
     expected = np.percentile(means, [2.5, 97.5])
-    np.testing.assert_allclose(row[["pearson low", "pearson high"]], expected, atol=0.04)
+    np.testing.assert_allclose(
+        row[["pearson low", "pearson high"]], expected, atol=0.04
+    )
     values["P"].loc[0, ("EnDex", 1)] = np.nan
     assert endex_table2.item_intervals(values, sets, 50).notna().all(axis=None)
 
 
 def test_reply_scores_without_a_method_are_missing(values, sets):
-    only = {name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()}
+    only = {
+        name: frame.drop(columns="EnDex+NS", level=0) for name, frame in values.items()
+    }
     assert endex_table2.reply_scores(only, sets)["endex_ns_seeds"].isna().all()
 
 
 def test_verdict_compares_the_mean_with_the_best_rule():
     rows = [("EnDex", 0, 0.3, 0.1), ("EnDex", 1, 0.5, 0.2), ("Question", 0, 0.1, 0.3)]
-    rows += [("Specificity", 0, 0.39, 0.1), ("Length", 0, -0.9, 0.0), ("Random", 0, 0.9, 0.9)]
+    rows += [
+        ("Specificity", 0, 0.39, 0.1),
+        ("Length", 0, -0.9, 0.0),
+        ("Random", 0, 0.9, 0.9),
+    ]
     table2 = pd.DataFrame(rows, columns=["method", "seed", "pearson", "spearman"])
     index = pd.MultiIndex.from_tuples([("EnDex", "P")], names=["method", "dataset"])
     paper = pd.DataFrame({"pearson": [0.6], "spearman": [0.1]}, index)
-    row = endex_table2.compare_with_published(table2.assign(dataset="P"), paper).loc["EnDex", "P"]
+    row = endex_table2.compare_with_published(table2.assign(dataset="P"), paper).loc[
+        "EnDex", "P"
+    ]
     assert row["pearson"] == pytest.approx(0.4) and row["pearson, best rule"] == 0.39
-    assert row["pearson beats rules"] and not row["spearman beats rules"]  # chance is no rule
+    assert (
+        row["pearson beats rules"] and not row["spearman beats rules"]
+    )  # chance is no rule
     assert row["pearson minus paper"] == pytest.approx(-0.2)
 
 
 def dialogs():
-    table = pd.DataFrame({"system": list("AAB"), "agent": list("aab"), "dialog": list("def")})
-    table["utterances"] = [["hi", "we swam", "oh", "how was it ?"], ["hi", "no"], ["hi"]]
+    table = pd.DataFrame(
+        {"system": list("AAB"), "agent": list("aab"), "dialog": list("def")}
+    )
+    table["utterances"] = [
+        ["hi", "we swam", "oh", "how was it ?"],
+        ["hi", "no"],
+        ["hi"],
+    ]
     table["speakers"] = [["user", "system"] * 2, ["user", "system"], ["user"]]
     return table.assign(human_overall=[4.0, 2.0, 3.0]).set_index(pd.Index([5, 9, 2]))
 
 
 def test_dialogs_are_means_over_their_replies(runs, networks):
     pooled = endex_table2.pool_dialogs(dialogs(), runs, 40)
-    assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [0, 1, 2]
+    assert pooled["dialog"].tolist() == ["d", "e", "f"] and pooled.index.tolist() == [
+        0,
+        1,
+        2,
+    ]
     assert pooled["Length"].tolist()[:2] == [(2 + 3) / 2, 1]
     assert pooled.loc[0, "EnDex"] == pytest.approx(((2 + 3) / 10 + (2 + 3) / 11) / 4)
     assert pooled.loc[2, ["EnDex", "EnDex+NS", "Length"]].isna().all()  # no reply in it
@@ -167,15 +210,23 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
     pooled["human_fun"] = rng.random(n)
     pooled["human_z_fun"] = 1.0
     table = endex_table2.dialog_correlations(pooled).set_index(["level", "rating"])
-    assert table.index.tolist() == [("dialog", "overall"), ("dialog", "fun"), ("agent", "overall")]
+    assert table.index.tolist() == [
+        ("dialog", "overall"),
+        ("dialog", "fun"),
+        ("agent", "overall"),
+    ]
     human = pooled["human_fun"]
     row = table.loc["dialog", "fun"]
-    assert row["Length"] == pytest.approx(stats.spearmanr(pooled["Length"], human).statistic)
+    assert row["Length"] == pytest.approx(
+        stats.spearmanr(pooled["Length"], human).statistic
+    )
     expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
     assert (row["EnDex, length fixed"], row["n"]) == pytest.approx((expected, n))
     means = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
     agents = table.loc["agent", "overall"]
-    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(stats.spearmanr(means)[0])
+    assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(
+        stats.spearmanr(means)[0]
+    )
 
 
 def test_training_figure_shows_every_run(runs):
@@ -186,8 +237,13 @@ def test_training_figure_shows_every_run(runs):
     for i, (line, run) in enumerate(zip(loss.lines, runs.values(), strict=True)):
         smooth = run.history["loss"].ewm(span=20).mean()
         np.testing.assert_allclose(line.get_ydata(), smooth)
-        np.testing.assert_allclose(auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i)
-    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["EnDex", "EnDex+NS"]
+        np.testing.assert_allclose(
+            auc.lines[i].get_ydata(), np.array([0.5, 0.6, 0.7]) + 0.01 * i
+        )
+    assert [text.get_text() for text in loss.get_legend().get_texts()] == [
+        "EnDex",
+        "EnDex+NS",
+    ]
 
 
 def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
@@ -214,22 +270,36 @@ def written(value, digits=2):
 def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
     tables = [pd.read_csv(file) for file in (ROOT / "data/results").glob("05_*.csv")]
     tables.append(pd.read_csv(ROOT / "data/published/endex_table2.csv"))
-    values = np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
-    in_tables = {written(value) for value in values} | {written(value, 3) for value in values}
+    values = np.concatenate(
+        [table.select_dtypes("number").to_numpy().ravel() for table in tables]
+    )
+    in_tables = {written(value) for value in values} | {
+        written(value, 3) for value in values
+    }
     for cell in ("c16", "t03", "e03", "t12", "t13", "v01", "a10", "c39"):
         numbers = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("05", cell))
-        assert numbers and {number.replace("−", "-") for number in numbers} <= in_tables, cell
+        assert (
+            numbers and {number.replace("−", "-") for number in numbers} <= in_tables
+        ), cell
 
 
 def test_sentences_of_notebook_05_follow_from_its_tables():
     """Who beats the rules, what more pairs do, what length does."""
-    seen, found = prose("05", "c39"), results("verdict").set_index(["method", "dataset"])
+    seen, found = (
+        prose("05", "c39"),
+        results("verdict").set_index(["method", "dataset"]),
+    )
     table2 = results("table2").set_index(["method", "dataset"])
     assert set(table2.loc[["EnDex", "EnDex+NS"], "runs"]) == {5}
     three = ["BETTER", "GRADE", "PREDENG-600"]
     for method, ranks in (("EnDex", ["GRADE"]), ("EnDex+NS", ["FED-ENG", "GRADE"])):
-        won = {how: found.loc[method].query(f"`{how} beats rules`") for how in COEFFICIENTS}
-        assert won["pearson"].index.tolist() == three and won["spearman"].index.tolist() == ranks
+        won = {
+            how: found.loc[method].query(f"`{how} beats rules`") for how in COEFFICIENTS
+        }
+        assert (
+            won["pearson"].index.tolist() == three
+            and won["spearman"].index.tolist() == ranks
+        )
     for name in three:
         assert written(-found.loc[("EnDex", name), "pearson minus paper"]) in seen, name
     grade = table2.loc[("EnDex", "GRADE")]
@@ -240,19 +310,28 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     amount = results("amount").set_index("trained on")
     curve = amount.filter(regex="pairs$", axis=0).sort_values("pairs")
     assert curve["auc"].is_monotonic_increasing and len(curve) == 5
-    assert matched.loc["matched in length", "highest"] < amount.loc["1,000 pairs", "low"]
+    assert (
+        matched.loc["matched in length", "highest"] < amount.loc["1,000 pairs", "low"]
+    )
     wide, narrow = amount.loc["reddit_52_forums"], amount.loc["reddit_college"]
-    assert narrow["low"] < wide["auc"] < narrow["high"]  # breadth: nothing that five seeds show
+    assert (
+        narrow["low"] < wide["auc"] < narrow["high"]
+    )  # breadth: nothing that five seeds show
     causes = results("causes").set_index(["method", "dataset"])
     few, every = causes.loc["250 pairs"], causes.loc["all pairs"]
-    assert (every["spearman"] > few["spearman"])[["BETTER", "FED-ENG", "PREDENG-600"]].all()
+    assert (every["spearman"] > few["spearman"])[
+        ["BETTER", "FED-ENG", "PREDENG-600"]
+    ].all()
     assert every.loc["GRADE", "spearman"] < few.loc["GRADE", "spearman"]
     fixed = causes["partial"].unstack()[["GRADE", "PREDENG-600"]]
     assert (fixed.loc["matched in length"] > fixed.loc["all pairs"]).all()
     assert amount.loc["head alone", "high"] < amount.loc["all pairs", "low"]
     gain = every["spearman"] - causes.loc["head alone", "spearman"]
     assert gain.min() == gain["GRADE"] < 0 < gain[["BETTER", "FED-ENG"]].min()
-    wider = causes.loc["reddit_52_forums", "spearman"] > causes.loc["reddit_college", "spearman"]
+    wider = (
+        causes.loc["reddit_52_forums", "spearman"]
+        > causes.loc["reddit_college", "spearman"]
+    )
     assert wider.all()
     assert amount.loc["two layers", "low"] > amount.loc["all pairs", "high"]
     assert (causes.loc["two layers", "partial"] < every["partial"]).all()
@@ -269,25 +348,44 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
     assert ablation["low"].max() < 0  # no dimension is shown to harm
     ten = results("ten").set_index("reply")["EnDex"].sort_values(ascending=False)
     rated = pd.read_csv(ROOT / "data/results/00_ten.csv").set_index("reply")["people"]
-    assert sorted(ten.index[:2]) == [4, 10] and sorted(rated.nsmallest(3).index) == [4, 8, 10]
+    assert sorted(ten.index[:2]) == [4, 10] and sorted(rated.nsmallest(3).index) == [
+        4,
+        8,
+        10,
+    ]
 
 
 def test_sentences_on_the_question_rule_follow_from_table_2():
     """Defects N1 and N8: the row of all four sets stands beside the paper's, hit or miss."""
     table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
     for text in (prose("05", "c24"), (ROOT / "README.md").read_text()):
-        for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
+        for ours, paper in zip(
+            table2["pearson"], table2["pearson, paper"], strict=True
+        ):
             assert written(ours, 3) in text and written(paper, 3) in text
 
 
 @pytest.mark.public
 def test_question_words_give_the_row_of_the_paper_on_two_sets():
     """What notebook 05 says of the paper's rule, and why ours is another one."""
-    words = {"how", "what", "when", "where", "which", "who", "whom", "whose", "why", "?"}
+    words = {
+        "how",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "?",
+    }
     published = pd.read_csv(ROOT / "data/published/endex_table2.csv")
     published = published[published["method"] == "Question"].set_index("dataset")
     for name, (table, human) in endex_table2.endex_sets().items():
-        asks = [not words.isdisjoint(text.lower().split()) for text in table["response"]]
+        asks = [
+            not words.isdisjoint(text.lower().split()) for text in table["response"]
+        ]
         found = stats.pearsonr(np.array(asks, float), human).statistic
         hit = round(found, 3) == published.loc[name, "pearson"]
         assert hit == (name in ("BETTER", "PREDENG-600"))

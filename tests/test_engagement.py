@@ -22,7 +22,9 @@ def two_months(tmp_path, n, window_log=22):
 
     Beside them a stand-in for the classifier: a fixed fraction per comment, missing for a few.
     """
-    first = comment_dump.write(tmp_path / "RC_1.zst", n // 2, seed=1, window_log=window_log)
+    first = comment_dump.write(
+        tmp_path / "RC_1.zst", n // 2, seed=1, window_log=window_log
+    )
     second = comment_dump.write(
         tmp_path / "RC_2.zst", n - n // 2, seed=2, frames=3, first_id=36**6 + n
     )
@@ -52,9 +54,14 @@ def test_posts_and_sample_equal_the_oracle(months, alpha, cap):
     oracle = red_oracle.posts(comments, ee, alpha).sort_index()
     assert (posts.index == oracle.index).all() and len(posts) > 3000
     for column in ("pv", "pvre", "pvbe", "ae", "z"):
-        np.testing.assert_allclose(posts[column].astype(float), oracle[column].astype(float))
+        np.testing.assert_allclose(
+            posts[column].astype(float), oracle[column].astype(float)
+        )
     assert posts[["n_re", "n_be", "n_ae", "n_ee", "endex"]].stack().between(0, 1).all()
-    drawn, sizes = red_oracle.sample(oracle, cap, seed=7), oracle["label"].value_counts()
+    drawn, sizes = (
+        red_oracle.sample(oracle, cap, seed=7),
+        oracle["label"].value_counts(),
+    )
     assert sizes[0] != sizes[1]
     assert red.sample["label"].value_counts().eq(min(cap, sizes.min())).all()
     assert red_oracle.fingerprint(red.sample) == red_oracle.fingerprint(drawn)
@@ -99,7 +106,9 @@ def test_every_condition_of_the_funnel_is_counted_by_pandas(months):
         passed &= holds
         assert funnel.loc[name, "comments"] == passed.sum(), name
         assert funnel.loc[name, "lost"] > 0, f"no trap for {name!r}"
-    parts = red.funnel("source").set_index(["source", "condition"])["comments"].unstack()
+    parts = (
+        red.funnel("source").set_index(["source", "condition"])["comments"].unstack()
+    )
     assert (parts.sum()[funnel.index] == funnel["comments"]).all() and len(parts) == 2
     assert parts["comment"].to_dict() == comments.groupby("source").size().to_dict()
 
@@ -141,7 +150,9 @@ def make(rows, **flags):
     for column in ("controversial", "edited", "quote"):
         frame[column] = frame["id"].isin(flags.get(column, set()))
     frame["usable"] = ~frame["id"].isin(flags.get("unusable", set()))
-    return frame.assign(body="text of " + frame["id"]).astype({"score": "Int64", "tokens": "Int64"})
+    return frame.assign(body="text of " + frame["id"]).astype(
+        {"score": "Int64", "tokens": "Int64"}
+    )
 
 
 def score(frame, tmp_path, ee=None, **options):
@@ -163,8 +174,14 @@ def test_traps_of_the_formula(tmp_path):
     rows += [("a", "p", 6, 3), ("b", "p", -3, 3), ("c", "p", 8, 3), ("d", "q", 4, 3)]
     rows += [("e", "h", 4, 3), ("f", "p", 4, 3), ("n", "p", None, 3)]
     rows += [("r" + post, post, 1, 5) for post in "abcdefn"]
-    posts = score(make(rows, controversial={"c"}, unusable={"rf"}), tmp_path).set_index("id")
-    assert sorted(posts.index) == ["a", "b", "c"]  # d: PV < 0; e, n: votes unknown; f: no text
+    posts = score(make(rows, controversial={"c"}, unusable={"rf"}), tmp_path).set_index(
+        "id"
+    )
+    assert sorted(posts.index) == [
+        "a",
+        "b",
+        "c",
+    ]  # d: PV < 0; e, n: votes unknown; f: no text
     assert posts["be"].to_dict() == {"a": 6, "b": 0, "c": 0}
     assert posts["pvbe"].isna().all()  # the median of BE is 0
 
@@ -185,10 +202,15 @@ def test_bots_and_deleted_replies_count_as_replies_only(tmp_path):
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("r", "a", 1, 5), ("s", "a", 1, 50)]
     posts = score(make(rows, unusable={"s"}), tmp_path, ee={"r": 0.2, "s": 1.0})
     assert posts[["re", "t", "ee"]].iloc[0].tolist() == [2, 5, 0.2]
-    assert score(make(rows), tmp_path, {"r": 0.2, "s": 1.0}, ee_aggregate="max")["ee"][0] == 1
+    assert (
+        score(make(rows), tmp_path, {"r": 0.2, "s": 1.0}, ee_aggregate="max")["ee"][0]
+        == 1
+    )
 
 
-@pytest.mark.parametrize(("toxicity", "ids"), [([0.1, 0.9, 0.2], ["b"]), ([0.9, 0.1, 0.2], [])])
+@pytest.mark.parametrize(
+    ("toxicity", "ids"), [([0.1, 0.9, 0.2], ["b"]), ([0.9, 0.1, 0.2], [])]
+)
 def test_toxicity_leaves_out_posts_and_parents(tmp_path, toxicity, ids):
     """A toxic parent takes both of its answers with it."""
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("b", "p", 6, 3)]
@@ -196,7 +218,10 @@ def test_toxicity_leaves_out_posts_and_parents(tmp_path, toxicity, ids):
     toxic = pd.DataFrame({"id": ["p", "a", "b"], "toxicity": toxicity})
     toxic.to_parquet(tmp_path / "toxic.parquet")
     engine, choices = engagement.DuckDB(), Settings(toxicity_above=0.5, edge_days=0)
-    scores = {"emotions": tmp_path / "ee.parquet", "toxicity": tmp_path / "toxic.parquet"}
+    scores = {
+        "emotions": tmp_path / "ee.parquet",
+        "toxicity": tmp_path / "toxic.parquet",
+    }
     prepare(engine, choices, tmp_path / "few", **scores)
     assert engine.frame(engagement.POSTS)["id"].tolist() == ids
     funnel = engagement.Red(toxic, engine).funnel().set_index("condition")
@@ -207,7 +232,28 @@ def test_toxicity_leaves_out_posts_and_parents(tmp_path, toxicity, ids):
 def test_a_post_at_the_threshold_has_no_label_in_any_order(tmp_path, order):
     """Each of two posts is one standard deviation from the mean, give or take a rounding error."""
     answered = [0, 1, 0, 0, 3, 1, 1, 2, 7, 7, 0, 0, 0, 0, 1, 0, 11, 0, 0, 8]
-    votes = [14, 0, None, None, None, None, 0, 11, 1, None, 0, 0, 2, 0, 0, 0, 1, 0, 0, None]
+    votes = [
+        14,
+        0,
+        None,
+        None,
+        None,
+        None,
+        0,
+        11,
+        1,
+        None,
+        0,
+        0,
+        2,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        None,
+    ]
     ids = [f"c{i:02d}" for i in range(20)]
     parents = [ids[a] if a < i else None for i, a in enumerate(answered)]
     frame = make(zip(ids, parents, votes, [0] * 19 + [1], strict=True), edited={"c18"})
@@ -228,7 +274,9 @@ def test_copies_of_a_comment_count_once(months, tmp_path):
     )
     plain = engagement.build_red(folder, Settings(cap=300), emotions)
     doubled = engagement.build_red(tmp_path / "twice", Settings(cap=300), emotions)
-    assert red_oracle.fingerprint(plain.sample) == red_oracle.fingerprint(doubled.sample)
+    assert red_oracle.fingerprint(plain.sample) == red_oracle.fingerprint(
+        doubled.sample
+    )
 
 
 def test_no_post_and_one_class_say_what_to_do(tmp_path):
@@ -241,7 +289,9 @@ def test_no_post_and_one_class_say_what_to_do(tmp_path):
     assert "answers another comment         1" in str(error.value)
     rows = [("p", None, 5, 1), ("a", "p", 6, 3), ("r", "a", 1, 9)]
     make(rows).to_parquet(folder / "part.parquet")
-    with pytest.raises(NoPostsError, match="of 1 eligible posts: 0 engaging and 0 non-engaging"):
+    with pytest.raises(
+        NoPostsError, match="of 1 eligible posts: 0 engaging and 0 non-engaging"
+    ):
         engagement.build_red(folder, choices)
     make([rows[0], ("a", "p", 0, 3), rows[2]]).to_parquet(folder / "part.parquet")
     with pytest.raises(ValueError, match="median of BE is 0"):
@@ -256,7 +306,11 @@ def test_missing_inputs_are_named(tmp_path, months):
 
 
 def test_settings_are_checked():
-    for change in ({"alpha": "mean"}, {"ee_aggregate": "sum"}, {"weights": {"re": 1.0}}):
+    for change in (
+        {"alpha": "mean"},
+        {"ee_aggregate": "sum"},
+        {"weights": {"re": 1.0}},
+    ):
         with pytest.raises(ValueError, match=r"alpha is|weights need"):
             dataclasses.replace(Settings(), **change)
 
@@ -277,7 +331,9 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
     choices = Settings(cap=min(n // 50, 40_162))
     ours = engagement.build_red(folder, choices, emotions).sample
     ee = pd.read_parquet(emotions).set_index("id")["ee"]
-    oracle = red_oracle.sample(red_oracle.posts(red_oracle.read(dumps), ee), choices.cap)
+    oracle = red_oracle.sample(
+        red_oracle.posts(red_oracle.read(dumps), ee), choices.cap
+    )
     options = {"spark.ui.enabled": "false", "spark.driver.memory": "4g"}
     options["spark.sql.shuffle.partitions"] = "8"
     session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
@@ -298,19 +354,29 @@ def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
     forums, sources = results("04_forums"), results("04_sources").set_index("source")
     large = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
     posts = forums.set_index("subreddit")["posts"]
-    assert len(forums) == 53 and 0.7 < posts[large].sum() / posts.sum() < 0.8  # three of four
+    assert (
+        len(forums) == 53 and 0.7 < posts[large].sum() / posts.sum() < 0.8
+    )  # three of four
     assert posts.drop(large).median() == pytest.approx(60, abs=1)  # about 60 each
     funnel = results("04_funnel").set_index("condition")["comments"]
-    assert funnel["has a reply"] / funnel["neither text quotes"] == pytest.approx(0.5, abs=0.01)
+    assert funnel["has a reply"] / funnel["neither text quotes"] == pytest.approx(
+        0.5, abs=0.01
+    )
     other = sources.drop("reddit_college")
-    assert 0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42  # two of five pairs
+    assert (
+        0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42
+    )  # two of five pairs
     by_source = results("04_funnel_sources").set_index("condition").loc["comment"]
     assert by_source.drop("reddit_college").sum() > by_source.sum() / 2
     means = results("04_table1_sources").set_index(["source", "class"])
-    votes = means["behavioral"].unstack().loc[["reddit_52_forums", "reddit_cmv"]].round(2)
+    votes = (
+        means["behavioral"].unstack().loc[["reddit_52_forums", "reddit_cmv"]].round(2)
+    )
     assert votes.loc["reddit_52_forums"].tolist() == [0.84, 0.79]
     assert votes.loc["reddit_cmv"].tolist() == [0.66, 0.21]
-    gaps = means.drop(columns="endex").groupby("source").agg(lambda x: x.max() - x.min())
+    gaps = (
+        means.drop(columns="endex").groupby("source").agg(lambda x: x.max() - x.min())
+    )
     assert (gaps.idxmax(axis=1) == "attentional").all()
     medians = sources[["be", "ae"]]
     assert medians.idxmax().tolist() == ["reddit_52_forums", "reddit_cmv"]

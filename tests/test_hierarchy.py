@@ -6,13 +6,19 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import optimize, stats
 
-from lib.analysis.variance_components import nest_groups, restricted_log_likelihood, variance_split
+from lib.analysis.variance_components import (
+    nest_groups,
+    restricted_log_likelihood,
+    variance_split,
+)
 from lib.data import DataError
 
 LEVELS = ["system", "agent", "dialog"]
 
 
-def nested(systems=6, agents=3, dialogs=5, turns=4, spread=(1.0, 0.7, 0.8, 1.0), seed=1):
+def nested(
+    systems=6, agents=3, dialogs=5, turns=4, spread=(1.0, 0.7, 0.8, 1.0), seed=1
+):
     rng = np.random.default_rng(seed)
     n = systems * agents * dialogs * turns
     frame = pd.DataFrame({"row": range(n)})
@@ -55,11 +61,16 @@ def test_intervals_end_where_a_search_of_the_whole_profile_says():
         inverse = np.linalg.inv(covariance)
         centered = y - inverse.sum(axis=0) @ y / inverse.sum()
         free = len(y) - 1
-        spread = free * np.log(centered @ inverse @ centered / free) + np.log(inverse.sum())
+        spread = free * np.log(centered @ inverse @ centered / free) + np.log(
+            inverse.sum()
+        )
         return -0.5 * (spread + np.linalg.slogdet(covariance)[1])
 
     def profile(value, level):
-        rest = [(1 - value) * np.array([part, 1 - part]) for part in np.linspace(0, 0.9999, 400)]
+        rest = [
+            (1 - value) * np.array([part, 1 - part])
+            for part in np.linspace(0, 0.9999, 400)
+        ]
         return max(likelihood(np.insert(two, level, value)) for two in rest)
 
     split = variance_split(table, "score", levels=levels[:2])
@@ -68,13 +79,17 @@ def test_intervals_end_where_a_search_of_the_whole_profile_says():
     gap = likelihood(best) - likelihood(np.full(3, 1 / 3))
     at_best = restricted_log_likelihood(best, groups)
     at_thirds = restricted_log_likelihood(np.full(3, 1 / 3), groups)
-    assert at_best - at_thirds == pytest.approx(gap, abs=1e-9), "dense matrices say the same"
+    assert at_best - at_thirds == pytest.approx(gap, abs=1e-9), (
+        "dense matrices say the same"
+    )
     best = likelihood(best)
     for level, row in enumerate(split.itertuples()):
         for end in (row.share_low, row.share_high):
             if 0 < end < 1:
                 drop = best - profile(end, level)
-                assert drop == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01), row.Index
+                assert drop == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01), (
+                    row.Index
+                )
 
 
 def test_shares_and_intervals_are_consistent():
@@ -83,7 +98,9 @@ def test_shares_and_intervals_are_consistent():
     split = variance_split(table, "score")
     assert split.attrs == {"rows": len(table) - 10, "dropped": 10}
     assert split.index.tolist() == ["system", "agent", "dialog", "turn"]
-    np.testing.assert_allclose(split["icc"].dropna(), split["share"].cumsum()[:3], atol=1e-12)
+    np.testing.assert_allclose(
+        split["icc"].dropna(), split["share"].cumsum()[:3], atol=1e-12
+    )
     noise = variance_split(nested(spread=(0, 0, 0, 1), seed=2), "score")
     assert noise.loc["agent", "share_low"] == 0.0 and noise.loc["turn", "share"] > 0.85
     assert noise.loc["turn", "share_high"] == 1.0
@@ -105,7 +122,9 @@ def test_a_strong_trait_is_split_and_not_lost_at_the_edge(trait, seed):
         return -restricted_log_likelihood(variances / variances.sum(), groups)
 
     starts = np.random.default_rng(seed).normal(0, 4, (4, 3))
-    best = min(optimize.minimize(cost, start, method="Nelder-Mead").fun for start in starts)
+    best = min(
+        optimize.minimize(cost, start, method="Nelder-Mead").fun for start in starts
+    )
     assert restricted_log_likelihood(split["share"].to_numpy(), groups) >= -best - 1e-6
     # What is left to turns is known without a model: the mean square within dialogs.
     within = table.groupby("dialog")["score"].var().mean()

@@ -27,7 +27,11 @@ def need(*names):
 def test_bartscore_of_the_authors_readme():
     """The first example in README.md of neulab/BARTScore, commit 0f93c564."""
     need("facebook/bart-large-cnn")
-    turns = {"context": [["This is interesting."]], "response": ["This is fun."], "reference": [[]]}
+    turns = {
+        "context": [["This is interesting."]],
+        "response": ["This is fun."],
+        "reference": [[]],
+    }
     found = metrics.bartscore(pd.DataFrame(turns))["bartscore_context_to_response"][0]
     assert found == pytest.approx(-2.510652780532837, abs=1e-4)
 
@@ -38,18 +42,28 @@ def test_dialogrpt_of_the_authors_readme():
     replies = ["Here’s a free textbook (URL) in case anyone needs it.", "Me too!"]
     turns = pd.DataFrame({"context": [["I love NLP!"]] * 2, "response": replies})
     found = metrics.dialogrpt(turns, heads={"updown": "microsoft/DialogRPT-updown"})
-    assert found["dialogrpt_updown"].tolist() == pytest.approx([0.613, 0.111], abs=0.002)
+    assert found["dialogrpt_updown"].tolist() == pytest.approx(
+        [0.613, 0.111], abs=0.002
+    )
 
 
 @pytest.mark.public
 def test_unieval_gives_its_shipped_predictions():
     need("MingZhong/unieval-dialog")
-    rows = json.loads((storage.data_folder() / "unieval/topical_chat_result.json").read_text())[:60]
+    rows = json.loads(
+        (storage.data_folder() / "unieval/topical_chat_result.json").read_text()
+    )[:60]
     turns = pd.DataFrame({"response": [row["system_output"] for row in rows]})
     turns["context"] = [row["source"].rstrip("\n").split("\n") for row in rows]
     turns["fact"] = [[row["context"].rstrip("\n")] for row in rows]
     scores = metrics.unieval(turns)
-    for name in ("naturalness", "coherence", "groundedness", "understandability", "overall"):
+    for name in (
+        "naturalness",
+        "coherence",
+        "groundedness",
+        "understandability",
+        "overall",
+    ):
         shipped = np.array([row["predict_scores"][name] for row in rows])
         assert np.abs(scores[f"unieval_{name}"] - shipped).max() < 1e-3
 
@@ -60,7 +74,11 @@ def test_fed_gives_the_stored_scores():
     need("microsoft/DialoGPT-large")
     text = (storage.data_folder() / "fed/turn_level_FU_scores.jsonl").read_text()
     item, _ = json.JSONDecoder().raw_decode(text)
-    *context, response = item["input"].removeprefix("<|endoftext|> ").split(" <|endoftext|> ")
-    scores = metrics.fed(pd.DataFrame({"context": [context], "response": [response]})).iloc[0]
+    *context, response = (
+        item["input"].removeprefix("<|endoftext|> ").split(" <|endoftext|> ")
+    )
+    scores = metrics.fed(
+        pd.DataFrame({"context": [context], "response": [response]})
+    ).iloc[0]
     for name, value in item["score"].items():
         assert scores[f"fed_{name.replace(' ', '_')}"] == pytest.approx(value, abs=1e-3)

@@ -95,12 +95,18 @@ def test_a_thousand_jobs_with_a_quarter_of_faults_lose_nothing(store):
     assert count(store, "ok") == 1000
     assert len(calls(store)) == service.requests == report.requests
     outcomes = calls(store)
-    assert (outcomes["status"] == "ok").sum() == 1000  # every good answer that arrived was used
+    assert (
+        outcomes["status"] == "ok"
+    ).sum() == 1000  # every good answer that arrived was used
     cut = outcomes["reason"].str.contains("time-out|not complete|Timeout").sum()
-    assert 1000 <= service.answered <= 1000 + cut  # and only what was cut off is paid twice
+    assert (
+        1000 <= service.answered <= 1000 + cut
+    )  # and only what was cut off is paid twice
 
 
-@pytest.mark.parametrize("fault", ["quota_code", "quota_type", "402", "403", "404", "429_long"])
+@pytest.mark.parametrize(
+    "fault", ["quota_code", "quota_type", "402", "403", "404", "429_long"]
+)
 def test_what_no_retry_can_cure_stops_the_run_at_once(store, fault):
     jobs = jobs_for(100)
     settings = JudgeSettings(workers=4, backoff_s=0.02)
@@ -130,7 +136,9 @@ def test_refusals_before_any_answer_are_asked_again_once_the_cause_is_right(stor
     """A server with too small a context refuses everything; mended, it answers everything."""
     jobs, alone = jobs_for(12), JudgeSettings(workers=1)
     with FaultServer(lambda number, body: "400") as service:
-        with pytest.raises(JudgeStopped, match="10 prompts in a row.*refused with 400") as stopped:
+        with pytest.raises(
+            JudgeStopped, match="10 prompts in a row.*refused with 400"
+        ) as stopped:
             run(jobs, store, service, alone)
         assert (stopped.value.report.done, stopped.value.report.left) == (0, 12)
         assert len(calls(store)) == 10 and len(store.missing(jobs)) == 12
@@ -161,7 +169,9 @@ def test_jobs_that_run_out_of_attempts_one_by_one_do_not_stop_the_run(store):
     assert (report.done, report.left, report.requests) == (5, 5, 15)
 
 
-@pytest.mark.parametrize("fault", ["refusal", "content_filter", "length", "content_none"])
+@pytest.mark.parametrize(
+    "fault", ["refusal", "content_filter", "length", "content_none"]
+)
 @pytest.mark.parametrize(("temperature", "requests"), [(1, 3), (0, 1)])
 def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(
     store, fault, temperature, requests
@@ -172,14 +182,20 @@ def test_a_reply_without_text_is_asked_again_and_then_kept_as_what_it_is(
         report = run(jobs, store, service, QUICK)
         assert (report.done, service.requests) == (1, requests)
         status = stored_reply(store, jobs[0]).status
-        expected = {"content_filter": "filtered", "length": "truncated", "content_none": "empty"}
+        expected = {
+            "content_filter": "filtered",
+            "length": "truncated",
+            "content_none": "empty",
+        }
         assert status == expected.get(fault, fault)
         assert run(jobs, store, service).requests == 0
 
 
 def test_answers_without_text_are_counted_over_all_runs(store):
     jobs = jobs_for(1)
-    with FaultServer(lambda number, body: "length" if number in (0, 2) else "500") as service:
+    with FaultServer(
+        lambda number, body: "length" if number in (0, 2) else "500"
+    ) as service:
         run(jobs, store, service, JudgeSettings(workers=1, attempts=1))
         assert len(store.missing(jobs)) == 1
         run(jobs, store, service, JudgeSettings(workers=1, attempts=1, reasks=1))
@@ -190,7 +206,9 @@ def test_answers_without_text_are_counted_over_all_runs(store):
 def test_n_samples_in_one_request_are_counted_and_topped_up(store, fault, requests):
     jobs = jobs_for(5, samples=3)
     with FaultServer(once(fault)) as service:
-        report = run(jobs, store, service, JudgeSettings(workers=1, samples_together=True))
+        report = run(
+            jobs, store, service, JudgeSettings(workers=1, samples_together=True)
+        )
     assert (report.done, service.requests) == (15, requests)
     assert store.missing(jobs) == []
 
@@ -206,17 +224,23 @@ def test_a_second_run_makes_no_request(store):
         assert service.requests == 100  # duplicates in the list are one job
         assert run(jobs, store, service).requests == 0
         assert run(jobs_for(50, samples=3), store, service).requests == 50
-        others = jobs_for(50, temperature=0, guided_choice=["1", "2"])  # known to some servers only
+        others = jobs_for(
+            50, temperature=0, guided_choice=["1", "2"]
+        )  # known to some servers only
         assert run(others, store, service).requests == 50
         assert service.bodies[-1] in [job.request.body for job in others]
 
 
 @pytest.mark.parametrize("workers", [1, 16, 64])
 @pytest.mark.parametrize("long", [6, 4000])
-def test_a_cap_on_dollars_holds_to_the_cent_over_all_runs_with_a_store(store, workers, long):
+def test_a_cap_on_dollars_holds_to_the_cent_over_all_runs_with_a_store(
+    store, workers, long
+):
     """A dollar a token; replies of 4,000 tokens at most (a reasoning model's), `long` in fact."""
     jobs = jobs_for(40, max_completion_tokens=4000)
-    cap = JudgeSettings(workers=workers, prompt_price=1e6, reply_price=1e6, max_dollars=50_000)
+    cap = JudgeSettings(
+        workers=workers, prompt_price=1e6, reply_price=1e6, max_dollars=50_000
+    )
     with FaultServer(latency=0.01, reply_tokens=long) as service:
         for _ in range(3):
             with contextlib.suppress(JudgeStopped):
@@ -225,19 +249,30 @@ def test_a_cap_on_dollars_holds_to_the_cent_over_all_runs_with_a_store(store, wo
     assert len(store.missing(jobs)) == (28 if long == 4000 else 0)
 
 
-def test_a_cap_needs_a_limit_on_replies_and_counts_what_a_killed_run_had_in_flight(store):
+def test_a_cap_needs_a_limit_on_replies_and_counts_what_a_killed_run_had_in_flight(
+    store,
+):
     job = jobs_for(1, max_tokens=90)[0]
     reserved = max_usage(job.request)
-    cap = JudgeSettings(prompt_price=1e6, reply_price=1e6, max_dollars=sum(reserved.values()))
+    cap = JudgeSettings(
+        prompt_price=1e6, reply_price=1e6, max_dollars=sum(reserved.values())
+    )
     with FaultServer() as service:
-        for jobs, settings in ((jobs_for(1), cap), ([job], JudgeSettings(max_dollars=1))):
-            with pytest.raises(ValueError, match="prices, and max_completion_tokens or max_tok"):
+        for jobs, settings in (
+            (jobs_for(1), cap),
+            ([job], JudgeSettings(max_dollars=1)),
+        ):
+            with pytest.raises(
+                ValueError, match="prices, and max_completion_tokens or max_tok"
+            ):
                 run(jobs, store, service, settings)
         with store.asking():
             store.claim([job], json.dumps(reserved))
         with pytest.raises(JudgeStopped, match="cap on dollars"):
             run([job], store, service, cap)
-        assert service.requests == 0 and sum(store.spent().values()) == sum(reserved.values())
+        assert service.requests == 0 and sum(store.spent().values()) == sum(
+            reserved.values()
+        )
 
 
 @pytest.mark.parametrize(
@@ -255,13 +290,21 @@ def test_a_call_that_may_have_been_billed_counts_and_one_that_was_turned_away_do
     job = jobs_for(1)[0]
     reasons = {"hang": "time-out", "drip": "not complete in time"}
     with FaultServer(once(fault)) as service:
-        assert run([job], store, service, QUICK, connect(service, timeout_s=0.5)).done == 1
-        known = service.sent_tokens / service.requests if fault != "usage_missing" else 0
-    assert sum(store.spent().values()) == known + lost * sum(max_usage(job.request).values())
+        assert (
+            run([job], store, service, QUICK, connect(service, timeout_s=0.5)).done == 1
+        )
+        known = (
+            service.sent_tokens / service.requests if fault != "usage_missing" else 0
+        )
+    assert sum(store.spent().values()) == known + lost * sum(
+        max_usage(job.request).values()
+    )
     assert reasons.get(fault, "") in str(calls(store)["reason"].iloc[0])
 
 
-def test_key_and_login_appear_in_no_store_log_report_or_error(store, tmp_path, caplog, capsys):
+def test_key_and_login_appear_in_no_store_log_report_or_error(
+    store, tmp_path, caplog, capsys
+):
     """The server echoes the key, the password of the address, and the header made of it."""
     caplog.set_level(logging.DEBUG)
     secrets = ["sk-secret", "pass%21word", "pass!word", "bWU6cGFzcyF3b3Jk"]
@@ -271,8 +314,16 @@ def test_key_and_login_appear_in_no_store_log_report_or_error(store, tmp_path, c
             run(jobs_for(1), store, service, QUICK, connection)
         service.reply = lambda body, i: "sk-secret-123 pass!word bWU6cGFzcyF3b3Jk"
         run(jobs_for(2), store, service, QUICK, connection)
-    texts = [str(stopped.value), repr(stopped.value.__cause__), caplog.text, *capsys.readouterr()]
-    texts += [repr(connection), *(path.read_text("latin-1") for path in tmp_path.glob("*.sqlite*"))]
+    texts = [
+        str(stopped.value),
+        repr(stopped.value.__cause__),
+        caplog.text,
+        *capsys.readouterr(),
+    ]
+    texts += [
+        repr(connection),
+        *(path.read_text("latin-1") for path in tmp_path.glob("*.sqlite*")),
+    ]
     assert "Basic [key]" in texts[0]
     for secret in secrets:
         assert not [text for text in texts if secret in text]
@@ -326,7 +377,9 @@ def test_late_wake_ups_are_made_up_within_the_limit(monkeypatch, seed):
 
 
 @pytest.mark.parametrize("pause", [0, 5])
-def test_there_is_no_burst_at_the_start_or_after_a_rate_limit_which_pauses_all(monkeypatch, pause):
+def test_there_is_no_burst_at_the_start_or_after_a_rate_limit_which_pauses_all(
+    monkeypatch, pause
+):
     clock = LateClock(0)
     monkeypatch.setattr("lib.cpdscore.judge.time", clock)
     pacer = Pacer(requests_per_minute=600)
@@ -357,9 +410,21 @@ with ReplyStore(path) as store:
 """
 
 
-def start(service: FaultServer, path: Path, prompts: int, workers: int) -> subprocess.Popen:
-    command = [sys.executable, "-c", PROGRAM, service.url, path, str(prompts), str(workers)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(
+    service: FaultServer, path: Path, prompts: int, workers: int
+) -> subprocess.Popen:
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        service.url,
+        path,
+        str(prompts),
+        str(workers),
+    ]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def wait_for(reached) -> None:
@@ -368,7 +433,9 @@ def wait_for(reached) -> None:
         time.sleep(0.01)
 
 
-def test_three_kills_lose_nothing_and_pay_twice_for_no_more_than_was_in_flight(tmp_path):
+def test_three_kills_lose_nothing_and_pay_twice_for_no_more_than_was_in_flight(
+    tmp_path,
+):
     path, prompts, workers = tmp_path / "killed.sqlite", 1000, 8
     dice, killed = random.Random(3), []
     with FaultServer(latency=0.03) as service:
@@ -403,13 +470,19 @@ def test_an_interrupt_waits_for_the_slowest_reply(tmp_path):
         wait_for(lambda: service.answered >= 4)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=120)
-        assert child.returncode != 0 and "KeyboardInterrupt" in err and "interrupted" in err
+        assert (
+            child.returncode != 0
+            and "KeyboardInterrupt" in err
+            and "interrupted" in err
+        )
         with ReplyStore(path) as store:
             assert jobs_for(1)[0] not in store.missing(jobs_for(1))
             assert count(store, "ok") == service.answered < 2000
 
 
-def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(tmp_path, monkeypatch):
+def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(
+    tmp_path, monkeypatch
+):
     """The disk is a limit on the file's pages, which the reserve takes its share of."""
     jobs, path = jobs_for(300), tmp_path / "small.sqlite"
     with FaultServer(latency=0.05) as service:
@@ -432,13 +505,17 @@ def test_a_full_disk_stops_the_run_loses_no_reply_and_the_rest_is_done_later(tmp
             assert count(store, "ok") == 300
 
 
-def test_a_disk_that_is_full_already_is_named_before_anything_is_asked(store, monkeypatch):
+def test_a_disk_that_is_full_already_is_named_before_anything_is_asked(
+    store, monkeypatch
+):
     def write(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     with FaultServer() as service, monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", write)
-        with pytest.raises(reply_store.StoreError, match="No space left.*free some space"):
+        with pytest.raises(
+            reply_store.StoreError, match="No space left.*free some space"
+        ):
             run(jobs_for(1), store, service)
         assert service.requests == 0
         patched.undo()
@@ -450,12 +527,18 @@ def test_every_mode_of_asking(store):
     assert cpdscore.asker("replay", store) is None
     with pytest.raises(ValueError, match="replay, live, dry-run"):
         cpdscore.asker("alive", store)
-    lost = pytest.raises(ValueError, match="would lose the replies you pay for: name a file")
+    lost = pytest.raises(
+        ValueError, match="would lose the replies you pay for: name a file"
+    )
     with ReplyStore(":memory:") as memory, lost:
         cpdscore.asker("live", memory, "http://127.0.0.1:9/v1")
     with FaultServer() as service:
-        dry = cpdscore.asker("dry-run", store, settings=JudgeSettings(requests_per_minute=60))
-        with pytest.raises(JudgeStopped, match="6 requests.*nothing was sent") as caught:
+        dry = cpdscore.asker(
+            "dry-run", store, settings=JudgeSettings(requests_per_minute=60)
+        )
+        with pytest.raises(
+            JudgeStopped, match="6 requests.*nothing was sent"
+        ) as caught:
             dry(jobs)
         assert caught.value.forecast["minutes"].sum() == pytest.approx(0.1)
         assert service.requests == 0
@@ -469,19 +552,32 @@ def test_the_forecast_counts_requests_exactly(store, together):
     with FaultServer() as service:
         run(jobs[:30], store, service)
         priced = JudgeSettings(
-            requests_per_minute=9000, samples_together=together, prompt_price=2, reply_price=8
+            requests_per_minute=9000,
+            samples_together=together,
+            prompt_price=2,
+            reply_price=8,
         )
         expected = cpdscore.forecast(jobs, store, priced)
         before = service.requests
         run(jobs, store, service, priced)
-        assert expected["requests"].sum() == service.requests - before == (30 if together else 90)
+        assert (
+            expected["requests"].sum()
+            == service.requests - before
+            == (30 if together else 90)
+        )
     row = expected.iloc[0]
     assert (row["replies"], row["stored"]) == (90, 30)
     asked = jobs[30::3] if together else jobs[30:]
-    assert row["prompt_tokens"] == sum(judge.request_tokens(job.request) for job in asked)
-    assert row["dollars"] == pytest.approx((2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6)
+    assert row["prompt_tokens"] == sum(
+        judge.request_tokens(job.request) for job in asked
+    )
+    assert row["dollars"] == pytest.approx(
+        (2 * row["prompt_tokens"] + 8 * 90 * 6) / 1e6
+    )
     assert row["minutes"] == pytest.approx(row["requests"] / 9000)
-    assert cpdscore.forecast([], store).empty  # a reference prompt on turns without references
+    assert cpdscore.forecast(
+        [], store
+    ).empty  # a reference prompt on turns without references
 
 
 @pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base"])
@@ -489,7 +585,9 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
     """Counts of tokens were taken once with tiktoken's vocabularies; see the file's note."""
     golden = json.loads(GOLDEN.read_text())
     *english, mixed = zip(golden["texts"], golden[vocabulary], strict=True)
-    assert estimate_tokens(mixed[0]) == pytest.approx(mixed[1], rel=0.5)  # three scripts
+    assert estimate_tokens(mixed[0]) == pytest.approx(
+        mixed[1], rel=0.5
+    )  # three scripts
     assert len(english) >= 20
     for text, counts in english:
         assert estimate_tokens(text) == pytest.approx(counts, rel=0.15), text[:60]
@@ -508,18 +606,27 @@ def test_retry_after(headers, seconds):
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
     """A real server and a real model: request, form, probabilities, store, reading."""
     turns = corpora.load("sample_personas").turns.head(1)
-    parameters = {"temperature": 0, "max_tokens": 48, "logprobs": True, "top_logprobs": 20}
+    parameters = {
+        "temperature": 0,
+        "max_tokens": 48,
+        "logprobs": True,
+        "top_logprobs": 20,
+    }
     model = cpdscore.JudgeModel(
         "smollm2-135m-instruct", samples=1, extra=0, parameters=parameters, forced=True
     )
     with local.served() as url:
         assert url.startswith("http://127.0.0.1:")
         ask = cpdscore.asker("live", store, url, JudgeSettings(workers=1))
-        scores = cpdscore.score_turns(turns, "simple_without_reference", model, store, ask)
+        scores = cpdscore.score_turns(
+            turns, "simple_without_reference", model, store, ask
+        )
     assert scores.items["status"].tolist() == ["ok"]
     assert scores.items["weighted"].between(1, 5, inclusive="neither").all()
     replies = store.replies(scores.items["key"]).values()
-    for reply, probabilities in zip(replies, scores.replies["probabilities"], strict=True):
+    for reply, probabilities in zip(
+        replies, scores.replies["probabilities"], strict=True
+    ):
         tokens = json.loads(reply.body)["choices"][0]["logprobs"]["content"]
         digits = [token for token in tokens if token["token"].strip().isdigit()]
         p = {}
@@ -550,7 +657,9 @@ def reply_of(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
         content.append({"token": token, "top_logprobs": alternatives})
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     choice["logprobs"] = {"content": content}
-    return server.read_answer(json.dumps({"choices": [choice]}), {}, Request("m", ()))[0]
+    return server.read_answer(json.dumps({"choices": [choice]}), {}, Request("m", ()))[
+        0
+    ]
 
 
 FOUR = (" 4", {" 4": 0.5, "4": 0.1, " 3": 0.2, "x": 0.15, "10": 0.05})
@@ -629,7 +738,9 @@ def test_an_alternative_without_probability_is_none(store, logprob):
     with FaultServer(alter=with_digit(top_logprobs=alternatives)) as service:
         run(jobs_for(1), store, service)
     probabilities = stored_reply(store, jobs_for(1)[0]).digit_probabilities
-    assert json.loads(probabilities) == [[0, {"4": pytest.approx(math.exp(-0.5), rel=1e-3)}]]
+    assert json.loads(probabilities) == [
+        [0, {"4": pytest.approx(math.exp(-0.5), rel=1e-3)}]
+    ]
 
 
 def test_digits_outside_the_text_have_no_position_in_it():
@@ -646,9 +757,13 @@ def test_a_text_that_no_file_can_hold_is_stored_with_a_replacement(store):
     assert {stored_reply(store, job).text for job in jobs} == {"- Humanness: 4 \ufffd"}
 
 
-@pytest.mark.parametrize("value", [math.inf, math.nan, -5, 10**400, "6", None, True, [1]])
+@pytest.mark.parametrize(
+    "value", [math.inf, math.nan, -5, 10**400, "6", None, True, [1]]
+)
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
-def test_an_impossible_usage_counts_as_the_most_that_the_call_can_cost(store, name, value):
+def test_an_impossible_usage_counts_as_the_most_that_the_call_can_cost(
+    store, name, value
+):
     def alter(answer: dict, body: dict) -> dict:
         answer["usage"][name] = value
         return answer
@@ -695,11 +810,17 @@ def test_details_of_another_type_are_left_out(store, changes):
 
 
 @pytest.mark.parametrize("workers", [1, 16])
-def test_a_server_that_ignores_the_limit_on_replies_stops_a_run_with_a_cap(store, workers):
+def test_a_server_that_ignores_the_limit_on_replies_stops_a_run_with_a_cap(
+    store, workers
+):
     jobs = jobs_for(100, max_tokens=90)
-    cap = JudgeSettings(workers=workers, prompt_price=1, reply_price=1e6, max_dollars=5000)
+    cap = JudgeSettings(
+        workers=workers, prompt_price=1, reply_price=1e6, max_dollars=5000
+    )
     with FaultServer(latency=0.05, reply_tokens=400) as service:
-        with pytest.raises(JudgeStopped, match="does not keep max_completion_tokens or max_tokens"):
+        with pytest.raises(
+            JudgeStopped, match="does not keep max_completion_tokens or max_tokens"
+        ):
             run(jobs, store, service, cap)
         assert service.requests == service.answered <= 2 * workers - 1
     assert count(store, "ok") == service.answered
@@ -711,12 +832,16 @@ def test_a_server_that_ignores_the_limit_on_replies_stops_a_run_with_a_cap(store
      ("/folder/m.Q4_1.gguf", False), (None, False), ("m-mini", True), ("other", True)],
 )  # fmt: skip
 def test_another_model_than_the_one_asked_for_is_named(store, answering, warned):
-    server_of_model = FaultServer(alter=lambda answer, body: answer | {"model": answering})
+    server_of_model = FaultServer(
+        alter=lambda answer, body: answer | {"model": answering}
+    )
     with server_of_model as service, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         assert run(jobs_for(1), store, service).done == 1
     messages = [str(entry.message) for entry in caught if entry.category is UserWarning]
-    expected = [f"'{answering}' has answered, where 'm' was asked for"] if warned else []
+    expected = (
+        [f"'{answering}' has answered, where 'm' was asked for"] if warned else []
+    )
     assert messages == expected
 
 

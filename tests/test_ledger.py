@@ -50,7 +50,9 @@ EDGES = [
 
 @pytest.mark.parametrize(("published", "ours", "digits", "spread", "expected"), EDGES)
 def test_status_at_the_edges_of_its_rule(published, ours, digits, spread, expected):
-    assert replication_status([published], [ours], [digits], [spread]).tolist() == [expected]
+    assert replication_status([published], [ours], [digits], [spread]).tolist() == [
+        expected
+    ]
 
 
 def test_every_printed_number_has_one_row(every):
@@ -66,7 +68,12 @@ def test_every_printed_number_has_one_row(every):
         ("comperdial_sizes", "Wakaki 2024", "8", ["turns", "dialogues", "systems"]),
         ("endex_table1", "Xu 2022", "1", ["mean", "std"]),
         ("endex_table2", "Xu 2022", "2", ["pearson", "spearman"]),
-        ("endex_table3", "Xu 2022", "3", ["samples", "context_length", "response_length"]),
+        (
+            "endex_table3",
+            "Xu 2022",
+            "3",
+            ["samples", "context_length", "response_length"],
+        ),
         ("endex_table3", "Xu 2022", "3", ["agreement"]),
     ]:
         for row in rows(PUBLISHED / f"{name}.csv"):
@@ -75,7 +82,9 @@ def test_every_printed_number_has_one_row(every):
                     expected[paper, table, float(row[column])] += 1
     for row in rows(PUBLISHED / "other_figures.csv"):
         expected[row["paper"], row["table"], float(row["number"])] += 1
-    counted = Counter(zip(every["paper"], every["table"], every["published"], strict=True))
+    counted = Counter(
+        zip(every["paper"], every["table"], every["published"], strict=True)
+    )
     assert counted == expected and not every.duplicated(KEYS).any()
 
 
@@ -85,7 +94,9 @@ def test_every_row_is_explained(every):
     assert ((every["status"] == "not public") == missing).all()
     kinds = every.loc[missing, "reason"].str.partition(": ")[0]
     assert set(kinds) == {"corpus", "model", "scores", "definition"}
-    unlike = every["status"].isin(["close", "differs", "other data or model", "not public"])
+    unlike = every["status"].isin(
+        ["close", "differs", "other data or model", "not public"]
+    )
     assert (every.loc[unlike, "reason"] != "").all()
     assert every["notebook"].isin([f"{number:02d}" for number in range(1, 12)]).all()
     difference = (every["ours"] - every["published"])[~missing]
@@ -100,11 +111,20 @@ def test_the_first_matching_rule_counts():
         ("P", "", "", "A|B", "not public", "second", "02"),
         ("P", "", "", "", "other data or model", "third", "03"),
     ]
-    table = pd.DataFrame({"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]})
-    table = table.assign(paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["09"])
+    table = pd.DataFrame(
+        {"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]}
+    )
+    table = table.assign(
+        paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["09"]
+    )
     explained = explain_missing(table, pd.DataFrame(rules, columns=columns))
     assert explained["reason"].tolist() == ["first", "second", "", "third"]
-    assert explained["status"].tolist() == ["not public", "not public", "", "other data or model"]
+    assert explained["status"].tolist() == [
+        "not public",
+        "not public",
+        "",
+        "other data or model",
+    ]
     assert explained["notebook"][[0, 1, 3]].tolist() == ["01", "02", "09"]
 
 
@@ -121,11 +141,19 @@ def test_ours_are_the_numbers_of_the_results(every):
     red = results("04_table1", "dimension", "class")
     expected = {
         (giorgi, "16", "UP, BERTScore", "A"): 1 - (1 - r**2) * (n - 1) / (n - 2),
-        (xu, "1", "reply", "engaging std"): red.loc[("reply", "engaging"), "std, footnote"],
-        (xu, "2", "EnDex+NS", "GRADE spearman"): endex.loc[("EnDex+NS", "GRADE"), "spearman"],
+        (xu, "1", "reply", "engaging std"): red.loc[
+            ("reply", "engaging"), "std, footnote"
+        ],
+        (xu, "2", "EnDex+NS", "GRADE spearman"): endex.loc[
+            ("EnDex+NS", "GRADE"), "spearman"
+        ],
         (xu, "3", "BETTER", "response length"): sizes.loc["better", "response words"],
-        (wakaki, "6", "BERTScore", "usr topical pearson"): bert["ours"]["usr_topical", "pearson"],
-        (wakaki, "8", "FED, Newly Created", "dialogues"): sizes.loc["fed_dialog", "items"],
+        (wakaki, "6", "BERTScore", "usr topical pearson"): bert["ours"][
+            "usr_topical", "pearson"
+        ],
+        (wakaki, "8", "FED, Newly Created", "dialogues"): sizes.loc[
+            "fed_dialog", "items"
+        ],
     }
     meteor = usr["METEOR", "usr_persona", "spearman"]
     for table in ("6", "16"):
@@ -143,13 +171,19 @@ def test_prose_about_the_print_quotes_it(every):
     wide = wide["published"].unstack("column")
     gains = wide.filter(like="P+A").sub(wide["A"], axis=0).stack().dropna()
     printed = {f"{value:.3f}".lstrip("0") for value in [*every["published"], *gains]}
-    cells = json.loads((ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text())["cells"]
-    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    cells = json.loads(
+        (ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text()
+    )["cells"]
+    prose = "\n".join(
+        "".join(c["source"]) for c in cells if c["cell_type"] == "markdown"
+    )
     section = prose.partition("## 5 ")[2].partition("## What")[0]
     quoted = re.findall(r"(?<!\d)\.\d{3}(?!\d)", section)
     assert len(quoted) > 25
     assert set(quoted) - printed == {".821", ".642"}  # in the paper's text only
-    dstc10 = gains["1"].filter(like="DSTC10", axis=0).filter(like="all", axis=0).round(3)
+    dstc10 = (
+        gains["1"].filter(like="DSTC10", axis=0).filter(like="all", axis=0).round(3)
+    )
     assert sorted(dstc10)[-2:] == [0.01, 0.015]
     assert gains["14"].max() == pytest.approx(0.002)
     assert (gains["2", "TBD, DialogRPT"] < 0).all()
@@ -157,7 +191,9 @@ def test_prose_about_the_print_quotes_it(every):
 
 def test_figures_that_readme_tells():
     alone = results("09_alone", "metric").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
-    errors = alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
+    errors = (
+        alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
+    )
     endex = results("05_table2", "method", "dataset")["pearson"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for error in (errors.min(), errors.max()):
@@ -167,10 +203,14 @@ def test_figures_that_readme_tells():
 
 def test_committed_ledger_and_readme_tell_these_counts(every):
     """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
-    committed = pd.read_csv(RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str})
+    committed = pd.read_csv(
+        RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str}
+    )
     committed = committed.fillna({"reason": ""})
     pd.testing.assert_frame_equal(committed, every, rtol=1e-5, check_dtype=False)
-    count = Counter((row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv"))
+    count = Counter(
+        (row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv")
+    )
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for paper in (*ledger.PAPERS, "all"):
         of_paper = Counter()

@@ -37,7 +37,9 @@ def test_ground_truth_is_not_compared_with_itself(bots):
 
 def test_runs_of_a_judge_are_averaged_and_missing_runs_skipped():
     runs = {"score_j_run1": [1.0, np.nan], "score_j_run2": [3.0, 5.0]}
-    scores = evaluation_sets.shipped_scores(pd.DataFrame(runs | {"score_other": [0.0, 1.0]}))
+    scores = evaluation_sets.shipped_scores(
+        pd.DataFrame(runs | {"score_other": [0.0, 1.0]})
+    )
     assert scores.to_dict("list") == {"j": [2.0, 5.0], "other": [0.0, 1.0]}
 
 
@@ -49,8 +51,12 @@ def test_unknown_rating_names_the_known_ones():
 def test_recorded_scores_of_several_corpora_are_kept_apart(bots, tmp_path, monkeypatch):
     key = ["system", "agent", "dialog", "turn"]
     scores = bots.table[key].assign(endex=np.arange(len(bots.table), dtype=float))
-    both = pd.concat([scores.assign(corpus="fed_turn"), scores.assign(corpus="better", endex=-1.0)])
-    both.sample(frac=1, random_state=0).to_csv(tmp_path / "05_endex_scores.csv", index=False)
+    both = pd.concat(
+        [scores.assign(corpus="fed_turn"), scores.assign(corpus="better", endex=-1.0)]
+    )
+    both.sample(frac=1, random_state=0).to_csv(
+        tmp_path / "05_endex_scores.csv", index=False
+    )
     foreign = scores.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
     foreign.to_csv(tmp_path / "06_scores.csv", index=False)
     monkeypatch.setattr("lib.notebook_runs.profile_folder", lambda *_: tmp_path)
@@ -59,9 +65,16 @@ def test_recorded_scores_of_several_corpora_are_kept_apart(bots, tmp_path, monke
         ("fed_engaging", scores["endex"]),  # the same replies under another loader
         ("better", scores["endex"] * 0 - 1),
     ):
-        recorded = evaluation_sets.recorded_scores(replace(bots, name=name), Run("08", "sample"))
-        assert recorded["endex"].tolist() == expected.tolist() and "foreign" not in recorded
-    other = evaluation_sets.recorded_scores(replace(bots, name="dstc7"), Run("08", "sample"))
+        recorded = evaluation_sets.recorded_scores(
+            replace(bots, name=name), Run("08", "sample")
+        )
+        assert (
+            recorded["endex"].tolist() == expected.tolist()
+            and "foreign" not in recorded
+        )
+    other = evaluation_sets.recorded_scores(
+        replace(bots, name="dstc7"), Run("08", "sample")
+    )
     assert "endex" not in other
 
 
@@ -75,7 +88,9 @@ def test_overview_ranks_only_metrics_that_cover_the_items(bots):
 
 
 def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
-    scored = pd.read_csv(ROOT / "data/results/08_overview.csv").set_index(["metric", "corpus"])["n"]
+    scored = pd.read_csv(ROOT / "data/results/08_overview.csv").set_index(
+        ["metric", "corpus"]
+    )["n"]
     corpora = [name for name in evaluation_sets.PUBLIC if not name.startswith("gpt4")]
     assert scored["endex"].to_dict() == scored["length"].to_dict()
     assert list(scored["endex"].index) == corpora
@@ -93,16 +108,26 @@ def test_the_heat_map_stars_what_was_not_ranked_and_limits_stand_below():
     table = table.assign(corpus="usr_topical", rating="overall", low=0, high=0.9)
     axes = figures.heat_map(table, "one corpus").axes[0]
     texts = [text.get_text() for text in axes.texts]
-    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(texts)
-    assert "not ranked" in axes.get_xlabel() and len(axes.patches) == 1, "the best is framed"
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["USR Topical\nn=100"]
+    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(
+        texts
+    )
+    assert "not ranked" in axes.get_xlabel() and len(axes.patches) == 1, (
+        "the best is framed"
+    )
+    assert [text.get_text() for text in axes.get_xticklabels()] == [
+        "USR Topical\nn=100"
+    ]
     names = [text.get_text() for text in axes.get_yticklabels()]
     assert names[0] == "length in words" and names[-1] == "limit for a metric"
 
 
 def test_limits_stand_beside_the_points():
-    table = pd.DataFrame({"corpus": ["usr_topical", "better"], "metric": "length", "value": 0.1})
-    table = table.assign(low=0, high=0.9, n=9, rating="overall", rank=1, limit=[0.7, 0.8])
+    table = pd.DataFrame(
+        {"corpus": ["usr_topical", "better"], "metric": "length", "value": 0.1}
+    )
+    table = table.assign(
+        low=0, high=0.9, n=9, rating="overall", rank=1, limit=[0.7, 0.8]
+    )
     points = figures.interval_plot(table, "corpus").axes[0]
     assert points.lines[1].get_xydata().tolist() == [[0.7, 1], [0.8, 0]]
 
@@ -116,7 +141,10 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
         return turns["response"].str.count("!").astype(float)
 
     items = evaluation_sets.score_set(evaluation_sets.load_set("sample_bots"))
-    assert items.scores["exclamations"].sum() == items.table["response"].str.count("!").sum()
+    assert (
+        items.scores["exclamations"].sum()
+        == items.table["response"].str.count("!").sum()
+    )
     table = overview.correlation_overview([items], resamples=20)
     assert table.set_index("metric").loc["exclamations", "family"] == "a family of mine"
     axes = figures.heat_map(table, "with a metric of mine").axes[0]
@@ -132,10 +160,14 @@ def test_sets_without_a_metric_are_left_out_by_name(bots, capsys):
 
 
 def test_contributions_equal_the_regressions(bots):
-    items = replace(bots, scores=bots.scores[["length", "question", "emotional_entropy"]])
+    items = replace(
+        bots, scores=bots.scores[["length", "question", "emotional_entropy"]]
+    )
     table = overview.contributions([items]).set_index(["base", "added"])
     data = items.scores.assign(human=items.human).dropna()
-    both = regression.adjusted_r2(data, "human", ["length", "question", "emotional_entropy"])
+    both = regression.adjusted_r2(
+        data, "human", ["length", "question", "emotional_entropy"]
+    )
     alone = regression.adjusted_r2(data, "human", ["length", "question"])
     row = table.loc[("baseline", "psychological")]
     assert (row["r2_both"], row["r2_base"]) == pytest.approx((both, alone))
@@ -150,7 +182,9 @@ def test_shipped_predictions_give_every_published_figure():
     table = papers.beside_published(paper, ours, keys)
     exact = table["corpus"] == "unieval_topical"
     assert exact.sum() == 18 and table.loc[exact, "difference"].abs().max() < 1e-6
-    assert table["difference"].abs().max() < 6e-4  # the others were printed to 3 decimals
+    assert (
+        table["difference"].abs().max() < 6e-4
+    )  # the others were printed to 3 decimals
 
 
 def test_averaged_runs_are_means_over_all_subsets():
@@ -161,7 +195,9 @@ def test_averaged_runs_are_means_over_all_subsets():
     for size in (1, 3):
         values = []
         for subset in combinations(range(4), size):
-            values.append(stats.spearmanr(runs[list(subset)].mean(axis=1), human).statistic)
+            values.append(
+                stats.spearmanr(runs[list(subset)].mean(axis=1), human).statistic
+            )
         assert table.loc[size, "spearman"] == pytest.approx(np.mean(values))
         assert table.loc[size, "lowest_spearman"] == pytest.approx(min(values))
         assert table.loc[size, "highest_spearman"] == pytest.approx(max(values))
@@ -179,7 +215,9 @@ def test_question_baseline_is_the_one_of_notebook_05():
 def test_the_sealed_tables_gave_what_notebook_09_says():
     """The reading of Tables 15-18 hits PD10, says little on TD10 and does worse than 0 on GD."""
     table = pd.read_csv(ROOT / "data/results/09_unseen.csv")
-    missed = table.groupby("dataset")[["error", "error of 0"]].agg(lambda e: e.abs().mean())
+    missed = table.groupby("dataset")[["error", "error of 0"]].agg(
+        lambda e: e.abs().mean()
+    )
     assert missed.loc["PD10"].tolist() == pytest.approx([0.0014, 0.0123], abs=5e-5)
     assert missed.loc["GD"].tolist() == pytest.approx([0.0040, 0.0037], abs=5e-5)
     assert missed.loc["TD10"].tolist() == pytest.approx([0.0003, 0.0010], abs=5e-5)
@@ -187,8 +225,12 @@ def test_the_sealed_tables_gave_what_notebook_09_says():
     turns = load(corpus).turns
     options = psychology.PAPER_READING["emotional_entropy"]
     lexicon = psychology.emotion_lexicon("nrc")
-    turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(0.0)
+    turns["entropy"] = psychology.emotional_entropy(turns, lexicon, **options).fillna(
+        0.0
+    )
     r2 = regression.adjusted_r2(turns, rating, ["entropy"])
-    recorded = table.set_index(["dataset", "metric"]).loc[("PD10", "emotional_entropy"), "ours"]
+    recorded = table.set_index(["dataset", "metric"]).loc[
+        ("PD10", "emotional_entropy"), "ours"
+    ]
     assert r2 == pytest.approx(recorded, abs=1e-6)
     assert r2 == pytest.approx(0.019, abs=1e-3), "as printed in Table 13"

@@ -23,7 +23,9 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 def notebook_with(*sources: str):
     cells = [new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}, id="c00")]
-    cells += [new_code_cell(source, id=f"c{i:02d}") for i, source in enumerate(sources, 1)]
+    cells += [
+        new_code_cell(source, id=f"c{i:02d}") for i, source in enumerate(sources, 1)
+    ]
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
 
 
@@ -34,21 +36,32 @@ def project(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "requirements.lock").write_text("")
-    (tmp_path / "notebooks" / "profiles.toml").write_text('[needs]\n"02" = ["01"]\n[public.all]\n')
+    (tmp_path / "notebooks" / "profiles.toml").write_text(
+        '[needs]\n"02" = ["01"]\n[public.all]\n'
+    )
     fails = notebook_with("print(N)", f"import urllib.request\n{CHAINED}")
     nbformat.write(fails, tmp_path / "notebooks" / "01_fails.ipynb")
-    nbformat.write(notebook_with("print(N)"), tmp_path / "notebooks" / "02_needs_01.ipynb")
-    nbformat.write(notebook_with("print(N + 1)"), tmp_path / "notebooks" / "03_alone.ipynb")
+    nbformat.write(
+        notebook_with("print(N)"), tmp_path / "notebooks" / "02_needs_01.ipynb"
+    )
+    nbformat.write(
+        notebook_with("print(N + 1)"), tmp_path / "notebooks" / "03_alone.ipynb"
+    )
     return tmp_path
 
 
 def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
     assert command.main([]) == 1
     printed = capsys.readouterr()
-    assert printed.err == "", "no progress bars in a log, nor what a kernel says at its end"
+    assert printed.err == "", (
+        "no progress bars in a log, nor what a kernel says at its end"
+    )
     assert f"failed: 01_fails: 01_fails.ipynb, code cell 3: {CHAINED}" in printed.out
     assert "URLError" in printed.out and "not run: 02_needs_01: needs 01" in printed.out
-    assert " s  03_alone" in printed.out and "results   in build/sample/results/" in printed.out
+    assert (
+        " s  03_alone" in printed.out
+        and "results   in build/sample/results/" in printed.out
+    )
     assert command.main(["--only", "99"]) == 2
     assert "no notebook with number 99" in capsys.readouterr().err
     ran = nbformat.read(project / "build/sample/notebooks/03_alone.ipynb", as_version=4)
@@ -71,14 +84,21 @@ def test_up_to_date_is_skipped_until_something_changes(project, monkeypatch):
         return only.status
 
     written = project / "build/sample/notebooks/03_alone.ipynb"
-    notebook, code = project / "notebooks" / "03_alone.ipynb", project / "lib" / "new.py"
+    notebook, code = (
+        project / "notebooks" / "03_alone.ipynb",
+        project / "lib" / "new.py",
+    )
     code.parent.mkdir()
     changes = [
         lambda: nbformat.write(notebook_with("print(N + 2)"), notebook),
         lambda: code.write_text("x = 1\n"),
-        lambda: (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nN = 10\n'),
+        lambda: (project / "notebooks" / "profiles.toml").write_text(
+            '[sample."03"]\nN = 10\n'
+        ),
         lambda: written.unlink(),
-        lambda: written.write_text(written.read_text().replace("10", "99")),  # run by hand
+        lambda: written.write_text(
+            written.read_text().replace("10", "99")
+        ),  # run by hand
     ]
     assert (run(), run(), run(force=True)) == ("ran", "up to date", "ran")
     for change in changes:
@@ -91,7 +111,9 @@ def test_unknown_names_are_errors_before_anything_runs(project):
     (project / "notebooks" / "profiles.toml").write_text('[sample."03"]\nM = 1\n')
     with pytest.raises(ValueError, match="03_alone\nM\n.*not permitted"):
         runner.run_all("sample")
-    with pytest.raises(ValueError, match="PROFILE is 'full'; it must be one of sample, public"):
+    with pytest.raises(
+        ValueError, match="PROFILE is 'full'; it must be one of sample, public"
+    ):
         runner.run_all("full")
     assert not (project / "build").exists()
 
@@ -100,7 +122,10 @@ HERE = {"PROFILE": "sample", "CORPUS": "sample_bots", "RATING": "overall", "SEED
 
 
 WRONG = [
-    ({"In": ["", "# Parameters\nCORPSU = 'x'\n"], "CORPSU": "x"}, "CORPSU\n.* not permitted"),
+    (
+        {"In": ["", "# Parameters\nCORPSU = 'x'\n"], "CORPSU": "x"},
+        "CORPSU\n.* not permitted",
+    ),
     ({"SEED": "1"}, "SEED\n.*valid integer .*input_value='1'"),
     ({"SEED": True}, "SEED\n.*valid integer"),
     ({"SEED": -1}, "SEED\n.*greater than or equal to 0"),
@@ -143,14 +168,21 @@ def test_cleaning_removes_what_differs_between_runs():
         new_output("stream", name="stdout", text="a"),
         new_output("stream", name="stderr", text="42%"),
         new_output("stream", name="stdout", text="b\n"),
-        new_output("display_data", {"application/vnd.jupyter.widget-view+json": {"id": "x1"}}),
+        new_output(
+            "display_data", {"application/vnd.jupyter.widget-view+json": {"id": "x1"}}
+        ),
         new_output("execute_result", {"text/plain": "1"}, execution_count=3),
     ]
     source = notebook_with("f()")
     source.cells[1].metadata["collapsed"] = True
-    source.metadata |= {"papermill": {"duration": 3.2}, "kernelspec": KERNEL | {"name": "venv311"}}
+    source.metadata |= {
+        "papermill": {"duration": 3.2},
+        "kernelspec": KERNEL | {"name": "venv311"},
+    }
     executed = notebook_with("f()")
-    executed.cells.insert(1, new_code_cell("N = 9", metadata={"tags": ["injected-parameters"]}))
+    executed.cells.insert(
+        1, new_code_cell("N = 9", metadata={"tags": ["injected-parameters"]})
+    )
     executed.cells[2].outputs = streams
     cleaned = runner.with_outputs(source, executed)
     assert [cell.source for cell in cleaned.cells] == [PARAMETERS, "f()"]
@@ -171,16 +203,22 @@ def test_the_stamp_covers_no_label(size, layout):
     place = figure.texts[0].get_window_extent()
     labels = [axes.xaxis.label, *axes.get_xticklabels()]
     assert not any(place.overlaps(label.get_window_extent()) for label in labels)
-    assert figure.get_tightbbox().y0 * figure.dpi <= place.y0 + 1  # and it is not cut off
+    assert (
+        figure.get_tightbbox().y0 * figure.dpi <= place.y0 + 1
+    )  # and it is not cut off
 
 
 def test_run_writes_and_reads_tables_and_figures(project):
     run = outputs.start("05", "sample", seed=3)
     frame = pd.DataFrame({"x": [1 / 3, np.nan]}, index=pd.Index(["a", "b"], name="key"))
     assert run.table(frame, "thirds") is frame
-    assert (project / "build/sample/results/05_thirds.csv").read_text() == "key,x\na,0.333333\nb,\n"
+    assert (
+        project / "build/sample/results/05_thirds.csv"
+    ).read_text() == "key,x\na,0.333333\nb,\n"
     assert run.read("05_thirds")["x"].isna().tolist() == [False, True]
-    with pytest.raises(FileNotFoundError, match="make notebooks PROFILE=sample ONLY=04"):
+    with pytest.raises(
+        FileNotFoundError, match="make notebooks PROFILE=sample ONLY=04"
+    ):
         run.read("04_funnel")
     figure, axes = plt.subplots()
     run.figure(figure, "empty")

@@ -22,7 +22,9 @@ from lib.notebook_runs.parameters import load_profiles, profile_parameters
 
 NOTEBOOKS = runner.find_notebooks()
 SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
-PUBLIC_PATHS = re.compile(r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)")
+PUBLIC_PATHS = re.compile(
+    r"(?:^|[\s'\"(=])(?:/(?:home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\)"
+)
 
 
 def ids(path: Path) -> str:
@@ -41,7 +43,9 @@ def notebook(request):
 
 
 # Notebook, cell, table, row (its label or a query), column, and how the prose writes the value.
-TOLD = pd.read_csv(ROOT / "tests" / "golden" / "told_in_prose.csv", dtype=str).values.tolist()
+TOLD = pd.read_csv(
+    ROOT / "tests" / "golden" / "told_in_prose.csv", dtype=str
+).values.tolist()
 
 
 def code_cells(notebook) -> list:
@@ -51,7 +55,9 @@ def code_cells(notebook) -> list:
 def prose(number: str, cell: str) -> str:
     """The text of a cell of the notebook with that number."""
     path = next(path for path in NOTEBOOKS if path.name.startswith(number))
-    return next(c.source for c in nbformat.read(path, as_version=4).cells if c.id == cell)
+    return next(
+        c.source for c in nbformat.read(path, as_version=4).cells if c.id == cell
+    )
 
 
 def test_all_fifteen_are_found_and_profiles_name_no_other():
@@ -61,7 +67,10 @@ def test_all_fifteen_are_found_and_profiles_name_no_other():
     for number, needs in settings["needs"].items():
         assert all(numbers.index(n) < numbers.index(number) for n in needs), number
     named = {number for section in settings.values() for number in section}
-    assert named | {n for needs in settings["needs"].values() for n in needs} <= {*numbers, "all"}
+    assert named | {n for needs in settings["needs"].values() for n in needs} <= {
+        *numbers,
+        "all",
+    }
     for path in NOTEBOOKS:
         for profile in PROFILES:
             profile_parameters(profile, path)  # raises
@@ -83,12 +92,19 @@ def test_second_run_in_another_process_gives_the_same_bytes(sample_run, tmp_path
     first, second = ROOT / "build" / "sample", tmp_path / "build" / "sample"
     for kind in ("results", "figures"):
         names = sorted(path.name for path in (second / kind).iterdir())
-        same, *other = filecmp.cmpfiles(first / kind, second / kind, names, shallow=False)
+        same, *other = filecmp.cmpfiles(
+            first / kind, second / kind, names, shallow=False
+        )
         assert same == names, f"these differ, or are missing: {other}"
     again = json.loads((tmp_path / "values.json").read_text())
     for path in NOTEBOOKS:
         cells = code_cells(nbformat.read(first / "notebooks" / path.name, as_version=4))
-        results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
+        results = [
+            o
+            for cell in cells
+            for o in cell.outputs
+            if o.output_type == "execute_result"
+        ]
         assert [shown(result.data) for result in results] == again[path.stem], path.stem
 
 
@@ -100,9 +116,16 @@ def test_solutions_run_and_show_what_is_committed(tmp_path):
     for path in SOLUTIONS:
         assert path.name[:2] in {notebook.name[:2] for notebook in NOTEBOOKS}
         cells = code_cells(nbformat.read(path, as_version=4))
-        results = [o for cell in cells for o in cell.outputs if o.output_type == "execute_result"]
+        results = [
+            o
+            for cell in cells
+            for o in cell.outputs
+            if o.output_type == "execute_result"
+        ]
         assert [shown(result.data) for result in results] == again[path.stem], path.stem
-    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "values.json"]
+    assert not [
+        p for p in tmp_path.rglob("*") if p.is_file() and p.name != "values.json"
+    ]
 
 
 def test_one_notebook_alone_from_any_folder(tmp_path):
@@ -110,7 +133,9 @@ def test_one_notebook_alone_from_any_folder(tmp_path):
     (path,) = [path for path in NOTEBOOKS if path.name.startswith("00")]
     command = [sys.executable, "-m", "papermill", path, "out.ipynb", "-p", "CORPUS"]
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
-    subprocess.run([*command, "sample_personas"], **options, check=True, capture_output=True)
+    subprocess.run(
+        [*command, "sample_personas"], **options, check=True, capture_output=True
+    )
     cells = code_cells(nbformat.read(tmp_path / "out.ipynb", as_version=4))
     assert 'CORPUS = "sample_personas"' in "\n".join(cell.source for cell in cells)
     assert "set by hand: CORPUS" in "".join(o.get("text", "") for o in cells[3].outputs)
@@ -128,7 +153,9 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
     text = json.dumps([cell.get("outputs", []) for cell in code_cells(notebook)])
     text = re.sub(r'"image/png": "[^"]*"', "", text)
     assert not PUBLIC_PATHS.search(text)
-    assert not re.search(r"\bat 0x[0-9a-f]{6,}", text), "a memory address changes from run to run"
+    assert not re.search(r"\bat 0x[0-9a-f]{6,}", text), (
+        "a memory address changes from run to run"
+    )
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
 
@@ -142,7 +169,9 @@ def test_defines_only_what_it_teaches_and_installs_nothing(path):
         assert not re.search(r"^\s*class ", source, flags=re.M)
         for name in re.findall(r"^\s*def (\w+)", source, flags=re.M):
             after = "\n".join(sources[number : number + 4])
-            compared = re.search(rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after)
+            compared = re.search(
+                rf"assert [^\n]*\b{name}\(|{name}\([\s\S]*assert ", after
+            )
             assert compared or path in SOLUTIONS, name
 
 
@@ -164,7 +193,9 @@ def test_parameters_are_typed_and_commented(path):
     (cell,) = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     assert cell.source.startswith('PROFILE: str = "sample"')
     for line in cell.source.splitlines():
-        assert re.match(r"[A-Z_]+: [a-z\[\], |]+ = .+  # ", line), f"{path.name}: {line}"
+        assert re.match(r"[A-Z_]+: [a-z\[\], |]+ = .+  # ", line), (
+            f"{path.name}: {line}"
+        )
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
@@ -175,9 +206,13 @@ def test_committed_outputs_come_from_the_public_corpora(path):
 
 
 @pytest.mark.parametrize("number, cell, table, row, column, told", TOLD)
-def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, column, told):
+def test_a_number_in_the_prose_stands_in_its_table(
+    number, cell, table, row, column, told
+):
     found = pd.read_csv(ROOT / "data" / "results" / f"{table}.csv")
-    chosen = found.query(row) if "==" in row else found[found.iloc[:, 0].astype(str) == row]
+    chosen = (
+        found.query(row) if "==" in row else found[found.iloc[:, 0].astype(str) == row]
+    )
     (value,) = re.findall(r"\d*\.\d+", told)
     assert told in prose(number, cell)
     assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
@@ -185,7 +220,9 @@ def test_a_number_in_the_prose_stands_in_its_table(number, cell, table, row, col
 
 def test_tables_of_the_ten_replies_fit_together():
     """Notebook 13 puts them side by side: the same ten rows, and no column twice."""
-    tables = [pd.read_csv(p, index_col="reply") for p in ROOT.glob("data/results/??_ten.csv")]
+    tables = [
+        pd.read_csv(p, index_col="reply") for p in ROOT.glob("data/results/??_ten.csv")
+    ]
     assert all(sorted(table.index) == list(range(1, 11)) for table in tables)
     columns = [column for table in tables for column in table]
     assert "people" in columns and len(columns) == len(set(columns))
@@ -197,7 +234,9 @@ def test_tables_of_the_ten_replies_fit_together():
 
 @pytest.mark.public
 def test_the_replies_that_are_quoted_may_be_quoted():
-    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == 'public'")
+    chosen = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query(
+        "profile == 'public'"
+    )
     assert {data.load(name).info["licence"] for name in chosen["corpus"]} == {"MIT"}
     assert data.ten_replies("public")["response"].str.len().gt(0).all()
 
@@ -214,8 +253,14 @@ READ = {
 def test_every_number_that_07_tells_stands_in_its_tables(tables, cell):
     """Of two decimals or three, rounded; a sign may be left to the words around it."""
     told = re.findall(r"(?<!\d)\d?\.\d{2,3}(?!\d)", prose("07", cell))
-    found = [pd.read_csv(ROOT / f"data/results/07_{name}.csv") for name in tables.split()]
-    values = [abs(v) for table in found for v in table.select_dtypes("number").to_numpy().ravel()]
+    found = [
+        pd.read_csv(ROOT / f"data/results/07_{name}.csv") for name in tables.split()
+    ]
+    values = [
+        abs(v)
+        for table in found
+        for v in table.select_dtypes("number").to_numpy().ravel()
+    ]
     assert told
     for number in told:
         digits = len(number.partition(".")[2])

@@ -25,15 +25,24 @@ needs_java = pytest.mark.skipif(not shutil.which("java"), reason=NO_JAVA)
 
 PAIRS = [
     ("we walk home in the rain", ["we walk home in the sun"]),
-    ("I like it very much, thank you!", ["i like it, thank you very much .", "Thanks a lot!"]),
+    (
+        "I like it very much, thank you!",
+        ["i like it, thank you very much .", "Thanks a lot!"],
+    ),
     ("cat cat cat cat cat cat", ["that cat is on this mat"]),
     ("yes", ["yes of course"]),
-    ("Do you want to come with us to the lake tomorrow?", ["Come to the lake with us tomorrow!"]),
+    (
+        "Do you want to come with us to the lake tomorrow?",
+        ["Come to the lake with us tomorrow!"],
+    ),
     ("one two", ["three four"]),
     # Three and seven words beside six: the nearest length is the longer one.
     ("we two walk home so late", ["we walk home", "we two walk home so very late"]),
     ("naïve café 🍅 time", ["café time 🍅", "naïve time"]),
-    ("An_other-thing: don't [stop], “theatre” – 5 %", ["the other thing don t stop theatre 5"]),
+    (
+        "An_other-thing: don't [stop], “theatre” – 5 %",
+        ["the other thing don t stop theatre 5"],
+    ),
 ]
 
 
@@ -83,7 +92,11 @@ def coco_rouge(response, references):
     precision = max(lengths) / len(tokens)
     recall = max(n / len(gold) for n, gold in zip(lengths, golds, strict=True))
     beta = 1.2**2
-    return (1 + beta) * precision * recall / (recall + beta * precision) if max(lengths) else 0.0
+    return (
+        (1 + beta) * precision * recall / (recall + beta * precision)
+        if max(lengths)
+        else 0.0
+    )
 
 
 def nltk_bleu4(response, references):
@@ -91,12 +104,18 @@ def nltk_bleu4(response, references):
     golds = [normalized(reference) for reference in references]
     if set(words).isdisjoint(chain.from_iterable(golds)):
         return 0.0
-    return bleu4(words, golds, lambda matches, total, order: (matches or 1e-12) / max(total, 1))
+    return bleu4(
+        words, golds, lambda matches, total, order: (matches or 1e-12) / max(total, 1)
+    )
 
 
 def coco_bleu4(response, references):
     golds = [reference.split() for reference in references]
-    return bleu4(response.split(), golds, lambda found, total, _: (found + 1e-15) / (total + 1e-9))
+    return bleu4(
+        response.split(),
+        golds,
+        lambda found, total, _: (found + 1e-15) / (total + 1e-9),
+    )
 
 
 def word_f1(words, gold):
@@ -122,7 +141,9 @@ FORMULAS = {
     "rouge_l_coco": coco_rouge,
     "bleu4_nltk_normalized": nltk_bleu4,
     "word_f1_normalized": best(word_f1),
-    "rouge_l_f1_normalized": best(lambda a, b: 2 * lcs_length(a, b) / (len(a) + len(b))),
+    "rouge_l_f1_normalized": best(
+        lambda a, b: 2 * lcs_length(a, b) / (len(a) + len(b))
+    ),
     "rouge_l_recall_normalized": best(lambda a, b: lcs_length(a, b) / len(b)),
 }
 
@@ -136,8 +157,12 @@ def test_a_variant_is_its_formula(name, response, references):
 
 @pytest.mark.parametrize(("response", "references"), PAIRS)
 def test_sacrebleu_is_its_package_with_effective_order(response, references):
-    plain = sacrebleu.sentence_bleu(response, references, use_effective_order=True).score
-    assert OVERLAP["bleu4_sacrebleu"](response, references) == pytest.approx(plain / 100)
+    plain = sacrebleu.sentence_bleu(
+        response, references, use_effective_order=True
+    ).score
+    assert OVERLAP["bleu4_sacrebleu"](response, references) == pytest.approx(
+        plain / 100
+    )
 
 
 # --- edges ---------------------------------------------------------------------------------
@@ -160,8 +185,17 @@ def test_missing_and_empty(name):
 @pytest.fixture
 def turns():
     responses = ["we walk home", "", None, "yes", "no", None]
-    golds = [["we walk home", "home"], ["yes"], ["yes"], [], np.array(["no"], dtype=object), []]
-    return pd.DataFrame({"response": responses, "reference": golds}, index=[7, 3, 5, 1, 0, 9])
+    golds = [
+        ["we walk home", "home"],
+        ["yes"],
+        ["yes"],
+        [],
+        np.array(["no"], dtype=object),
+        [],
+    ]
+    return pd.DataFrame(
+        {"response": responses, "reference": golds}, index=[7, 3, 5, 1, 0, 9]
+    )
 
 
 def test_scores_keep_the_index_and_count_what_is_missing(turns):
@@ -179,7 +213,9 @@ def test_scores_keep_the_index_and_count_what_is_missing(turns):
 def test_what_cannot_be_read_is_said(turns):
     with pytest.raises(ValueError, match="unknown metric 'bleu'.*bleu4_coco"):
         metrics.overlap_scores(turns, ["bleu"])
-    with pytest.raises(TypeError, match=r"'one text' is not a list of texts: write \[reference\]"):
+    with pytest.raises(
+        TypeError, match=r"'one text' is not a list of texts: write \[reference\]"
+    ):
         metrics.overlap_scores(turns.assign(reference="one text"), LEXICAL)
 
 
@@ -212,7 +248,13 @@ def test_meteor_is_its_formula(bare_terminal):
         assert meteor_15(response, references) == pytest.approx(expected)
 
 
-TEXTS = ["a ||| b", "two\nlines", "line\u2028separator\u2029", "nul\0byte", "\ufeffmark"]
+TEXTS = [
+    "a ||| b",
+    "two\nlines",
+    "line\u2028separator\u2029",
+    "nul\0byte",
+    "\ufeffmark",
+]
 TEXTS += ["🍅 naïve 漢字 עברית", " ".join(f"word{number}" for number in range(1000))]
 
 
@@ -238,10 +280,15 @@ def test_without_java_meteor_is_nan_the_rest_runs_and_nothing_false_is_kept(
     names = ["meteor_15", "word_f1_normalized"]
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tmp_path))
-        with pytest.warns(UserWarning, match="needs Java.*apt install default-jre-headless"):
+        with pytest.warns(
+            UserWarning, match="needs Java.*apt install default-jre-headless"
+        ):
             scores = metrics.overlap_scores(turns, names)
         metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
-    assert scores["meteor_15"].isna().all() and scores["word_f1_normalized"].notna().sum() == 2
+    assert (
+        scores["meteor_15"].isna().all()
+        and scores["word_f1_normalized"].notna().sum() == 2
+    )
     assert scores.attrs["missing"]["undefined by the metric"] == 2
     with_java = metrics.compute(turns, names, folder=tmp_path, log=lambda line: None)
     assert with_java["meteor_15"].notna().sum() == 2
@@ -249,9 +296,13 @@ def test_without_java_meteor_is_nan_the_rest_runs_and_nothing_false_is_kept(
 
 @needs_java
 def test_python_ends_with_the_program_running():
-    code = "from lib.metrics.overlap import meteor_program as m; print(m().meteor_p.pid)"
+    code = (
+        "from lib.metrics.overlap import meteor_program as m; print(m().meteor_p.pid)"
+    )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    )
     assert not done.stderr
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
@@ -271,18 +322,29 @@ def rated(corpus):
 
 
 KEYS = PUBLISHED[["corpus", "variant"]].drop_duplicates().to_numpy()
-KEYS = [pytest.param(*key, marks=[needs_java] * key[1].startswith("meteor")) for key in KEYS]
+KEYS = [
+    pytest.param(*key, marks=[needs_java] * key[1].startswith("meteor")) for key in KEYS
+]
 
 
 @pytest.mark.public
 @pytest.mark.parametrize(("corpus", "variant"), KEYS)
 def test_published_correlations(corpus, variant):
     table = rated(corpus)
-    pairs = table[["human"]].assign(score=metrics.overlap_scores(table, [variant])[variant])
+    pairs = table[["human"]].assign(
+        score=metrics.overlap_scores(table, [variant])[variant]
+    )
     levels = {"turn": pairs, "system": pairs.groupby(table["system"]).mean()}
-    rows = PUBLISHED[(PUBLISHED["corpus"] == corpus) & (PUBLISHED["variant"] == variant)]
+    rows = PUBLISHED[
+        (PUBLISHED["corpus"] == corpus) & (PUBLISHED["variant"] == variant)
+    ]
     assert (rows["n"] == len(table)).all()
     for row in rows.itertuples():
-        correlate = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[row.coefficient]
+        correlate = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[
+            row.coefficient
+        ]
         ours = correlate(levels[row.level]["score"], levels[row.level]["human"])[0]
-        assert ours == pytest.approx(row.value, abs=0.0005 + 1e-9), (row.level, row.coefficient)
+        assert ours == pytest.approx(row.value, abs=0.0005 + 1e-9), (
+            row.level,
+            row.coefficient,
+        )

@@ -47,11 +47,15 @@ def test_age_and_family_are_within_their_ranges(profiles, graph, lists):
         assert family.endswith(".")
         assert family[0].islower()
         template = re.sub(r"\b(two|three|four)\b", "<n>", family)
-        rows = lists.families[lists.families["sentence"].str.lower() == template.lower()]
+        rows = lists.families[
+            lists.families["sentence"].str.lower() == template.lower()
+        ]
         assert rows["start_age"].item() <= profile.age <= rows["end_age"].item()
 
 
-def test_the_name_fits_gender_and_decade_of_birth_and_gender_stays_hidden(profiles, lists):
+def test_the_name_fits_gender_and_decade_of_birth_and_gender_stays_hidden(
+    profiles, lists
+):
     for profile in profiles:
         row = lists.names[lists.names["name"] == profile.name].iloc[0]
         assert row["gender"] == profile.gender
@@ -75,9 +79,13 @@ def test_negative_heads_are_skipped_and_named(profiles, graph, lists):
     heads = personas.choose_heads(graph, lists)
     assert heads.loc[heads["skipped"] != "", "head"].tolist() == ["i am a pickpocket"]
     assert "pickpocket" not in all_text(profiles)
-    facts = graph.head(2).assign(head=["i am a Pickpocket", "i am a pickpocketing detective"])
+    facts = graph.head(2).assign(
+        head=["i am a Pickpocket", "i am a pickpocketing detective"]
+    )
     skipped = personas.choose_heads(facts, lists)["skipped"]
-    assert skipped.tolist() == ["negative impression", ""], "in any case, but only as a word"
+    assert skipped.tolist() == ["negative impression", ""], (
+        "in any case, but only as a word"
+    )
 
 
 def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
@@ -85,7 +93,9 @@ def test_gendered_words_become_neutral_but_a_queen_stays(profiles, lists):
     assert "fisherman" not in text
     assert "i am a fisher." in text
     assert "i am a queen of a small island." in text
-    neutral = personas.neutralize_gender("A policeman and his Fireman, mailmanly", lists)
+    neutral = personas.neutralize_gender(
+        "A policeman and his Fireman, mailmanly", lists
+    )
     assert neutral == "A police officer and his firefighter, mailmanly"
 
 
@@ -117,7 +127,12 @@ def test_contradictions_are_listed_for_a_person_to_settle(graph, lists):
 
 @pytest.mark.parametrize("age, n_reasons", [(34, 1), (35, 0)])
 def test_work_begins_at_15_at_the_earliest(age, n_reasons, graph, lists):
-    lines = ("my name is A.", "i'm grown.", "i have two cats.", "i sang for 20 years in the past.")
+    lines = (
+        "my name is A.",
+        "i'm grown.",
+        "i have two cats.",
+        "i sang for 20 years in the past.",
+    )
     heads = ("i am a beekeeper", "i am a beekeeper")
     profile = Profile(sentences=lines, heads=heads, age=age, name="A", gender="male")
     assert len(personas.review([profile], graph, lists)) == n_reasons

@@ -59,12 +59,16 @@ def database(texts, tmp_path_factory):
 def test_ngram_tables_are_identical(texts, database, n):
     counts = psychology.count_tokens(texts, n=n)
     table = f'"feat${n}gram$messages$message_id"'
-    rows = database.execute(f"SELECT group_id, feat, value, group_norm FROM {table}").fetchall()
+    rows = database.execute(
+        f"SELECT group_id, feat, value, group_norm FROM {table}"
+    ).fetchall()
     entries = counts.matrix.tocoo()
     counted = {}
     for row, column, value in zip(entries.row, entries.col, entries.data, strict=True):
         counted[row + 1, counts.features[column]] = value
-    assert counted == {(int(group), feature): value for group, feature, value, _ in rows}
+    assert counted == {
+        (int(group), feature): value for group, feature, value, _ in rows
+    }
     shares = [counted[int(g), f] / counts.totals[int(g) - 1] for g, f, _, _ in rows]
     np.testing.assert_allclose(shares, [norm for *_, norm in rows], rtol=0, atol=1e-12)
 
@@ -78,10 +82,14 @@ TABLES = [
 
 @pytest.mark.parametrize(("table", "source", "weighting"), TABLES)
 def test_lexicon_tables_are_equal_to_1e_12(texts, database, table, source, weighting):
-    scores = psychology.dlatk_lexicon(source).score(psychology.count_tokens(texts), weighting)
+    scores = psychology.dlatk_lexicon(source).score(
+        psychology.count_tokens(texts), weighting
+    )
     name = f'"feat${table}$messages$message_id$1gra"'
     stored = pd.read_sql(f"SELECT group_id, feat, group_norm FROM {name}", database)
     stored = stored[stored["feat"] != "_intercept"].astype({"group_id": int})
     expected = stored.pivot(index="group_id", columns="feat", values="group_norm")
-    expected = expected.reindex(index=range(1, len(texts) + 1), columns=scores.columns).fillna(0.0)
+    expected = expected.reindex(
+        index=range(1, len(texts) + 1), columns=scores.columns
+    ).fillna(0.0)
     np.testing.assert_allclose(scores.fillna(0.0), expected, rtol=0, atol=1e-12)

@@ -45,7 +45,12 @@ def test_tokenizer_keeps_the_known_quirks_of_dlatk(text, oracle):
 
 def test_tokenizer_equals_dlatk_on_random_strings(oracle):
     draw = random.Random(5)
-    pieces = [*QUIRKS, *"abdopxDOX0138 .,;:'\"!?()[]{}<>/\\|@#&*+-_=~^é你\n$", "http://", ".com"]
+    pieces = [
+        *QUIRKS,
+        *"abdopxDOX0138 .,;:'\"!?()[]{}<>/\\|@#&*+-_=~^é你\n$",
+        "http://",
+        ".com",
+    ]
     for _ in range(20_000):
         text = "".join(draw.choices(pieces, k=draw.randint(1, 12)))
         assert psychology.tokenize(text) == oracle.tokenize(text), repr(text)
@@ -56,7 +61,9 @@ def test_cleaning_equals_dlatk_on_random_strings():
     draw = random.Random(6)
     for _ in range(5_000):
         text = "".join(draw.choices("ab.. \n\n\r\t\xa0 ", k=draw.randint(0, 12)))
-        assert tokens.clean_text(text) == dlatk.shrinkSpace(dlatk.treatNewlines(text)), repr(text)
+        assert tokens.clean_text(text) == dlatk.shrinkSpace(
+            dlatk.treatNewlines(text)
+        ), repr(text)
 
 
 def test_nrc_of_dlatk_has_its_published_size():
@@ -66,8 +73,14 @@ def test_nrc_of_dlatk_has_its_published_size():
     assert sum(len(entry) for entry in nrc.weights.values()) == 32_385
 
 
-TERMS = {"happ*": {"joy": 1.0, "trust": 0.5}, "happy": {"joy": 3.0}, "happi*": {"trust": 2.0}}
-TOY = psychology.Lexicon("toy", TERMS | {"ab*": {"fear": 1.0}, "nothing": {"fear": 0.0}})
+TERMS = {
+    "happ*": {"joy": 1.0, "trust": 0.5},
+    "happy": {"joy": 3.0},
+    "happi*": {"trust": 2.0},
+}
+TOY = psychology.Lexicon(
+    "toy", TERMS | {"ab*": {"fear": 1.0}, "nothing": {"fear": 0.0}}
+)
 FOUND = {
     "happy": {"joy": 3.0, "trust": 0.5},  # the larger weight of "happy" and "happ*"
     "happiness": {"joy": 1.0, "trust": 2.0},  # of "happ*" and "happi*", not their sum
@@ -87,12 +100,17 @@ def test_wildcards_take_the_largest_weight(token, expected):
 def test_function_word_lists_are_complete_and_unambiguous_on_paper():
     words = psychology.function_words()
     assert set(words.categories) == set(psychology.FUNCTION_WORDS)
-    stored = json.loads((ROOT / "data" / "function_words.json").read_text(encoding="utf-8"))
+    stored = json.loads(
+        (ROOT / "data" / "function_words.json").read_text(encoding="utf-8")
+    )
     for entries in stored["categories"].values():
         for word in entries:
             # An entry that the tokenizer splits could never be matched.
             assert psychology.tokenize(word) == [word], word
-    assert sorted(words.lookup("nobody's")) == ["auxiliary_verbs", "impersonal_pronouns"]
+    assert sorted(words.lookup("nobody's")) == [
+        "auxiliary_verbs",
+        "impersonal_pronouns",
+    ]
 
 
 def write(folder: Path, text: str) -> Path:
@@ -105,7 +123,10 @@ def write(folder: Path, text: str) -> Path:
 def test_weightings_differ_as_defined(weighting, joy):
     scores = TOY.score(psychology.count_tokens(["happy nothing x x x"]), weighting)
     # A term of weight 0 counts as matched: a mean of 0, not an undefined one.
-    assert scores.loc[0, ["joy", "fear"]].tolist() == [pytest.approx(joy, abs=1e-15), 0.0]
+    assert scores.loc[0, ["joy", "fear"]].tolist() == [
+        pytest.approx(joy, abs=1e-15),
+        0.0,
+    ]
 
 
 def test_pooled_counts_are_those_of_the_messages_and_no_bigram_crosses_them():
@@ -113,8 +134,14 @@ def test_pooled_counts_are_those_of_the_messages_and_no_bigram_crosses_them():
     pooled = psychology.count_tokens(messages, groups=["b", "a", "b"])
     assert pooled.index.tolist() == ["b", "a"]
     joined = psychology.count_tokens(["happy so stone happy happy", "so"])
-    assert TOY.score(pooled)["joy"].tolist() == TOY.score(joined)["joy"].tolist() == [9 / 5, 0.0]
-    assert psychology.count_tokens(["so", "sad"], ["a", "a"], n=2).totals.tolist() == [0.0]
+    assert (
+        TOY.score(pooled)["joy"].tolist()
+        == TOY.score(joined)["joy"].tolist()
+        == [9 / 5, 0.0]
+    )
+    assert psychology.count_tokens(["so", "sad"], ["a", "a"], n=2).totals.tolist() == [
+        0.0
+    ]
 
 
 def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
@@ -122,7 +149,9 @@ def test_prompts_with_line_breaks_equal_the_text_joined_by_them():
     table = pd.DataFrame({"context": history, "response": "x"})
     pooled = psychology.prompt_counts(table, newline_tokens=True)
     joined = psychology.count_tokens(["\n".join(row) for row in history])
-    frames = [pd.DataFrame(c.matrix.toarray(), columns=c.features) for c in (pooled, joined)]
+    frames = [
+        pd.DataFrame(c.matrix.toarray(), columns=c.features) for c in (pooled, joined)
+    ]
     pd.testing.assert_frame_equal(*frames)
 
 
@@ -149,9 +178,22 @@ def test_liwc_dictionary_is_read_as_the_liwc_package_reads_it(tmp_path):
     parse, names = pytest.importorskip("liwc").load_token_parser(str(path))
     lexicon = psychology.read_liwc(path)
     short = psychology.FUNCTION_WORDS | {"prepositions": "preps"}
-    assert {short.get(category, category) for category in lexicon.categories} == set(names)
-    for token in ("we", "this", "didn't", "quickly", "quick", "sisters", "plenty", "stone"):
-        categories = {short.get(category, category) for category in lexicon.lookup(token)}
+    assert {short.get(category, category) for category in lexicon.categories} == set(
+        names
+    )
+    for token in (
+        "we",
+        "this",
+        "didn't",
+        "quickly",
+        "quick",
+        "sisters",
+        "plenty",
+        "stone",
+    ):
+        categories = {
+            short.get(category, category) for category in lexicon.lookup(token)
+        }
         assert categories == set(parse(token)), token
     conditional = psychology.read_liwc(write(tmp_path, DIC + "kind\t(of)9/7\t10\n"))
     assert conditional.lookup("kind") == {"family": 1.0}
@@ -162,7 +204,11 @@ FAULTS = [
     (psychology.read_liwc, DIC.replace("quant", "other"), "(?s)quantifiers.*LIWC2007"),
     (psychology.read_liwc, "we\t1\n", "two lines of '%'"),
     (psychology.read_lexicon, "term,category\na,c\n", "no column .'weight'"),
-    (psychology.read_lexicon, f"{HEAD}a,c,1\nb,c,many\n", "row 2, column 'weight': is 'many'"),
+    (
+        psychology.read_lexicon,
+        f"{HEAD}a,c,1\nb,c,many\n",
+        "row 2, column 'weight': is 'many'",
+    ),
 ]
 
 
@@ -173,5 +219,7 @@ def test_faults_of_a_lexicon_file_name_the_place(tmp_path, read, text, message):
 
 
 def test_a_lexicon_with_tabs_may_hold_the_word_null(tmp_path):
-    tabs = psychology.read_lexicon(write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n"))
+    tabs = psychology.read_lexicon(
+        write(tmp_path, "term\tcategory\tweight\nNull\tc\t1\n")
+    )
     assert tabs.weights == {"null": {"c": 1.0}}

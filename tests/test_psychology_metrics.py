@@ -18,7 +18,9 @@ from lib.psychology import tokens
 
 TOY = psychology.emotion_lexicon("toy")
 METRICS = {
-    "emotional_entropy": lambda turns, **k: psychology.emotional_entropy(turns, TOY, **k),
+    "emotional_entropy": lambda turns, **k: psychology.emotional_entropy(
+        turns, TOY, **k
+    ),
     "emotion_matching": lambda turns, **k: psychology.emotion_matching(turns, TOY, **k),
     "language_style_matching": psychology.language_style_matching,
 }
@@ -32,7 +34,9 @@ def turns(pairs: list[tuple[list[str], object]], **columns) -> pd.DataFrame:
 
 FORMULAS = {
     "sum": lambda v: stats.entropy(v) if sum(v) > 0 else np.nan,
-    "group_norm": lambda v: -sum(x * math.log(x) for x in v if x) if sum(v) > 0 else np.nan,
+    "group_norm": lambda v: (
+        -sum(x * math.log(x) for x in v if x) if sum(v) > 0 else np.nan
+    ),
     "intercept": lambda v: stats.entropy([*v, 1.0]),
 }
 
@@ -49,7 +53,9 @@ def test_readings_of_entropy_follow_their_formulas(form):
 def test_emotion_matching_is_scipys_rank_correlation_row_by_row():
     table = corpora.load("sample_bots").turns
     result = psychology.emotion_matching(table, TOY, details=True)
-    emotions = [result.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")]
+    emotions = [
+        result.filter(regex=f"^{side}_").to_numpy() for side in ("response", "prompt")
+    ]
     expected = [stats.spearmanr(a, b).statistic for a, b in zip(*emotions, strict=True)]
     np.testing.assert_allclose(result["emotion_matching"], expected, atol=1e-12)
     assert 20 < result["emotion_matching"].isna().sum() < len(table) - 20
@@ -69,7 +75,9 @@ def test_style_matching_equals_irelands_formula_word_by_word():
                 for category in lists.lookup(token):
                     counts[category] += 1
             rates.append([100 * count / n_words for count in counts.values()])
-        similarities = [1 - abs(a - b) / (a + b + 0.0001) for a, b in zip(*rates, strict=True)]
+        similarities = [
+            1 - abs(a - b) / (a + b + 0.0001) for a, b in zip(*rates, strict=True)
+        ]
         assert result[i] == pytest.approx(sum(similarities) / 9, abs=1e-12)
 
 
@@ -81,7 +89,12 @@ def alike(a, b):
 STYLE = [  # context, response, options, the score or why there is none
     ("i like it and you don't", "I like it and you don't", {}, 1.0),
     ("stone wall", "green apple", {}, 1.0),
-    ("stone wall", "green apple", {"both_zero": "skip"}, "no function word on either side"),
+    (
+        "stone wall",
+        "green apple",
+        {"both_zero": "skip"},
+        "no function word on either side",
+    ),
     ("you win !", "you lost today", {}, alike(50, 100 / 3)),
     ("you win !", "you lost today", {"denominator": "tokens"}, 1.0),
     ("?!", "you are sad", {}, "no words in the prompt"),
@@ -94,9 +107,14 @@ def test_style_matching_of_short_texts(context, response, options, expected):
     table = turns([([context], response)])
     result = psychology.language_style_matching(table, **options, details=True).loc[0]
     if isinstance(expected, str):
-        assert result["reason"] == expected and np.isnan(result["language_style_matching"])
+        assert result["reason"] == expected and np.isnan(
+            result["language_style_matching"]
+        )
     else:
-        assert result["language_style_matching"] == pytest.approx(expected) and not result["reason"]
+        assert (
+            result["language_style_matching"] == pytest.approx(expected)
+            and not result["reason"]
+        )
 
 
 EDGES = {
@@ -130,7 +148,10 @@ def test_equal_emotions_are_named_as_the_reason():
 
 def test_context_chooses_what_is_the_prompt():
     table = turns([(["i am sad", "why ?", "i am happy"], "wonderful , i am glad")])
-    scores = {c: METRICS["emotion_matching"](table, context=c)[0] for c in ("all", "last", 2, 3)}
+    scores = {
+        c: METRICS["emotion_matching"](table, context=c)[0]
+        for c in ("all", "last", 2, 3)
+    }
     assert scores["last"] == scores[2] and scores["all"] == scores[3] != scores["last"]
 
 
@@ -138,7 +159,9 @@ def test_coarser_levels_pool_words_and_do_not_average_scores():
     rows = [(["hi"], "happy happy"), (["hi", "x", "yes"], "sad"), (["hi"], "glad")]
     table = turns(rows, dialog=["1", "1", "2"])
     by_dialog = METRICS["emotional_entropy"](table, level="dialog")
-    pooled = METRICS["emotional_entropy"](turns([([""], "happy happy sad"), ([""], "glad")]))
+    pooled = METRICS["emotional_entropy"](
+        turns([([""], "happy happy sad"), ([""], "glad")])
+    )
     assert by_dialog.tolist() == pooled.tolist()
     assert by_dialog.index.tolist() == [("s", "a", "1"), ("s", "a", "2")]
     assert by_dialog.index.names == ["system", "agent", "dialog"]
@@ -170,7 +193,9 @@ def test_unknown_options_are_refused():
 def test_pooled_prompts_count_each_partner_utterance_once():
     table = turns([(["u1 u1"], "r"), (["u1 u1", "r", "u2"], "r")])
     assert psychology.prompt_counts(table, "dialog").totals.tolist() == [3.0]
-    assert psychology.prompt_counts(table, "dialog", context="all").totals.tolist() == [6.0]
+    assert psychology.prompt_counts(table, "dialog", context="all").totals.tolist() == [
+        6.0
+    ]
 
 
 DIC = """%
@@ -220,14 +245,20 @@ def test_editing_a_word_list_makes_kept_scores_stale(tmp_path, name):
     def score() -> tuple[float, str]:
         log = []
         options = {name: {"lexicon": str(path)}}
-        scores = metrics.compute(table, [name], options=options, folder=tmp_path, log=log.append)
+        scores = metrics.compute(
+            table, [name], options=options, folder=tmp_path, log=log.append
+        )
         return scores[name].iloc[0], log[0].split()[1]
 
     first, first_state = score()
     second, second_state = score()
     path.write_text(path.read_text().replace(old, new))
     third, third_state = score()
-    assert (first_state, second_state, third_state) == ("computed", "reused", "computed")
+    assert (first_state, second_state, third_state) == (
+        "computed",
+        "reused",
+        "computed",
+    )
     assert first == second
     assert third != first or name == "emotion_matching"
 
@@ -240,10 +271,14 @@ def test_scores_of_our_word_lists_rest_on_the_checksum_of_their_file():
 
 def test_both_readings_of_emotional_entropy_are_scored_under_names_of_their_own():
     """Defect N5: notebooks scored the formula of the text, which misses the printed tables."""
-    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(evaluation_sets.QUICK)
+    assert {"emotional_entropy", "emotional_entropy_paper"} <= set(
+        evaluation_sets.QUICK
+    )
     table = corpora.load("sample_bots").turns
     result = psychology.emotional_entropy_paper(table, TOY)
-    vectors = psychology.emotional_entropy(table, TOY, weighting="lex_norm", details=True)
+    vectors = psychology.emotional_entropy(
+        table, TOY, weighting="lex_norm", details=True
+    )
     rows = vectors[list(psychology.PLUTCHIK)].to_numpy()
     np.testing.assert_allclose(result, [*map(FORMULAS["group_norm"], rows)], atol=1e-12)
 
@@ -268,8 +303,12 @@ def test_paper_reading_reprints_the_p_columns_of_tables_15_to_18():
         for metric in (*LIMITS, "emotional_entropy"):
             options = {} if "entropy" in metric else psychology.PAPER_READING[metric]
             scores = getattr(psychology, metric)(table, **options).fillna(0.0)
-            result = regression.adjusted_r2(table.assign(score=scores), rating, ["score"])
+            result = regression.adjusted_r2(
+                table.assign(score=scores), rating, ["score"]
+            )
             errors[name, metric] = abs(result - printed.loc[name, metric])
     means = pd.Series(errors).groupby(level=1).mean()
     assert (means[list(LIMITS)] <= pd.Series(LIMITS)).all(), means
-    assert errors["TP", "emotional_entropy"] > 0.03, "the formula of the text misses the print"
+    assert errors["TP", "emotional_entropy"] > 0.03, (
+        "the formula of the text misses the print"
+    )

@@ -22,14 +22,20 @@ def essays():
 
 @pytest.fixture(scope="module")
 def model(essays):
-    return psychology.fit_trait_model(essays, "agreeableness", orders=(1,), topics=TOPICS)
+    return psychology.fit_trait_model(
+        essays, "agreeableness", orders=(1,), topics=TOPICS
+    )
 
 
 def test_the_sample_trait_is_found_and_noise_is_not(essays, model):
     """A model whose folds shared authors would recognise them, and predict pure noise."""
     assert model.authors == 80 and model.interval[0] > 0
-    noise = pd.Series(np.random.default_rng(1).normal(size=80), essays["author"].unique())
-    marked = pd.concat([essays] * 3).assign(noise=lambda rows: rows["author"].map(noise))
+    noise = pd.Series(
+        np.random.default_rng(1).normal(size=80), essays["author"].unique()
+    )
+    marked = pd.concat([essays] * 3).assign(
+        noise=lambda rows: rows["author"].map(noise)
+    )
     noise_model = psychology.fit_trait_model(marked, "noise", orders=(1,))
     assert abs(noise_model.out_of_sample_r) < 0.3
 
@@ -40,10 +46,13 @@ def test_the_lexicon_predicts_as_the_regression_on_words_and_topics_does(essays,
     tokens = texts.agg(" \n ".join).map(psychology.tokenize)
     tokens = tokens.map(lambda words: [word.lower() for word in words])
     counter = CountVectorizer(analyzer=lambda words: words)
-    shares = counter.fit_transform(tokens).toarray() / tokens.map(len).to_numpy()[:, None]
+    shares = (
+        counter.fit_transform(tokens).toarray() / tokens.map(len).to_numpy()[:, None]
+    )
     column = counter.vocabulary_
     thank, nonsense, town = (
-        shares[:, column[word]] if word in column else np.zeros(80) for word in TOPICS.weights
+        shares[:, column[word]] if word in column else np.zeros(80)
+        for word in TOPICS.weights
     )
     topics = np.column_stack([0.9 * thank, 0.1 * thank + nonsense, town])
     features = np.hstack([shares[:, (shares > 0).mean(axis=0) >= 0.05], topics])
@@ -72,14 +81,18 @@ def test_too_few_authors_are_an_error(essays):
 
 def test_weighted_lexicon_in_dlatk_export_form(tmp_path):
     path = tmp_path / "model.csv"
-    terms = "1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n4,marr*,age,60\n"
+    terms = (
+        "1,_intercept,age,20\n2,homework,age,-10\n3,my wife,age,30\n4,marr*,age,60\n"
+    )
     path.write_text(f"id,term,category,weight\n{terms}")
     messages = ["my wife slept", "homework", "x y", "married you", "?", ""]
     table = pd.DataFrame({"response": messages, "system": "s", "agent": list("abcdef")})
     scores = psychology.score_traits(table, [psychology.read_lexicon(path)])["age"]
     # 20 + 30/2 bigrams; 20 - 10/1 word; no match; 20 + 60/2 words, and no bigram matches "marr*";
     # punctuation only has a token; nothing said.
-    assert scores.tolist()[:5] == [35.0, 10.0, 20.0, 50.0, 20.0] and np.isnan(scores.iloc[5])
+    assert scores.tolist()[:5] == [35.0, 10.0, 20.0, 50.0, 20.0] and np.isnan(
+        scores.iloc[5]
+    )
 
 
 @pytest.mark.public

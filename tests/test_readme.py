@@ -33,7 +33,13 @@ def test_a_metric_is_added_as_the_readme_says(monkeypatch, tmp_path):
 
 
 def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
-    item = {"model": "A", "id": "d1", "history": ["Hi"], "reply": "Oh ", "marks": [4, 5, "N/A"]}
+    item = {
+        "model": "A",
+        "id": "d1",
+        "history": ["Hi"],
+        "reply": "Oh ",
+        "marks": [4, 5, "N/A"],
+    }
     file = tmp_path / "replies.json"
     file.write_text(json.dumps([item]))
     monkeypatch.setenv("DIALOGUE_DATA_DIR", str(tmp_path))
@@ -48,7 +54,9 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.setitem(corpora.LOADERS, "my_corpus", None)
     exec(compile(BLOCKS[1], "README.md", "exec"), {})
     mine = data.load("my_corpus")
-    assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [[1, "Oh", 4.5]]
+    assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [
+        [1, "Oh", 4.5]
+    ]
     assert mine.report["excluded"].tolist() == [0, 1]
     assert data.available().set_index("name").loc["my_corpus", "on disk?"]
 
@@ -68,7 +76,9 @@ def logs(tmp_path_factory):
     turns = data.load("sample_bots").turns
     for name, system in (("chats", "ferry"), ("old", "lantern"), ("new", "pebble")):
         lines = []
-        for dialog, replies in list(turns[turns["system"] == system].groupby("dialog"))[:2]:
+        for dialog, replies in list(turns[turns["system"] == system].groupby("dialog"))[
+            :2
+        ]:
             messages = []
             for row in replies.head(2).itertuples():
                 messages.append({"role": "user", "content": row.context[-1]})
@@ -83,7 +93,9 @@ def test_the_readme_shows_the_commands_of_a_report():
 
 
 @pytest.mark.parametrize("command", REPORTS)
-def test_commands_of_the_readme_make_a_report(command, logs, tmp_path, monkeypatch, capsys):
+def test_commands_of_the_readme_make_a_report(
+    command, logs, tmp_path, monkeypatch, capsys
+):
     """What `make` would run, run here: the same arguments, on short logs."""
     environment = dict(os.environ)
     environment.pop("COLUMNS", None)  # the terminal's width, which readline sets
@@ -99,7 +111,9 @@ def test_commands_of_the_readme_make_a_report(command, logs, tmp_path, monkeypat
     if "DRY" in command:
         assert not page.exists()
     elif "FORMAT=json" in command:
-        (verdict,) = json.loads(page.read_text())["tables"]["Each version against the first"]
+        (verdict,) = json.loads(page.read_text())["tables"][
+            "Each version against the first"
+        ]
         assert (code == 3) == (verdict["verdict"] == "worse")
         assert f"new against old: {verdict['verdict']}." in printed
     else:

@@ -21,13 +21,20 @@ from lib.data.storage import archive_members
 from lib.endex import reddit
 from lib.endex.reddit import decompressed_blocks
 
-RECORD = {"id": "c1", "parent_id": "t1_c0", "link_id": "t3_l", "created_utc": 1_388_534_400}
+RECORD = {
+    "id": "c1",
+    "parent_id": "t1_c0",
+    "link_id": "t3_l",
+    "created_utc": 1_388_534_400,
+}
 RECORD |= {"subreddit": "soup", "author": "ann", "body": "The pumpkin soup isn't hot"}
 RECORD |= {"score": 3, "controversiality": 0, "edited": False}
 
 
 def read(folder: Path) -> pd.DataFrame:
-    return duckdb.sql(f"select * from '{folder}/**/*.parquet' order by created, id").df()
+    return duckdb.sql(
+        f"select * from '{folder}/**/*.parquet' order by created, id"
+    ).df()
 
 
 def only_row(tmp_path: Path, **changes) -> pd.Series:
@@ -40,36 +47,65 @@ def only_row(tmp_path: Path, **changes) -> pd.Series:
 
 TIMES = (1388534400, "1388534400", 1388534400.0, "1388534400.0")
 EDITED = (True, 1388534499, 1388534499.0, "1388534499")
-UNUSABLE = [{"body": "[deleted]"}, {"body": "[removed]"}, {"author": "[deleted]"}, {"author": None}]
+UNUSABLE = [
+    {"body": "[deleted]"},
+    {"body": "[removed]"},
+    {"author": "[deleted]"},
+    {"author": None},
+]
 
 
 @pytest.mark.parametrize(
     ("changes", "column", "value"),
     [({"edited": value}, "edited", True) for value in EDITED]
     + [({"edited": value}, "edited", False) for value in (False, "false", 0, 0.0)]
-    + [({"edited": None}, "edited", None), ({"controversiality": None}, "controversial", None)]
+    + [
+        ({"edited": None}, "edited", None),
+        ({"controversiality": None}, "controversial", None),
+    ]
     + [({"created_utc": value}, "created", 1388534400) for value in TIMES]
     + [({"created_utc": value}, "created", None) for value in (None, "", "yesterday")]
-    + [({"score": field}, "score", value) for field, value in ((-4, -4), ("5", 5), (5.0, 5))]
-    + [({"score": None}, "score", None), ({"score": 9, "score_hidden": True}, "score", None)]
-    + [({"score": 9, "score_hidden": False}, "score", 9), ({}, "usable", True), ({}, "tokens", 3)]
+    + [
+        ({"score": field}, "score", value)
+        for field, value in ((-4, -4), ("5", 5), (5.0, 5))
+    ]
+    + [
+        ({"score": None}, "score", None),
+        ({"score": 9, "score_hidden": True}, "score", None),
+    ]
+    + [
+        ({"score": 9, "score_hidden": False}, "score", 9),
+        ({}, "usable", True),
+        ({}, "tokens", 3),
+    ]
     + [({"author": "AutoModerator"}, "usable", False), (UNUSABLE[0], "tokens", None)]
     + [(changes, "usable", False) for changes in UNUSABLE]
     + [({"body": f"{mark} so\n\nno"}, "quote", True) for mark in ("&gt;", ">")]
-    + [({"body": "5 > 4"}, "quote", False), ({"controversiality": 1}, "controversial", True)]
-    + [({}, "parent", "c0"), ({"parent_id": "t3_l"}, "parent", None), ({}, "link", "l")],
+    + [
+        ({"body": "5 > 4"}, "quote", False),
+        ({"controversiality": 1}, "controversial", True),
+    ]
+    + [
+        ({}, "parent", "c0"),
+        ({"parent_id": "t3_l"}, "parent", None),
+        ({}, "link", "l"),
+    ],
 )
 def test_a_field_in_every_form_that_dumps_give_it(tmp_path, changes, column, value):
     cell = only_row(tmp_path, **changes)[column]
     assert pd.isna(cell) if value is None else cell == value
 
 
-TEXTS = st.text(st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u212a"), min_size=1, max_size=60)
+TEXTS = st.text(
+    st.sampled_from("abdehimnostuwy 'I_D-0.\n\u00e9\u212a"), min_size=1, max_size=60
+)
 
 
 def content_words(texts, folder):
     """Content words of replies to comments, as the Parquet has them."""
-    lines = [json.dumps(RECORD | {"id": f"{n:03d}", "body": t}) for n, t in enumerate(texts)]
+    lines = [
+        json.dumps(RECORD | {"id": f"{n:03d}", "body": t}) for n, t in enumerate(texts)
+    ]
     (folder / "words.ndjson").write_text("\n".join(lines))
     reddit.to_parquet([folder / "words.ndjson"], folder / "out")
     return read(folder / "out")["tokens"].tolist()
@@ -85,12 +121,16 @@ def test_content_words_are_those_of_the_definition(tmp_path_factory, texts):
 def test_content_words_of_every_stop_word(tmp_path, monkeypatch):
     texts = [f"{word} {word}x {word}' {word}" for word in sorted(reddit.stop_words())]
     assert content_words(texts, tmp_path) == [2] * 179
-    monkeypatch.setattr(reddit, "stop_words", lambda: {"you're"})  # another list: counted anew
+    monkeypatch.setattr(
+        reddit, "stop_words", lambda: {"you're"}
+    )  # another list: counted anew
     assert content_words(texts, tmp_path)[:2] == [4, 4]
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"frames": 3}, {"window_log": 31}], ids=["plain window", "frames", "2 GiB"]
+    "options",
+    [{}, {"frames": 3}, {"window_log": 31}],
+    ids=["plain window", "frames", "2 GiB"],
 )
 def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch):
     monkeypatch.setattr("lib.endex.reddit.READ_SIZE", 20_000)
@@ -107,13 +147,17 @@ def test_dumps_are_read_whole_in_any_compression(tmp_path, options, monkeypatch)
 
 
 @pytest.mark.parametrize("piece_bytes", [400, 1000, 10_000_000])
-def test_pieces_at_the_same_time_give_the_dump_in_its_order(tmp_path, piece_bytes, monkeypatch):
+def test_pieces_at_the_same_time_give_the_dump_in_its_order(
+    tmp_path, piece_bytes, monkeypatch
+):
     monkeypatch.setattr("lib.endex.reddit.READ_SIZE", 300)
     monkeypatch.setattr("lib.endex.reddit.PIECE_SIZE", piece_bytes)
     bad = [2, 7, *range(40, 100, 2)]
     lines = [json.dumps(RECORD | {"id": f"c{n}"}) for n in range(100)]
     dump = tmp_path / "RC.ndjson"
-    dump.write_text("\n".join("{" if n in bad else line for n, line in enumerate(lines)) + "\n")
+    dump.write_text(
+        "\n".join("{" if n in bad else line for n, line in enumerate(lines)) + "\n"
+    )
     report = reddit.to_parquet([dump], tmp_path / "out").iloc[0]
     assert (report["lines"], report["bad_lines"], report["comments"]) == (100, 32, 68)
     files = reddit.parquet_files(tmp_path / "out")
@@ -146,12 +190,17 @@ def test_finished_files_are_kept_and_failures_named(tmp_path):
         "RC_5.gz": (gzip.compress(b"{}"), other),
         "RC_6.ndjson": (b"\n \n\n", empty),
         "RC_7.zst": (whole[:4] + b"\xff" * 64, "damaged before byte"),
-        "RS_1.ndjson": (b'{"id": "a", "title": "hello", "selftext": "", "score": 1}', other),
+        "RS_1.ndjson": (
+            b'{"id": "a", "title": "hello", "selftext": "", "score": 1}',
+            other,
+        ),
     }
     for name, (content, _) in files.items():
         (tmp_path / name).write_bytes(content)
     with pytest.raises(reddit.DumpError) as error:
-        reddit.to_parquet([good, *(tmp_path / name for name in files)], tmp_path / "out")
+        reddit.to_parquet(
+            [good, *(tmp_path / name for name in files)], tmp_path / "out"
+        )
     for name, (_, problem) in files.items():
         assert f"{name}: {problem}" in str(error.value)
     assert "1 other dump(s) are finished and kept" in str(error.value)
@@ -177,7 +226,10 @@ def test_all_record_generations_are_read(tmp_path):
     report = reddit.to_parquet([dump], tmp_path)
     assert report.loc[0, ["lines", "bad_lines", "comments"]].tolist() == [27, 0, 27]
     rows = read(tmp_path)
-    assert rows["created"].between(1_130_000_000, 1_710_000_000).all() and not rows["edited"].any()
+    assert (
+        rows["created"].between(1_130_000_000, 1_710_000_000).all()
+        and not rows["edited"].any()
+    )
 
 
 @pytest.mark.public
@@ -190,7 +242,11 @@ def test_real_edits_and_controversy_are_found(tmp_path):
     (tmp_path / "rumoureval.ndjson").write_text("\n".join(lines))
     reddit.to_parquet([tmp_path / "rumoureval.ndjson"], tmp_path / "out")
     rows = read(tmp_path / "out")
-    assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (665, 35, 40)
+    assert (len(rows), rows["edited"].sum(), rows["controversial"].sum()) == (
+        665,
+        35,
+        40,
+    )
     assert rows["parent"].isna().sum() == 189
 
 
@@ -214,8 +270,21 @@ def test_lines_of_any_size_and_depth_are_counted_and_skipped(tmp_path, ending):
     """Defect S9: one line nested deeply, or one of 100 MB, ended the whole dump."""
     good = json.dumps(RECORD)
     longest = json.dumps(RECORD | {"id": "c2", "body": "soup " * 800_000})
-    lines = [good, NESTED, "x" * 100_000_000, longest, json.dumps({"a": "b" * 2**23}), good]
-    lines += ['{"id": "c3', "[1]", "", json.dumps({"id": "c2", "parent_id": "t1_x"}), good]
+    lines = [
+        good,
+        NESTED,
+        "x" * 100_000_000,
+        longest,
+        json.dumps({"a": "b" * 2**23}),
+        good,
+    ]
+    lines += [
+        '{"id": "c3',
+        "[1]",
+        "",
+        json.dumps({"id": "c2", "parent_id": "t1_x"}),
+        good,
+    ]
     data = "\n".join(lines).encode()
     dump = tmp_path / f"RC.{ending}"
     dump.write_bytes(data if ending == "ndjson" else zstandard.compress(data))
@@ -232,7 +301,9 @@ def test_an_archive_that_unpacks_to_gigabytes_is_read_in_bounded_memory(tmp_path
         for _ in range(3000):
             out.write(bytes(1_000_000))
     code = "import re, resource, sys; from lib.endex import to_parquet\n"
-    code += "used = re.search(r'VmData:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
+    code += (
+        "used = re.search(r'VmData:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
+    )
     code += "resource.setrlimit(resource.RLIMIT_DATA, (int(used) * 1024 + 1_000_000_000,) * 2)\n"
     code += "print(to_parquet(sys.argv[1:2], sys.argv[2])[['lines', 'bad_lines']].values.tolist())"
     command = [sys.executable, "-c", code, dump, tmp_path / "out"]
@@ -268,7 +339,9 @@ def test_comments_are_those_of_the_folder_that_was_named(tmp_path, monkeypatch):
 
     assert ids(tmp_path / "a" / "sample", "RC_1.ndjson", "a1") == ["a1"]
     assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b1") == ["b1"]
-    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b2") == ["b2"]  # replaced, equally long
+    assert ids(tmp_path / "b" / "sample", "RC_2.ndjson", "b2") == [
+        "b2"
+    ]  # replaced, equally long
     (tmp_path / "b" / "sample" / "RC_2.ndjson").unlink()
     assert ids(tmp_path / "b" / "sample", "RC_3.ndjson", "b3") == ["b3"]
     assert len(read(reddit.comments("sample")[0])) == before
@@ -294,7 +367,12 @@ def test_processes_that_ask_for_the_same_comments_at_once_both_get_them(tmp_path
     comment_dump.write(tmp_path / "dumps" / "RC_1.ndjson", 3000)
     comment_dump.write(tmp_path / "dumps" / "RC_2.ndjson", 3000, first_id=36**6 + 3000)
     command = [sys.executable, "-c", ASK, tmp_path / "cache", tmp_path / "dumps"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "cwd": ROOT,
+    }
     processes = [subprocess.Popen(command, **pipes) for _ in range(2)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"

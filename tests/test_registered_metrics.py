@@ -32,7 +32,9 @@ NETWORKS = {
 @pytest.fixture
 def options_of(tmp_path, monkeypatch):
     """Options with which a metric runs without a download."""
-    monkeypatch.setattr("nltk.tokenize.punkt.PunktTokenizer", lambda _: PunktSentenceTokenizer())
+    monkeypatch.setattr(
+        "nltk.tokenize.punkt.PunktTokenizer", lambda _: PunktSentenceTokenizer()
+    )
 
     def options(name: str) -> dict:
         folder = tmp_path / "network"
@@ -47,7 +49,9 @@ def options_of(tmp_path, monkeypatch):
             return {}
         options = {"checkpoint": str(NETWORKS[name](folder))}
         if name == "fed":
-            options["utterances"] = {"fun": {"positive": ["great"], "negative": ["bad"]}}
+            options["utterances"] = {
+                "fun": {"positive": ["great"], "negative": ["bad"]}
+            }
         return options
 
     return options
@@ -58,7 +62,9 @@ def test_every_registered_metric_computes_on_a_turn_table(name, options_of, tmp_
     if name.startswith("meteor") and not shutil.which("java"):
         pytest.skip("METEOR needs Java")
     options = {name: options_of(name)}
-    scores = compute(TURNS, [name], options=options, folder=tmp_path, log=lambda line: None)
+    scores = compute(
+        TURNS, [name], options=options, folder=tmp_path, log=lambda line: None
+    )
     assert scores.index.equals(TURNS.index)
     assert len(scores.columns) > 0
     for column in scores:
@@ -69,11 +75,15 @@ def test_every_registered_metric_computes_on_a_turn_table(name, options_of, tmp_
 
 @pytest.mark.parametrize("name", METRICS)
 def test_an_option_that_a_metric_does_not_know_is_an_error(name, tmp_path):
-    with pytest.raises(ValueError, match=f"{name}: got an unexpected .*'context_turns'"):
+    with pytest.raises(
+        ValueError, match=f"{name}: got an unexpected .*'context_turns'"
+    ):
         compute(TURNS, [name], options={name: {"context_turns": 0}}, folder=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["bertscore", "context_similarity", "log_likelihood", "length"])
+@pytest.mark.parametrize(
+    "name", ["bertscore", "context_similarity", "log_likelihood", "length"]
+)
 def test_such_an_option_is_an_error_in_a_direct_call_too(name):
     with pytest.raises(TypeError, match="context_turns"):
         METRICS[name].function(TURNS, context_turns=0)

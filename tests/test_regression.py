@@ -36,7 +36,9 @@ def validity(table, automatic, psychological, resamples=20, **options):
 
 
 @pytest.mark.filterwarnings("ignore:The design matrix")
-def test_adjusted_r2_equals_the_formula_whatever_the_scale_and_a_copy_adds_nothing(data):
+def test_adjusted_r2_equals_the_formula_whatever_the_scale_and_a_copy_adds_nothing(
+    data,
+):
     design = np.column_stack([np.ones(200), data[["a", "p"]]])
     residual = data["y"] - design @ np.linalg.lstsq(design, data["y"], rcond=None)[0]
     r2 = 1 - (residual @ residual) / ((data["y"] - data["y"].mean()) ** 2).sum()
@@ -45,7 +47,10 @@ def test_adjusted_r2_equals_the_formula_whatever_the_scale_and_a_copy_adds_nothi
         result = regression.adjusted_r2(twice, "y", predictors)
         assert result == pytest.approx(1 - (1 - r2) * 199 / 197, abs=1e-12)
     row = validity(twice, ["a"], ["copy"]).loc[0]
-    assert row["note"] == "collinear predictors" and row[["t", "p", "F", "p_nested"]].isna().all()
+    assert (
+        row["note"] == "collinear predictors"
+        and row[["t", "p", "F", "p_nested"]].isna().all()
+    )
 
 
 def test_paper_test_is_the_paired_t_on_absolute_residuals():
@@ -110,28 +115,45 @@ def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(d
     folds = GroupKFold(10, shuffle=True, random_state=2)
     for columns in (["a"], ["a", "p"]):
         split = {"groups": uneven["dialog"], "cv": folds}
-        guess = cross_val_predict(LinearRegression(), scaled[columns], scaled["y"], **split)
+        guess = cross_val_predict(
+            LinearRegression(), scaled[columns], scaled["y"], **split
+        )
         errors.append((scaled["y"] - guess).abs())
     drop = errors[0] - errors[1]
     per_cluster = drop.groupby(uneven["dialog"]).mean()
-    result = regression.cross_validated_gain(uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2)
+    result = regression.cross_validated_gain(
+        uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2
+    )
     expected = (per_cluster.mean(), stats.ttest_1samp(per_cluster, 0).pvalue)
     assert result == pytest.approx(expected, abs=1e-12)
     assert result.statistic > 0 and abs(result.statistic - drop.mean()) > 1e-3
-    too_few = regression.cross_validated_gain(data, "y", ["a"], ["p"], np.arange(200) % 9)
+    too_few = regression.cross_validated_gain(
+        data, "y", ["a"], ["p"], np.arange(200) % 9
+    )
     assert np.isnan(too_few.p), "nine clusters cannot be cut into ten folds"
 
 
 @pytest.mark.parametrize(
-    "test", [regression.nested_f_test, regression.cross_validated_gain, regression.bootstrap_gain]
+    "test",
+    [
+        regression.nested_f_test,
+        regression.cross_validated_gain,
+        regression.bootstrap_gain,
+    ],
 )
 def test_a_missing_cluster_is_refused_and_in_the_table_dropped(data, test):
     holed = data.assign(dialog=data["dialog"].astype(float).where(data.index != 7))
-    with pytest.raises(DataError, match="1 of 200 rows have no cluster, the first is row 7"):
+    with pytest.raises(
+        DataError, match="1 of 200 rows have no cluster, the first is row 7"
+    ):
         test(holed, "y", ["a"], ["p"], holed["dialog"])
-    table, without = (validity(frame, ["a"], ["p"]) for frame in (holed, data.drop(index=7)))
+    table, without = (
+        validity(frame, ["a"], ["p"]) for frame in (holed, data.drop(index=7))
+    )
     assert table["dropped"].tolist() == [1] and table["n"].tolist() == [199]
-    pd.testing.assert_frame_equal(table.drop(columns="dropped"), without.drop(columns="dropped"))
+    pd.testing.assert_frame_equal(
+        table.drop(columns="dropped"), without.drop(columns="dropped")
+    )
 
 
 def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
@@ -140,28 +162,40 @@ def test_a_constant_column_and_too_few_rows_are_noted_not_hidden(data):
     too_few = validity(data.head(3), ["a"], ["p", "q"])
     assert "3 complete rows are too few for 2 predictors" in too_few["note"][0]
     with pytest.raises(DataError, match="have missing values"):
-        regression.adjusted_r2(data.assign(p=data["p"].where(data["p"] > 0)), "y", ["p"])
+        regression.adjusted_r2(
+            data.assign(p=data["p"].where(data["p"] > 0)), "y", ["p"]
+        )
 
 
 def test_the_table_holds_the_values_of_its_parts(data):
-    holed = data.assign(p=data["p"].where(data.index > 9), q=data["q"].where(data.index % 40 > 4))
+    holed = data.assign(
+        p=data["p"].where(data.index > 9), q=data["q"].where(data.index % 40 > 4)
+    )
     table = validity(holed, ["a"], ["p", "q"], resamples=50, seed=3)
     data = holed.dropna()
-    table = regression.adjust_p_values(table)  # all models of a metric are fitted on the same rows
+    table = regression.adjust_p_values(
+        table
+    )  # all models of a metric are fitted on the same rows
     assert set(table["n"]) == {len(data)} and set(table["dropped"]) == {200 - len(data)}
     row = table.loc[0]
     all_metrics = table.loc[2]
-    assert row["A"] == all_metrics["A"] == pytest.approx(smf.ols("y ~ a", data).fit().rsquared_adj)
+    assert (
+        row["A"]
+        == all_metrics["A"]
+        == pytest.approx(smf.ols("y ~ a", data).fit().rsquared_adj)
+    )
     assert row["P"] == pytest.approx(smf.ols("y ~ p", data).fit().rsquared_adj)
     assert row["P+A"] == pytest.approx(smf.ols("y ~ p + a", data).fit().rsquared_adj)
-    assert all_metrics["P"] == pytest.approx(smf.ols("y ~ p + q", data).fit().rsquared_adj)
+    assert all_metrics["P"] == pytest.approx(
+        smf.ols("y ~ p + q", data).fit().rsquared_adj
+    )
     assert row["gain_low"] < row["gain"] < row["gain_high"]
     assert row["q"] == pytest.approx(multipletests(table["p"], method="fdr_bh")[1][0])
     layout = regression.paper_layout(table)
     assert layout.loc["a", ("p", "P+A")] == f"{row['P+A']:.3f}"[1:] + row["stars"]
-    q = regression.adjust_p_values(table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set")[
-        "q"
-    ]
+    q = regression.adjust_p_values(
+        table.assign(p=[0.01, 0.04, 0.04], set=[1, 1, 2]), family="set"
+    )["q"]
     assert q.tolist() == pytest.approx([0.02, 0.04, 0.04]), "one family per set"
 
 

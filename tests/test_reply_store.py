@@ -22,7 +22,11 @@ from scripts.ask_judges import export_replies
 
 
 def request(text: str = "Rate this.", **changes) -> Request:
-    fields = {"model": "m", "messages": (("user", text),), "parameters": {"temperature": 1}}
+    fields = {
+        "model": "m",
+        "messages": (("user", text),),
+        "parameters": {"temperature": 1},
+    }
     return Request(**(fields | changes))
 
 
@@ -38,10 +42,16 @@ def get(store: ReplyStore, one: Request, sample: int = 0) -> Reply | None:
 
 def test_key_is_the_documented_hash_of_canonical_json():
     """Whatever the order of parameters; labels are no part of it."""
-    body = {"key_version": 1, "messages": [{"content": "né😀", "role": "user"}], "model": "m"}
+    body = {
+        "key_version": 1,
+        "messages": [{"content": "né😀", "role": "user"}],
+        "model": "m",
+    }
     body |= {"seed": 2, "temperature": 1}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    one = request("né😀", parameters={"temperature": 1, "seed": 2}, labels={"variant": "x"})
+    one = request(
+        "né😀", parameters={"temperature": 1, "seed": 2}, labels={"variant": "x"}
+    )
     assert one.key == hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
@@ -53,7 +63,9 @@ def test_transport_may_not_pose_as_a_parameter(name):
 
 def test_replay_with_a_missing_key_says_what_is_missing(store):
     put(store, request())
-    with pytest.raises(MissingReplies, match=f"^1 replies.*{request().key[:12]}#1.*mode='live'"):
+    with pytest.raises(
+        MissingReplies, match=f"^1 replies.*{request().key[:12]}#1.*mode='live'"
+    ):
         store.require([Job(request(), 0), Job(request(), 1)])
 
 
@@ -67,7 +79,9 @@ def test_a_store_with_another_key_version_is_refused(tmp_path):
 
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "bad.sqlite"
-    path.write_bytes(b"this is no database, but it is long enough to be read as one" * 40)
+    path.write_bytes(
+        b"this is no database, but it is long enough to be read as one" * 40
+    )
     with pytest.raises(StoreError, match="bad.sqlite"):
         ReplyStore(path)
 
@@ -79,7 +93,9 @@ def test_what_is_asked_and_published_comes_back_to_the_letter(store, tmp_path):
     assert store.body(request(text).key)["messages"][0]["content"] == text
     store.add_requests([request("b")])
     call, under_way = store.claim([Job(request("b"), 0), Job(request("b"), 1)])
-    store.complete({call: Reply("failed", reason="no", digit_probabilities="[]", ms=2.5)})
+    store.complete(
+        {call: Reply("failed", reason="no", digit_probabilities="[]", ms=2.5)}
+    )
     path = tmp_path / "replies.parquet"
     assert export_replies(store, path, {"licence": "MIT"}) == 3
     with ReplyStore(":memory:") as other:
@@ -125,7 +141,9 @@ def old_store(path, status: str, batch: str | None) -> None:
         db.executescript(OLD_LAYOUT)
         call = (request().key, 0, 1, status, "4", "[]", '{"prompt_tokens": 7}', batch)
         columns = "key, sample, holds, status, text, marks, usage, batch"
-        db.execute(f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", call)
+        db.execute(
+            f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", call
+        )
     db.close()
 
 
@@ -138,7 +156,9 @@ def test_a_store_of_the_earlier_layout_is_brought_up_to_date(tmp_path):
                 "ok", "4", usage='{"prompt_tokens": 7}', digit_probabilities="[]"
             )
             assert store.spent() == {"prompt_tokens": 7, "completion_tokens": 0}
-            assert store.missing([Job(request(), 0), Job(request(), 1)]) == [Job(request(), 1)]
+            assert store.missing([Job(request(), 0), Job(request(), 1)]) == [
+                Job(request(), 1)
+            ]
     with ReplyStore(path) as store:
         put(store, request(), 1, "5")
         assert get(store, request(), 1).text == "5"
@@ -147,7 +167,9 @@ def test_a_store_of_the_earlier_layout_is_brought_up_to_date(tmp_path):
 def test_a_store_whose_replies_are_with_the_batch_api_is_refused(tmp_path):
     path = tmp_path / "old.sqlite"
     old_store(path, "asked", "batch-7")
-    with pytest.raises(StoreError, match="old.sqlite: batch-7 is still with the Batch API"):
+    with pytest.raises(
+        StoreError, match="old.sqlite: batch-7 is still with the Batch API"
+    ):
         ReplyStore(path)
 
 
@@ -177,7 +199,10 @@ def test_one_process_at_a_time_may_ask_and_a_killed_one_leaves_no_lock(store):
     asking.communicate(timeout=10)
     with store.asking():
         ReplyStore(store.path).close()
-        with pytest.raises(StoreError, match="another run"), ReplyStore(store.path).asking():
+        with (
+            pytest.raises(StoreError, match="another run"),
+            ReplyStore(store.path).asking(),
+        ):
             pass
 
 
@@ -188,4 +213,6 @@ def test_what_a_killed_run_had_under_way_is_free_again_and_on_the_bill(store):
         store.claim([job])
     with store.asking():
         assert store.claim([job]) != [lost]
-    assert sum(store.spent().values()) == 12  # it may have been answered, and is on the bill
+    assert (
+        sum(store.spent().values()) == 12
+    )  # it may have been answered, and is on the bill

@@ -28,7 +28,9 @@ from lib.report import page
 from lib.report.__main__ import main
 from lib.report.scores import sample_dialogs
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+)
 
 NAMES = {
     "response": "Bot reply",
@@ -43,8 +45,18 @@ def user_file(tmp_path_factory):
     """50 dialogs of 4 turns by two bots; CRLF, byte-order mark, emoji, comma, an empty reply."""
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("user") / "my dialogs.csv"
-    messages = ["I baked bread today 😀", "Why, you ask?", "Not sad, only tired…", "What now?"]
-    replies = ["Great 🎉, how did it turn out?", "Tell me more about it, please.", "ok", "I see."]
+    messages = [
+        "I baked bread today 😀",
+        "Why, you ask?",
+        "Not sad, only tired…",
+        "What now?",
+    ]
+    replies = [
+        "Great 🎉, how did it turn out?",
+        "Tell me more about it, please.",
+        "ok",
+        "I see.",
+    ]
     rows = []
     for dialog in range(50):
         for turn in range(4):
@@ -65,7 +77,9 @@ def user_file(tmp_path_factory):
 
 def test_misnamed_columns_are_found_by_their_names(user_file):
     turns = report.read_dialogs(user_file)
-    assert turns.attrs["columns"] == NAMES and "COLUMNS=..." in report.import_details(turns)
+    assert turns.attrs["columns"] == NAMES and "COLUMNS=..." in report.import_details(
+        turns
+    )
     assert len(turns) == 200 and turns["dialog"].nunique() == 50
     assert turns["response"].str.contains("🎉").any()
     assert not turns["context"].map(lambda c: any("\r" in text for text in c)).any()
@@ -74,14 +88,18 @@ def test_misnamed_columns_are_found_by_their_names(user_file):
 def replies(**columns):
     """Turns of one bot, one dialog each, unless the columns say otherwise."""
     count = len(columns["response"])
-    table = pd.DataFrame({"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count})
+    table = pd.DataFrame(
+        {"system": "A", "agent": "A", "turn": 1, "context": [["Hi"]] * count}
+    )
     return table.assign(dialog=[str(k) for k in range(count)]).assign(**columns)
 
 
 def turns_of(**columns):
     """40 turns that nothing is wrong with, but for the columns."""
     texts = [f"It was in the {k} house that I had it" for k in range(40)]
-    turns = replies(response=texts, context=[["I was not there, what did you do?"]] * 40)
+    turns = replies(
+        response=texts, context=[["I was not there, what did you do?"]] * 40
+    )
     return turns.assign(reference=[["fine"]] * 40, human_overall=1.0).assign(**columns)
 
 
@@ -108,7 +126,9 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
         return turns["response"].str.count("!").astype(float)
 
     metrics.metric("exclamations", "style")(exclamations)
-    scores = report.report_scores(turns_of(human_overall=1.0, score_mine=0.5), embeddings=False)
+    scores = report.report_scores(
+        turns_of(human_overall=1.0, score_mine=0.5), embeddings=False
+    )
     covered = report.family_coverage(scores).set_index("family")
     own = covered.loc["style", ["metrics", "scored", "needs"]]
     assert own.tolist() == ["exclamations", 1.0, "response"]
@@ -117,7 +137,11 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
 
 
 TABLE = pd.DataFrame(
-    {"metric": ["b10", "b9", "a", "c"], "value": [10.0, np.nan, -2.5, -9.0], "n": [3, 1, 2, 4]}
+    {
+        "metric": ["b10", "b9", "a", "c"],
+        "value": [10.0, np.nan, -2.5, -9.0],
+        "n": [3, 1, 2, 4],
+    }
 )
 PAYLOADS = [
     "<script>document.title = 'run'</script>", "<img src=x onerror=\"document.title='run'\">",
@@ -148,11 +172,19 @@ def with_tables(result, **tables):
 def test_a_report_says_what_its_verdicts_rest_on(result):
     assert [verdict.version for verdict in result.verdicts] == ["ferry", "pebble"]
     for verdict in result.verdicts:
-        assert (verdict.against, verdict.decided_by, verdict.dialogs) == ("lantern", "rating", 10)
+        assert (verdict.against, verdict.decided_by, verdict.dialogs) == (
+            "lantern",
+            "rating",
+            10,
+        )
         assert set(verdict.scores) == set(result.ratings["rating"])
-        rows = result.differences.query("version == @verdict.version and kind == 'rating'")
+        rows = result.differences.query(
+            "version == @verdict.version and kind == 'rating'"
+        )
         assert rows["score"].tolist() == list(verdict.scores)
-    assert set(result.cases["issue"]) == set(result.issues.query("replies > 0")["issue"])
+    assert set(result.cases["issue"]) == set(
+        result.issues.query("replies > 0")["issue"]
+    )
     assert result.scores.index.equals(result.turns.index)
 
 
@@ -166,12 +198,18 @@ def test_the_page_has_every_section_table_and_figure(render, result):
             table = page.as_table(getattr(result, part.get("table", ""), []))
             assert (part.get("caption", "no caption") in written) == (len(table) > 0)
             assert part.get("empty", "no such sentence") not in written or table.empty
-    assert written.count("Quantiles of each corpus") == written.count("Means of 6 agents") == 1
+    assert (
+        written.count("Quantiles of each corpus")
+        == written.count("Means of 6 agents")
+        == 1
+    )
     one_version = replace(result, verdicts=[])
     assert "There is only one version." in render(one_version, "t")
 
 
-def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(result, monkeypatch, tmp_path):
+def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
+    result, monkeypatch, tmp_path
+):
     title = PAYLOADS[4]
     table = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
     hostile, (caption,) = with_tables(result, agents=table)
@@ -182,11 +220,15 @@ def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(result, mon
 
     body = BeautifulSoup(page.render_html(hostile, title), "lxml")
     shown = body.find("caption", string=caption).parent
-    assert [cell.text.split() for cell in shown.select("td")] == [text.split() for text in PAYLOADS]
+    assert [cell.text.split() for cell in shown.select("td")] == [
+        text.split() for text in PAYLOADS
+    ]
     assert [body.title.text, body.h1.text, shown.th.text] == [title, title, PAYLOADS[0]]
     assert body.pre.text.split() == " ".join(PAYLOADS).split()
     assert "a <dot>" in [img["alt"] for img in body.find_all("img")]
-    assert len(body.find_all("script")) == 1 and not body.select("iframe, svg, base, link, td *")
+    assert len(body.find_all("script")) == 1 and not body.select(
+        "iframe, svg, base, link, td *"
+    )
     assert all(link["href"].startswith("#") for link in body.find_all("a"))
 
     markdown = page.render_markdown(hostile, title)
@@ -217,7 +259,9 @@ def test_the_page_stands_alone_and_runs_no_script_but_ours(result):
     loaded = [tag.get("src") or tag.get("href") for tag in body.select("[src], [href]")]
     assert all(address.startswith(("data:", "#")) for address in loaded)
     headings = [heading.name for heading in body.select("h1, h2")]
-    assert body.html["lang"] == "en" and headings == ["h1"] + ["h2"] * len(page.SECTIONS)
+    assert body.html["lang"] == "en" and headings == ["h1"] + ["h2"] * len(
+        page.SECTIONS
+    )
     targets = {heading.get("id") for heading in body.select("h2")}
     assert {link["href"].removeprefix("#") for link in body.select("nav a")} == targets
     table = body.find("caption", string=caption).parent
@@ -231,7 +275,12 @@ def test_json_has_each_table_by_its_caption_and_null_for_a_missing_value(result)
     numbered, (caption, empty) = with_tables(result, agents=TABLE, warnings=TABLE[:0])
     written = json.loads(page.render_json(numbered, "t"))
     assert written["title"] == "t" and empty not in written["tables"]
-    assert [row["value"] for row in written["tables"][caption]] == [10.0, None, -2.5, -9.0]
+    assert [row["value"] for row in written["tables"][caption]] == [
+        10.0,
+        None,
+        -2.5,
+        -9.0,
+    ]
     ferry, pebble = written["tables"]["Each version against the first"]
     assert [ferry["version"], pebble["version"]] == ["ferry", "pebble"]
     assert ferry["verdict"] == result.verdicts[0].verdict
@@ -259,20 +308,30 @@ document.title = JSON.stringify({states, focusable, title, texts: rows(texts).fl
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to click with")
-def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(result, tmp_path):
+def test_in_a_browser_a_click_on_a_header_sorts_and_no_text_becomes_more(
+    result, tmp_path
+):
     texts = pd.DataFrame({PAYLOADS[0]: PAYLOADS})
     tables, _ = with_tables(result, agents=TABLE, warnings=texts)
     file = tmp_path / "page.html"
     written = page.render_html(tables, PAYLOADS[4])
-    written = re.sub("<meta http-equiv[^>]*>", "", written)  # it would forbid our clicks
+    written = re.sub(
+        "<meta http-equiv[^>]*>", "", written
+    )  # it would forbid our clicks
     file.write_text(written.replace("</body>", CLICKS + "</body>"), encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", file.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    title = html.unescape(re.search(r"<title>(.*?)</title>", dom, flags=re.DOTALL).group(1))
+    dom = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    title = html.unescape(
+        re.search(r"<title>(.*?)</title>", dom, flags=re.DOTALL).group(1)
+    )
     seen = json.loads(title)
     assert seen["title"] == PAYLOADS[4] and seen["made"] == 0
-    assert [text.split() for text in seen["texts"]] == [text.split() for text in PAYLOADS]
+    assert [text.split() for text in seen["texts"]] == [
+        text.split() for text in PAYLOADS
+    ]
     columns = []
     for state, column in zip(seen["states"], (1, 1, 0, 2), strict=True):
         columns.append([row[column] for row in state["rows"]])
@@ -290,9 +349,13 @@ def test_command_line_reports_an_error_and_what_to_do(user_file, capsys):
     assert "did you mean 'bot reply'" in capsys.readouterr().err.lower()
 
 
-def test_an_error_that_nobody_expects_is_one_line_and_code_1(user_file, tmp_path, capsys):
+def test_an_error_that_nobody_expects_is_one_line_and_code_1(
+    user_file, tmp_path, capsys
+):
     (tmp_path / "file").write_text("")
-    assert main([str(user_file), "--turns", str(tmp_path / "file" / "turns.parquet")]) == 1
+    assert (
+        main([str(user_file), "--turns", str(tmp_path / "file" / "turns.parquet")]) == 1
+    )
     message = capsys.readouterr().err
     assert "error: " in message and "Traceback" not in message
 
@@ -302,7 +365,14 @@ def test_dry_says_how_the_file_was_read_and_writes_the_turns_and_no_page(
 ):
     turns = tmp_path / "turns.parquet"
     page_file = tmp_path / "page.html"
-    arguments = [str(user_file), "--dry", "--turns", str(turns), "--out", str(page_file)]
+    arguments = [
+        str(user_file),
+        "--dry",
+        "--turns",
+        str(turns),
+        "--out",
+        str(page_file),
+    ]
     assert main(arguments) == 0
     assert "To change it: COLUMNS=..." in capsys.readouterr().out
     assert len(pd.read_parquet(turns)) == 200 and not page_file.exists()
@@ -335,20 +405,36 @@ ISSUES = [  # the issue, a reply that has it, a reply without, and other columns
     ("empty", "  ", FULL, {}),
     ("generic", "It is.", FULL, {}),
     ("repeats itself", FULL, HUT, {"context": [[FULL, "And?"]] * 2}),
-    ("repeats itself", "I like I like old boats and maps.", "I like old boats and maps.", {}),
+    (
+        "repeats itself",
+        "I like I like old boats and maps.",
+        "I like old boats and maps.",
+        {},
+    ),
     ("repeats the user", FULL, HUT, {"context": [["No.", "So.", FULL]] * 2}),
     ("cut off", "We went to the lake and", FULL, {}),
     ("off topic", "cos.", FULL, {}),
     ("toxic", "tox", FULL, {}),
-    ("contradicts the persona", "I don't own a red boat.", BOAT, {"fact": [["I bake.", BOAT]] * 2}),
+    (
+        "contradicts the persona",
+        "I don't own a red boat.",
+        BOAT,
+        {"fact": [["I bake.", BOAT]] * 2},
+    ),
 ]
 
 
 @pytest.mark.parametrize("issue, with_issue, without, columns", ISSUES)
-def test_each_issue_is_found_in_the_reply_that_has_it_alone(issue, with_issue, without, columns):
+def test_each_issue_is_found_in_the_reply_that_has_it_alone(
+    issue, with_issue, without, columns
+):
     turns = replies(response=[with_issue, without], **columns)
-    filler = replies(response=[f"Number {k} sails past the old stone harbour." for k in range(9)])
-    turns = pd.concat([turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True)
+    filler = replies(
+        response=[f"Number {k} sails past the old stone harbour." for k in range(9)]
+    )
+    turns = pd.concat(
+        [turns, filler.assign(dialog="x" + filler["dialog"])], ignore_index=True
+    )
     facts = columns.get("fact", [])
     turns["fact"] = facts + [[]] * (len(turns) - len(facts))
     scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
@@ -367,7 +453,10 @@ def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for(
     assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(issues) == 5
     assert listed["issue"].tolist() == ["empty", "generic", "generic"]
     table = report.issue_table(issues, signals).set_index("rule")
-    assert table.loc["length in words at most 0", ["replies", "share"]].tolist() == [2, 0.4]
+    assert table.loc["length in words at most 0", ["replies", "share"]].tolist() == [
+        2,
+        0.4,
+    ]
     assert "no score" in table.loc["toxicity at least 0.5", "note"]
     assert 0 < table.loc["specificity at most 1", "recall"] < 1
 
@@ -379,7 +468,10 @@ def test_rules_are_tried_on_damaged_replies_and_on_the_same_ones_before():
     for issue, row in table.iterrows():
         assert row["pairs"] == (pairs["perturbation"] == row["damage"]).sum(), issue
     assert set(table.index) == {"repeats itself", "off topic", "generic"}
-    assert table["recall"].between(0.5, 0.9).all() and (table["false_positive_rate"] == 0).all()
+    assert (
+        table["recall"].between(0.5, 0.9).all()
+        and (table["false_positive_rate"] == 0).all()
+    )
     assert (report.rule_accuracy(pairs, per_damage=2)["pairs"] == 2).all()
 
 
@@ -387,23 +479,32 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     rng = np.random.default_rng(0)
     turns = turns_of(human_overall=rng.integers(1, 6, 40).astype(float))
     noise = rng.random(40)
-    scores = pd.DataFrame({"good": turns["human_overall"], "noise": noise, "length": 3.0})
+    scores = pd.DataFrame(
+        {"good": turns["human_overall"], "noise": noise, "length": 3.0}
+    )
     scores["context_similarity"] = noise
     table = report.correlations_with_ratings(turns, scores).set_index("metric")
     expected = stats.spearmanr(noise, turns["human_overall"]).statistic
-    assert table.loc["noise", ["rating", "value"]].tolist() == ["human_overall", approx(expected)]
+    assert table.loc["noise", ["rating", "value"]].tolist() == [
+        "human_overall",
+        approx(expected),
+    ]
     assert table.loc["good", "rank"] == 1 and np.isnan(table.loc["noise", "rank"])
     status = report.known_validity(scores).set_index("metric")["status"]
     assert status.index[0] == "context_similarity" and status.iloc[0] == report.AGREES
     assert status[["noise", "length"]].tolist() == ["not tested", "no information"]
 
 
-def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(tmp_path, capfd):
+def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
+    tmp_path, capfd
+):
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
     store = tmp_path / "replies.sqlite"
     first = report.judge_replies(turns, "packaged", max_replies=2, store=store)
     second = report.judge_replies(turns, "packaged", max_replies=3, store=store)
-    assert second.dropna().index.tolist() == [0, 1, 20] and second.between(1, 5).sum() == 3
+    assert (
+        second.dropna().index.tolist() == [0, 1, 20] and second.between(1, 5).sum() == 3
+    )
     assert first.dropna().equals(second[[0, 20]])
     left = r"judge: \d of 40 replies, left to ask: {'requests': (\d)"
     assert re.findall(left, capfd.readouterr().err) == ["2", "1"]
@@ -416,7 +517,10 @@ def test_figures_stay_legible_and_say_what_they_show(agents):
     profile = profile.assign(z=np.linspace(-1, 1, agents), z_low=-1.0, z_high=1.0)
     figure = report.profile_plot(profile)
     assert figure.get_size_inches().max() < 12
-    assert f"highest agent {agents - 1} (+1.0), lowest agent 0 (-1.0)" in figure.get_label()
+    assert (
+        f"highest agent {agents - 1} (+1.0), lowest agent 0 (-1.0)"
+        in figure.get_label()
+    )
     turns = pd.DataFrame({"system": names})
     scores = pd.DataFrame({"length": np.arange(agents) % 9.0})
     figure = report.quantile_plot(turns, scores, "mine")
@@ -430,7 +534,9 @@ def test_a_model_at_an_address_is_asked_and_what_cannot_be_read_is_told(
 ):
     turns = turns_of(system=["old"] * 20 + ["new"] * 20, fact=[[]] * 40)
     answers = iter(["- Humanness: 4", "Fine."])
-    with FaultServer(reply=lambda body, choice: next(answers, "- Humanness: 4")) as service:
+    with FaultServer(
+        reply=lambda body, choice: next(answers, "- Humanness: 4")
+    ) as service:
         monkeypatch.setenv("OPENAI_BASE_URL", service.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         store = tmp_path / "replies.sqlite"
@@ -442,13 +548,17 @@ def test_a_model_at_an_address_is_asked_and_what_cannot_be_read_is_told(
 
 def test_networks_read_whole_dialogs_of_every_version_and_keep_pairs_together():
     openings = [[f"opening {k // 4 % 5}"] for k in range(40)]
-    turns = turns_of(system=["old"] * 20 + ["new"] * 20, context=openings, turn=[1, 2, 3, 4] * 10)
+    turns = turns_of(
+        system=["old"] * 20 + ["new"] * 20, context=openings, turn=[1, 2, 3, 4] * 10
+    )
     turns["dialog"] = [f"dialog {k // 4}" for k in range(40)]
     sample = sample_dialogs(turns, 16)
     assert sample.groupby(["system", "dialog"]).size().tolist() == [4] * 4
     openings = sample["context"].str[0].groupby(sample["system"]).unique().map(set)
     assert openings["old"] == openings["new"]
-    scores = pd.DataFrame({"length": range(40), "context_similarity": range(40)}).astype(float)
+    scores = pd.DataFrame(
+        {"length": range(40), "context_similarity": range(40)}
+    ).astype(float)
     scores.loc[turns.index.difference(sample.index), "context_similarity"] = np.nan
     assert report.known_validity(scores)["status"].iloc[0] == report.AGREES
     assert "sample" in report.warnings(turns, 16)["topic"].iloc[-1]

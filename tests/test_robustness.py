@@ -16,7 +16,9 @@ PERTURBATIONS = storage.registry()["tables"]["robustness_pairs"]["perturbations"
 
 def pairs_of(originals, perturbed, contexts=None, level="turn"):
     contexts = contexts or [[f"context {row}"] for row in range(len(originals))]
-    pairs = pd.DataFrame({"context": contexts, "original": originals, "perturbed": perturbed})
+    pairs = pd.DataFrame(
+        {"context": contexts, "original": originals, "perturbed": perturbed}
+    )
     return pairs.assign(perturbation="p", dimension="d", level=level)
 
 
@@ -24,15 +26,23 @@ def table_of(pairs, score):
     """The shares under `score`, a function of one response."""
     sides = robustness.text_sides(pairs)
     items = sides.drop_duplicates("item").set_index("item")
-    return robustness.win_shares(pairs, sides, items[["response"]].map(score).astype(float)).iloc[0]
+    return robustness.win_shares(
+        pairs, sides, items[["response"]].map(score).astype(float)
+    ).iloc[0]
 
 
 def test_ties_count_half_and_a_missing_side_is_counted():
-    assert table_of(pairs_of(["a"], ["b"]), {"a": 0.1 + 0.2, "b": 0.3}.get)["share"] == 0.5
+    assert (
+        table_of(pairs_of(["a"], ["b"]), {"a": 0.1 + 0.2, "b": 0.3}.get)["share"] == 0.5
+    )
     row = table_of(pairs_of(list("9551"), list("1259")), lambda text: float(text))
     assert row[["share", "tied", "n", "missing"]].tolist() == [2.5 / 4, 1 / 4, 4, 0]
-    row = table_of(pairs_of(list("95x5"), list("1551")), lambda t: np.nan if t == "x" else float(t))
-    assert row[["share", "tied", "n", "missing"]].tolist() == pytest.approx([2.5 / 3, 1 / 3, 3, 1])
+    row = table_of(
+        pairs_of(list("95x5"), list("1551")), lambda t: np.nan if t == "x" else float(t)
+    )
+    assert row[["share", "tied", "n", "missing"]].tolist() == pytest.approx(
+        [2.5 / 3, 1 / 3, 3, 1]
+    )
     row = table_of(pairs_of(list("ab"), list("cd")), lambda text: np.nan)
     assert row[["n", "originals", "missing"]].tolist() == [0, 0, 2]
     assert row[["share", "low", "high"]].isna().all()
@@ -68,7 +78,10 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
     scores.loc[0, "emotional_entropy"] = np.nan
     scores.attrs["missing"]["emotional_entropy"] = {"undefined": 1}
     table = robustness.win_shares(pairs, sides, scores).set_index("metric")
-    assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [1, "undefined"]
+    assert table.loc["emotional_entropy", ["missing", "reason"]].tolist() == [
+        1,
+        "undefined",
+    ]
     assert (table.drop("emotional_entropy")["reason"] == "").all()
 
 
@@ -78,15 +91,21 @@ def test_scores_name_both_readings_and_say_why_one_is_missing():
 def test_sample_is_read_by_the_same_loader_and_matches_both_ways():
     pairs = data.robustness_pairs(sample=True)
     report = data.import_report(pairs).set_index("unit")
-    assert report.loc["pairs: contradiction", ["read", "kept", "excluded"]].tolist() == [6, 5, 1]
+    assert report.loc[
+        "pairs: contradiction", ["read", "kept", "excluded"]
+    ].tolist() == [6, 5, 1]
     assert len(pairs) == report["kept"].sum() == 34
     assert (pairs["original"].map(str) != pairs["perturbed"].map(str)).all()
     tabbed = pairs[pairs["perturbation"] == "contradiction"]["perturbed"]
-    assert "I do not own a trumpet, and my neighbours loved to hear me play it." in set(tabbed)
+    assert "I do not own a trumpet, and my neighbours loved to hear me play it." in set(
+        tabbed
+    )
     shuffled = pairs[pairs["perturbation"] == "shuffled order"]
     assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
     repeating = pairs[pairs["perturbation"] == "repeats itself"]
-    for original, perturbed in zip(repeating["original"], repeating["perturbed"], strict=True):
+    for original, perturbed in zip(
+        repeating["original"], repeating["perturbed"], strict=True
+    ):
         for before, after in zip(original, perturbed, strict=True):
             assert after.startswith(before)
 
@@ -104,15 +123,22 @@ def test_public_pairs_are_those_of_the_files():
     files = storage.registry()["files"]
     report = data.import_report(pairs)
     rows = [files[about["perturbed"]]["rows"] for about in PERTURBATIONS.values()]
-    assert report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
+    assert (
+        report["read"].tolist() == rows and report["kept"].sum() == len(pairs) == 15137
+    )
     assert report["excluded"].sum() == 45 + 45 + 59 + 60 + 2
     shuffled = pairs[pairs["perturbation"] == "shuffled order"]
     assert (shuffled["original"].map(sorted) == shuffled["perturbed"].map(sorted)).all()
-    for name in ("two replies replaced", "repeats itself"):  # the user's side is left as it was
+    for name in (
+        "two replies replaced",
+        "repeats itself",
+    ):  # the user's side is left as it was
         replaced = pairs[pairs["perturbation"] == name]
         assert (replaced["original"].str[::2] == replaced["perturbed"].str[::2]).all()
     longer = pairs[pairs["perturbation"] == "contradicting dialog"]
-    for original, perturbed in zip(longer["original"], longer["perturbed"], strict=True):
+    for original, perturbed in zip(
+        longer["original"], longer["perturbed"], strict=True
+    ):
         assert perturbed[:-2] == original
 
 
@@ -157,5 +183,9 @@ def test_committed_shares_of_length_follow_from_the_raw_files(name):
         if not is_same:
             wins.append((np.sign(words - perturbed_words) + 1) / 2)
     table = pd.read_csv(storage.DATA / "reference/08_robustness.csv")
-    ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[0]
-    assert ours["share"] == pytest.approx(np.mean(wins), abs=2e-6) and ours["n"] == len(wins)
+    ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[
+        0
+    ]
+    assert ours["share"] == pytest.approx(np.mean(wins), abs=2e-6) and ours["n"] == len(
+        wins
+    )

@@ -40,7 +40,9 @@ def lexicon_provenance(**options):
 def registered():
     """Two metrics that are gone after each test: rooms above list every metric of your own."""
     metrics.metric("hashed", "test", version="1")(slow_metric.hashed)
-    metrics.metric("letters", "test", version="1", provenance=lexicon_provenance)(letters)
+    metrics.metric("letters", "test", version="1", provenance=lexicon_provenance)(
+        letters
+    )
     yield
     del metrics.METRICS["hashed"], metrics.METRICS["letters"]
 
@@ -56,8 +58,12 @@ def quiet(line: str) -> None:
 
 
 def test_no_torch_is_imported_before_a_network_runs():
-    code = "import sys, lib.metrics; print({'torch', 'transformers'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys, lib.metrics; print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"
 
 
@@ -70,7 +76,9 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("turns", "done"), CHANGED)
-def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(tmp_path, turns, done):
+def test_another_input_is_another_score_and_what_is_not_read_does_not_matter(
+    tmp_path, turns, done
+):
     log_of(TURNS, ["word_f1_normalized"], tmp_path)
     lines = log_of(turns, ["word_f1_normalized"], tmp_path)
     assert lines == [f"word_f1_normalized: {done} 4 rows"]
@@ -92,7 +100,9 @@ def test_other_options_version_or_provenance_are_another_score(tmp_path, monkeyp
     assert computed() and not computed()
 
 
-def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monkeypatch):
+def test_a_metric_without_a_version_is_computed_anew_and_not_kept(
+    tmp_path, monkeypatch
+):
     unversioned = dataclasses.replace(metrics.METRICS["letters"], version=None)
     monkeypatch.setitem(metrics.METRICS, "letters", unversioned)
     lines = log_of(TURNS, ["letters"] * 2, tmp_path)
@@ -103,8 +113,12 @@ def test_a_metric_without_a_version_is_computed_anew_and_not_kept(tmp_path, monk
 KINDS = ("overlap", "embedding", "psychological")
 
 
-@pytest.mark.parametrize("name", [n for n, m in metrics.METRICS.items() if m.family in KINDS])
-def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", [n for n, m in metrics.METRICS.items() if m.family in KINDS]
+)
+def test_a_blank_text_has_no_score_and_a_reason_and_rows_keep_their_place(
+    tmp_path, name
+):
     options = {"folder": tmp_path, "log": quiet, "batch_rows": 2}
     texts = [None, "", " \n\t", "\x00\x07", "\u200b\ufeff", "do you like tea?"]
     turns = pd.DataFrame({"response": texts}, index=[10, 7, 3, 8, 0, 1])
@@ -137,12 +151,18 @@ WRONG = [
     ("fed", {}, "needs the column"),
     ("letters", {"unit": object()}, "numbers, texts or lists"),
     ("letters", {"units": 1}, "letters: got an unexpected .* 'units'.*options="),
-    ("mauve", {}, "unknown metric 'mauve'.* functions of lib.metrics, not metrics of a turn table"),
+    (
+        "mauve",
+        {},
+        "unknown metric 'mauve'.* functions of lib.metrics, not metrics of a turn table",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "options", "message"), WRONG)
-def test_a_wrong_name_column_or_option_is_a_clear_error(tmp_path, name, options, message):
+def test_a_wrong_name_column_or_option_is_a_clear_error(
+    tmp_path, name, options, message
+):
     turns = TURNS.drop(columns="context") if name == "fed" else TURNS
     with pytest.raises(ValueError, match=message):
         metrics.compute(turns, [name], options={name: options}, folder=tmp_path)
@@ -160,7 +180,10 @@ def stopped(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         real(frame, path, **options)
 
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space") as caught:
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(OSError, match="No space") as caught,
+    ):
         patched.setattr(pd.DataFrame, "to_parquet", full)
         metrics.compute(table, ["hashed"], folder=tmp_path, log=quiet, batch_rows=10)
     assert "free some space" in caught.value.__notes__[0]
@@ -170,8 +193,12 @@ def stopped(tmp_path, monkeypatch):
 def resumed(table, folder) -> str:
     """Finish a stopped run; its scores must be those of an undisturbed run. Returns the log."""
     lines = []
-    scores = metrics.compute(table, ["hashed"], folder=folder, log=lines.append, batch_rows=10)
-    undisturbed = metrics.compute(table, ["hashed"], folder=folder / "undisturbed", log=quiet)
+    scores = metrics.compute(
+        table, ["hashed"], folder=folder, log=lines.append, batch_rows=10
+    )
+    undisturbed = metrics.compute(
+        table, ["hashed"], folder=folder / "undisturbed", log=quiet
+    )
     pd.testing.assert_frame_equal(scores, undisturbed)
     return lines[0]
 
@@ -192,20 +219,26 @@ def lines_in(file: Path) -> int:
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-def kill_and_finish(folder: Path, rows: int, batch: int, seconds: float, seed: int) -> Counter:
+def kill_and_finish(
+    folder: Path, rows: int, batch: int, seconds: float, seed: int
+) -> Counter:
     """Run to the end with three kills at random moments; return how often each batch was done."""
     log = folder / "log"
     arguments = [str(value) for value in (folder / "scores", log, rows, batch, seconds)]
     command = [sys.executable, slow_metric.__file__, *arguments]
     draw = random.Random(seed)
     for n_batches in sorted(draw.sample(range(1, -(-rows // batch)), 3)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         while process.poll() is None and lines_in(log) < n_batches:
             time.sleep(0.002)
         time.sleep(draw.random() * 2 * seconds)
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     return Counter(log.read_text().splitlines())
 
 
@@ -218,7 +251,9 @@ RUNS = [(600, 20, 0), pytest.param(100_000, 1000, 1, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("rows", "batch", "seed"), RUNS)
-def test_three_kills_change_no_byte_and_repeat_no_finished_batch(tmp_path, rows, batch, seed):
+def test_three_kills_change_no_byte_and_repeat_no_finished_batch(
+    tmp_path, rows, batch, seed
+):
     (tmp_path / "killed").mkdir()
     done = kill_and_finish(tmp_path / "killed", rows, batch, seconds=0.02, seed=seed)
     metrics.compute(

@@ -14,7 +14,9 @@ from lib import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 PYTHON = ROOT / ".venv-site" / "bin" / "python"
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+)
 
 # As `make site` does it, without a network.
 BUILD = """
@@ -32,14 +34,18 @@ def folder(tmp_path_factory) -> Path:
     if not PYTHON.exists():
         pytest.skip("the packages of the site are missing: run make site once")
     folder = tmp_path_factory.mktemp("build") / "site"
-    done = subprocess.run([PYTHON, "-c", BUILD, folder], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [PYTHON, "-c", BUILD, folder], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def pages(folder) -> dict[Path, BeautifulSoup]:
-    return {p: BeautifulSoup(p.read_text(), "html.parser") for p in folder.rglob("*.html")}
+    return {
+        p: BeautifulSoup(p.read_text(), "html.parser") for p in folder.rglob("*.html")
+    }
 
 
 @pytest.mark.slow
@@ -69,30 +75,45 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(folder, pages):
             if address.scheme or address.netloc:
                 assert tag.name == "a", f"{path.name} loads {tag}"
                 continue
-            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            target = (
+                (path.parent / unquote(address.path)).resolve()
+                if address.path
+                else path
+            )
             assert target.exists(), f"{path.name}: {tag}"
             if address.fragment:
                 assert unquote(address.fragment) in ids[target], f"{path.name}: {tag}"
             n_links += tag.name == "a" and target != path
     assert n_links > 400
     for style in folder.rglob("*.css"):
-        assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()), style
+        assert not re.search(
+            r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()
+        ), style
 
 
 def in_browser(page: Path, query: str = "", width: int = 1280) -> BeautifulSoup:
     """The page after its scripts have run."""
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += [f"--user-data-dir={page.parent / '.profile'}", f"--window-size={width},900"]
+    command += [
+        f"--user-data-dir={page.parent / '.profile'}",
+        f"--window-size={width},900",
+    ]
     command += ["--virtual-time-budget=5000", page.as_uri() + query]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    )
     return BeautifulSoup(done.stdout, "html.parser")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to look with")
 def test_search_works_in_a_browser_without_a_server(folder):
-    links = in_browser(folder / "search.html", "?q=entropy").select("#search-results li a")
-    assert "02_psychological_metrics.html" in {link["href"].split("?")[0] for link in links}
+    links = in_browser(folder / "search.html", "?q=entropy").select(
+        "#search-results li a"
+    )
+    assert "02_psychological_metrics.html" in {
+        link["href"].split("?")[0] for link in links
+    }
 
 
 @pytest.mark.slow

@@ -25,15 +25,21 @@ def ratings_of(variance, shift, dialogs, replies, raters, rng):
 @pytest.mark.parametrize("dialogs, replies, raters", [(20, 1, 1), (12, 4, 3)])
 def test_detectable_is_found_as_often_as_it_says(dialogs, replies, raters):
     variance = {"dialog": 0.4, "reply": 0.3, "rating": 0.9}
-    plan = study_plan.study_plan(variance, dialogs=dialogs, replies=replies, raters=raters)
-    noise = 0.4 / dialogs + 0.3 / (dialogs * replies) + 0.9 / (dialogs * replies * raters)
+    plan = study_plan.study_plan(
+        variance, dialogs=dialogs, replies=replies, raters=raters
+    )
+    noise = (
+        0.4 / dialogs + 0.3 / (dialogs * replies) + 0.9 / (dialogs * replies * raters)
+    )
     effect = plan["detectable"] / np.sqrt(noise * dialogs)
     peer = TTestIndPower().power(effect, nobs1=dialogs, alpha=0.05)
     assert peer == pytest.approx(0.8, abs=0.01)
     rng = np.random.default_rng(1)
     significant = []
     for _ in range(400):
-        items, values = ratings_of(variance, plan["detectable"], dialogs, replies, raters, rng)
+        items, values = ratings_of(
+            variance, plan["detectable"], dialogs, replies, raters, rng
+        )
         significant.append(
             study_plan.compare_systems(items.assign(human=values.mean(axis=1))) <= 0.05
         )
@@ -43,11 +49,15 @@ def test_detectable_is_found_as_often_as_it_says(dialogs, replies, raters):
 def test_costs_and_reliability():
     variance = {"system": 0.2, "dialog": 0.1, "rating": 0.7}
     prices = {"dialog_price": 2.0, "rating_price": 0.5, "judge_price": 0.25}
-    plan = study_plan.study_plan(variance, systems=3, dialogs=10, replies=4, raters=5, **prices)
+    plan = study_plan.study_plan(
+        variance, systems=3, dialogs=10, replies=4, raters=5, **prices
+    )
     assert plan[["ratings", "people", "judge"]].tolist() == [600, 360, 90]
     assert plan["reliability"] == pytest.approx(agreement.spearman_brown(0.3, 5))
     assert plan["limit"] == pytest.approx(plan["reliability"] ** 0.5)
-    assert plan["system reliability"] == pytest.approx(0.2 / (0.2 + 0.1 / 10 + 0.7 / 200))
+    assert plan["system reliability"] == pytest.approx(
+        0.2 / (0.2 + 0.1 / 10 + 0.7 / 200)
+    )
     with pytest.raises(DataError, match="two dialogs or more"):
         study_plan.study_plan(variance, dialogs=1, raters=1)
 
@@ -65,7 +75,9 @@ def test_a_judge_as_reliable_as_some_people_is_worth_as_many(people):
 
 def test_redrawn_studies_keep_dialogs_whole_and_count_false_alarms():
     rng = np.random.default_rng(0)
-    items, values = ratings_of({"dialog": 0.5, "reply": 0.2, "rating": 1.0}, 0, 40, 2, 3, rng)
+    items, values = ratings_of(
+        {"dialog": 0.5, "reply": 0.2, "rating": 1.0}, 0, 40, 2, 3, rng
+    )
     values[0, 1:] = np.nan
     study = study_plan.redraw_study(items, values, 25, 2, rng)
     assert study.groupby("dialog").size().tolist() == [2] * 25
@@ -73,7 +85,14 @@ def test_redrawn_studies_keep_dialogs_whole_and_count_false_alarms():
     assert study["human"].notna().all()
     means = pd.DataFrame(values).groupby(items["system"]).transform("mean").to_numpy()
     options = {"dialogs": 50, "raters": 1, "runs": 300}
-    false = study_plan.simulated_power(items, values - means, study_plan.compare_systems, **options)
+    false = study_plan.simulated_power(
+        items, values - means, study_plan.compare_systems, **options
+    )
     assert 0.01 <= false <= 0.10
     shifted = values - means + 2.0 * (items[["system"]] == "b").to_numpy()
-    assert study_plan.simulated_power(items, shifted, study_plan.compare_systems, **options) > 0.99
+    assert (
+        study_plan.simulated_power(
+            items, shifted, study_plan.compare_systems, **options
+        )
+        > 0.99
+    )

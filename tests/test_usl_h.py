@@ -90,19 +90,29 @@ def test_broken_texts_are_broken_and_seeded():
     assert all(text != words and text for text in broken)
     reordered = sum(sorted(text) == sorted(words) for text in broken) / 300
     repeated = sum(len(text) > len(words) for text in broken) / 300
-    assert (reordered, repeated) == (pytest.approx(0.3, abs=0.08), pytest.approx(0.4, abs=0.08))
+    assert (reordered, repeated) == (
+        pytest.approx(0.3, abs=0.08),
+        pytest.approx(0.4, abs=0.08),
+    )
 
 
 def test_a_classifier_learns_what_it_is_trained_on_and_leaves_the_encoder_as_it_was():
     """On texts that are trivially valid or broken, the loss falls and held-out texts are told."""
-    said = [f"{a} {b} {c}" for a in ("i", "we") for b in ("like", "want") for c in ("tea", "rain")]
+    said = [
+        f"{a} {b} {c}"
+        for a in ("i", "we")
+        for b in ("like", "want")
+        for c in ("tea", "rain")
+    ]
     loaded = models.load_encoder(device="cpu").network
     before = loaded.embeddings.word_embeddings.weight.clone()
     classifier, losses = metrics.train_valid_utterance(
         said * 8, epochs=4, learning_rate=5e-4, device="cpu"
     )
     assert losses[-1] < 0.7 * losses[0]
-    valid, broken = classifier.probability(None, ["they like tea", "tea like tea tea they"])
+    valid, broken = classifier.probability(
+        None, ["they like tea", "tea like tea tea they"]
+    )
     assert valid > broken
     assert torch.equal(loaded.embeddings.word_embeddings.weight, before)
 
@@ -117,11 +127,25 @@ CUTS += [((26, 25), (1, 25, 23)), ((60, 60), (35, 59, 23))]
 def test_a_pair_is_cut_as_the_authors_cut_it(trained, sizes, kept):
     """Defect N7: both parts were always cut to 25, and the pair was never cut to 50."""
     model = trained["sensible"].model
-    words = [w for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200)) if w.isalpha()]
+    words = [
+        w
+        for w in model.tokenizer.convert_ids_to_tokens(range(2000, 2200))
+        if w.isalpha()
+    ]
     context, response = words[: sizes[0]], words[-sizes[1] :]
     (ids,), (types,) = encode_pairs(model, [" ".join(context)], [" ".join(response)])
     a, b = context[kept[0] : kept[1]], response[: kept[2]]
-    assert model.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
+    assert model.tokenizer.convert_ids_to_tokens(ids) == [
+        "[CLS]",
+        *a,
+        "[SEP]",
+        *b,
+        "[SEP]",
+    ]
     assert types == [0] * (len(a) + 2) + [1] * (len(b) + 1)
     (alone,), _ = encode_pairs(model, None, [" ".join(response)])
-    assert model.tokenizer.convert_ids_to_tokens(alone) == ["[CLS]", *response[:23], "[SEP]"]
+    assert model.tokenizer.convert_ids_to_tokens(alone) == [
+        "[CLS]",
+        *response[:23],
+        "[SEP]",
+    ]

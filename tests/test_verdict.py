@@ -7,7 +7,13 @@ from scipy import stats
 
 from lib.data import DataError
 from lib.report.__main__ import main
-from lib.report.verdict import Verdict, bootstrap_units, condition_holds, differences, verdicts
+from lib.report.verdict import (
+    Verdict,
+    bootstrap_units,
+    condition_holds,
+    differences,
+    verdicts,
+)
 
 METRICS = 8
 TURNS = 4
@@ -39,7 +45,9 @@ def two_versions(rng, dialogs, shift, paired):
 def test_a_planted_difference_is_found_at_its_power_and_an_absent_one_is_not(paired):
     dialogs = 40
     rng = np.random.default_rng(4)
-    quantiles = stats.t.ppf(1 - 0.05 / 2 / METRICS, dialogs - 1) + stats.t.ppf(0.8, dialogs - 1)
+    quantiles = stats.t.ppf(1 - 0.05 / 2 / METRICS, dialogs - 1) + stats.t.ppf(
+        0.8, dialogs - 1
+    )
     # From the variances that `two_versions` draws with.
     planted = quantiles * np.sqrt(2 * (0.25 + 1 / TURNS + (not paired)) / dialogs)
     calls = {0.0: [], planted: []}
@@ -54,7 +62,9 @@ def test_a_planted_difference_is_found_at_its_power_and_an_absent_one_is_not(pai
         first.append(table["p_adjusted"][0] <= 0.05 and table["difference"][0] > 0)
     assert (table["paired"] == (dialogs if paired else 0)).all()
     assert np.mean(stated) == pytest.approx(planted, rel=0.05)
-    assert calls[0.0].count("no difference shown") >= 91  # 95 expected; below 91 once in 30 runs
+    assert (
+        calls[0.0].count("no difference shown") >= 91
+    )  # 95 expected; below 91 once in 30 runs
     assert 70 <= sum(first) <= 90  # 80 expected
     assert calls[planted].count("better") >= 65  # mixed, where a false one joins it
 
@@ -66,16 +76,24 @@ def test_the_interval_is_that_of_a_paired_t_test_over_openings():
     means = scores["m0"].groupby([turns["system"], turns["dialog"]]).mean().unstack()
     test = stats.ttest_rel(means.loc["B"], means.loc["A"])
     assert row["difference"] == pytest.approx(np.mean(means.loc["B"] - means.loc["A"]))
-    assert row[["low", "high"]].tolist() == pytest.approx([*test.confidence_interval()], abs=0.01)
+    assert row[["low", "high"]].tolist() == pytest.approx(
+        [*test.confidence_interval()], abs=0.01
+    )
     assert row["p"] == pytest.approx(test.pvalue, rel=0.1)
 
 
 def test_versions_of_unequal_size_and_missing_scores_keep_their_own_means():
-    turns = pd.DataFrame({"system": list("AAAABBC"), "agent": "x", "dialog": list("1123456")})
+    turns = pd.DataFrame(
+        {"system": list("AAAABBC"), "agent": "x", "dialog": list("1123456")}
+    )
     turns = turns.assign(turn=0, context=[[]] * 7)
     scores = pd.DataFrame({"m": [1.0, 2, np.nan, 6, 10, 20, 7]})
     table = differences(turns, scores).set_index("version")
-    assert table.loc["B", ["mean", "mean_against", "difference"]].tolist() == [15, 3, 12]
+    assert table.loc["B", ["mean", "mean_against", "difference"]].tolist() == [
+        15,
+        3,
+        12,
+    ]
     assert table.loc["B", ["dialogs", "paired", "reason"]].tolist() == [2, 0, ""]
     assert table.loc["C", ["mean", "dialogs", "reason"]].tolist() == [
         7,
@@ -97,16 +115,27 @@ def test_ten_dialogs_with_one_opening_are_paired_and_eleven_are_a_greeting():
     for repeats, units in ((10, 1), (11, 22)):
         turns = pd.DataFrame({"system": ["A", "B"] * repeats, "agent": "x", "turn": 1})
         turns["dialog"] = [str(k) for k in range(2 * repeats)]
-        assert bootstrap_units(turns.assign(context=[["Tea?"]] * len(turns))).nunique() == units
+        assert (
+            bootstrap_units(turns.assign(context=[["Tea?"]] * len(turns))).nunique()
+            == units
+        )
 
 
 CALLS = [
     ({"human_fun": 4.0, "good": 0.0}, "better", "higher than A in fun"),
     ({"human_fun": 2.0, "good": 9.0}, "worse", "B is lower than A in fun"),
-    ({"human_fun": 3.0, "plain": 9.0}, "no difference shown", "No difference shown in fun"),
+    (
+        {"human_fun": 3.0, "plain": 9.0},
+        "no difference shown",
+        "No difference shown in fun",
+    ),
     ({"good": -9.0, "human_fun": None}, "worse", "lower than A in good"),
     ({"good": 9.0, "fine": -9.0, "human_fun": None}, "mixed", "lower than A in fine"),
-    ({"plain": 9.0, "human_fun": None, "good": None, "fine": None}, "no verdict", "no ratings"),
+    (
+        {"plain": 9.0, "human_fun": None, "good": None, "fine": None},
+        "no verdict",
+        "no ratings",
+    ),
 ]
 
 
@@ -121,7 +150,9 @@ def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, words)
             table[name] = np.nan
         else:
             table.loc[is_second, name] += value - 3
-    turns = table[["human_fun"]].assign(system=np.where(is_second, "B", "A"), agent="x", turn=0)
+    turns = table[["human_fun"]].assign(
+        system=np.where(is_second, "B", "A"), agent="x", turn=0
+    )
     turns = turns.assign(dialog=[str(k // 2) for k in range(60)], context=[[]] * 60)
     scores = table[["good", "fine", "plain"]]
     (verdict,) = verdicts(differences(turns, scores, ["good", "fine"]))
@@ -137,10 +168,15 @@ def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, words)
 
 
 def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():
-    turns = pd.DataFrame({"system": list("AABB"), "agent": "x", "dialog": list("1112"), "turn": 0})
+    turns = pd.DataFrame(
+        {"system": list("AABB"), "agent": "x", "dialog": list("1112"), "turn": 0}
+    )
     turns["context"] = [[]] * 4
     table = differences(turns, pd.DataFrame({"one": [1.0, 2, 3, 4]}))
-    assert table["p"].isna().all() and table["reason"].item() == "fewer than 2 dialogs of a version"
+    assert (
+        table["p"].isna().all()
+        and table["reason"].item() == "fewer than 2 dialogs of a version"
+    )
     turns["dialog"] = list("1234")
     table = differences(turns, pd.DataFrame({"flat": [1.0] * 4}))
     assert table["p"].isna().all() and table["reason"].item() == "all scores equal"
@@ -177,7 +213,9 @@ def test_the_exit_code_is_3_where_the_condition_holds(tmp_path):
     arguments += ["--out", str(tmp_path / "page.html"), "--fail-if"]
     assert main([*arguments, "b worse"]) == 3
     page = (tmp_path / "page.html").read_text()
-    assert "No metric of the profile differs between replies." in page  # all have four words
+    assert (
+        "No metric of the profile differs between replies." in page
+    )  # all have four words
     assert main([*arguments, "new not worse"]) == 0
     (tmp_path / "page.html").unlink()
     assert main([*arguments, "b terrible"]) == 2

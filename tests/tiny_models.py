@@ -29,7 +29,9 @@ def byte_level(specials: list[str], template: str | None = None) -> Tokenizer:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
         TEXTS,
-        trainers.BpeTrainer(vocab_size=400, special_tokens=specials, initial_alphabet=alphabet),
+        trainers.BpeTrainer(
+            vocab_size=400, special_tokens=specials, initial_alphabet=alphabet
+        ),
     )
     if template:
         ids = [(token, tokenizer.token_to_id(token)) for token in specials]
@@ -57,7 +59,11 @@ def save_network(network: torch.nn.Module, tokenizer, folder: Path, seed: int) -
 
 
 BERT = {"vocab_size": 30522, "hidden_size": 16, "intermediate_size": 24}
-BERT |= {"num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 512}
+BERT |= {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 512,
+}
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
@@ -65,14 +71,18 @@ def bert(folder: Path, seed: int = 0) -> Path:
 
 
 def masked_bert(folder: Path, seed: int = 0) -> Path:
-    return save_network(hf.BertForMaskedLM(hf.BertConfig(**BERT)), wordpiece(), folder, seed)
+    return save_network(
+        hf.BertForMaskedLM(hf.BertConfig(**BERT)), wordpiece(), folder, seed
+    )
 
 
 def bert_classifier(folder: Path, labels: list[str], seed: int = 0) -> Path:
     ids = {label: number for number, label in enumerate(labels)}
     names = dict(enumerate(labels))
     config = hf.BertConfig(**BERT, num_labels=len(labels), id2label=names, label2id=ids)
-    return save_network(hf.BertForSequenceClassification(config), wordpiece(), folder, seed)
+    return save_network(
+        hf.BertForSequenceClassification(config), wordpiece(), folder, seed
+    )
 
 
 def roberta(folder: Path, seed: int = 0) -> Path:
@@ -81,7 +91,11 @@ def roberta(folder: Path, seed: int = 0) -> Path:
     vocabulary = str(folder / "vocab.json")
     merges = str(folder / "merges.txt")
     tokenizer = hf.RobertaTokenizer(vocabulary, merges, model_max_length=128)
-    sizes = {"vocab_size": len(tokenizer), "num_hidden_layers": 3, "max_position_embeddings": 130}
+    sizes = {
+        "vocab_size": len(tokenizer),
+        "num_hidden_layers": 3,
+        "max_position_embeddings": 130,
+    }
     config = hf.RobertaConfig(**{**BERT, **sizes}, pad_token_id=1)
     return save_network(hf.RobertaModel(config), tokenizer, folder, seed)
 
@@ -102,39 +116,62 @@ def gpt2(folder: Path, seed: int = 0) -> Path:
 
 
 def gpt2_classifier(folder: Path, seed: int = 0) -> Path:
-    return _gpt2(hf.GPT2ForSequenceClassification, folder, seed, num_labels=1, pad_token_id=0)
+    return _gpt2(
+        hf.GPT2ForSequenceClassification, folder, seed, num_labels=1, pad_token_id=0
+    )
 
 
 MARKS = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-PARTS = ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads")
+PARTS = (
+    "encoder_layers",
+    "decoder_layers",
+    "encoder_attention_heads",
+    "decoder_attention_heads",
+)
 SEQ2SEQ = dict.fromkeys(PARTS, 2)
-SEQ2SEQ |= {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "bos_token_id": 0}
+SEQ2SEQ |= {
+    "d_model": 16,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "bos_token_id": 0,
+}
 SEQ2SEQ |= {"max_position_embeddings": 128, "pad_token_id": 1, "eos_token_id": 2}
 SEQ2SEQ |= {"decoder_start_token_id": 2}
 
 
 def bart(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>")
-    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokens, bos_token="<s>", **MARKS)
+    tokenizer = hf.PreTrainedTokenizerFast(
+        tokenizer_object=tokens, bos_token="<s>", **MARKS
+    )
     config = hf.BartConfig(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return save_network(hf.BartForConditionalGeneration(config), tokenizer, folder, seed)
+    return save_network(
+        hf.BartForConditionalGeneration(config), tokenizer, folder, seed
+    )
 
 
 def m2m100(folder: Path, seed: int = 0) -> Path:
     languages = ["__en__", "__de__"]
     tokens = byte_level(["<s>", "<pad>", "</s>", "<unk>", *languages], "__en__ $A </s>")
     tokenizer = hf.PreTrainedTokenizerFast(
-        tokenizer_object=tokens, bos_token="<s>", extra_special_tokens=languages, **MARKS
+        tokenizer_object=tokens,
+        bos_token="<s>",
+        extra_special_tokens=languages,
+        **MARKS,
     )
     config = hf.M2M100Config(vocab_size=len(tokenizer), **SEQ2SEQ)
-    return save_network(hf.M2M100ForConditionalGeneration(config), tokenizer, folder, seed)
+    return save_network(
+        hf.M2M100ForConditionalGeneration(config), tokenizer, folder, seed
+    )
 
 
 def t5(folder: Path, seed: int = 0) -> Path:
     tokens = byte_level(["<pad>", "</s>", "<unk>"], "$A </s>")
     tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokens, **MARKS)
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
-    sizes["n_positions"] = tokenizer.model_max_length = 512  # as T5's files state, no bound of it
+    sizes["n_positions"] = tokenizer.model_max_length = (
+        512  # as T5's files state, no bound of it
+    )
     ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
     config = hf.T5Config(vocab_size=len(tokenizer), **sizes, **ends)
     return save_network(hf.T5ForConditionalGeneration(config), tokenizer, folder, seed)

@@ -45,7 +45,9 @@ def rating_matrix(ratings: pd.DataFrame, dimension: str) -> pd.DataFrame:
     rated = ratings[ratings["dimension"] == dimension].dropna(subset="rating")
     if rated.empty:
         dimensions = ", ".join(sorted(ratings["dimension"].unique()))
-        raise ValueError(f"no rating of dimension {dimension!r}; the table has: {dimensions}")
+        raise ValueError(
+            f"no rating of dimension {dimension!r}; the table has: {dimensions}"
+        )
     rated = rated.assign(slot=rated.groupby("item").cumcount())
     return rated.pivot(index="item", columns="slot", values="rating")
 
@@ -54,7 +56,9 @@ def _rated_twice(matrix: pd.DataFrame) -> pd.DataFrame:
     return matrix[matrix.notna().sum(axis=1) >= 2]
 
 
-def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0) -> Agreement:
+def krippendorff_alpha(
+    ratings, dimension, clusters=None, resamples=2000, seed=0
+) -> Agreement:
     r"""Krippendorff's alpha for interval ratings, with a bootstrap interval over items or dialogs.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}
@@ -106,7 +110,9 @@ def krippendorff_alpha(ratings, dimension, clusters=None, resamples=2000, seed=0
     )
 
 
-def resampled_alphas(values: np.ndarray, cluster_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def resampled_alphas(
+    values: np.ndarray, cluster_ids: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
     """Alpha under each row of `counts`, from sums per cluster; NaN where all ratings are equal.
 
     Args:
@@ -123,7 +129,9 @@ def resampled_alphas(values: np.ndarray, cluster_ids: np.ndarray, counts: np.nda
     total = np.nansum(values, axis=1)
     squares = np.nansum(values**2, axis=1)
     within = (n * squares - total**2) / (n - 1)
-    of_clusters = cluster_sums([n, total, squares, within], cluster_ids, counts.shape[1])
+    of_clusters = cluster_sums(
+        [n, total, squares, within], cluster_ids, counts.shape[1]
+    )
     n, total, squares, observed = (counts @ of_clusters).T
     expected = (n * squares - total**2) / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -159,7 +167,9 @@ def noise_ceiling(alpha: Agreement) -> tuple[float, float, float]:
     return tuple(np.sqrt(reliability).tolist())
 
 
-def rating_noise_ceiling(ratings: pd.DataFrame, dimension: str) -> tuple[float, float, float]:
+def rating_noise_ceiling(
+    ratings: pd.DataFrame, dimension: str
+) -> tuple[float, float, float]:
     """`noise_ceiling` for the mean of one rated dimension; NaN without single ratings of it.
 
     >>> rating_noise_ceiling(pd.DataFrame({"dimension": ["fun"]}), "overall")
@@ -193,7 +203,9 @@ def fleiss_kappa(ratings: pd.DataFrame, dimension: str) -> float:
     return float(inter_rater.fleiss_kappa(table.to_numpy()))
 
 
-def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
+def mean_pairwise_correlation(
+    ratings: pd.DataFrame, dimension: str, method="pearson"
+) -> float:
     """Mean correlation over all pairs of rating slots (see `rating_matrix`).
 
     Pairs without a defined coefficient are left out; NaN when there is none. Range -1 to 1.
@@ -207,7 +219,9 @@ def mean_pairwise_correlation(ratings: pd.DataFrame, dimension: str, method="pea
     return float(pd.Series(pairs[np.triu_indices(len(pairs), 1)]).mean())
 
 
-def leave_one_rater_out(ratings: pd.DataFrame, dimension: str, method="pearson") -> float:
+def leave_one_rater_out(
+    ratings: pd.DataFrame, dimension: str, method="pearson"
+) -> float:
     """Correlation of one annotator with the mean of the others: what one more person would reach.
 
     In each of 200 resamples one rating of every item is left out at random and correlated with the
@@ -234,7 +248,9 @@ def leave_one_rater_out(ratings: pd.DataFrame, dimension: str, method="pearson")
     return float(pd.Series(correlations).mean())
 
 
-def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) -> pd.DataFrame:
+def agreement_summary(
+    ratings: pd.DataFrame, clusters: pd.Series | None = None
+) -> pd.DataFrame:
     """One row per rated dimension: how far people agree, and the noise ceiling that follows.
 
     Columns: dimension, annotators, alpha (`krippendorff_alpha`) with low, high, items, ratings,
@@ -260,7 +276,9 @@ def agreement_summary(ratings: pd.DataFrame, clusters: pd.Series | None = None) 
         if group["rating"].nunique() <= 10:
             row["kappa"] = fleiss_kappa(group, dimension)
         for method in ("pearson", "spearman"):
-            row[f"pairwise_{method}"] = mean_pairwise_correlation(group, dimension, method)
+            row[f"pairwise_{method}"] = mean_pairwise_correlation(
+                group, dimension, method
+            )
             row[f"one_more_{method}"] = leave_one_rater_out(group, dimension, method)
         rows.append(row)
     return pd.DataFrame(rows, columns=columns)

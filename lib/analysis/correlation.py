@@ -16,7 +16,11 @@ from lib.data import DataError
 from lib.data.turn_table import LEVELS
 
 METHODS = ("pearson", "spearman", "kendall")
-_SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+_SCIPY = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
 
 
 class Correlation(NamedTuple):
@@ -60,7 +64,9 @@ def complete_rows(*columns, clusters=None) -> tuple[np.ndarray, ...]:
     clusters = np.asarray(clusters)
     lengths = {len(column) for column in (*values, clusters)}
     if len(lengths) > 1:
-        raise ValueError("scores, ratings and clusters have different lengths: align them first")
+        raise ValueError(
+            "scores, ratings and clusters have different lengths: align them first"
+        )
     complete = ~np.isnan(values).any(axis=0)
     cluster_ids = number_clusters(clusters[complete], complete.sum())
     return *(column[complete] for column in values), cluster_ids
@@ -81,7 +87,9 @@ def number_clusters(clusters, n_rows: int) -> np.ndarray:
     missing = np.flatnonzero(cluster_ids < 0)
     if missing.size:
         problem = f"{len(missing)} of {n_rows} rows have no cluster, the first is row {missing[0]}"
-        raise DataError(problem, fix="name a dialog for each, or drop those rows and count them")
+        raise DataError(
+            problem, fix="name a dialog for each, or drop those rows and count them"
+        )
     return cluster_ids
 
 
@@ -113,7 +121,9 @@ def coefficient(scores, human, method: str = "pearson") -> Correlation:
     """
     x, y, _ = complete_rows(scores, human)
     if method not in METHODS:
-        raise ValueError(f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}")
+        raise ValueError(
+            f"unknown coefficient {method!r}: choose from {', '.join(METHODS)}"
+        )
     reason = undefined_reason(x, y, method)
     if reason:
         return Correlation(np.nan, np.nan, n=len(x), reason=reason)
@@ -217,7 +227,9 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
             pairs.append([rows[first], rows[second]])
             weights.append(np.full(first.size, 1 / first.size))
     if not pairs:
-        return PairwiseAccuracy(np.nan, np.nan, "no group with two scored and rated items")
+        return PairwiseAccuracy(
+            np.nan, np.nan, "no group with two scored and rated items"
+        )
     first, second = np.concatenate(pairs, axis=1)
     distance = np.where(x[first] == x[second], 0.0, np.abs(x[first] - x[second]))
     order = np.argsort(distance, kind="stable")
@@ -241,7 +253,9 @@ def pairwise_accuracy(scores, human, groups) -> PairwiseAccuracy:
     return PairwiseAccuracy(value, float(thresholds[best]), "")
 
 
-def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) -> pd.DataFrame:
+def pool_scores(
+    values: pd.DataFrame, units: pd.DataFrame | None, level: str
+) -> pd.DataFrame:
     """Mean of each column of `values` over the items of each unit of `level`.
 
     Args:
@@ -257,13 +271,17 @@ def pool_scores(values: pd.DataFrame, units: pd.DataFrame | None, level: str) ->
     [1.5, 5.0]
     """
     if level not in ("turn", *LEVELS):
-        raise ValueError(f"unknown level {level!r}: choose from turn, dialog, agent, system")
+        raise ValueError(
+            f"unknown level {level!r}: choose from turn, dialog, agent, system"
+        )
     if level == "turn":
         return values
     keys = LEVELS[: LEVELS.index(level) + 1]
     missing = [key for key in keys if units is None or key not in units]
     if missing:
-        raise ValueError(f"level {level!r} needs {missing}: pass the turn or dialog table")
+        raise ValueError(
+            f"level {level!r} needs {missing}: pass the turn or dialog table"
+        )
     return values.groupby([units[key] for key in keys]).mean()
 
 
@@ -291,7 +309,9 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
     scores = pd.DataFrame(scores).astype(float)
     human = pd.DataFrame(human).astype(float)
     if not scores.index.equals(human.index):
-        raise ValueError("scores and human ratings have different indexes: align the rows first")
+        raise ValueError(
+            "scores and human ratings have different indexes: align the rows first"
+        )
     rows = []
     for metric, rating, unit in itertools.product(scores, human, np.atleast_1d(level)):
         pair = pd.DataFrame({"score": scores[metric], "human": human[rating]})
@@ -309,4 +329,6 @@ def correlate(scores, human, method=METHODS, level="turn", units=None) -> pd.Dat
             row["missing_human"] = pair["human"].isna().sum()
             rows.append(row)
     columns = ["metric", "rating", "level", "method", "value", "p", "n"]
-    return pd.DataFrame(rows, columns=[*columns, "missing_score", "missing_human", "reason"])
+    return pd.DataFrame(
+        rows, columns=[*columns, "missing_score", "missing_human", "reason"]
+    )

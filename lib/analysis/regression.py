@@ -71,7 +71,9 @@ def fit_ols(data: pd.DataFrame, outcome: str, predictors):
 
     predictors = list(predictors)
     if len(data) < len(predictors) + 2:
-        raise DataError(f"{len(data)} complete rows are too few for {len(predictors)} predictors")
+        raise DataError(
+            f"{len(data)} complete rows are too few for {len(predictors)} predictors"
+        )
     scaled = zscore(data[[outcome, *predictors]])
     return sm.OLS(scaled[outcome], sm.add_constant(scaled[predictors])).fit()
 
@@ -118,7 +120,9 @@ def residual_t_test(smaller, larger) -> GainTest:
     return _paired_t(np.abs(smaller.resid.to_numpy()) - np.abs(larger.resid.to_numpy()))
 
 
-def nested_f_test(data, outcome: str, smaller: list, added: list, clusters=None) -> GainTest:
+def nested_f_test(
+    data, outcome: str, smaller: list, added: list, clusters=None
+) -> GainTest:
     """Test by F whether all added coefficients are 0, with errors correlated within clusters.
 
     Responses to one context (or turns of one dialog) share their raters' view of it. The
@@ -227,7 +231,9 @@ def bootstrap_gain(
     products = np.zeros((n_clusters, rows.shape[1], rows.shape[1]))
     np.add.at(products, cluster_ids, rows[:, :, None] * rows[:, None, :])
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples)
+    counts = rng.multinomial(
+        n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples
+    )
     products = np.tensordot(counts.astype(float), products, axes=1)
     larger_r2 = _adjusted_r2(products, 1 + len(smaller) + len(added))
     smaller_r2 = _adjusted_r2(products, 1 + len(smaller))
@@ -289,7 +295,9 @@ def incremental_validity(
     if len(models) > 1:
         models["all"] = list(psychological)
     rows = []
-    for metric in tqdm(automatic, desc=f"regressions on {outcome}", disable=len(automatic) < 3):
+    for metric in tqdm(
+        automatic, desc=f"regressions on {outcome}", disable=len(automatic) < 3
+    ):
         data = table.dropna(subset=[outcome, metric, *psychological, cluster])
         dropped = len(table) - len(data)
         for name, added in models.items():
@@ -302,7 +310,17 @@ def incremental_validity(
                 row["note"] = error.problem
             rows.append(row)
     columns = ["outcome", "automatic", "psychological", "n", "dropped", "A", "P", "P+A"]
-    columns += ["gain", "gain_low", "gain_high", "t", "p", "F", "p_nested", "cv_gain", "p_cv"]
+    columns += [
+        "gain",
+        "gain_low",
+        "gain_high",
+        "t",
+        "p",
+        "F",
+        "p_nested",
+        "cv_gain",
+        "p_cv",
+    ]
     return pd.DataFrame(rows, columns=[*columns, "note"])
 
 
@@ -383,7 +401,9 @@ def paper_layout(comparisons: pd.DataFrame) -> pd.DataFrame:
     """
     wide: dict[str, dict] = {}
     for row in comparisons.to_dict("records"):
-        cells = wide.setdefault(row["automatic"], {("A", ""): _three_decimals(row["A"])})
+        cells = wide.setdefault(
+            row["automatic"], {("A", ""): _three_decimals(row["A"])}
+        )
         stars = row["stars"]
         if stars and row["t"] < 0:
             stars += "(-)"

@@ -45,7 +45,9 @@ def resample_blocks(n_rows: int, row_length: int, method: str = "") -> Iterator[
         yield range(start, min(start + size, n_rows))
 
 
-def bootstrap_counts(rng: np.random.Generator, n_resamples: int, n_clusters: int) -> np.ndarray:
+def bootstrap_counts(
+    rng: np.random.Generator, n_resamples: int, n_clusters: int
+) -> np.ndarray:
     """How often each cluster is drawn in each resample, (n_resamples, n_clusters)."""
     clusters = rng.integers(0, n_clusters, (n_resamples, n_clusters))
     # Number the cells of the table of counts row by row, and count all in one pass: a loop over
@@ -63,10 +65,14 @@ def cluster_sums(
     >>> cluster_sums([np.array([1.0, 2, 4])], np.array([0, 1, 1]), 2).tolist()
     [[1.0], [6.0]]
     """
-    return np.stack([np.bincount(cluster_ids, column, n_clusters) for column in columns], axis=1)
+    return np.stack(
+        [np.bincount(cluster_ids, column, n_clusters) for column in columns], axis=1
+    )
 
 
-def resampled_correlations(x, y, counts, method="pearson", cluster_ids=None) -> np.ndarray:
+def resampled_correlations(
+    x, y, counts, method="pearson", cluster_ids=None
+) -> np.ndarray:
     """The coefficient of (x, y) under each row of `counts`.
 
     Args:
@@ -88,18 +94,26 @@ def resampled_correlations(x, y, counts, method="pearson", cluster_ids=None) -> 
     y = np.asarray(y, float)
     if cluster_ids is None:
         cluster_ids = np.arange(len(x))
-    correlate = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[method]
-    return correlate(x, y, counts=np.asarray(counts), cluster_ids=np.asarray(cluster_ids))
+    correlate = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}[
+        method
+    ]
+    return correlate(
+        x, y, counts=np.asarray(counts), cluster_ids=np.asarray(cluster_ids)
+    )
 
 
-def _ratio(product: np.ndarray, x_square: np.ndarray, y_square: np.ndarray) -> np.ndarray:
+def _ratio(
+    product: np.ndarray, x_square: np.ndarray, y_square: np.ndarray
+) -> np.ndarray:
     defined = (x_square > 1e-9) & (y_square > 1e-9)
     value = product / np.sqrt(np.where(defined, x_square * y_square, 1.0))
     return np.where(defined, np.clip(value, -1.0, 1.0), np.nan)
 
 
 def _pearson(x, y, counts, cluster_ids):
-    x = (x - x.mean()) / (x.std() or 1.0)  # standardised, so that the sums lose no digits
+    x = (x - x.mean()) / (
+        x.std() or 1.0
+    )  # standardised, so that the sums lose no digits
     y = (y - y.mean()) / (y.std() or 1.0)
     columns = [np.ones_like(x), x, y, x * x, y * y, x * y]
     sums = counts.astype(float) @ cluster_sums(columns, cluster_ids, counts.shape[1])
@@ -109,7 +123,9 @@ def _pearson(x, y, counts, cluster_ids):
     return _ratio(n * xy_sum - x_sum * y_sum, x_square, y_square)
 
 
-def _squared_deviations(n: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+def _squared_deviations(
+    n: np.ndarray, total: np.ndarray, squares: np.ndarray
+) -> np.ndarray:
     """n sum(x^2) - sum(x)^2, which is 0 for equal values; rounding errors of 0 become 0."""
     value = n * squares - total**2
     return np.where(value < 1e-12 * n * squares, 0.0, value)
@@ -134,7 +150,9 @@ class _RankOrder:
     """Values sorted once: their `order`, the tie group of each, the last position of a group."""
 
     def __init__(self, values: np.ndarray):
-        _, self.group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        _, self.group, sizes = np.unique(
+            values, return_inverse=True, return_counts=True
+        )
         self.order = np.argsort(values, kind="stable")
         self.last = np.cumsum(sizes) - 1
 
@@ -163,7 +181,9 @@ def _kendall(x, y, counts, cluster_ids):
         weights = counts[:, cluster_ids[block]]
         x_sign = np.sign(np.subtract.outer(x_rank[block], x_rank))
         y_sign = np.sign(np.subtract.outer(y_rank[block], y_rank))
-        for total, sign in zip(sums, (x_sign * y_sign, x_sign**2, y_sign**2), strict=True):
+        for total, sign in zip(
+            sums, (x_sign * y_sign, x_sign**2, y_sign**2), strict=True
+        ):
             partners = counts @ (sign @ in_cluster).T
             total += np.einsum("ij,ij->i", weights, partners, dtype=float)
     return _ratio(*sums)
@@ -203,9 +223,13 @@ def bootstrap_interval(
         return Interval(n=len(x), clusters=len(np.unique(cluster_ids)), reason=reason)
 
     def correlations(counts: np.ndarray) -> np.ndarray:
-        return resampled_correlations(x, y, counts, method=method, cluster_ids=cluster_ids)
+        return resampled_correlations(
+            x, y, counts, method=method, cluster_ids=cluster_ids
+        )
 
-    return statistic_interval(correlations, cluster_ids, resamples, seed=seed, method=method)
+    return statistic_interval(
+        correlations, cluster_ids, resamples, seed=seed, method=method
+    )
 
 
 def statistic_interval(
@@ -256,7 +280,9 @@ def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
     values, cluster_ids = complete_rows(values, clusters=clusters)
     if not len(values):
         return Interval(reason="fewer than 2 clusters")
-    sums = cluster_sums([values, np.ones_like(values)], cluster_ids, cluster_ids.max() + 1)
+    sums = cluster_sums(
+        [values, np.ones_like(values)], cluster_ids, cluster_ids.max() + 1
+    )
     total, size = sums.T
 
     def means(counts: np.ndarray) -> np.ndarray:

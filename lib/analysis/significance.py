@@ -81,7 +81,9 @@ def permutation_test(
     permuted = []
     for block in resample_blocks(resamples, 2 * n_clusters, method):
         # One bit for each cluster of a resample: 1 where a and b are exchanged.
-        random_bytes = np.frombuffer(rng.bytes(len(block) * -(-n_clusters // 8)), np.uint8)
+        random_bytes = np.frombuffer(
+            rng.bytes(len(block) * -(-n_clusters // 8)), np.uint8
+        )
         random_bytes = random_bytes.reshape(len(block), -1)
         exchanged = np.unpackbits(random_bytes, axis=1, count=n_clusters)
         options = {"cluster_ids": cluster_ids, "exchanged": exchanged, "method": method}
@@ -109,7 +111,9 @@ def _observed_difference(
         reason = f"fewer than {min_clusters} clusters"
     r_a = coefficient(a, human, method).value
     r_b = coefficient(b, human, method).value
-    return Difference(r_a, r_b, r_a - r_b, n=len(human), clusters=n_clusters, reason=reason)
+    return Difference(
+        r_a, r_b, r_a - r_b, n=len(human), clusters=n_clusters, reason=reason
+    )
 
 
 def permuted_differences(
@@ -180,7 +184,9 @@ def bootstrap_difference(
         r_b = resampled_correlations(b, human, counts, **options)
         return r_a - r_b
 
-    return statistic_interval(differences, cluster_ids, resamples, seed=seed, method=method)
+    return statistic_interval(
+        differences, cluster_ids, resamples, seed=seed, method=method
+    )
 
 
 def williams_test(a, b, human, method="pearson") -> Difference:
@@ -267,7 +273,9 @@ def benjamini_hochberg(p, family=None) -> np.ndarray:
     """
     p = pd.Series(p, dtype=float).reset_index(drop=True)
     labels = np.zeros(len(p)) if family is None else np.asarray(family)
-    adjusted = p.dropna().groupby(labels[p.notna()]).transform(stats.false_discovery_control)
+    adjusted = (
+        p.dropna().groupby(labels[p.notna()]).transform(stats.false_discovery_control)
+    )
     return adjusted.reindex(p.index).to_numpy()
 
 
@@ -299,7 +307,9 @@ def compare_metrics(
     [['copy', 'noise', 10]]
     """
     scores, human, clusters = _comparable(scores, human, clusters)
-    correlations = {name: coefficient(scores[name], human, method).value for name in scores}
+    correlations = {
+        name: coefficient(scores[name], human, method).value for name in scores
+    }
     names = sorted(correlations, key=correlations.get, reverse=True)
     if method == "spearman":
         scores = scores.rank()
@@ -363,10 +373,14 @@ def rank_metrics(
             interval = bootstrap_interval(common[name], ratings, labels, **options)
             rows.append({"metric": name} | interval._asdict())
         else:
-            rows.append({"metric": name, "reason": coefficient(scores[name], human).reason})
+            rows.append(
+                {"metric": name, "reason": coefficient(scores[name], human).reason}
+            )
     columns = ["metric", "value", "low", "high", "n", "clusters", "reason"]
     table = pd.DataFrame(rows, columns=columns)
-    table = table.sort_values("value", ascending=False, kind="stable", ignore_index=True)
+    table = table.sort_values(
+        "value", ascending=False, kind="stable", ignore_index=True
+    )
     different = pairs[pairs["p_adjusted"] <= 0.05]
     ranks = _ranks(table["metric"][: common.shape[1]], different)
     table.insert(6, "rank", table["metric"].map(ranks))
@@ -385,7 +399,9 @@ def _ranks(names: pd.Series, different: pd.DataFrame) -> dict[str, int]:
     return ranks
 
 
-def simulate_null(dialogs: int, turns: int, icc: float, rng: np.random.Generator) -> pd.DataFrame:
+def simulate_null(
+    dialogs: int, turns: int, icc: float, rng: np.random.Generator
+) -> pd.DataFrame:
     r"""Ratings and two equally good metrics for turns nested in dialogs.
 
     .. math:: h_{dt} = \sqrt{\rho}\, u_d + \sqrt{1-\rho}\, e_{dt}, \qquad
@@ -450,6 +466,10 @@ def false_positive_rates(
                 resamples=resamples,
             )
             # An interval finds a difference where it excludes 0.
-            detections.append((tests["p"] <= 0.05) | (tests["low"] > 0) | (tests["high"] < 0))
+            detections.append(
+                (tests["p"] <= 0.05) | (tests["low"] > 0) | (tests["high"] < 0)
+            )
         rows.append({"icc": value} | pd.DataFrame(detections).mean().to_dict())
-    return pd.DataFrame(rows).assign(runs=runs, standard_error=np.sqrt(0.05 * 0.95 / runs))
+    return pd.DataFrame(rows).assign(
+        runs=runs, standard_error=np.sqrt(0.05 * 0.95 / runs)
+    )

@@ -60,7 +60,9 @@ def study_plan(
     reply = variance.get("reply", 0.0)
     rating = variance.get("rating", 0.0)
     if min(system, dialog, reply, rating) < 0 or dialogs < 2:
-        raise DataError("a plan needs variances of 0 or more, and two dialogs or more per system")
+        raise DataError(
+            "a plan needs variances of 0 or more, and two dialogs or more per system"
+        )
     noise = rating / raters
     reliability = 1 - noise / (system + dialog + reply + noise)
     system_error = (dialog + (reply + noise) / replies) / dialogs
@@ -131,8 +133,12 @@ def redraw_study(
     sampled = np.take_along_axis(ratings, order[:, :raters], axis=1)
     rated = items.assign(human=np.nanmean(sampled, axis=1))
     dialog_ids = number_clusters(items["dialog"], len(items))
-    dialog_rows = [np.flatnonzero(dialog_ids == dialog) for dialog in range(dialog_ids.max() + 1)]
-    study_rows = [dialog_rows[dialog] for dialog in rng.integers(0, len(dialog_rows), dialogs)]
+    dialog_rows = [
+        np.flatnonzero(dialog_ids == dialog) for dialog in range(dialog_ids.max() + 1)
+    ]
+    study_rows = [
+        dialog_rows[dialog] for dialog in rng.integers(0, len(dialog_rows), dialogs)
+    ]
     numbers = np.repeat(np.arange(dialogs), [len(rows) for rows in study_rows])
     return rated.iloc[np.concatenate(study_rows)].assign(dialog=numbers)
 
@@ -180,4 +186,6 @@ def compare_systems(study: pd.DataFrame) -> float:
     first, second = means.to_numpy().T
     if means.notna().all(axis=None):
         return float(stats.ttest_rel(first, second).pvalue)
-    return float(stats.ttest_ind(first, second, equal_var=False, nan_policy="omit").pvalue)
+    return float(
+        stats.ttest_ind(first, second, equal_var=False, nan_policy="omit").pvalue
+    )

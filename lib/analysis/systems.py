@@ -7,7 +7,12 @@ import pandas as pd
 from scipy import stats
 
 from lib.analysis.correlation import rowwise_correlations, undefined_reason
-from lib.analysis.resampling import Interval, bootstrap_counts, percentile_interval, resample_blocks
+from lib.analysis.resampling import (
+    Interval,
+    bootstrap_counts,
+    percentile_interval,
+    resample_blocks,
+)
 
 #: With fewer systems a bootstrap draws the same ones again and again: -1 to 1 from six points.
 MIN_SYSTEMS = 10
@@ -34,7 +39,9 @@ def system_matrix(values: pd.Series, units: pd.DataFrame) -> pd.DataFrame:
     return values.groupby([units["system"], units["dialog"]]).mean().unstack("dialog")
 
 
-def fisher_interval(value: float, systems: int, method: str = "pearson") -> tuple[float, float]:
+def fisher_interval(
+    value: float, systems: int, method: str = "pearson"
+) -> tuple[float, float]:
     r"""95 % interval of a coefficient of n independent points, by Fisher's transformation.
 
     .. math:: \tanh\big(\mathrm{artanh}(r) \pm 1.96 \sqrt{v / (n - d)}\big)
@@ -97,7 +104,9 @@ def system_interval(
     interval = interval._replace(value=value)
     if over != "contexts" and n_systems < MIN_SYSTEMS:
         if over == "both":
-            return interval._replace(reason=f"fewer than {MIN_SYSTEMS} systems to draw from")
+            return interval._replace(
+                reason=f"fewer than {MIN_SYSTEMS} systems to draw from"
+            )
         low, high = fisher_interval(value, n_systems, method)
         reason = "too few systems, or a perfect order" if np.isnan(low) else ""
         return interval._replace(low=low, high=high, reason=reason)
@@ -174,7 +183,10 @@ def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccurac
         return SoftAccuracy(np.nan, 0, "no two systems share a context")
     first = first[shared]
     second = second[shared]
-    signs = np.random.default_rng(seed).integers(0, 2, (resamples, complete.shape[1])) * 2.0 - 1
+    signs = (
+        np.random.default_rng(seed).integers(0, 2, (resamples, complete.shape[1])) * 2.0
+        - 1
+    )
     p_values = []
     for frame in (scores, human):
         values = np.where(complete, frame.to_numpy(float), np.nan)

@@ -43,7 +43,9 @@ class Nest(NamedTuple):
     squares: np.ndarray
 
 
-def separable_levels(table: pd.DataFrame, levels=LEVELS) -> tuple[list[str], dict[str, str]]:
+def separable_levels(
+    table: pd.DataFrame, levels=LEVELS
+) -> tuple[list[str], dict[str, str]]:
     """Find the levels whose variance can be estimated, and the reason for each other one.
 
     A level needs two groups or more, and somewhere two groups inside one group of the level
@@ -62,7 +64,9 @@ def separable_levels(table: pd.DataFrame, levels=LEVELS) -> tuple[list[str], dic
     for level in levels:
         n_groups = _number_groups(table, [*separable, level]).nunique()
         if n_groups == n_above:
-            reasons[level] = f"one {level} per {separable[-1] if separable else 'corpus'}"
+            reasons[level] = (
+                f"one {level} per {separable[-1] if separable else 'corpus'}"
+            )
         elif n_groups == len(table):
             reasons[level] = f"one score per {level}"
         else:
@@ -86,7 +90,9 @@ def nest_groups(table: pd.DataFrame, score: pd.Series, levels: Sequence[str]) ->
         above = groups.to_numpy()
     centered = score.to_numpy(float) - score.mean()
     sizes = np.bincount(above).astype(float)
-    return Nest(parents, sizes, np.bincount(above, centered), np.bincount(above, centered**2))
+    return Nest(
+        parents, sizes, np.bincount(above, centered), np.bincount(above, centered**2)
+    )
 
 
 def _number_groups(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
@@ -94,7 +100,9 @@ def _number_groups(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return table.groupby(list(columns), sort=False, dropna=False).ngroup()
 
 
-def variance_split(table: pd.DataFrame, score, unit="turn", levels=LEVELS) -> pd.DataFrame:
+def variance_split(
+    table: pd.DataFrame, score, unit="turn", levels=LEVELS
+) -> pd.DataFrame:
     """Split the variance of a score over system, agent, dialog and turn.
 
     Section 3 made measurable. y = mu + u_system + u_agent + u_dialog + e_turn with independent
@@ -137,10 +145,14 @@ def variance_split(table: pd.DataFrame, score, unit="turn", levels=LEVELS) -> pd
     if not separable:
         reasons = "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
         problem = f"the variance of {len(scores)} scores cannot be split ({reasons})"
-        fix = "give scores of several agents or dialogs, with more than one score in each"
+        fix = (
+            "give scores of several agents or dialogs, with more than one score in each"
+        )
         raise DataError(problem, fix=fix)
     if scores.nunique() < 2 or np.isinf(scores).any():
-        raise DataError("the score is the same in every row, or infinite: there is no variance")
+        raise DataError(
+            "the score is the same in every row, or infinite: there is no variance"
+        )
     # The optimiser's matrices are 3 x 3: threads would spend their time waiting for each other.
     with threadpool_limits(1):
         split = _estimates(nest_groups(rows, scores, separable), [*separable, unit])
@@ -165,12 +177,16 @@ def _estimates(groups: Nest, names: list[str]) -> pd.DataFrame:
     rows = []
     for k, share in enumerate(shares):
         row = {"groups": n_units, "variance": share * variance, "share": share}
-        row["share_low"], row["share_high"] = _profile_interval(groups, [k], shares, best=best)
+        row["share_low"], row["share_high"] = _profile_interval(
+            groups, [k], shares, best=best
+        )
         if k < n_levels:
             row["groups"] = len(groups.parents[k])
             row["icc"] = shares[: k + 1].sum()
             above = list(range(k + 1))
-            row["icc_low"], row["icc_high"] = _profile_interval(groups, above, shares, best=best)
+            row["icc_low"], row["icc_high"] = _profile_interval(
+                groups, above, shares, best=best
+            )
         rows.append(row)
     return pd.DataFrame(rows, names).rename_axis("level")
 
@@ -199,7 +215,9 @@ def _fold(shares: np.ndarray, groups: Nest) -> tuple[float, float, float, float]
     t = groups.sums / unit_share
     q = groups.squares.sum() / unit_share
     log_determinant = groups.sizes.sum() * np.log(unit_share)
-    for share, parent in zip(reversed(level_shares), reversed(groups.parents), strict=True):
+    for share, parent in zip(
+        reversed(level_shares), reversed(groups.parents), strict=True
+    ):
         factor = 1 + share * s
         q -= (share * t**2 / factor).sum()
         log_determinant += np.log(factor).sum()
@@ -220,26 +238,38 @@ def _fractions(shares: np.ndarray) -> np.ndarray:
     return np.clip(shares[:-1] / np.maximum(rest, MIN_SHARE), 0, 1)
 
 
-def _maximise(groups: Nest, to_shares: Callable, starts: Sequence) -> tuple[np.ndarray, float]:
+def _maximise(
+    groups: Nest, to_shares: Callable, starts: Sequence
+) -> tuple[np.ndarray, float]:
     """Maximise the likelihood over fractions in [0, 1]: the shares, and the maximum."""
     min_shares = np.r_[np.zeros(len(groups.parents)), MIN_SHARE]
 
     def cost(fractions: np.ndarray) -> float:
-        return -restricted_log_likelihood(np.maximum(to_shares(fractions), min_shares), groups)
+        return -restricted_log_likelihood(
+            np.maximum(to_shares(fractions), min_shares), groups
+        )
 
     if not len(starts[0]):
         return to_shares(starts[0]), -cost(starts[0])
     bounds = [(0, MAX_FRACTION)] * len(starts[0])
-    runs = [optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds) for start in starts]
+    runs = [
+        optimize.minimize(cost, start, method="L-BFGS-B", bounds=bounds)
+        for start in starts
+    ]
     best = min(runs, key=lambda run: run.fun)
     return to_shares(best.x), -best.fun
 
 
-def _profile_interval(groups: Nest, inside: list[int], shares, best: float) -> tuple[float, float]:
+def _profile_interval(
+    groups: Nest, inside: list[int], shares, best: float
+) -> tuple[float, float]:
     """Values of the sum of the shares `inside` whose profile likelihood is within `MAX_DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
-    starts = [start, np.full(len(start), 0.5)]  # from one alone the search may end half way
+    starts = [
+        start,
+        np.full(len(start), 0.5),
+    ]  # from one alone the search may end half way
 
     def excess(total: float) -> float:
         def to_shares(fractions: np.ndarray) -> np.ndarray:

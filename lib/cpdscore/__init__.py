@@ -10,5 +10,11 @@ from lib.cpdscore.parsing import parse_reply
 from lib.cpdscore.probes import audit, probe_effects, probe_turns, sample_spread
 from lib.cpdscore.prompts import VARIANTS, Template, load_template
 from lib.cpdscore.reply_store import Job, ReplyStore, import_replies
-from lib.cpdscore.scores import JudgeModel, aggregate, score_dialogs, score_turns, turn_requests
+from lib.cpdscore.scores import (
+    JudgeModel,
+    aggregate,
+    score_dialogs,
+    score_turns,
+    turn_requests,
+)
 from lib.cpdscore.server import JudgeStopped

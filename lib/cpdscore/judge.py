@@ -33,10 +33,14 @@ class JudgeSettings:
 
     workers: int = 16  # threads, each with one request in flight
     requests_per_minute: float = math.inf  # what your account allows
-    samples_together: bool = False  # all samples of a prompt in one request (n), topped up
+    samples_together: bool = (
+        False  # all samples of a prompt in one request (n), topped up
+    )
     attempts: int = 10  # errors of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after an error; doubles up to 16 times this
-    prompt_price: float = math.nan  # dollars per million tokens, as your provider lists them
+    prompt_price: float = (
+        math.nan
+    )  # dollars per million tokens, as your provider lists them
     reply_price: float = math.nan
     max_dollars: float = math.inf  # what the store may cost in all its runs
     patience_s: float = 900  # how long one job waits out rate limits before it is left
@@ -48,7 +52,9 @@ class JudgeSettings:
         >>> JudgeSettings(prompt_price=2.5, reply_price=10).dollars(1_000_000, 100_000)
         3.5
         """
-        return (self.prompt_price * prompt_tokens + self.reply_price * completion_tokens) / 1e6
+        return (
+            self.prompt_price * prompt_tokens + self.reply_price * completion_tokens
+        ) / 1e6
 
 
 DEFAULTS = JudgeSettings()
@@ -86,9 +92,13 @@ def estimate_tokens(text: str) -> int:
     return total
 
 
-def request_tokens(request: Request, count: Callable[[str], int] = estimate_tokens) -> int:
+def request_tokens(
+    request: Request, count: Callable[[str], int] = estimate_tokens
+) -> int:
     """Prompt tokens of one request, by the estimate or by another `count`."""
-    return _PER_REQUEST + sum(_PER_MESSAGE + count(text) for _, text in request.messages)
+    return _PER_REQUEST + sum(
+        _PER_MESSAGE + count(text) for _, text in request.messages
+    )
 
 
 def max_usage(request: Request, samples: int = 1) -> dict[str, int]:
@@ -129,7 +139,15 @@ def forecast(
                 "reply_tokens": replies * request.usual_tokens,
             }
         )
-    names = ["model", "variant", "requests", "replies", "stored", "prompt_tokens", "reply_tokens"]
+    names = [
+        "model",
+        "variant",
+        "requests",
+        "replies",
+        "stored",
+        "prompt_tokens",
+        "reply_tokens",
+    ]
     frame = pd.DataFrame(rows, columns=names)
     frame = frame.groupby(["model", "variant"], sort=False).sum().reset_index()
     frame["dollars"] = settings.dollars(frame["prompt_tokens"], frame["reply_tokens"])
@@ -278,7 +296,9 @@ def ask_all(
 class _Run:
     """What the workers share."""
 
-    def __init__(self, store: ReplyStore, connection: Connection, settings: JudgeSettings):
+    def __init__(
+        self, store: ReplyStore, connection: Connection, settings: JudgeSettings
+    ):
         self.store = store
         self.connection = connection
         self.settings = settings
@@ -288,7 +308,9 @@ class _Run:
         self.lock = threading.Lock()  # guards what follows
         self.requests = 0
         self.answered = False
-        self.refused: dict[int, Reply] = {}  # what the server refused, by the id of the call
+        self.refused: dict[
+            int, Reply
+        ] = {}  # what the server refused, by the id of the call
         self.left_in_a_row = 0  # jobs left without a reply since the last answer
 
     def finish_all(self, tasks: list[list[Job]]) -> BaseException | None:
@@ -302,10 +324,14 @@ class _Run:
         except KeyboardInterrupt:
             self.stop.set()
             wait(futures)  # a second interrupt ends the wait for replies on their way
-            raise KeyboardInterrupt("interrupted: replies received are stored") from None
+            raise KeyboardInterrupt(
+                "interrupted: replies received are stored"
+            ) from None
         finally:
             pool.shutdown(wait=False)
-        if cause and not self.answered:  # what was refused may be asked again with other settings
+        if (
+            cause and not self.answered
+        ):  # what was refused may be asked again with other settings
             self.store.complete(self.refused)
         return cause
 
@@ -359,9 +385,13 @@ class _Run:
             missing = error.reply
             usage = max_tokens if error.billed else dict.fromkeys(TOKENS, 0)
         replies = [*replies, *[missing] * len(calls)][: len(calls)]
-        replies[0] = replies[0]._replace(usage=json.dumps(usage), base_url=self.connection.base_url)
+        replies[0] = replies[0]._replace(
+            usage=json.dumps(usage), base_url=self.connection.base_url
+        )
         # At temperature 0 the same answer would come again.
-        reasks = 0 if request.parameters.get("temperature") == 0 else self.settings.reasks
+        reasks = (
+            0 if request.parameters.get("temperature") == 0 else self.settings.reasks
+        )
         self.store.complete(dict(zip(calls, replies, strict=True)), reasks)
         with self.lock:
             self.requests += 1
@@ -369,7 +399,9 @@ class _Run:
                 self.answered = True
                 self.left_in_a_row = 0
             elif error.kind == "refused":
-                self.refused |= dict.fromkeys(calls, error.reply._replace(status="fault"))
+                self.refused |= dict.fromkeys(
+                    calls, error.reply._replace(status="fault")
+                )
         self.budget.settle(reserved, self.settings.dollars(**usage))
         return error
 
@@ -428,7 +460,9 @@ def asker(
             "mode 'live' with a store in memory would lose the replies you pay for: name a "
             "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
         )
-    return partial(ask_all, store=store, connection=Connection(base_url), settings=settings)
+    return partial(
+        ask_all, store=store, connection=Connection(base_url), settings=settings
+    )
 
 
 def _dry_run(jobs: Iterable[Job], store: ReplyStore, settings: JudgeSettings) -> None:

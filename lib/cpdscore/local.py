@@ -37,7 +37,11 @@ def served(judge: str | Path = PACKAGED) -> Iterator[str | None]:
         yield judge or None
         return
     command = [sys.executable, "-I", __file__, weights_of(judge)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
     with subprocess.Popen(command, text=True, **pipes) as server:
         lines = []
         for line in server.stdout:

@@ -24,7 +24,15 @@ _FIELDS = {*chain.from_iterable(variant.fields for variant in VARIANTS.values())
 _GENERAL = {"overall", "final score", "final rating", "final answer"}
 _GENERAL |= {"score", "rating", "mark", "answer"}
 _LABEL = "|".join(sorted(_FIELDS | _GENERAL, key=len, reverse=True))
-_NUMBER_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "seven": 7, "ten": 10}
+_NUMBER_WORDS = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "seven": 7,
+    "ten": 10,
+}
 _NUMBER = rf"(?P<number>\d+(?:\.\d+)?|{'|'.join(_NUMBER_WORDS)})"
 _TOP = r"(?: ?\(?(?:/|out of|of) ?HIGH(?:\.0)?\)?)?"  # 4/5, 4 (out of 5)
 _END = (  # not: 4-5, 4,5, 4 or 5, 4th, 4%, 4?, 4 would be too much
@@ -39,7 +47,9 @@ _SCORE = (
     r"at|a|gets|very|relatively|good|bad|low|excellent|neither|fair|enough)\b)){0,8}"
     rf" ?(?<! -)(?<!:-)\(?{_NUMBER}{_TOP}{_END}?"
 )
-_NUMBER_ALONE = rf"(?:- |\()?(?:i'd say |i would give it a )?{_NUMBER}(?![.)] \S){_TOP}{_END}"
+_NUMBER_ALONE = (
+    rf"(?:- |\()?(?:i'd say |i would give it a )?{_NUMBER}(?![.)] \S){_TOP}{_END}"
+)
 _OTHER_NUMBER = re.compile(
     rf"(?<![\w.,/])(?<!not )(?<!turn ){_NUMBER}(?<!one)"
     r"(?![\w%]| (?:words?|sentences?|questions?|turns?|facts?|friends|participants|individuals)\b)"
@@ -62,10 +72,19 @@ _CLEANING = (  # patterns and what takes their place, in this order
     (r"(?<!\w)([\"']).{0,200}?\1(?!\w)", ""),  # other quotations: somebody else's words
     (r"[^\S\n]+", " "),
     (r"\s*\n\s*", "\n"),
-    (rf" ?[(\[]{_NO_DIGIT}1{_NO_DIGIT}HIGH{_NO_DIGIT}[)\]]", ""),  # (1-5), [1 = bad, 5 = good]
-    (r"(?:on a )?(?:scale )?(?:of |from )?(?<![\w.,/+-])1 ?(?:to|-) ?HIGH\b(?: scale)?", ""),
+    (
+        rf" ?[(\[]{_NO_DIGIT}1{_NO_DIGIT}HIGH{_NO_DIGIT}[)\]]",
+        "",
+    ),  # (1-5), [1 = bad, 5 = good]
+    (
+        r"(?:on a )?(?:scale )?(?:of |from )?(?<![\w.,/+-])1 ?(?:to|-) ?HIGH\b(?: scale)?",
+        "",
+    ),
     (r"\$?(?:\\boxed)?[<(\[{$](\d(?:\.\d+)?)[>)\]}$]+", r"\1"),  # <4>, (4), \boxed{4}
-    (r"(?m)(?<=.):?\n(?:- )?(\d(?:\.\d+)?)$", r": \1"),  # a number on the line below its label
+    (
+        r"(?m)(?<=.):?\n(?:- )?(\d(?:\.\d+)?)$",
+        r": \1",
+    ),  # a number on the line below its label
 )
 
 
@@ -87,7 +106,9 @@ class ParsedReply:
     fields: dict[str, float] = field(default_factory=dict)
 
 
-def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> ParsedReply:
+def parse_reply(
+    text: str | None, variant: Variant, transport: str = "ok"
+) -> ParsedReply:
     """Read the score in a reply to the prompt of `variant`.
 
     Echoes of the form ("- x", "1-5"), ranges, decimal commas, numbers on other scales and
@@ -127,7 +148,9 @@ def parse_reply(text: str | None, variant: Variant, transport: str = "ok") -> Pa
     preamble = text[: matches[0].start()] if matches else text
     if _REFUSAL.search(preamble):
         status = "disclaimed" if status in USABLE else "refusal"
-    elif status in USABLE and "scale" in preamble:  # not the prompt's: plain_text removes that
+    elif (
+        status in USABLE and "scale" in preamble
+    ):  # not the prompt's: plain_text removes that
         status = "unparsable"
     elif status in USABLE and _has_other_number(text, readings, matches[0]):
         status = "ambiguous"
@@ -167,7 +190,11 @@ def score_probabilities(
         digit = "1" if text[position] != "1" else "2"
         changed = text[:position] + digit + text[position + 1 :]
         if parse_reply(changed, variant).score == float(digit):
-            on_scale = {int(key): p for key, p in digits.items() if 1 <= int(key) <= variant.high}
+            on_scale = {
+                int(key): p
+                for key, p in digits.items()
+                if 1 <= int(key) <= variant.high
+            }
             total = sum(on_scale.values())
             if total > 0:
                 return {value: p / total for value, p in on_scale.items()}, ""
@@ -222,7 +249,9 @@ def _agreed_value(matches: list[re.Match], variant: Variant) -> tuple[str, float
     return "non_integer", value
 
 
-def _has_other_number(text: str, readings: list[tuple[str, re.Match]], score: re.Match) -> bool:
+def _has_other_number(
+    text: str, readings: list[tuple[str, re.Match]], score: re.Match
+) -> bool:
     """Whether a number behind the score, of no other field, could be meant instead."""
     starts = [match.start("number") for _, match in readings]
     values = set()

@@ -20,13 +20,23 @@ def audit(scores: Scores, store: ReplyStore) -> pd.DataFrame:
     replies = scores.ids.join(scores.replies.set_index("item"), how="inner")
     replies = replies.reset_index(drop=True)
     stored = store.replies(replies["key"])
-    columns = ["text", "finish_reason", "reason", "request_id", "http", "ms", "base_url"]
+    columns = [
+        "text",
+        "finish_reason",
+        "reason",
+        "request_id",
+        "http",
+        "ms",
+        "base_url",
+    ]
     for column in columns:
         replies[column] = [
             getattr(stored[key], column)
             for key in zip(replies["key"], replies["sample"], strict=True)
         ]
-    replies["prompt"] = [store.body(key)["messages"][0]["content"] for key in replies["key"]]
+    replies["prompt"] = [
+        store.body(key)["messages"][0]["content"] for key in replies["key"]
+    ]
     return replies
 
 
@@ -73,7 +83,9 @@ def probe_turns(turns: pd.DataFrame) -> pd.DataFrame:
         no echo, and where the next dialog has the same persona, there is no swap.
     """
     personas = turns.groupby("dialog", sort=False)["fact"].first()
-    next_persona = dict(zip(personas.index, [*personas[1:], *personas[:1]], strict=True))
+    next_persona = dict(
+        zip(personas.index, [*personas[1:], *personas[:1]], strict=True)
+    )
     rows = []
     for index, turn in turns.iterrows():
         response = turn["response"]
@@ -94,7 +106,9 @@ def probe_turns(turns: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def probe_effects(scores: pd.Series, probes: pd.DataFrame, probe_scores: pd.Series) -> pd.DataFrame:
+def probe_effects(
+    scores: pd.Series, probes: pd.DataFrame, probe_scores: pd.Series
+) -> pd.DataFrame:
     """Compare scores before and after each probe: means, mean change, shares that rose and fell.
 
     Args:
@@ -106,7 +120,9 @@ def probe_effects(scores: pd.Series, probes: pd.DataFrame, probe_scores: pd.Seri
         One row per probe; `n` pairs have both scores, the others are left out.
     """
     before = probes["original"].map(scores)
-    pairs = pd.DataFrame({"probe": probes["probe"], "before": before, "after": probe_scores})
+    pairs = pd.DataFrame(
+        {"probe": probes["probe"], "before": before, "after": probe_scores}
+    )
     pairs = pairs.dropna()
     pairs["change"] = pairs["after"] - pairs["before"]
     pairs["rose"] = pairs["change"] > 0

@@ -24,7 +24,9 @@ class Variant(NamedTuple):
     label: str  # as the paper's tables call it
     section: str  # where its prompt stands in the paper
     level: str  # what is rated: "turn" or "dialog"
-    fields: tuple[str, ...]  # the labels of the answer form, in order; the last one is the score
+    fields: tuple[
+        str, ...
+    ]  # the labels of the answer form, in order; the last one is the score
     high: int  # the scale runs from 1 to here
     reply_tokens: int  # length of a usual reply, for forecasts
 
@@ -34,8 +36,21 @@ class Variant(NamedTuple):
         return self.fields[-1]
 
 
-_SIMPLE = ("humanness", "fluency", "coherency", "consistency", "engagingness", "overall")
-_ORIGINAL = ("relevance", "specificity", "interestingness", "understandability", "overall")
+_SIMPLE = (
+    "humanness",
+    "fluency",
+    "coherency",
+    "consistency",
+    "engagingness",
+    "overall",
+)
+_ORIGINAL = (
+    "relevance",
+    "specificity",
+    "interestingness",
+    "understandability",
+    "overall",
+)
 _DIALOGUE = ("overall dialogue turn score", "dialogue interaction score", "final score")
 _ROWS = (
     ("original_simple", "Original simple", "B.1.1", "turn", _ORIGINAL, 5, 32),
@@ -43,7 +58,15 @@ _ROWS = (
     ("simple_without_reference", "CPDS-S w/o ref", "B.1.3", "turn", _SIMPLE, 5, 36),
     ("original_detail", "Original detail", "B.2.1", "turn", ("engagingness",), 3, 8),
     ("detail_with_reference", "CPDS-D w/ ref", "B.2.2", "turn", ("humanness",), 5, 8),
-    ("detail_without_reference", "CPDS-D w/o ref", "B.2.3", "turn", ("humanness",), 5, 8),
+    (
+        "detail_without_reference",
+        "CPDS-D w/o ref",
+        "B.2.3",
+        "turn",
+        ("humanness",),
+        5,
+        8,
+    ),
     ("dialogue", "CPDS-Dial", "B.3", "dialog", _DIALOGUE, 5, 24),
 )
 VARIANTS = {row[0]: Variant._make(row) for row in _ROWS}
@@ -55,12 +78,16 @@ class Template:
 
     variant: Variant
     text: str
-    fenced: bool = True  # a bar before each quoted line, so that a reply cannot add its own form
+    fenced: bool = (
+        True  # a bar before each quoted line, so that a reply cannot add its own form
+    )
 
     @property
     def wording(self) -> str:
         """Hash of the text: two scores are comparable only where it is the same."""
-        return hashlib.sha256((FENCE * self.fenced + self.text).encode()).hexdigest()[:12]
+        return hashlib.sha256((FENCE * self.fenced + self.text).encode()).hexdigest()[
+            :12
+        ]
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -95,7 +122,9 @@ class Template:
         """
         wrong = set(self.inputs) ^ set(values)
         if wrong:
-            raise ValueError(f"prompt {self.variant.name}: missing or not used: {sorted(wrong)}")
+            raise ValueError(
+                f"prompt {self.variant.name}: missing or not used: {sorted(wrong)}"
+            )
         if not self.fenced:
             return _INPUT.sub(lambda match: values[match[1]], self.text)
         quoted = {name: _fence(text) for name, text in values.items()}
@@ -120,6 +149,8 @@ def load_template(name: str, folder: str | Path | None = None) -> Template:
     ('history', 'fact', 'response')
     """
     if name not in VARIANTS:
-        raise ValueError(f"no prompt variant {name!r}; there are: {', '.join(VARIANTS)}")
+        raise ValueError(
+            f"no prompt variant {name!r}; there are: {', '.join(VARIANTS)}"
+        )
     text = (Path(folder or FOLDER) / f"{name}.txt").read_text(encoding="utf-8")
     return Template(VARIANTS[name], text.rstrip("\n"), not folder)

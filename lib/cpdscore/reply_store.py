@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
-RESERVE_BYTES = 16 << 20  # kept free on the disk while asking, for the replies on their way
+RESERVE_BYTES = (
+    16 << 20
+)  # kept free on the disk while asking, for the replies on their way
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
@@ -62,14 +64,18 @@ class Request:
     @cached_property
     def body(self) -> dict[str, Any]:
         """The JSON body of the chat-completions call."""
-        messages = [{"role": role, "content": content} for role, content in self.messages]
+        messages = [
+            {"role": role, "content": content} for role, content in self.messages
+        ]
         return {"model": self.model, "messages": messages, **self.parameters}
 
     @cached_property
     def key(self) -> str:
         """SHA-256 of the canonical JSON of the body and the version of this rule."""
         identity = {"key_version": KEY_VERSION, **self.body}
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(
+            identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -95,7 +101,9 @@ class Reply(NamedTuple):
     status: str
     text: str | None = None
     finish_reason: str | None = None
-    reason: str | None = None  # why there is no text: the judge's refusal or the server's message
+    reason: str | None = (
+        None  # why there is no text: the judge's refusal or the server's message
+    )
     http: int | None = None
     request_id: str | None = None
     ms: float | None = None
@@ -103,7 +111,9 @@ class Reply(NamedTuple):
     body: str | None = None  # of the answer; with several samples, beside the first
     base_url: str | None = None
     fingerprint: str | None = None
-    digit_probabilities: str | None = None  # JSON: [position in text, {digit: probability}], ...
+    digit_probabilities: str | None = (
+        None  # JSON: [position in text, {digit: probability}], ...
+    )
 
 
 # A call is written before it is sent, with the most it can cost, and completed by its outcome. One
@@ -117,7 +127,9 @@ CREATE TABLE IF NOT EXISTS call (
     {", ".join(Reply._fields)});
 CREATE UNIQUE INDEX IF NOT EXISTS place ON call (key, sample) WHERE holds;
 """
-_COMPLETE = f"UPDATE call SET {' = ?, '.join(Reply._fields)} = ?, holds = ? WHERE id = ?"
+_COMPLETE = (
+    f"UPDATE call SET {' = ?, '.join(Reply._fields)} = ?, holds = ? WHERE id = ?"
+)
 _COUNT_UNREADABLE = f"""
 SELECT COUNT(*) FROM call AS this JOIN call AS other USING (key, sample)
 WHERE this.id = ? AND other.status IN ({", ".join("?" * len(UNREADABLE))})
@@ -202,7 +214,9 @@ class ReplyStore(AbstractContextManager):
             StoreError: while another run is asking, or where the disk is full already.
         """
         lock_path = ":memory:" if self.in_memory else f"{self.path}.lock"
-        with closing(sqlite3.connect(lock_path, timeout=0, isolation_level=None)) as lock:
+        with closing(
+            sqlite3.connect(lock_path, timeout=0, isolation_level=None)
+        ) as lock:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
@@ -212,7 +226,9 @@ class ReplyStore(AbstractContextManager):
             try:
                 with self._writing() as db:
                     self._reserve.write_bytes(os.urandom(RESERVE_BYTES))
-                    db.execute("UPDATE call SET status = 'lost', holds = 0 WHERE status = 'asked'")
+                    db.execute(
+                        "UPDATE call SET status = 'lost', holds = 0 WHERE status = 'asked'"
+                    )
                 yield
             finally:
                 self._reserve.unlink(missing_ok=True)
@@ -236,7 +252,9 @@ class ReplyStore(AbstractContextManager):
 
         `usage` (JSON) is the most that the call can cost, which counts until more is known.
         """
-        query = "INSERT INTO call (key, sample, holds, status) VALUES (?, ?, 1, 'asked')"
+        query = (
+            "INSERT INTO call (key, sample, holds, status) VALUES (?, ?, 1, 'asked')"
+        )
         with self._writing() as db:
             calls = [db.execute(query, job.id).lastrowid for job in jobs]
             db.execute("UPDATE call SET usage = ? WHERE id = ?", (usage, calls[0]))
@@ -265,7 +283,9 @@ class ReplyStore(AbstractContextManager):
             for call, reply in replies.items():
                 done = reply.status in ("ok", "failed")
                 if reply.status in UNREADABLE:
-                    earlier = db.execute(_COUNT_UNREADABLE, (call, *UNREADABLE)).fetchone()[0]
+                    earlier = db.execute(
+                        _COUNT_UNREADABLE, (call, *UNREADABLE)
+                    ).fetchone()[0]
                     done = earlier >= reasks
                 db.execute(_COMPLETE, (*map(_storable, reply), done, call))
 
@@ -307,7 +327,9 @@ class ReplyStore(AbstractContextManager):
 
     def body(self, key: str) -> dict[str, Any]:
         """The body of a stored request."""
-        return json.loads(self.rows("SELECT body FROM request WHERE key = ?", (key,))[0][0])
+        return json.loads(
+            self.rows("SELECT body FROM request WHERE key = ?", (key,))[0][0]
+        )
 
 
 def _storable(value: Any) -> Any:
@@ -335,7 +357,9 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     version = frame.attrs["key_version"]
     if version != KEY_VERSION:
         raise StoreError(f"{path}: key version {version}, not {KEY_VERSION}")
-    frame = frame.rename(columns={"marks": "digit_probabilities"})  # its name until 2026
+    frame = frame.rename(
+        columns={"marks": "digit_probabilities"}
+    )  # its name until 2026
     frame = frame[["key", *PUBLISHED]].astype(object).where(frame.notna(), None)
     frame["holds"] = 1
     columns = ", ".join(frame.columns)

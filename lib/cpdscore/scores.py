@@ -92,11 +92,16 @@ def turn_requests(
 
 
 def _request(
-    inputs: Mapping[str, str], template: Template, judge: JudgeModel, item: Mapping[str, Any]
+    inputs: Mapping[str, str],
+    template: Template,
+    judge: JudgeModel,
+    item: Mapping[str, Any],
 ) -> Request:
     used = {name: text for name, text in inputs.items() if name in template.inputs}
     labels = {"variant": template.variant.name, "wording": template.wording}
-    labels |= {name: item[name] for name in ("system", "dialog", "turn") if name in item}
+    labels |= {
+        name: item[name] for name in ("system", "dialog", "turn") if name in item
+    }
     parameters = dict(judge.parameters)
     if judge.forced:
         parameters["grammar"] = template.grammar
@@ -181,9 +186,17 @@ def score_dialogs(
     rows = []
     for ids, dialog in turns.assign(score=turn_scores).groupby([*LEVELS], sort=False):
         dialog = dialog.sort_values("turn", kind="stable")
-        turn_lines = [f"Turn {i} Score - {score:.2f}" for i, score in enumerate(dialog["score"], 1)]
-        responses = [f"Turn {i}: {text}" for i, text in enumerate(dialog["response"], 1)]
-        inputs = {"turn_scores": "\n".join(turn_lines), "responses": "\n".join(responses)}
+        turn_lines = [
+            f"Turn {i} Score - {score:.2f}"
+            for i, score in enumerate(dialog["score"], 1)
+        ]
+        responses = [
+            f"Turn {i}: {text}" for i, text in enumerate(dialog["response"], 1)
+        ]
+        inputs = {
+            "turn_scores": "\n".join(turn_lines),
+            "responses": "\n".join(responses),
+        }
         inputs["turns"] = str(len(dialog))
         row = dict(zip(LEVELS, ids, strict=True))
         if dialog["score"].notna().all():
@@ -194,7 +207,11 @@ def score_dialogs(
 
 
 def _score(
-    items: pd.DataFrame, template: Template, judge: JudgeModel, store: ReplyStore, ask: Ask
+    items: pd.DataFrame,
+    template: Template,
+    judge: JudgeModel,
+    store: ReplyStore,
+    ask: Ask,
 ) -> Scores:
     """Ask for what is missing, read the replies, ask again where they could not be read."""
     requests = {request.key: request for request in items["request"].dropna()}
@@ -204,7 +221,9 @@ def _score(
         jobs += [Job(request, sample) for sample in range(judge.samples)]
     get_replies = ask or store.require
     get_replies(jobs)
-    store.add_requests(requests.values())  # so that a replayed score leads to its prompt, too
+    store.add_requests(
+        requests.values()
+    )  # so that a replayed score leads to its prompt, too
     replies = _read_replies(keys, template, judge, store=store)
     for _ in range(judge.extra if ask else 0):
         jobs = _extra_jobs(requests, replies, judge)
@@ -213,7 +232,9 @@ def _score(
         ask(jobs)
         replies = _read_replies(keys, template, judge, store=store)
     words = items["text"].str.split().str.len()
-    scored = _score_items(pd.DataFrame({"words": words, "key": keys}), replies, judge.samples)
+    scored = _score_items(
+        pd.DataFrame({"words": words, "key": keys}), replies, judge.samples
+    )
     ids = items.drop(columns=["request", "text"])
     return Scores(template, judge, ids=ids, items=scored, replies=replies)
 
@@ -226,7 +247,9 @@ def _extra_jobs(
     A prompt with fewer samples than `judge.samples` is one that a fault left for a later run.
     """
     jobs = []
-    distinct = replies.drop_duplicates(["key", "sample"])  # two items may share a prompt
+    distinct = replies.drop_duplicates(
+        ["key", "sample"]
+    )  # two items may share a prompt
     for key, scores in distinct.groupby("key", sort=False)["score"]:
         may_ask = judge.samples <= len(scores) < judge.samples + judge.extra
         if may_ask and scores.count() < judge.samples:
@@ -244,13 +267,25 @@ def _read_replies(
         probabilities, reason = score_probabilities(
             reply.text, reply.digit_probabilities, template.variant
         )
-        row = {"key": key, "sample": sample, "status": parsed.status, "score": parsed.score}
+        row = {
+            "key": key,
+            "sample": sample,
+            "status": parsed.status,
+            "score": parsed.score,
+        }
         if probabilities:
             row["weighted"] = sum(score * p for score, p in probabilities.items())
         row |= {"probabilities": probabilities, "unweighted_reason": reason}
         rows.append(row | parsed.fields)
     numeric = ["score", "weighted", *template.variant.fields]
-    columns = ["key", "sample", "status", "probabilities", "unweighted_reason", *numeric]
+    columns = [
+        "key",
+        "sample",
+        "status",
+        "probabilities",
+        "unweighted_reason",
+        *numeric,
+    ]
     frame = pd.DataFrame(rows, columns=columns)
     frame = frame[frame["sample"] < judge.samples + judge.extra]
     frame = frame.astype(dict.fromkeys(numeric, float) | {"status": "str"})
@@ -258,7 +293,9 @@ def _read_replies(
     return items.merge(frame, on="key")
 
 
-def _score_items(items: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd.DataFrame:
+def _score_items(
+    items: pd.DataFrame, replies: pd.DataFrame, samples: int
+) -> pd.DataFrame:
     """Mean of the first `samples` usable replies of each item, with the numbers behind it."""
     usable = _usable_replies(replies, samples)
     frame = items.join(usable[["score", "weighted"]].mean())
@@ -268,7 +305,9 @@ def _score_items(items: pd.DataFrame, replies: pd.DataFrame, samples: int) -> pd
     counts = frame[["usable", "asked"]].fillna(0).astype(int)
     reason = replies[replies["score"].isna()].groupby("item")["status"].first()
     status = pd.Series("ok", frame.index).mask(counts["usable"] < samples, "partial")
-    status = status.mask(counts["usable"] == 0, reason).mask(counts["asked"] == 0, "not asked")
+    status = status.mask(counts["usable"] == 0, reason).mask(
+        counts["asked"] == 0, "not asked"
+    )
     return frame.assign(**counts, status=status.mask(frame["key"].isna(), "no input"))
 
 
@@ -288,7 +327,9 @@ def aggregate(scores: Scores, level: str) -> pd.DataFrame:
         The columns that name a unit, ``score`` (NaN without any), ``items`` and ``scored``.
     """
     keys = [*LEVELS[: LEVELS.index(level) + 1]]
-    groups = scores.ids[keys].join(scores.items["score"]).groupby(keys, sort=False)["score"]
+    groups = (
+        scores.ids[keys].join(scores.items["score"]).groupby(keys, sort=False)["score"]
+    )
     return groups.agg(score="mean", items="size", scored="count").reset_index()
 
 

@@ -18,7 +18,9 @@ from urllib.parse import unquote, urlsplit
 from lib.cpdscore.reply_store import TOKENS, Reply, Request
 
 OPENAI_URL = "https://api.openai.com/v1"
-MAX_ANSWER_BYTES = 16 << 20  # unpacked; a thousand tokens with 20 alternatives each take 2 MB
+MAX_ANSWER_BYTES = (
+    16 << 20
+)  # unpacked; a thousand tokens with 20 alternatives each take 2 MB
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 # What reading JSON of another shape than the protocol's may raise.
 _MALFORMED = (
@@ -51,7 +53,9 @@ class JudgeError(Exception):
         reply: what is recorded of it.
     """
 
-    def __init__(self, kind: str, reason: str, wait_s=None, billed=False, **details: Any):
+    def __init__(
+        self, kind: str, reason: str, wait_s=None, billed=False, **details: Any
+    ):
         super().__init__(reason)
         self.kind = kind
         self.wait_s = wait_s
@@ -85,14 +89,18 @@ def error_of_status(status: int, body: str, headers: Mapping[str, str]) -> Judge
     message = " ".join(message.split())[:300]
     details = {"http": status, "body": body, "request_id": headers.get("x-request-id")}
     if error.get("code") in _NO_QUOTA or error.get("type") in _NO_QUOTA:
-        return JudgeError("stop", f"the account has no quota left: {message}", **details)
+        return JudgeError(
+            "stop", f"the account has no quota left: {message}", **details
+        )
     if status in (200, 408, 409, 429) or status >= 500:
         details |= {"wait_s": retry_after(headers), "billed": status == 200}
         return JudgeError("retry", f"server error {status}: {message}", **details)
     if status in (400, 413, 422):
         return JudgeError("refused", f"refused with {status}: {message}", **details)
     hint = "check OPENAI_API_KEY, the model's name and base_url"
-    return JudgeError("stop", f"the server answered {status} ({message}): {hint}", **details)
+    return JudgeError(
+        "stop", f"the server answered {status} ({message}): {hint}", **details
+    )
 
 
 def _parse_object(text: str) -> dict[str, Any]:
@@ -123,12 +131,19 @@ def read_answer(text: str, headers: Mapping[str, str], request: Request) -> list
     model = _text_or_none(answer.get("model")) or request.model
     if not is_same_model(request.model, model):
         name = PurePath(model).name
-        warnings.warn(f"{name!r} has answered, where {request.model!r} was asked for", stacklevel=2)
+        warnings.warn(
+            f"{name!r} has answered, where {request.model!r} was asked for",
+            stacklevel=2,
+        )
     details = {"http": 200, "request_id": headers.get("x-request-id")}
     details["fingerprint"] = _text_or_none(answer.get("system_fingerprint"))
     try:
-        replies = [_read_choice(choice)._replace(**details) for choice in answer["choices"]]
-        replies[0] = replies[0]._replace(usage=_read_usage(answer.get("usage")), body=text)
+        replies = [
+            _read_choice(choice)._replace(**details) for choice in answer["choices"]
+        ]
+        replies[0] = replies[0]._replace(
+            usage=_read_usage(answer.get("usage")), body=text
+        )
     except _MALFORMED:
         reason = "200, but no choices with a message"
         raise JudgeError("retry", reason, billed=True, body=text, **details) from None
@@ -183,7 +198,9 @@ def _digit_probabilities(logprobs: Any, text: str) -> str | None:
         if not tokens:
             return None
         generated = "".join(token["token"] for token in tokens)
-        end = -generated.index(text)  # of the token, in the text; white space may come before it
+        end = -generated.index(
+            text
+        )  # of the token, in the text; white space may come before it
         positions = []
         for token in tokens:
             end += len(token["token"])
@@ -218,7 +235,9 @@ def is_same_model(requested: str, answering: str) -> bool:
     """
     name = PurePath(requested).name.lower()
     other = PurePath(answering).name.lower()
-    return other.startswith(name) and bool(_SNAPSHOT.fullmatch(other.removeprefix(name)))
+    return other.startswith(name) and bool(
+        _SNAPSHOT.fullmatch(other.removeprefix(name))
+    )
 
 
 class Connection:
@@ -239,7 +258,9 @@ class Connection:
     def __init__(self, base_url: str | None = None, timeout_s: float = 120):
         import openai  # replay needs no client
 
-        key = os.environ.get("OPENAI_API_KEY", "").strip()  # a line break is no part of it
+        key = os.environ.get(
+            "OPENAI_API_KEY", ""
+        ).strip()  # a line break is no part of it
         if not (key.isascii() and key.isprintable() and (key or base_url)):
             raise RuntimeError(
                 "no usable key: set the environment variable OPENAI_API_KEY, give base_url of a "
@@ -261,7 +282,9 @@ class Connection:
             timeout=timeout_s,
             max_retries=0,
             default_headers=headers,
-            http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._check_status]}),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"response": [self._check_status]}
+            ),
         )
 
     def redact(self, text: str) -> str:
@@ -284,8 +307,14 @@ class Connection:
                 text = self._read_body(response)
         except openai.APIConnectionError as error:
             cause = type(error.__cause__).__name__
-            reason = "time-out" if "Timeout" in cause else f"no connection to {self.base_url}"
-            billed = "Connect" not in cause  # lost later than connecting: it may be answered
+            reason = (
+                "time-out"
+                if "Timeout" in cause
+                else f"no connection to {self.base_url}"
+            )
+            billed = (
+                "Connect" not in cause
+            )  # lost later than connecting: it may be answered
             raise JudgeError("retry", reason, billed=billed) from None
         ms = 1000 * (time.monotonic() - started)
         replies = read_answer(text, response.headers, request)
@@ -316,5 +345,7 @@ class Connection:
                 if time.monotonic() > deadline:
                     raise JudgeError("retry", "not complete in time", billed=True)
         except httpx2.HTTPError as error:
-            raise JudgeError("retry", f"connection lost ({error!r})", billed=True) from None
+            raise JudgeError(
+                "retry", f"connection lost ({error!r})", billed=True
+            ) from None
         return self.redact(body.decode(errors="replace"))

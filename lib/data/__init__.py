@@ -1,7 +1,13 @@
 """The turn table, the corpora behind it, personas, and a file of your own."""
 
 from lib.data import corpora_on_request, rated_corpora
-from lib.data.corpora import available, corpus_overview, import_reports, load, ten_replies
+from lib.data.corpora import (
+    available,
+    corpus_overview,
+    import_reports,
+    load,
+    ten_replies,
+)
 from lib.data.storage import DataError
 from lib.data.turn_table import KEY, import_report
 from lib.data.unrated_texts import (

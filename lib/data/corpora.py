@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib import ROOT
-from lib.data.storage import DataError, data_folder, fetch_file, is_on_disk, registry, suggest_name
+from lib.data.storage import (
+    DataError,
+    data_folder,
+    fetch_file,
+    is_on_disk,
+    registry,
+    suggest_name,
+)
 from lib.data.turn_table import KEY, fill_agents, turn_table
 
 INFO = ["title", "licence", "citation", "source"]
@@ -83,7 +90,9 @@ class Corpus:
         """The table that carries the ratings: `turns` or `dialogs`, by `level`."""
         return self.turns if self.level == "turn" else self.dialogs
 
-    def table(self, level: str, *columns: str, single_ratings: bool = False) -> pd.DataFrame:
+    def table(
+        self, level: str, *columns: str, single_ratings: bool = False
+    ) -> pd.DataFrame:
         """Return `turns` or `dialogs`, after checking that it holds what the caller needs.
 
         Args:
@@ -136,13 +145,19 @@ def load(name: str, folder: str | Path | None = None) -> Corpus:
     """
     entries = registry()
     if name in entries["tables"]:
-        raise DataError(f"{name!r} has no ratings", fix=f"call data.{name}() for its table")
+        raise DataError(
+            f"{name!r} has no ratings", fix=f"call data.{name}() for its table"
+        )
     if name not in LOADERS:
         hint = suggest_name(name, LOADERS)
-        raise DataError(f"there is no corpus {name!r}", fix=hint or "see data.available()")
+        raise DataError(
+            f"there is no corpus {name!r}", fix=hint or "see data.available()"
+        )
     if name in entries["corpora"]:
         if folder:
-            raise DataError(f"{name!r} is not read from a folder", fix="leave out `folder`")
+            raise DataError(
+                f"{name!r} is not read from a folder", fix="leave out `folder`"
+            )
         entry = entries["corpora"][name]
         level = entry["level"]
         info = entries["sets"][entry["set"]]
@@ -183,7 +198,11 @@ def ten_replies(profile: str) -> pd.DataFrame:
     """
     ten = pd.read_csv(ROOT / "data/sample/ten_replies.csv").query("profile == @profile")
     turns = load(ten["corpus"].iloc[0]).turns
-    return ten[["reply", *KEY]].merge(turns, "left", on=KEY, validate="1:1").set_index("reply")
+    return (
+        ten[["reply", *KEY]]
+        .merge(turns, "left", on=KEY, validate="1:1")
+        .set_index("reply")
+    )
 
 
 def corpus_parts(
@@ -248,13 +267,17 @@ def _judgements(ratings: pd.Series) -> Iterator[Judgement]:
     for item, dimensions in ratings.items():
         for dimension, values in dimensions.items():
             if isinstance(values, list):
-                values = {f"annotator{n}": value for n, value in enumerate(values, start=1)}
+                values = {
+                    f"annotator{n}": value for n, value in enumerate(values, start=1)
+                }
             for annotator, value in values.items():
                 yield Judgement(item, annotator, snake_case(dimension), rating=value)
 
 
 def average_judgements(
-    judgements: Iterable[Judgement] | pd.DataFrame | None, n_items: int, unit: str = "ratings"
+    judgements: Iterable[Judgement] | pd.DataFrame | None,
+    n_items: int,
+    unit: str = "ratings",
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
     """Separate the ratings from what is excluded, and average them.
 
@@ -271,17 +294,31 @@ def average_judgements(
     text = table["rating"].fillna("").astype("str").str.strip().str.upper()
     not_applicable = text.str.startswith("N/A")
     empty = text == ""
-    excluded = {"marked N/A by the annotator": sum(not_applicable), "left empty": sum(empty)}
+    excluded = {
+        "marked N/A by the annotator": sum(not_applicable),
+        "left empty": sum(empty),
+    }
     ratings = table[~(not_applicable | empty)].reset_index(drop=True)
-    types = {"item": "int64", "annotator": "str", "dimension": "str", "rating": "float64"}
+    types = {
+        "item": "int64",
+        "annotator": "str",
+        "dimension": "str",
+        "rating": "float64",
+    }
     ratings = ratings.astype(types)
     means = ratings.pivot_table(index="item", columns="dimension", values="rating")
     means = means.reindex(index=range(n_items), columns=table["dimension"].unique())
-    means = means.astype("float64").add_prefix("human_").rename_axis(index=None, columns=None)
+    means = (
+        means.astype("float64")
+        .add_prefix("human_")
+        .rename_axis(index=None, columns=None)
+    )
     return ratings, means, report_row(unit, len(ratings), excluded)
 
 
-def report_row(unit: str, n_kept: int, excluded: Mapping | None = None, note: str = "") -> dict:
+def report_row(
+    unit: str, n_kept: int, excluded: Mapping | None = None, note: str = ""
+) -> dict:
     """One line of an import report: how many were read, kept and excluded, and why.
 
     >>> report_row("dialogs", 2, {"with the control agent": 1})["read"]

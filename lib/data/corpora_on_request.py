@@ -27,9 +27,13 @@ def load_on_request(folder: Path) -> dict:
     turns.
     """
     turns = read_turns(folder / "turns.csv")
-    dialogs = [_dialog_row(replies) for _, replies in turns.groupby([*LEVELS], sort=False)]
+    dialogs = [
+        _dialog_row(replies) for _, replies in turns.groupby([*LEVELS], sort=False)
+    ]
     turns, ratings, turn_line = _add_means(turns, folder / "turn_ratings.csv")
-    dialogs, _, dialog_line = _add_means(pd.DataFrame(dialogs), folder / "dialog_ratings.csv")
+    dialogs, _, dialog_line = _add_means(
+        pd.DataFrame(dialogs), folder / "dialog_ratings.csv"
+    )
     report = pd.DataFrame([report_row("responses", len(turns)), turn_line, dialog_line])
     return {"turns": turns, "dialogs": dialogs, "ratings": ratings, "report": report}
 
@@ -45,18 +49,26 @@ def _dialog_row(replies: pd.DataFrame) -> dict:
     return {**last[[*LEVELS]], "utterances": utterances, "speakers": speakers}
 
 
-def _add_means(items: pd.DataFrame, file: Path) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+def _add_means(
+    items: pd.DataFrame, file: Path
+) -> tuple[pd.DataFrame, pd.DataFrame, dict]:
     """The items with their mean ratings, the single ratings, and the line of the report."""
     ratings = pd.read_csv(file, dtype=str, keep_default_na=False)
     missing = {"dialog", "annotator", "dimension", "rating"} - set(ratings)
     if missing:
-        raise DataError(f"there is no column {sorted(missing)}", file, fix="see data/README.md")
+        raise DataError(
+            f"there is no column {sorted(missing)}", file, fix="see data/README.md"
+        )
     key = [name for name in KEY if name in ratings and name in items]
     item_numbers = items[key].astype(str).assign(item=range(len(items)))
-    ratings["item"] = ratings[key].merge(item_numbers, "left")["item"].fillna(-1).astype(int)
+    ratings["item"] = (
+        ratings[key].merge(item_numbers, "left")["item"].fillna(-1).astype(int)
+    )
     ratings["dimension"] = ratings["dimension"].map(snake_case)
     check_rows(ratings, _checks(ratings, key), file)
-    ratings, means, line = average_judgements(ratings, len(items), unit=file.stem.replace("_", " "))
+    ratings, means, line = average_judgements(
+        ratings, len(items), unit=file.stem.replace("_", " ")
+    )
     return pd.concat([items, means], axis=1), ratings, line
 
 

@@ -1,7 +1,7 @@
-"""What is in a user's file: unpack it, decode it, and tell tables, JSON values and texts apart.
+"""What a user's file holds: unpack it, decode it, and read it as a table, a JSON value or a text.
 
-What must be guessed is kept with the name of the parameter that changes it. A packed file may not
-unpack to more than `LIMIT`.
+What must be guessed is kept with the name of the option that changes it. A packed file may not
+unpack to more than `ImportOptions.max_mb` megabytes.
 """
 
 import ast
@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,73 +22,100 @@ import pyarrow as pa
 
 from lib.data.storage import DataError
 
-LIMIT = 512 * 1024 * 1024  # bytes; 100,000 replies with their contexts take about 100 million
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-GUESSES = ("kind", "bot", "encoding", "delimiter", "decimal", "sheet", "split")
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 
-class Unknown(DataError):
+class UnknownFormat(DataError):
     """The file is none that we know."""
 
 
-class Reading:
-    """A file or a folder as it is read.
+@dataclass(frozen=True)
+class ImportOptions:
+    """What a user says of a file instead of letting it be guessed; None: guess.
+
+    Attributes:
+        kind: what the file holds: messages, utterances, lines, transcript or table.
+        bot: the speakers that are the bot, separated by commas.
+        split: what separates the dialogs of a transcript: rules, blank (lines) or none.
+        max_mb: the most megabytes that a packed file may unpack to; 100,000 replies with their
+            contexts take about 100.
+        columns: our column name -> the file's, also for `speaker` and `text` of an utterance.
+    """
+
+    kind: str | None = None
+    bot: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    sheet: str | None = None
+    split: str | None = None
+    max_mb: str = "512"
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class ImportReport:
+    """What was guessed and counted while a file or a folder was read.
 
     Attributes:
         path: the file or the folder.
-        given: what the caller says instead of a guess, by the names in `GUESSES`.
-        columns: our column name -> the file's, also for `speaker` and `text` of an utterance.
-        taken: the same, with what was guessed.
-        guesses: (what, taken, why) -> number of files.
+        options: what the caller says instead of a guess.
+        columns: our column name -> the file's, as given and as guessed.
+        guesses: (option, value, reason) -> number of files.
         kept: unit -> how many were read and kept.
         excluded: (unit, reason) -> how many were read and left out.
-
-    Raises:
-        DataError: for a name that is not in `GUESSES`.
     """
 
-    def __init__(self, path: Path | str, given=None, columns: Mapping | None = None):
-        self.path, self.given, self.columns = Path(path), dict(given or {}), dict(columns or {})
-        self.taken: dict[str, str] = {}
+    def __init__(self, path: Path | str, options: ImportOptions | None = None):
+        self.path = Path(path)
+        self.options = options or ImportOptions()
+        self.columns: dict[str, str] = {}
         self.guesses: Counter[tuple[str, str, str]] = Counter()
         self.kept: Counter[str] = Counter()
         self.excluded: Counter[tuple[str, str]] = Counter()
-        for name in self.given.keys() - set(GUESSES):
-            raise DataError(f"{name!r} is not guessed", path, fix=f"name one of {GUESSES}")
 
-    def guess(self, what: str, value: str, why: str) -> str:
-        """Take what the caller says, else this guess, and remember it."""
-        taken = self.given.get(what, value)
-        self.guesses[what, taken, "as you said" if what in self.given else why] += 1
-        return taken
+    def decide(self, option: str, guess: str, reason: str) -> str:
+        """What the caller says, else the guess; either is remembered with its reason."""
+        value = getattr(self.options, option, None)
+        if not isinstance(value, str):
+            value = guess
+        else:
+            reason = "as you said"
+        self.guesses[option, value, reason] += 1
+        return value
 
-    def below(self, file: Path) -> Path:
+    def name_below(self, file: Path) -> Path:
         """The name of a file within the folder, without its ending."""
         return file.relative_to(self.path).with_suffix("")
 
     def files(self) -> list[Path]:
         """The file, or each file of the folder that is not hidden, in the order of names."""
-        inner = [file for file in self.path.rglob("[!.]*") if file.is_file()]
-        return sorted(inner) if self.path.is_dir() else [self.path]
+        if not self.path.is_dir():
+            return [self.path]
+        return sorted(file for file in self.path.rglob("[!.]*") if file.is_file())
 
 
-def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
-    """A table (cells as they are, None where there is none), a JSON value, or a text.
+def read_contents(file: Path, report: ImportReport) -> pd.DataFrame | list | dict | str:
+    """A table (cells unchanged, None where there is none), a JSON value, or a text.
 
     Raises:
         DataError: what cannot be read, with the place where one is known.
     """
     ending = Path(re.sub(r"\.(gz|zst)$", "", file.name.lower())).suffix
     try:
-        raw = _unpacked(file)
-        if ending in (".parquet", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
-            return _parquet(raw) if ending == ".parquet" else _spreadsheet(raw, reading)
-        text = _decoded(raw, reading)
+        raw = unpack(file.read_bytes(), report)
+        if ending == ".parquet":
+            return _parquet(raw, report)
+        if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
+            return _spreadsheet(raw, report)
+        text = _decode(raw, report)
         if ending in (".csv", ".tsv"):
-            return _delimited(text, ending, reading)
-        jsons = ending in (".json", ".jsonl", ".ndjson")
-        return _json(text) if jsons or re.match(r'\s*(\{|\[+\{")', text) else text
+            return _delimited(text, ending, report)
+        if ending in (".json", ".jsonl", ".ndjson") or re.match(
+            r'\s*(\{|\[+\{")', text
+        ):
+            return _json(text)
+        return text
     except DataError as error:
         raise type(error)(error.problem, file, fix=error.fix) from error
     except Exception as error:  # whatever the readers of other people's formats raise
@@ -95,86 +123,114 @@ def contents(file: Path, reading: Reading) -> pd.DataFrame | list | dict | str:
         raise DataError(f"is not a readable file ({error})", file, fix=fix) from error
 
 
-def _unpacked(file: Path) -> bytes:
-    """What stands in a file; its first bytes say how it is packed, since names are changed."""
-    raw = file.read_bytes()
-    form = next((form for start, form in PACKED.items() if raw.startswith(start)), None)
-    if form is None:
-        return raw
-    with pa.input_stream(pa.py_buffer(raw), form) as packed:
-        raw = packed.read(LIMIT + 1)
-    _limit(len(raw))
+def unpack(raw: bytes, report: ImportReport) -> bytes:
+    """The bytes that a file packs; its first bytes say how, since names are changed."""
+    for start, codec in PACKED.items():
+        if raw.startswith(start):
+            with pa.input_stream(pa.py_buffer(raw), codec) as stream:
+                raw = stream.read(max_bytes(report) + 1)
+            _check_size(len(raw), report)
+            break
     return raw
 
 
-def _limit(size: int) -> None:
-    if size > LIMIT:
-        fix = "unpack it yourself, and read it in parts"
-        raise DataError(f"unpacks to more than {LIMIT // 2**20} MB, which is not read", fix=fix)
+def max_bytes(report: ImportReport) -> int:
+    """The most bytes that a packed file may unpack to."""
+    return int(report.options.max_mb) * 2**20
 
 
-def _decoded(raw: bytes, reading: Reading) -> str:
-    wide = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
-    if b"\0" in raw and not wide:
-        raise Unknown("is neither text nor a table")
-    encoding = reading.given.get("encoding") or ("utf-16" if wide else "utf-8-sig")
-    why = "its first bytes say so" if wide else "all of it is valid"
+def _check_size(size: int, report: ImportReport) -> None:
+    if size > max_bytes(report):
+        problem = f"unpacks to more than {report.options.max_mb} MB, which is not read"
+        raise DataError(
+            problem, fix="unpack it yourself and read it in parts, or set MAX_MB=..."
+        )
+
+
+def _decode(raw: bytes, report: ImportReport) -> str:
+    utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if b"\0" in raw and not utf16:
+        raise UnknownFormat("is neither text nor a table")
+    encoding = report.options.encoding or ("utf-16" if utf16 else "utf-8-sig")
+    reason = "its first bytes say so" if utf16 else "all of it is valid"
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         import charset_normalizer
 
-        found = charset_normalizer.from_bytes(raw[: 2**20]).best()
-        if "encoding" in reading.given or found is None:
+        guess = charset_normalizer.from_bytes(raw[: 2**20]).best()
+        if report.options.encoding or guess is None:
             line = raw.count(b"\n", 0, error.start) + 1
             raise ValueError(f"line {line}: {error}") from error
-        encoding = "cp1252" if "cp1252" in found.could_be_from_charset else found.encoding
-        text, why = raw.decode(encoding), "it is not UTF-8, and this fits its letters"
-    reading.guess("encoding", encoding.removesuffix("-sig"), why)
+        encoding = (
+            "cp1252" if "cp1252" in guess.could_be_from_charset else guess.encoding
+        )
+        reason = "it is not UTF-8, and this fits its letters"
+        text = raw.decode(encoding)
+    report.decide("encoding", encoding.removesuffix("-sig"), reason)
     return text.replace("\r\n", "\n")
 
 
-def _delimited(text: str, ending: str, reading: Reading) -> pd.DataFrame:
-    """Rows of as many cells as the header: pandas would fill up shorter ones."""
-    first, _, rest = text.partition("\n")
-    if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own line
-        text, found = rest, first[4]
+def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
+    """Rows of the same number of cells as the header: pandas would fill up shorter ones."""
+    header, _, rest = text.partition("\n")
+    if header.lower().startswith("sep=") and len(header) == 5:  # Excel's own line
+        delimiter = header[4]
+        text = rest
     else:
         known = "\t,;|" if ending == ".tsv" else ",;\t|"
-        found = max(known, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
-    found = reading.guess("delimiter", found, "its header has most cells with it")
-    rows = [*csv.reader(io.StringIO(text), delimiter=found, strict=True)]
-    for place, row in enumerate(rows):
+        cells = {
+            mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in known
+        }
+        delimiter = max(cells, key=cells.get)
+    delimiter = report.decide(
+        "delimiter", delimiter, "its header has most cells with it"
+    )
+    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+    for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
-            found = f"row {place} has {len(row)} cells, the header {len(rows[0])}"
-            raise ValueError(f"{found}: check its delimiter and quotes")
-    return _headed(rows)
+            problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
+            raise ValueError(f"{problem}: check its delimiter and quotes")
+    return _with_header(rows)
 
 
-def _headed(rows: list[list[str]]) -> pd.DataFrame:
-    header, *rows = rows  # or an error, as a file without any
-    return pd.DataFrame(filter(any, rows), columns=[name.strip() for name in header], dtype=object)
+def _with_header(rows: list[list[str]]) -> pd.DataFrame:
+    if not rows:
+        raise ValueError("it is empty")
+    header = [name.strip() for name in rows[0]]
+    return pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
 
 
-def _spreadsheet(raw: bytes, reading: Reading) -> pd.DataFrame:
+def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     if raw[:2] == b"PK":
-        with zipfile.ZipFile(io.BytesIO(raw)) as parts:
-            _limit(sum(part.file_size for part in parts.infolist()))
-            if damaged := parts.testzip():  # also one that holds more than it says
-                raise ValueError(f"its part {damaged} is damaged")
-    form = {"header": None, "dtype": str, "na_filter": False, "engine": "calamine"}
-    sheets = pd.read_excel(io.BytesIO(raw), sheet_name=None, **form)
-    why = f"the first of {len(sheets)}: {', '.join(sheets)}"
-    return _headed(sheets[reading.guess("sheet", [*sheets][0], why)].to_numpy().tolist())
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            _check_size(size, report)
+            damaged = archive.testzip()  # also one that holds more than it says
+        if damaged:
+            raise ValueError(f"its part {damaged} is damaged")
+    sheets = pd.read_excel(
+        io.BytesIO(raw),
+        sheet_name=None,
+        header=None,
+        dtype=str,
+        na_filter=False,
+        engine="calamine",
+    )
+    names = list(sheets)
+    reason = f"the first of {len(names)}: {', '.join(names)}"
+    sheet = report.decide("sheet", names[0], reason)
+    return _with_header(sheets[sheet].to_numpy().tolist())
 
 
-def _parquet(raw: bytes) -> pd.DataFrame:
+def _parquet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     from pyarrow import parquet  # only where it is needed, since it takes a while
 
-    size, rows = 0, []
+    size = 0
+    rows = []
     for batch in parquet.ParquetFile(pa.BufferReader(raw)).iter_batches(10_000):
         size += batch.nbytes
-        _limit(size)
+        _check_size(size, report)
         rows += batch.to_pylist()
     return pd.DataFrame(rows, dtype=object)
 
@@ -188,20 +244,24 @@ def _json(text: str) -> list | dict:
         by_line = False
     value = json.loads("[" + ",\n".join(lines) + "]" if by_line else text)
     if not isinstance(value, list | dict):
-        raise ValueError("it does not hold JSON objects: a list of them, or one per line")
+        raise ValueError(
+            "it does not hold JSON objects: a list of them, or one per line"
+        )
     return value
 
 
-def listed(text: str) -> Any:
-    """The list that a text is as JSON or Python write it, or the text as it is.
+def parse_list(text: str) -> Any:
+    """The list that a text is as JSON or Python write it, or the text unchanged.
 
-    >>> [listed(text) for text in ('["a", "b"]', "['a', 'b']", "['a' 'b']")]
+    >>> [parse_list(text) for text in ('["a", "b"]', "['a', 'b']", "['a' 'b']")]
     [['a', 'b'], ['a', 'b'], "['a' 'b']"]
     """
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        # Python would join the two texts of a printed array, "['a' 'b']", to one.
-        if repr(value := ast.literal_eval(text)) == text:
+        value = ast.literal_eval(text)
+        if (
+            repr(value) == text
+        ):  # Python would join the two texts of a printed array, "['a' 'b']"
             return value
     return text

@@ -25,7 +25,9 @@ FORMS = {
 BASE_RELATIONS = tuple(FORMS)
 RELATIONS = (*BASE_RELATIONS, *(f"{name}_relationship" for name in BASE_RELATIONS))
 DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Table 11
-THIS_YEAR = 2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
+THIS_YEAR = (
+    2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ def read_graph(path: str | Path) -> pd.DataFrame:
     for head, entry in read_json(Path(path)).items():
         for tail, details in entry.get("attributes", {}).items():
             relation = details.get("relation")
-            rows.append({"head": head.strip(), "relation": relation, "tail": tail.strip()})
+            rows.append(
+                {"head": head.strip(), "relation": relation, "tail": tail.strip()}
+            )
     graph = pd.DataFrame(rows, columns=["head", "relation", "tail"])
     unknown = graph[~graph["relation"].isin(RELATIONS)]
     if len(unknown):
@@ -137,7 +141,9 @@ def choose_heads(graph: pd.DataFrame, lists: Lists) -> pd.DataFrame:
     return heads.assign(skipped=np.where(is_negative, "negative impression", ""))
 
 
-def make_profiles(graph: pd.DataFrame, lists: Lists, count: int, seed: int = 0) -> list[Profile]:
+def make_profiles(
+    graph: pd.DataFrame, lists: Lists, count: int, seed: int = 0
+) -> list[Profile]:
     """Draw profiles: name, age and family, then two personas (section 3.1, appendix A.3).
 
     The age comes from the range of the first head, the name from the decade of birth and a
@@ -167,11 +173,17 @@ def _draw_profile(heads: pd.DataFrame, tails: Mapping, lists: Lists, rng) -> Pro
     names = names.loc[names["gender"] == gender, "name"]
     families = lists.families.query("start_age <= @age <= end_age")["sentence"]
     if names.empty or families.empty:
-        raise DataError(f"the lists hold no {gender} name or no family for the age of {age}")
+        raise DataError(
+            f"the lists hold no {gender} name or no family for the age of {age}"
+        )
     name = str(rng.choice(names))
     family = str(rng.choice(families))
     family = family.replace("<n>", str(rng.choice(["two", "three", "four"])))
-    sentences = [f"my name is {name}.", f"i'm {age} years old.", family[0].lower() + family[1:]]
+    sentences = [
+        f"my name is {name}.",
+        f"i'm {age} years old.",
+        family[0].lower() + family[1:],
+    ]
     for head in heads["head"]:
         sentences.append(f"{head}.")
         for relation in RELATIONS:
@@ -187,7 +199,9 @@ def _draw_profile(heads: pd.DataFrame, tails: Mapping, lists: Lists, rng) -> Pro
     )
 
 
-def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists) -> pd.DataFrame:
+def review(
+    profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists
+) -> pd.DataFrame:
     """List what looks contradictory, one row each, with an empty `decision` for a person to fill.
 
     Listed: years of doing something that the age does not allow ("for 20 years" at 25, section
@@ -198,7 +212,14 @@ def review(profiles: Iterable[Profile], graph: pd.DataFrame, lists: Lists) -> pd
     rows = []
     for number, profile in enumerate(profiles):
         for sentence, reason in _contradictions(profile, heads, lists):
-            rows.append({"profile": number, "sentence": sentence, "reason": reason, "decision": ""})
+            rows.append(
+                {
+                    "profile": number,
+                    "sentence": sentence,
+                    "reason": reason,
+                    "decision": "",
+                }
+            )
     return pd.DataFrame(rows, columns=["profile", "sentence", "reason", "decision"])
 
 
@@ -214,7 +235,10 @@ def _contradictions(
     for head in profile.heads:
         low, high = heads.loc[head, ["start_age", "end_age"]]
         if not low <= age <= high:
-            yield neutralize_gender(f"{head}.", lists), f"age {age} is outside {low}-{high}"
+            yield (
+                neutralize_gender(f"{head}.", lists),
+                f"age {age} is outside {low}-{high}",
+            )
     counts = pd.Series(profile.sentences).value_counts()
     for sentence in counts.index[counts > 1]:
         yield sentence, "said twice"

@@ -20,7 +20,13 @@ import numpy as np
 import pandas as pd
 
 from lib.data.corpora import Judgement, corpus_parts, loader, report_row, snake_case
-from lib.data.storage import archive_members, read_json, read_lines, registry, short_hash
+from lib.data.storage import (
+    archive_members,
+    read_json,
+    read_lines,
+    registry,
+    short_hash,
+)
 from lib.data.turn_table import turn_table
 
 GROUND_TRUTH = "Original Ground Truth"
@@ -39,7 +45,13 @@ PREDENG_SCORES = {
     "Eng_Score_MeanPooling": "score_pred_en_mean",
     "Eng_Score_MaxPooling": "score_pred_en_max",
 }
-MEAN_RATINGS = ["overall", "interesting", "relevance", "specificity", "understandability"]
+MEAN_RATINGS = [
+    "overall",
+    "interesting",
+    "relevance",
+    "specificity",
+    "understandability",
+]
 GPT4_DIMENSIONS = {
     "coh": "coherence",
     "div": "diversity",
@@ -92,7 +104,9 @@ def load_usr(name: str, file: Path, grade: Path | None = None) -> dict:
     that reference-based metrics leave it out (NaN), as published. USR-Topical has `score_grade`,
     the published GRADE score (NaN for the ground truth).
     """
-    pseudonyms: dict[str, str] = {}  # some annotators are named: number them as they appear
+    pseudonyms: dict[
+        str, str
+    ] = {}  # some annotators are named: number them as they appear
     rows = []
     for block, item in enumerate(read_json(file)):
         for annotator in item["annotators"]:
@@ -114,7 +128,9 @@ def load_usr(name: str, file: Path, grade: Path | None = None) -> dict:
                 }
             )
     without = _add_references(rows)
-    parts = corpus_parts(rows, note=f"{without} have no reference (the ground truth itself)")
+    parts = corpus_parts(
+        rows, note=f"{without} have no reference (the ground truth itself)"
+    )
     if grade:
         turns = parts["turns"]
         generated = turns.index[turns["system"] != GROUND_TRUTH]
@@ -203,7 +219,9 @@ def _fed_rows(file: Path) -> tuple[list[dict], list[dict]]:
 
 def _fed_scores(file: Path) -> pd.DataFrame:
     """Read `score_fed_<aspect>`; the aspect "understand" is named as its rating is."""
-    text = re.sub(r"}\s*{", "},{", file.read_text(encoding="utf-8"))  # one value after another
+    text = re.sub(
+        r"}\s*{", "},{", file.read_text(encoding="utf-8")
+    )  # one value after another
     items = json.loads(f"[{text}]")
     table = pd.DataFrame([item["score"] for item in items], dtype="float64")
     table = table.rename(columns={"understand": "understanding"})
@@ -250,7 +268,9 @@ def load_dstc7(archive: Path) -> dict:
     response. `human_overall` is the mean of relevance and informativeness.
     """
     members = archive_members(archive)
-    files = {name.rpartition("task2-")[2]: io.BytesIO(content) for name, content in members}
+    files = {
+        name.rpartition("task2-")[2]: io.BytesIO(content) for name, content in members
+    }
     contexts = _read_cells(files["context.tsv"], **TSV).set_index("InstanceID")
     replies = _read_cells(files["system_responses.tsv"], **TSV)
     # A row holds as many references as there are: the header names only the first.
@@ -276,16 +296,22 @@ def load_dstc7(archive: Path) -> dict:
         item = item_of[row.SystemID.replace("TeamEC", "TeamCE"), row.InstanceID]
         judge = row.JudgeID
         judgements.append(Judgement(item, judge, "relevance", rating=row.Relevance))
-        judgements.append(Judgement(item, judge, "informativeness", rating=row.Informativeness))
+        judgements.append(
+            Judgement(item, judge, "informativeness", rating=row.Informativeness)
+        )
     parts = corpus_parts(turns, judgements=judgements)
     turns = parts["turns"]
-    turns["human_overall"] = (turns["human_relevance"] + turns["human_informativeness"]) / 2
+    turns["human_overall"] = (
+        turns["human_relevance"] + turns["human_informativeness"]
+    ) / 2
     return parts
 
 
 def _read_cells(file: Path | io.BytesIO, **options) -> pd.DataFrame:
     """Read a table, every cell as text."""
-    return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig", **options)
+    return pd.read_csv(
+        file, dtype=str, keep_default_na=False, encoding="utf-8-sig", **options
+    )
 
 
 @loader("dstc10_*")
@@ -299,7 +325,9 @@ def load_dstc10(name: str, file: Path) -> dict:
     """
     turns = pd.DataFrame(read_json(file)).drop(columns="dialogue_id")
     turns = turns.rename(columns={"model": "system", "annotations": "ratings"})
-    is_new = turns["context"] != turns["context"].shift()  # facts of one context differ in spaces
+    is_new = (
+        turns["context"] != turns["context"].shift()
+    )  # facts of one context differ in spaces
     turns["dialog"] = [f"{name}-{number - 1:03d}" for number in is_new.cumsum()]
     turns["context"] = turns["context"].map(split_context)
     if "fact" in turns:
@@ -323,7 +351,10 @@ def load_grade(name: str, *files: Path) -> dict:
     contexts, responses, references, judgements = files
     ratings = []
     for row in read_json(judgements):
-        if row["Dataset"].removesuffix("_EVAL") == corpus and row["DialogModel"] == system:
+        if (
+            row["Dataset"].removesuffix("_EVAL") == corpus
+            and row["DialogModel"] == system
+        ):
             ratings.append({"coherence": json.loads(row["HumanScores"])})
     contexts = pd.Series(read_lines(contexts))
     dialog = contexts.map(lambda text: f"{corpus}-{short_hash(text, 8)}")
@@ -356,7 +387,9 @@ def load_better(file: Path) -> dict:
             "dialog": "better-" + table["id"],
             "context": [[query] for query in table["query"]],
             "response": table["reply"],
-            "ratings": [{"engaging": {"published label": label}} for label in table["label"]],
+            "ratings": [
+                {"engaging": {"published label": label}} for label in table["label"]
+            ],
         }
     )
     empty = turns["response"].str.strip().eq("").sum()
@@ -387,7 +420,9 @@ def load_predeng600(file: Path) -> dict:
             row[score] = float(group[column].iloc[0])
         rows.append(row)
     half = len(rows) // 2
-    for number, (generated, human) in enumerate(zip(rows[:half], rows[half:], strict=True)):
+    for number, (generated, human) in enumerate(
+        zip(rows[:half], rows[half:], strict=True)
+    ):
         generated["dialog"] = human["dialog"] = f"predeng-{number:03d}"
         generated["reference"] = [human["response"]]
     return corpus_parts(rows)
@@ -425,7 +460,9 @@ def _ji_dialogs(files: Sequence[Path]) -> dict:
     rows = []
     control = 0
     for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
-        for assignment in read_json(file):  # of Mechanical Turk: the chats of one worker
+        for assignment in read_json(
+            file
+        ):  # of Mechanical Turk: the chats of one worker
             annotator = f"worker-{short_hash(assignment['WorkerId'])}"
             assignment_id = short_hash(assignment["AssignmentId"])
             for position, chat in enumerate(assignment["data"]):
@@ -433,8 +470,12 @@ def _ji_dialogs(files: Sequence[Path]) -> dict:
                     control += 1
                     continue
                 dialog = f"{run}-{assignment_id}-{position}"
-                rows.append({"dialog": dialog, "run": run, **_ji_dialog(chat, annotator)})
-    parts = corpus_parts(rows, excluded={"with the degraded quality-control agent": control})
+                rows.append(
+                    {"dialog": dialog, "run": run, **_ji_dialog(chat, annotator)}
+                )
+    parts = corpus_parts(
+        rows, excluded={"with the degraded quality-control agent": control}
+    )
     dialogs = parts["dialogs"]
     raw_ratings = dialogs.filter(regex="^human_(?!z_)")
     z_scores = dialogs.filter(regex="^human_z_")
@@ -518,7 +559,9 @@ def _context_response_rows(texts: Path) -> list[dict]:
 def _mean_rated_parts(rows: list[dict], texts: Path, files: dict[str, Path]) -> dict:
     """The parts of a corpus whose mean ratings are in one file per dimension."""
     key = texts.stem.removesuffix("_text")
-    means = {f"human_{dimension}": read_json(file)[key] for dimension, file in files.items()}
+    means = {
+        f"human_{dimension}": read_json(file)[key] for dimension, file in files.items()
+    }
     return corpus_parts(rows, scores=pd.DataFrame(means, dtype=float), note=ONLY_MEANS)
 
 
@@ -535,7 +578,9 @@ def load_gpt4_fed(dialogs: Path, gpt4: Path) -> dict:
                 "system": item["model"],
                 "dialog": f"fed-{number:03d}",
                 "utterances": [utterance["text"] for utterance in item["dialog"]],
-                "speakers": [ROLES[utterance["speaker"]] for utterance in item["dialog"]],
+                "speakers": [
+                    ROLES[utterance["speaker"]] for utterance in item["dialog"]
+                ],
                 "ratings": item["annotations"],
             }
         )
@@ -575,4 +620,6 @@ def _gpt4_scores(file: Path, n_dialogs: int) -> pd.DataFrame:
         for run in range(1, 6):
             columns[f"score_gpt4_{dimension}_run{run}"] = data[f"{key}_{run}"]
     dialogs = range(n_dialogs)
-    return pd.DataFrame(columns, data.get("indices", dialogs), dtype=float).reindex(dialogs)
+    return pd.DataFrame(columns, data.get("indices", dialogs), dtype=float).reindex(
+        dialogs
+    )

@@ -75,7 +75,9 @@ def registry() -> dict[str, Any]:
 
 def data_folder() -> Path:
     """The folder of the corpora: DIALOGUE_DATA_DIR if it is set, else the user's cache."""
-    folder = os.environ.get(VARIABLE) or _pooch().os_cache("dialogue-evaluation-notebooks")
+    folder = os.environ.get(VARIABLE) or _pooch().os_cache(
+        "dialogue-evaluation-notebooks"
+    )
     return Path(folder).expanduser()
 
 
@@ -107,8 +109,12 @@ def fetch_file(key: str) -> Path:
         DataError: if the file is damaged, or if it cannot be downloaded.
     """
     folder = data_folder()
-    if os.environ.get(VARIABLE) and not folder.is_dir():  # a typing error must not make a folder
-        raise DataError(f"{VARIABLE} names {folder}, which is not a folder", fix="correct it")
+    if (
+        os.environ.get(VARIABLE) and not folder.is_dir()
+    ):  # a typing error must not make a folder
+        raise DataError(
+            f"{VARIABLE} names {folder}, which is not a folder", fix="correct it"
+        )
     entry = {"key": key, **registry()["files"][key]}
     if "upstream" in entry and not (folder / key).is_file():
         entry |= entry["upstream"]
@@ -126,7 +132,10 @@ def fetch_file(key: str) -> Path:
     try:
         file = Path(downloader.fetch(name, progressbar=True))
         # One archive is packed anew on each request, so its own bytes have no fixed checksum.
-        if sha256 is None and content_sha256(file, entry["content"]) != entry["content_sha256"]:
+        if (
+            sha256 is None
+            and content_sha256(file, entry["content"]) != entry["content_sha256"]
+        ):
             raise ValueError("its content is not that of the registered commit")
         return file
     except (ValueError, OSError, EOFError, tarfile.TarError, zlib.error) as error:

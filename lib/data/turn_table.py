@@ -90,7 +90,9 @@ def number_columns(table: pd.DataFrame) -> list[str]:
     >>> number_columns(pd.DataFrame(columns=["response", "human_overall", "score_mine"]))
     ['human_overall', 'score_mine']
     """
-    return [name for name in table.columns if str(name).startswith(("human_", "score_"))]
+    return [
+        name for name in table.columns if str(name).startswith(("human_", "score_"))
+    ]
 
 
 def validate(
@@ -139,7 +141,9 @@ def check_rows(
         row = int(failed_rows[0])
         value = list(table[column])[row]
         name_in_file = (column_names or {}).get(column, column)
-        raise DataError(problem.format(value), file=file, row=row + 1, column=name_in_file, fix=fix)
+        raise DataError(
+            problem.format(value), file=file, row=row + 1, column=name_in_file, fix=fix
+        )
 
 
 def _checks(turns: pd.DataFrame, scale: Scale) -> Iterator[Check]:
@@ -150,7 +154,9 @@ def _checks(turns: pd.DataFrame, scale: Scale) -> Iterator[Check]:
         yield Check(name, failed, problem="is {!r:.60}, not text", fix=text_fix)
     for name in LEVELS:
         failed = turns[name].map(is_blank)
-        yield Check(name, failed, problem="is empty", fix="fill it in, or remove the row")
+        yield Check(
+            name, failed, problem="is empty", fix="fill it in, or remove the row"
+        )
     for name in LISTS:
         failed = [not _is_list_of_texts(cell) for cell in turns[name]]
         problem = "is {!r:.60}, not text or a whole list of texts"
@@ -165,7 +171,9 @@ def _checks(turns: pd.DataFrame, scale: Scale) -> Iterator[Check]:
         kind = "rating" if name.startswith("human_") else "score"
         failed = [not _is_number(cell) for cell in turns[name]]
         problem = kind + " is {!r:.60}, not a number"
-        yield Check(name, failed, problem, fix="put a number there, with a point for decimals")
+        yield Check(
+            name, failed, problem, fix="put a number there, with a point for decimals"
+        )
     low, high = scale or (-math.inf, math.inf)
     for name in turns.filter(regex="^human_"):
         failed = turns[name].lt(low) | turns[name].gt(high)
@@ -181,7 +189,9 @@ def _checks(turns: pd.DataFrame, scale: Scale) -> Iterator[Check]:
 
 
 def _is_text(cell: object) -> bool:
-    return isinstance(cell, str) and (cell.isascii() or not re.search("[\ud800-\udfff]", cell))
+    return isinstance(cell, str) and (
+        cell.isascii() or not re.search("[\ud800-\udfff]", cell)
+    )
 
 
 def _is_list_of_texts(cell: object) -> bool:
@@ -189,7 +199,11 @@ def _is_list_of_texts(cell: object) -> bool:
 
 
 def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool) and not math.isinf(cell)
+    return (
+        isinstance(cell, int | float)
+        and not isinstance(cell, bool)
+        and not math.isinf(cell)
+    )
 
 
 def import_report(table: pd.DataFrame) -> pd.DataFrame:
@@ -199,5 +213,7 @@ def import_report(table: pd.DataFrame) -> pd.DataFrame:
     `attrs["report"]`. A `Corpus` has it as `.report`.
     """
     if "report" not in table.attrs:
-        raise DataError("this table carries no import report", fix="make it with read_turns")
+        raise DataError(
+            "this table carries no import report", fix="make it with read_turns"
+        )
     return pd.DataFrame(table.attrs["report"])

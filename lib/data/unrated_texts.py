@@ -50,7 +50,9 @@ SOURCE_COLUMNS = {
 }
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
 HOSTILE = ("anger", "inceltear", "rage", "roastme")  # forums made for insult or fury
-MAX_COPIES = 5  # a long text with more copies in one forum is a notice of its moderators
+MAX_COPIES = (
+    5  # a long text with more copies in one forum is a notice of its moderators
+)
 # The file of the essays misspells two columns.
 ESSAY_COLUMNS = {
     "message_id": "essay",
@@ -82,7 +84,9 @@ def reddit_college() -> pd.DataFrame:
             rows.append(comment | {"subreddit": subreddit})
     excluded = {"of other subreddits": n_excluded}
     thread_line = report_row("thread files", len(files) - n_excluded, excluded)
-    return attach_report(_comment_table(rows), thread_line, report_row("comments", len(rows)))
+    return attach_report(
+        _comment_table(rows), thread_line, report_row("comments", len(rows))
+    )
 
 
 def reddit_52_forums() -> pd.DataFrame:
@@ -147,7 +151,11 @@ def reddit_cmv() -> pd.DataFrame:
 
 
 def _comment_table(rows: list | pd.DataFrame) -> pd.DataFrame:
-    table = pd.DataFrame(rows).rename(columns=SOURCE_COLUMNS).reindex(columns=COMMENT_COLUMNS)
+    table = (
+        pd.DataFrame(rows)
+        .rename(columns=SOURCE_COLUMNS)
+        .reindex(columns=COMMENT_COLUMNS)
+    )
     table["author"] = table["author"].fillna("").map(pseudonym)
     types = dict.fromkeys(["score", "controversiality", "created_utc"], "Int64")
     return table.astype(types | {"edited": "boolean"})
@@ -164,7 +172,9 @@ def _flatten(comments: dict | list, post: str, replies: str) -> Iterator[dict]:
         comments, parent = stack.pop()
         if isinstance(comments, list):
             prefix = parent[3:]
-            comments = {f"{prefix}.{number}": row for number, row in enumerate(comments)}
+            comments = {
+                f"{prefix}.{number}": row for number, row in enumerate(comments)
+            }
         for key, comment in comments.items():
             yield comment | {"id": key, "parent_id": parent, "link_id": f"t3_{post}"}
             stack.append((comment.get(replies, {}), f"t1_{key}"))
@@ -277,17 +287,25 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
     """
     rows = []
     lines = []
-    for name, entry in registry()["tables"]["robustness_pairs"]["perturbations"].items():
+    for name, entry in registry()["tables"]["robustness_pairs"][
+        "perturbations"
+    ].items():
         keys = [entry["original"], entry["perturbed"]]
         if sample:
             files = [DATA / key.replace("comp_analysis", "sample", 1) for key in keys]
         else:
             files = [fetch_file(key) for key in keys]
-        if not all(file.is_file() for file in files):  # the sample has only some of them
+        if not all(
+            file.is_file() for file in files
+        ):  # the sample has only some of them
             continue
         pairs = list(_pairs(entry, *files))
         changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]
-        labels = {"perturbation": name, "dimension": entry["dimension"], "level": entry["level"]}
+        labels = {
+            "perturbation": name,
+            "dimension": entry["dimension"],
+            "level": entry["level"],
+        }
         rows += [labels | pair for pair in changed]
         excluded = {"left unchanged by the perturbation": len(pairs) - len(changed)}
         lines.append(report_row(f"pairs: {name}", len(changed), excluded))
@@ -299,7 +317,9 @@ def _pairs(entry: dict, originals: Path, perturbed: Path) -> Iterator[dict]:
     is_dialog = entry["level"] == "dialog"
     original_texts = [texts for _, texts in _read_texts(originals, is_dialog)]
     for row, (key, perturbed_texts) in enumerate(_read_texts(perturbed, is_dialog)):
-        number = int(key[-2:]) if entry.get("matched") == "id" else row % len(original_texts)
+        number = (
+            int(key[-2:]) if entry.get("matched") == "id" else row % len(original_texts)
+        )
         texts = original_texts[number]
         if is_dialog:
             yield {"context": [], "original": texts, "perturbed": perturbed_texts}

@@ -2,7 +2,14 @@
 
 from lib.endex.emotions import positive_emotion, record, score_replies
 from lib.endex.pairs import negative_sample, split, with_negatives
-from lib.endex.red import FOOTNOTE_ALPHAS, DuckDB, RedSettings, Spark, build_red, sql_steps
+from lib.endex.red import (
+    FOOTNOTE_ALPHAS,
+    DuckDB,
+    RedSettings,
+    Spark,
+    build_red,
+    sql_steps,
+)
 from lib.endex.reddit import comments, to_parquet
 from lib.endex.runs import Options, TrainedModel
 from lib.endex.scoring import endex_scores, system_turns

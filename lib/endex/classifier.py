@@ -24,9 +24,18 @@ from lib.data.storage import read_json
 from lib.endex.runs import NETWORK, RECORD
 from lib.models import silence_transformers, token_batches
 
-TINY = "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
-TINY_SIZE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
-LAYERED = ("bert", "roberta", "xlm-roberta", "camembert")  # their first layers can stay frozen
+TINY = (
+    "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
+)
+TINY_SIZE = dict(
+    hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128
+)
+LAYERED = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+)  # their first layers can stay frozen
 WINDOW = 32  # batches whose rows are sorted by length together
 REMEMBERED = 1_000_000  # tokens whose hidden states are remembered: 1.5 GB for the packaged encoder
 
@@ -45,7 +54,9 @@ def build_classifier(encoder: str | Path, seed: int) -> tuple:
     torch.manual_seed(seed)
     if str(encoder) == TINY:
         folder = models.find_model(models.DEFAULT_ENCODER).folder
-        config = transformers.AutoConfig.from_pretrained(folder, num_labels=2, **TINY_SIZE)
+        config = transformers.AutoConfig.from_pretrained(
+            folder, num_labels=2, **TINY_SIZE
+        )
         network = transformers.AutoModelForSequenceClassification.from_config(config)
     else:
         folder = models.find_model(encoder).folder
@@ -57,7 +68,11 @@ def build_classifier(encoder: str | Path, seed: int) -> tuple:
 
 
 def freeze_layers(
-    network: torch.nn.Module, encoder: str, frozen_layers: int, seed: int, remember: bool = True
+    network: torch.nn.Module,
+    encoder: str,
+    frozen_layers: int,
+    seed: int,
+    remember: bool = True,
 ) -> torch.nn.Module:
     """`TrainedLayers` of a new network whose first layers stay frozen; with 0, the network itself.
 
@@ -86,7 +101,9 @@ class FrozenEncoder(torch.nn.Module):
         super().__init__()
         network, _ = build_classifier(encoder, seed)
         if network.config.model_type not in LAYERED:
-            raise ValueError(f"frozen_layers: {encoder} is none of {', '.join(LAYERED)}; use 0")
+            raise ValueError(
+                f"frozen_layers: {encoder} is none of {', '.join(LAYERED)}; use 0"
+            )
         self.base = network.base_model
         self.first_token_only = n_layers >= len(self.base.encoder.layer)
         self.base.encoder.layer = self.base.encoder.layer[:n_layers]
@@ -109,7 +126,9 @@ class FrozenEncoder(torch.nn.Module):
         """
         batch_states = []
         for row, length in enumerate(attention_mask.sum(1).tolist()):
-            pair = {name: column[row : row + 1, :length] for name, column in columns.items()}
+            pair = {
+                name: column[row : row + 1, :length] for name, column in columns.items()
+            }
             # What scoring computes in inference mode stays out of training.
             key = (
                 torch.is_inference_mode_enabled(),
@@ -141,7 +160,9 @@ class FirstTokenLayer(torch.nn.Module):
         self.intermediate = layer.intermediate
         self.output = layer.output
 
-    def forward(self, hidden_states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, hidden_states: torch.Tensor, mask: torch.Tensor | None
+    ) -> torch.Tensor:
         """Hidden state of the first token, shape (pairs, 1, width)."""
         attention = self.attention.self
         first = hidden_states[:, :1]
@@ -169,7 +190,9 @@ class TrainedLayers(torch.nn.Module):
     are not among them.
     """
 
-    def __init__(self, network: torch.nn.Module, hidden_states: Callable, frozen_layers: int):
+    def __init__(
+        self, network: torch.nn.Module, hidden_states: Callable, frozen_layers: int
+    ):
         super().__init__()
         self.hidden_states = hidden_states
         self.config = network.config
@@ -183,16 +206,22 @@ class TrainedLayers(torch.nn.Module):
         self.dropout = getattr(network, "dropout", None)
         self.classifier = network.classifier
 
-    def forward(self, attention_mask: torch.Tensor, **columns) -> SequenceClassifierOutput:
+    def forward(
+        self, attention_mask: torch.Tensor, **columns
+    ) -> SequenceClassifierOutput:
         """Logits of a padded batch, shape (pairs, 2)."""
         states = self.hidden_states(attention_mask=attention_mask, **columns)
         mask = create_bidirectional_mask(
-            self.config, inputs_embeds=states, attention_mask=attention_mask[:, : states.shape[1]]
+            self.config,
+            inputs_embeds=states,
+            attention_mask=attention_mask[:, : states.shape[1]],
         )
         base = getattr(self, self.base_name)
         for layer in base.encoder.layer:
             states = layer(states, mask)
-        if base.pooler is not None:  # RoBERTa has none: its head reads the hidden states
+        if (
+            base.pooler is not None
+        ):  # RoBERTa has none: its head reads the hidden states
             states = self.dropout(base.pooler(states))
         return SequenceClassifierOutput(logits=self.classifier(states))
 
@@ -229,14 +258,20 @@ def load_classifier(
     network, tokenizer = build_classifier(encoder, seed)
     # Runs score the same replies one after the other; weights that ship alone do not.
     network = freeze_layers(
-        network, encoder, trained["frozen_layers"], seed=seed, remember=Path(model).is_dir()
+        network,
+        encoder,
+        trained["frozen_layers"],
+        seed=seed,
+        remember=Path(model).is_dir(),
     )
     network.load_state_dict(load_file(weights))
     device = torch.device(device or models.default_device())
     return models.Model(network.eval().to(device), tokenizer, device), max_length
 
 
-def encode_context_pairs(tokenizer, pairs: pd.DataFrame, max_length: int) -> dict[str, list]:
+def encode_context_pairs(
+    tokenizer, pairs: pd.DataFrame, max_length: int
+) -> dict[str, list]:
     """Token ids (and segments, where the model has them) of pairs; the longer text is cut first.
 
     Args:
@@ -270,7 +305,9 @@ def pair_logits(
     return network(**batch).logits.float()
 
 
-def score_pairs(model: models.Model, pairs: pd.DataFrame, max_length: int) -> np.ndarray:
+def score_pairs(
+    model: models.Model, pairs: pd.DataFrame, max_length: int
+) -> np.ndarray:
     """Probability that each reply is engaging, shape (n,).
 
     Args:
@@ -279,7 +316,9 @@ def score_pairs(model: models.Model, pairs: pd.DataFrame, max_length: int) -> np
         max_length: tokens of a pair.
     """
     model.network.eval()
-    columns = encode_context_pairs(model.tokenizer, pairs, min(max_length, model.positions))
+    columns = encode_context_pairs(
+        model.tokenizer, pairs, min(max_length, model.positions)
+    )
 
     def engaging(*batch):
         return pair_logits(model.network, *batch).softmax(-1)[:, 1]

@@ -52,7 +52,9 @@ order by reply.id
 """
 
 
-def positive_emotion(texts: Sequence[str], model: str = EMBEDDED, **options) -> np.ndarray:
+def positive_emotion(
+    texts: Sequence[str], model: str = EMBEDDED, **options
+) -> np.ndarray:
     """Share of the 12 positive labels in the probabilities of all 28 labels, for each text.
 
     Args:
@@ -95,7 +97,10 @@ def score_replies(
     else:
         weights = models.find_model(model, options.get("revision")).sha256
     files = set()
-    with duckdb.connect() as connection, tqdm(unit=" texts", desc="ee", leave=False) as progress:
+    with (
+        duckdb.connect() as connection,
+        tqdm(unit=" texts", desc="ee", leave=False) as progress,
+    ):
         comment_files = [str(file) for file in parquet_files(comments)]
         connection.register("comments", connection.read_parquet(comment_files))
         rows = connection.execute(REPLIES)
@@ -114,7 +119,9 @@ def score_replies(
     return folder
 
 
-def _write_scores(replies: list[tuple[str, str]], file: Path, model: str, **options) -> None:
+def _write_scores(
+    replies: list[tuple[str, str]], file: Path, model: str, **options
+) -> None:
     """Score (id, text) of some replies and write id and ee."""
     scores = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
     scores["ee"] = positive_emotion(scores.pop("text"), model, **options)
@@ -138,7 +145,9 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
     >>> LABELS[row.argmax()]
     'gratitude'
     """
-    model = {name: array.astype(np.float64) for name, array in load_file(weights).items()}
+    model = {
+        name: array.astype(np.float64) for name, array in load_file(weights).items()
+    }
     columns = model["kept"].astype(int)  # of the features that the model reads
     x = weigh(counts(texts)[:, columns], model["idf"])
     return special.expit(x @ model["coefficients"] + model["intercepts"])
@@ -147,7 +156,11 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
 def counts(texts: Sequence[str]) -> sparse.csr_matrix:
     """Counts of hashed words, punctuation marks and pairs of neighbours; shape (texts, HASHES)."""
     hashing = HashingVectorizer(
-        n_features=HASHES, token_pattern=TOKEN, ngram_range=(1, 2), alternate_sign=False, norm=None
+        n_features=HASHES,
+        token_pattern=TOKEN,
+        ngram_range=(1, 2),
+        alternate_sign=False,
+        norm=None,
     )
     return hashing.transform(texts)
 
@@ -166,7 +179,10 @@ def _positive_share(texts: list[str], model: str, **options) -> np.ndarray:
         scores = probabilities(texts)
     else:
         classifier = models.load_classifier(model, **options)
-        labels = [label.lower() for _, label in sorted(classifier.network.config.id2label.items())]
+        labels = [
+            label.lower()
+            for _, label in sorted(classifier.network.config.id2label.items())
+        ]
 
         def label_probabilities(input_ids, attention_mask):
             return classifier(input_ids, attention_mask).logits.float().sigmoid()
@@ -175,6 +191,8 @@ def _positive_share(texts: list[str], model: str, **options) -> np.ndarray:
         scores = models.score_in_batches(classifier, label_probabilities, token_ids)
     missing = set(POSITIVE) - set(labels)
     if missing:
-        raise ValueError(f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions")
+        raise ValueError(
+            f"{model} has no label {', '.join(sorted(missing))}: not GoEmotions"
+        )
     positive = [labels.index(label) for label in POSITIVE]
     return scores[:, positive].sum(axis=1) / scores.sum(axis=1)

@@ -32,13 +32,17 @@ def split(
     >>> [len(part) for part in parts]
     [6, 4]
     """
-    hashes = [hashlib.md5(f"{seed}-{link}".encode()).hexdigest()[:8] for link in pairs["link"]]
+    hashes = [
+        hashlib.md5(f"{seed}-{link}".encode()).hexdigest()[:8] for link in pairs["link"]
+    ]
     rank = pd.Series(hashes, pairs.index, dtype=object).rank(method="dense")
     held_out = rank <= round(validation * rank.max())
     return pairs[~held_out], pairs[held_out]
 
 
-def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd.DataFrame:
+def with_negatives(
+    pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0
+) -> pd.DataFrame:
     """EnDex+NS: part of the negatives replaced by rule-based ones, built from positives.
 
     The four kinds come in equal parts: words of another reply inserted, words deleted, the context
@@ -66,13 +70,17 @@ def with_negatives(pairs: pd.DataFrame, ratio: float = 0.2, seed: int = 0) -> pd
     for position, source in enumerate(sources.to_dict("records")):
         kind = KINDS[position % len(KINDS)]
         other = responses[rng.integers(len(responses))]
-        text = negative_sample(kind, source["context"], source["response"], other=other, rng=rng)
+        text = negative_sample(
+            kind, source["context"], source["response"], other=other, rng=rng
+        )
         if text is None:
             not_made[kind] += 1
         else:
             made.append(source | {"response": text, "label": 0, "made": kind})
 
-    remaining = negatives.iloc[rng.permutation(len(negatives))[: len(negatives) - len(made)]]
+    remaining = negatives.iloc[
+        rng.permutation(len(negatives))[: len(negatives) - len(made)]
+    ]
     made = pd.DataFrame(made, columns=positives.columns).astype(positives.dtypes)
     mixed = pd.concat([positives, remaining, made], ignore_index=True)
     mixed.attrs["not_made"] = not_made
@@ -115,7 +123,9 @@ def negative_sample(
     return made
 
 
-def _insert_words(words: list[str], other: list[str], rng: np.random.Generator) -> list[str]:
+def _insert_words(
+    words: list[str], other: list[str], rng: np.random.Generator
+) -> list[str]:
     """The words with the first third of the other words at random positions; [] without words."""
     if not words:
         return []
@@ -158,7 +168,9 @@ def matched_in_length(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs[position < np.minimum(n_engaging, n_other)]
 
 
-def cut_to_lengths(pairs: pd.DataFrame, turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def cut_to_lengths(
+    pairs: pd.DataFrame, turns: pd.DataFrame, seed: int = 0
+) -> pd.DataFrame:
     """The pairs with texts as long as those of a dialogue: comment and reply, each cut by itself.
 
     Each pair takes the numbers of words of one turn, drawn at random: a text that is longer loses

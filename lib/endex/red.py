@@ -54,10 +54,20 @@ class RedSettings:
     edge_days: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.alpha not in ("footnote", "median") or self.ee_aggregate not in ("mean", "max"):
-            raise ValueError("alpha is 'footnote' or 'median', and ee_aggregate 'mean' or 'max'")
-        if self.weights.keys() != FOOTNOTE_WEIGHTS.keys() or max(self.weights.values()) <= 0:
-            raise ValueError(f"weights need re, be, ae and ee, not all 0: {self.weights}")
+        if self.alpha not in ("footnote", "median") or self.ee_aggregate not in (
+            "mean",
+            "max",
+        ):
+            raise ValueError(
+                "alpha is 'footnote' or 'median', and ee_aggregate 'mean' or 'max'"
+            )
+        if (
+            self.weights.keys() != FOOTNOTE_WEIGHTS.keys()
+            or max(self.weights.values()) <= 0
+        ):
+            raise ValueError(
+                f"weights need re, be, ae and ee, not all 0: {self.weights}"
+            )
 
     def sql(self) -> str:
         """The one row of the relation `settings`, as a query over `single` for any engine.
@@ -154,7 +164,9 @@ class Red:
 
     def posts(self) -> pd.DataFrame:
         """Every eligible post with raw, adjusted and normalised dimensions, score, z and label."""
-        return self.engine.frame("select * from posts order by draw, id").astype({"label": "Int8"})
+        return self.engine.frame("select * from posts order by draw, id").astype(
+            {"label": "Int8"}
+        )
 
     def step(self, name: str) -> pd.DataFrame:
         """The rows of one step of engagement.sql, such as "medians" or "alphas"."""
@@ -168,8 +180,12 @@ class Red:
             part: "source" or "subreddit": counted for each of them; all comments by default.
         """
         column = part or "'all'"
-        self.engine.view("comments_by_part", f"select *, {column} as part from comments")
-        counts = self.engine.frame(FUNNEL).astype({"comments": "int64", "lost": "Int64"})
+        self.engine.view(
+            "comments_by_part", f"select *, {column} as part from comments"
+        )
+        counts = self.engine.frame(FUNNEL).astype(
+            {"comments": "int64", "lost": "Int64"}
+        )
         if part is None:
             return counts.drop(columns="part")
         return counts.rename(columns={"part": part})
@@ -212,7 +228,9 @@ def build_red(
     return red
 
 
-def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=None) -> None:
+def prepare(
+    engine, settings: RedSettings, comments, emotions=None, toxicity=None
+) -> None:
     """Give the engine the relations that the SQL texts read: comments, emotions and settings."""
     if emotions is None and settings.weights["ee"] > 0:
         raise ValueError(
@@ -220,7 +238,9 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
             "weights with ee 0."
         )
     engine.read("features", parquet_files(comments))
-    copies = engine.frame("select count(*) - count(distinct id) as n from features")["n"][0]
+    copies = engine.frame("select count(*) - count(distinct id) as n from features")[
+        "n"
+    ][0]
     if copies:
         engine.view("single", _LATEST, materialize=True)
     else:
@@ -234,7 +254,9 @@ def prepare(engine, settings: RedSettings, comments, emotions=None, toxicity=Non
 def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:
     """Give the engine the scores of comments (id and a column); no row where there is no file."""
     if path is None:
-        engine.view(name, f"select id, cast(null as double) as {column} from single limit 0")
+        engine.view(
+            name, f"select id, cast(null as double) as {column} from single limit 0"
+        )
     else:
         engine.read(name, parquet_files(path))
 
@@ -255,7 +277,9 @@ def _no_sample_message(red: Red) -> str:
     n_other = (posts["label"] == 0).sum()
     reason = f"{n_engaging} engaging and {n_other} non-engaging"
     if len(posts) and posts["pvbe"].isna().all():
-        reason = "half have no votes: the median of BE is 0, and equation 6 divides by it"
+        reason = (
+            "half have no votes: the median of BE is 0, and equation 6 divides by it"
+        )
     return (
         f"no sample can be drawn of {len(posts)} eligible posts: {reason}. Use more comments, "
         "other forums or a smaller kappa. Comments left after each condition:\n"

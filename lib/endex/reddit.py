@@ -37,7 +37,9 @@ from lib.data.storage import atomic_write, read_json
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
-SOURCES = {load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)}
+SOURCES = {
+    load.__name__: load for load in (reddit_college, reddit_52_forums, reddit_cmv)
+}
 FEATURES = Path(__file__).with_name("features.sql").read_text(encoding="utf-8")
 TOKEN_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789'"
 # For bytes.translate: a space for every byte that is no part of a token.
@@ -52,13 +54,24 @@ RECORD = "_record.json"  # readers of Parquet folders skip names that start with
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
-READ_SIZE = 1 << 13  # bytes read from the dump at once: at most 256 MiB when decompressed
+READ_SIZE = (
+    1 << 13
+)  # bytes read from the dump at once: at most 256 MiB when decompressed
 PIECE_SIZE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
-MAX_LINE = 1 << 22  # bytes of a line; the longest comment that Reddit accepts has 40,000 letters
+MAX_LINE = (
+    1 << 22
+)  # bytes of a line; the longest comment that Reddit accepts has 40,000 letters
 TOO_LONG = b'"too long"\n'  # replaces a line of more than MAX_LINE bytes
 
 # Accounts that answer by machine: their replies say nothing about engagement.
-BOTS = ["AutoModerator", "RemindMeBot", "WikiTextBot", "autotldr", "sneakpeekbot", "TotesMessenger"]
+BOTS = [
+    "AutoModerator",
+    "RemindMeBot",
+    "WikiTextBot",
+    "autotldr",
+    "sneakpeekbot",
+    "TotesMessenger",
+]
 
 
 class DumpError(ValueError):
@@ -130,7 +143,9 @@ def to_parquet(dumps: Iterable[str | Path], folder: str | Path) -> pd.DataFrame:
     """
     dumps = [Path(dump) for dump in dumps]
     if len({dump.name for dump in dumps}) < len(dumps):
-        raise DumpError("two dumps have the same name: read each into a folder of its own")
+        raise DumpError(
+            "two dumps have the same name: read each into a folder of its own"
+        )
     records = []
     failures = []
     for dump in dumps:
@@ -154,7 +169,9 @@ def parquet_files(path: str | Path) -> list[Path]:
         if PARTIAL not in [folder.suffix for folder in file.parents]:
             files.append(file)
     if not files:
-        raise FileNotFoundError(f"no Parquet file in {path}: run lib.endex.to_parquet first")
+        raise FileNotFoundError(
+            f"no Parquet file in {path}: run lib.endex.to_parquet first"
+        )
     return files
 
 
@@ -173,14 +190,23 @@ def _read_dump(dump: Path, folder: Path) -> dict:
     """
     finished = folder / dump.name
     status = dump.stat()
-    recipe = [status.st_size, status.st_mtime_ns, VERSION, FEATURES, BOTS, sorted(stop_words())]
+    recipe = [
+        status.st_size,
+        status.st_mtime_ns,
+        VERSION,
+        FEATURES,
+        BOTS,
+        sorted(stop_words()),
+    ]
     made_of = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
     if (finished / RECORD).is_file():
         record = read_json(finished / RECORD)
         if record["made_of"] == made_of:
             return record
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, suffix=PARTIAL, ignore_cleanup_errors=True) as scratch:
+    with TemporaryDirectory(
+        dir=folder, suffix=PARTIAL, ignore_cleanup_errors=True
+    ) as scratch:
         counts = Counter()
         for piece_counts in _read_pieces(dump, Path(scratch)):
             counts.update(piece_counts)
@@ -193,7 +219,9 @@ def _read_dump(dump: Path, folder: Path) -> dict:
                 "link_id and body; unpack other archives than zstandard first."
             )
         record = {"file": dump.name, "made_of": made_of, **counts}
-        Path(scratch, RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        Path(scratch, RECORD).write_text(
+            json.dumps(record, indent=1) + "\n", encoding="utf-8"
+        )
         shutil.rmtree(finished, ignore_errors=True)
         Path(scratch).rename(finished)
     return record
@@ -205,7 +233,9 @@ def _read_pieces(dump: Path, folder: Path) -> Iterator[dict[str, int]]:
     with ThreadPoolExecutor(THREADS) as pool:
         for piece in write_pieces(dump, folder):
             jobs.append(pool.submit(_read_piece, piece, dump.stem))
-            if len(jobs) > THREADS:  # the disk holds no more pieces than this, not the whole dump
+            if (
+                len(jobs) > THREADS
+            ):  # the disk holds no more pieces than this, not the whole dump
                 yield jobs.popleft().result()
         for job in jobs:
             yield job.result()
@@ -218,9 +248,13 @@ def _read_piece(piece: Path, source: str) -> dict[str, int]:
         lines = connection.sql(FEATURES, params=parameters).to_arrow_table()
     piece.unlink()
     comments = lines.filter(lines["id"].is_valid())
-    is_answer = pc.and_(comments["usable"], comments["parent"].is_valid()).combine_chunks()
+    is_answer = pc.and_(
+        comments["usable"], comments["parent"].is_valid()
+    ).combine_chunks()
     counts = count_content_words(comments["body"].combine_chunks().filter(is_answer))
-    tokens = pc.replace_with_mask(pa.nulls(len(comments), pa.int32()), is_answer, counts)
+    tokens = pc.replace_with_mask(
+        pa.nulls(len(comments), pa.int32()), is_answer, counts
+    )
     # Texts hardly ever repeat, so a dictionary of them costs time and saves no space.
     repeated = [name for name in comments.column_names if name not in ("id", "body")]
     body = comments.column_names.index("body")
@@ -252,8 +286,12 @@ def count_content_words(texts: pa.Array) -> pa.Array:
     # Byte for byte, so that each text still ends where it did.
     letters = letters.to_pybytes() if letters else b""
     letters = pa.py_buffer(letters.lower().translate(TOKEN_BYTES))
-    tokens = pa.LargeStringArray.from_buffers(len(texts), offsets, letters, offset=texts.offset)
-    words = pc.ascii_split_whitespace(tokens)  # "" where a text begins or ends with a space
+    tokens = pa.LargeStringArray.from_buffers(
+        len(texts), offsets, letters, offset=texts.offset
+    )
+    words = pc.ascii_split_whitespace(
+        tokens
+    )  # "" where a text begins or ends with a space
     not_counted = pa.array(["", *stop_words()], pa.large_string())
     is_counted = pc.invert(pc.is_in(words.values, not_counted))
     cumulative = np.concatenate([[0], np.cumsum(is_counted)])
@@ -317,7 +355,9 @@ def decompressed_blocks(path: Path) -> Iterator[bytes]:
         frame = None
         while chunk:
             if frame is None:
-                frame = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
+                frame = zstandard.ZstdDecompressor(
+                    max_window_size=WINDOW
+                ).decompressobj()
             try:
                 yield frame.decompress(chunk)
             except zstandard.ZstdError as error:

@@ -11,17 +11,23 @@ from lib.data.turn_texts import earlier_utterances
 from lib.metrics.registry import metric
 
 PACKAGED = "packaged"
-WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"  # read on top of the encoder
+WEIGHTS = (
+    ROOT / "data" / "models" / "endex_small.safetensors"
+)  # read on top of the encoder
 
 
-def _provenance(model: str | Path = PACKAGED, max_length: int | None = None, **options) -> dict:
+def _provenance(
+    model: str | Path = PACKAGED, max_length: int | None = None, **options
+) -> dict:
     if model != PACKAGED:
         return models.provenance_of(model, **options)
     encoder = models.provenance_of(models.DEFAULT_ENCODER, **options)
     return encoder | {"endex_small_sha256": file_sha256(WEIGHTS)}
 
 
-@metric("endex", "engagement", ("context", "response"), version="2", provenance=_provenance)
+@metric(
+    "endex", "engagement", ("context", "response"), version="2", provenance=_provenance
+)
 def endex_scores(
     turns: pd.DataFrame,
     model: str | Path = PACKAGED,
@@ -52,13 +58,17 @@ def endex_scores(
 
     from lib.endex.classifier import load_classifier, score_pairs
 
-    loaded, own_length = load_classifier(WEIGHTS if model == PACKAGED else model, **options)
+    loaded, own_length = load_classifier(
+        WEIGHTS if model == PACKAGED else model, **options
+    )
     n_classes = loaded.network.config.num_labels
     if n_classes != 2:
         raise ValueError(f"{model} has {n_classes} classes, not 2")
     has_reply = turns["response"].map(lambda text: isinstance(text, str)).to_numpy(bool)
     pairs = turns.loc[has_reply, ["context", "response"]]
-    pairs["context"] = ["".join(context) for context in earlier_utterances(pairs, last=1)]
+    pairs["context"] = [
+        "".join(context) for context in earlier_utterances(pairs, last=1)
+    ]
     scores = np.full(len(turns), np.nan)
     scores[has_reply] = score_pairs(loaded, pairs, max_length or own_length)
     return pd.Series(scores, turns.index, name="endex")

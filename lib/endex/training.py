@@ -56,7 +56,9 @@ def fine_tune(
     """
     for name, part in (("training", train), ("validation", validation)):
         if part["label"].nunique() < 2:
-            raise ValueError(f"the {name} pairs ({len(part)}) are of one class only: more posts")
+            raise ValueError(
+                f"the {name} pairs ({len(part)}) are of one class only: more posts"
+            )
     run = Path(folder) / _run_name(train, validation, options, seed=seed)
     if not (run / RECORD).is_file():
         _train(train, validation, run, options=options, seed=seed)
@@ -76,8 +78,12 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     rank = accelerator.process_index
     network, tokenizer = classifier.build_classifier(options.encoder, seed)
     n_parameters = sum(weights.numel() for weights in network.parameters())
-    network = classifier.freeze_layers(network, options.encoder, options.frozen_layers, seed=seed)
-    parallel = accelerator.prepare(network)  # averages the gradients of several processes
+    network = classifier.freeze_layers(
+        network, options.encoder, options.frozen_layers, seed=seed
+    )
+    parallel = accelerator.prepare(
+        network
+    )  # averages the gradients of several processes
     model = models.Model(network, tokenizer, device)
     optimizer = _optimizer(network)
 
@@ -86,7 +92,9 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
     lengths = [len(ids) for ids in columns["input_ids"]]
     epochs = []
     for epoch in range(options.epochs):
-        batches = classifier.epoch_batches(lengths, options.batch_tokens, seed=seed, epoch=epoch)
+        batches = classifier.epoch_batches(
+            lengths, options.batch_tokens, seed=seed, epoch=epoch
+        )
         # Each process has the same number: if need be, the first ones are used again.
         batches += batches[: -len(batches) % accelerator.num_processes]
         epochs.append(batches[rank :: accelerator.num_processes])
@@ -97,7 +105,9 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
         measured.append({"epoch": 0} | _evaluate(model, validation, options.max_length))
     started = time.perf_counter()
     hidden = not accelerator.is_main_process
-    progress = tqdm(initial=len(losses), total=n_steps, desc="EnDex", leave=False, disable=hidden)
+    progress = tqdm(
+        initial=len(losses), total=n_steps, desc="EnDex", leave=False, disable=hidden
+    )
     for epoch in range(len(measured), options.epochs + 1):
         parallel.train()
         for rows in epochs[epoch - 1]:
@@ -105,9 +115,13 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
             # Dropout depends on seed and step alone: a run that continues draws the same.
             torch.manual_seed((seed * 1_000_003 + step) * 1009 + rank)
             for group in optimizer.param_groups:
-                group["lr"] = options.learning_rate * _schedule(step, n_steps, options.warmup_ratio)
+                group["lr"] = options.learning_rate * _schedule(
+                    step, n_steps, options.warmup_ratio
+                )
             batch = models.pad_batch(model, rows, *columns.values())
-            with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+            with torch.autocast(
+                device.type, torch.bfloat16, enabled=options.precision == "bf16"
+            ):
                 logits = classifier.pair_logits(parallel, *batch)
             loss = cross_entropy(logits, labels[rows])
             optimizer.zero_grad()
@@ -121,9 +135,13 @@ def _train(train, validation, folder: Path, options: Options, seed: int) -> None
                     f"({options.learning_rate}) or raise warmup_ratio ({options.warmup_ratio})"
                 )
             progress.update()
-        measured.append({"epoch": epoch} | _evaluate(model, validation, options.max_length))
+        measured.append(
+            {"epoch": epoch} | _evaluate(model, validation, options.max_length)
+        )
         if accelerator.is_main_process:
-            _save_checkpoint(folder, network, optimizer, losses=losses, validation=measured)
+            _save_checkpoint(
+                folder, network, optimizer, losses=losses, validation=measured
+            )
     progress.close()
     if accelerator.is_main_process:
         best = best_epoch(measured)
@@ -181,7 +199,9 @@ def _evaluate(model, validation: pd.DataFrame, max_length: int) -> dict[str, flo
     }
 
 
-def _save_checkpoint(folder, network, optimizer, losses: list, validation: list[dict]) -> None:
+def _save_checkpoint(
+    folder, network, optimizer, losses: list, validation: list[dict]
+) -> None:
     """Write the state at the end of an epoch, and remove all others but the best one."""
     import torch
     from safetensors.torch import save_model
@@ -202,7 +222,10 @@ def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
     import torch
     from safetensors.torch import load_model
 
-    epochs = [int(file.parent.name.split("-")[1]) for file in folder.glob(f"checkpoint-*/{STATE}")]
+    epochs = [
+        int(file.parent.name.split("-")[1])
+        for file in folder.glob(f"checkpoint-*/{STATE}")
+    ]
     if not epochs:
         return [], []
     checkpoint = folder / f"checkpoint-{max(epochs)}"
@@ -212,9 +235,14 @@ def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
     return losses, validation
 
 
-def _run_name(train: pd.DataFrame, validation: pd.DataFrame, options: Options, seed: int) -> str:
+def _run_name(
+    train: pd.DataFrame, validation: pd.DataFrame, options: Options, seed: int
+) -> str:
     """Seed, and digest of what a run depends on."""
-    pairs = [part[["context", "response", "label"]].to_dict("list") for part in (train, validation)]
+    pairs = [
+        part[["context", "response", "label"]].to_dict("list")
+        for part in (train, validation)
+    ]
     inputs = json.dumps([VERSION, asdict(options), seed, pairs])
     return f"seed{seed}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
@@ -225,12 +253,16 @@ def main() -> None:
     from transformers import HfArgumentParser
 
     parser = HfArgumentParser(Options, description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)")
+    parser.add_argument(
+        "--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)"
+    )
     parser.add_argument("--folder", type=Path, required=True, help="where the run goes")
     parser.add_argument("--seed", type=int, default=0)
     options, arguments = parser.parse_args_into_dataclasses()
     train, validation = split(pd.read_parquet(arguments.pairs))
-    model = fine_tune(train, validation, arguments.folder, options=options, seed=arguments.seed)
+    model = fine_tune(
+        train, validation, arguments.folder, options=options, seed=arguments.seed
+    )
     if PartialState().is_main_process:
         print(json.dumps({"folder": model.folder.name, **model.best}))
 

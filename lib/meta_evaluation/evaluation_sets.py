@@ -11,7 +11,14 @@ from lib.data import KEY, load
 from lib.metrics import METRICS, compute, get_metric
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
-PREFERENCE = ("overall", "engaging", "coherence", "appropriateness", "content", "relevance")
+PREFERENCE = (
+    "overall",
+    "engaging",
+    "coherence",
+    "appropriateness",
+    "content",
+    "relevance",
+)
 
 #: Corpora that were rated under one scheme and are reported pooled.
 POOLED = {
@@ -91,7 +98,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve", "log_likelihood"),
     "psychological": ("agreeableness", "empathy"),
     "engagement": ("endex", "pred_en"),
-    "classifier": ("unieval", "dialogrpt", "grade", "bleurt", "ruber", "ctx_unref", "toxicity"),
+    "classifier": (
+        "unieval",
+        "dialogrpt",
+        "grade",
+        "bleurt",
+        "ruber",
+        "ctx_unref",
+        "toxicity",
+    ),
     "judge": ("gpt4", "cpds", "judge"),
 }
 
@@ -189,13 +204,17 @@ def _add_unieval(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
-    ratings = [column.removeprefix("human_") for column in table if column.startswith("human_")]
+    ratings = [
+        column.removeprefix("human_") for column in table if column.startswith("human_")
+    ]
     if not rating:
         preferred = [dimension for dimension in PREFERENCE if dimension in ratings]
         rating = next(iter([*preferred, *ratings]), "")
     if rating not in ratings:
         available = ", ".join(ratings) or "none"
-        raise ValueError(f"corpus {name!r} has no rating {rating!r}; it has: {available}")
+        raise ValueError(
+            f"corpus {name!r} has no rating {rating!r}; it has: {available}"
+        )
     return table[f"human_{rating}"].astype(float)
 
 
@@ -218,7 +237,9 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     if not set(FED_TURN) <= set(scores):
         return scores
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
-    return scores.filter(regex="^(?!fed_)|^fed_(engaging|relevant)$").assign(fed_mean=mean)
+    return scores.filter(regex="^(?!fed_)|^fed_(engaging|relevant)$").assign(
+        fed_mean=mean
+    )
 
 
 def metric_family(metric: str) -> str:
@@ -321,7 +342,9 @@ def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
     return scores
 
 
-def score_set(items: EvaluationSet, run=None, names: Sequence[str] | None = None) -> EvaluationSet:
+def score_set(
+    items: EvaluationSet, run=None, names: Sequence[str] | None = None
+) -> EvaluationSet:
     """The set with every available metric: recorded by earlier notebooks, or computed now.
 
     The scores shipped with the corpus come first, then recorded ones (of the many variants of

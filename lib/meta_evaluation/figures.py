@@ -85,7 +85,9 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
         axes.text(start - 0.45, -2.1, text, fontsize=8, style="italic")
     figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
     if table["rank"].isna().any():
-        axes.set_xlabel("* not ranked: scores too few of the items", loc="right", fontsize=8)
+        axes.set_xlabel(
+            "* not ranked: scores too few of the items", loc="right", fontsize=8
+        )
     return figure
 
 
@@ -106,7 +108,12 @@ def _cell(axes: Axes, x: int, y: int, row: tuple) -> None:
     if row.rank == 1:
         corner = (x - 0.47, y - 0.46)
         frame = plt.Rectangle(
-            corner, width=0.94, height=0.92, fill=False, linewidth=1.6, edgecolor="black"
+            corner,
+            width=0.94,
+            height=0.92,
+            fill=False,
+            linewidth=1.6,
+            edgecolor="black",
         )
         axes.add_patch(frame)
 
@@ -148,7 +155,9 @@ def draw_limit(axes: Axes, limit: Sequence[float]) -> None:
         axes.axvline(value, color="C1", linestyle=":", label="limit for a metric")
 
 
-def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matrix.ClusterGrid:
+def correlation_map(
+    metrics: pd.DataFrame, marked: Collection[str]
+) -> sns.matrix.ClusterGrid:
     """Correlate metrics and join them by average linkage on the distance 1 - |r| (Figure 2).
 
     "Clustered based on absolute correlations": a metric and its negative are neighbours; the cells
@@ -175,7 +184,9 @@ def correlation_map(metrics: pd.DataFrame, marked: Collection[str]) -> sns.matri
     for left, right, *_ in tree:
         all_marked.append(all_marked[int(left)] and all_marked[int(right)])
     colours = [MARKED if is_marked else "0.35" for is_marked in all_marked]
-    dendrogram = hierarchy.dendrogram(tree, no_plot=True, link_color_func=colours.__getitem__)
+    dendrogram = hierarchy.dendrogram(
+        tree, no_plot=True, link_color_func=colours.__getitem__
+    )
     size = 3.0 + 0.62 * len(r)
     grid = sns.clustermap(
         r,
@@ -205,16 +216,27 @@ def training_plot(models: Models) -> Figure:
         style = {"color": f"C{METHODS.index(method)}", "linewidth": 1, "label": method}
         smoothed = model.history["loss"].ewm(span=20).mean()
         loss.plot(model.history["step"], smoothed, **style)
-        auc.plot(model.validation["epoch"], model.validation["auc"], marker="o", **style)
-    loss.set(title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)")
+        auc.plot(
+            model.validation["epoch"], model.validation["auc"], marker="o", **style
+        )
+    loss.set(
+        title="Training loss", xlabel="step", ylabel="cross entropy (nats, smoothed)"
+    )
     lines, names = loss.get_legend_handles_labels()
     loss.legend(handles=dict(zip(names, lines, strict=True)).values())
     epochs = range(max(len(model.validation) for model in models.values()))
-    auc.set(title="Validation", xlabel="epoch", ylabel="AUC on held-out threads", xticks=epochs)
+    auc.set(
+        title="Validation",
+        xlabel="epoch",
+        ylabel="AUC on held-out threads",
+        xticks=epochs,
+    )
     return figure
 
 
-def score_scatter(values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0) -> Figure:
+def score_scatter(
+    values: Mapping[str, pd.DataFrame], sets: Mapping, seed: int = 0
+) -> Figure:
     """Mean EnDex score against the rating, one plot per set; the colour is the length.
 
     Ratings are shifted a little at random, so that equal ones do not hide each other. From 40 words

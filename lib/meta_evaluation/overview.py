@@ -50,9 +50,7 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
         (usable if len(items.scores.columns) else without).append(items)
     names = ", ".join(items.name for items in without)
     if not usable:
-        hint = (
-            "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
-        )
+        hint = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
         raise DataError(f"no metric is available for {names}", fix=hint)
     if names:
         print(f"left out, no metric is available: {names}")
@@ -60,7 +58,10 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
 
 
 def correlation_overview(
-    sets: Iterable[EvaluationSet], method: str = "spearman", resamples: int = 1000, seed: int = 0
+    sets: Iterable[EvaluationSet],
+    method: str = "spearman",
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Correlation, interval and significance cluster of each metric on each evaluation set.
 
@@ -81,11 +82,19 @@ def correlation_overview(
         options = {"method": method, "resamples": resamples, "seed": seed}
         coverage = items.scores.notna().mean()
         ranked = items.scores.loc[:, coverage >= COVERAGE]
-        ranks = significance.rank_metrics(ranked, items.human, items.clusters, **options)
+        ranks = significance.rank_metrics(
+            ranked, items.human, items.clusters, **options
+        )
         ranks = ranks.set_index("metric")["rank"]
         for metric, scores in items.scores.items():
-            interval = resampling.bootstrap_interval(scores, items.human, items.clusters, **options)
-            not_ranked = "" if metric in ranked else f"scores {coverage[metric]:.0%} of the items"
+            interval = resampling.bootstrap_interval(
+                scores, items.human, items.clusters, **options
+            )
+            not_ranked = (
+                ""
+                if metric in ranked
+                else f"scores {coverage[metric]:.0%} of the items"
+            )
             rows.append(
                 {
                     "corpus": items.name,
@@ -184,7 +193,9 @@ def system_intervals(
     return table.rename_axis("resampled").reset_index()
 
 
-def soft_accuracies(items: EvaluationSet, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
+def soft_accuracies(
+    items: EvaluationSet, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
     """Soft pairwise accuracy of every metric that scores all items, best first.
 
     Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).

@@ -39,7 +39,12 @@ def text_sides(pairs: pd.DataFrame) -> pd.DataFrame:
             else:
                 turns = [(text[:turn], text[turn]) for turn in range(len(text))]
             for context, response in turns:
-                row = {"pair": number, "side": side, "context": context, "response": response}
+                row = {
+                    "pair": number,
+                    "side": side,
+                    "context": context,
+                    "response": response,
+                }
                 rows.append(row)
     sides = pd.DataFrame(rows)
     texts = [(*row["context"], row["response"]) for row in rows]
@@ -65,14 +70,19 @@ def score_sides(sides: pd.DataFrame, encoder: bool = True) -> pd.DataFrame:
         names += ["endex", "context_similarity"]
     to_context = compute(items, TO_CONTEXT, log=lambda line: None)
     scores = compute(items, names, log=lambda line: None)
-    missing = {f"{name}_to_context": counts for name, counts in to_context.attrs["missing"].items()}
+    missing = {
+        f"{name}_to_context": counts
+        for name, counts in to_context.attrs["missing"].items()
+    }
     missing |= scores.attrs["missing"]
     scores = scores.join(to_context.add_suffix("_to_context"))
     scores.attrs = {"missing": missing}
     return scores
 
 
-def win_shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def win_shares(
+    pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame
+) -> pd.DataFrame:
     """How often each metric scores the original above the perturbed text.
 
     A dialog's score is the mean over its turns that have one. The interval is Wilson's, with the
@@ -118,7 +128,9 @@ def win_shares(pairs: pd.DataFrame, sides: pd.DataFrame, scores: pd.DataFrame) -
         reasons = causes.get(metric, []) if missing else []
         share = scored["win"].mean()
         originals = scored["original"].nunique()
-        low, high = proportion_confint(share * originals, originals or np.nan, method="wilson")
+        low, high = proportion_confint(
+            share * originals, originals or np.nan, method="wilson"
+        )
         rows.append(
             {
                 "metric": metric,
@@ -168,5 +180,7 @@ def plot_robustness(table: pd.DataFrame, title: str) -> Figure:
     turn_kinds = table.loc[table["level"] == "turn", "perturbation"].nunique()
     axes.axvline(turn_kinds, color="black")
     axes.set(title=title, xlabel="", ylabel="")
-    axes.set_xticks(axes.get_xticks(), map(display_name, kinds), rotation=40, ha="right")
+    axes.set_xticks(
+        axes.get_xticks(), map(display_name, kinds), rotation=40, ha="right"
+    )
     return figure

@@ -72,7 +72,9 @@ def random(turns: pd.DataFrame, seed: int = 0) -> pd.Series:
     >>> random(pd.DataFrame({"response": ["a", "b"]})).between(0, 1).all()
     np.True_
     """
-    return pd.Series(np.random.default_rng(seed).random(len(turns)), turns.index, name="random")
+    return pd.Series(
+        np.random.default_rng(seed).random(len(turns)), turns.index, name="random"
+    )
 
 
 def tokenize_words(text: str) -> list[str]:
@@ -84,7 +86,9 @@ def tokenize_words(text: str) -> list[str]:
     return WORD.findall(text.lower().replace("’", "'"))
 
 
-def _score_responses(turns: pd.DataFrame, score: Callable[[str], float], name: str) -> pd.Series:
+def _score_responses(
+    turns: pd.DataFrame, score: Callable[[str], float], name: str
+) -> pd.Series:
     scores = np.full(len(turns), np.nan)
     for row, text in enumerate(turns["response"]):
         if isinstance(text, str):

@@ -43,7 +43,9 @@ INPUTS = {
 
 
 @metric("toxicity", "classifier", ("response",), model=TOXIC_BERT, version="1")
-def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) -> pd.Series:
+def toxicity(
+    turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options
+) -> pd.Series:
     """Probability that each response is toxic; *lower* is better.
 
     The sigmoid of the label "toxic" (six labels, not exclusive), so equal to Detoxify's
@@ -73,7 +75,9 @@ def toxicity(turns: pd.DataFrame, *, checkpoint: str = TOXIC_BERT, **options) ->
     def score(texts):
         return score_in_batches(model, score_batch, token_ids(model, texts))
 
-    return pd.Series(score_where_text(score, turns["response"]), turns.index, name="toxicity")
+    return pd.Series(
+        score_where_text(score, turns["response"]), turns.index, name="toxicity"
+    )
 
 
 @metric("bleurt", "classifier", ("response", "reference"), model=BLEURT_20, version="1")
@@ -110,7 +114,9 @@ def bleurt(
             truncation=True,
             max_length=model.positions,
         )
-        return score_in_batches(model, score_batch, pairs["input_ids"], pairs["token_type_ids"])
+        return score_in_batches(
+            model, score_batch, pairs["input_ids"], pairs["token_type_ids"]
+        )
 
     def score_with_text(references, responses):
         return score_where_text(score, references, responses)
@@ -135,7 +141,11 @@ def _load_bleurt(location: models.Location, device: str | None = None) -> models
         return models.load_classifier(folder, device=device)
     width = stored.get("embedding_size")
     architecture = "rembert" if width else "bert"
-    stored |= {"input_embedding_size": width, "output_embedding_size": width, "num_labels": 1}
+    stored |= {
+        "input_embedding_size": width,
+        "output_embedding_size": width,
+        "num_labels": 1,
+    }
     config = AutoConfig.for_model(architecture, **stored)
     network = models.load_network(
         AutoModelForSequenceClassification,
@@ -160,7 +170,9 @@ def dialogrpt_ensemble(scores: Mapping):
     0.25
     """
     prior = 0.5 * scores["human_vs_rand"] + 0.5 * scores["human_vs_machine"]
-    feedback = (scores["updown"] + 0.48 * scores["depth"] - 0.5 * scores["width"]) / 0.98
+    feedback = (
+        scores["updown"] + 0.48 * scores["depth"] - 0.5 * scores["width"]
+    ) / 0.98
     return prior * feedback
 
 
@@ -168,8 +180,16 @@ def _provenance(*, heads: Mapping[str, str] = HEADS, **options) -> dict:
     return {name: models.provenance_of(head, **options) for name, head in heads.items()}
 
 
-@metric("dialogrpt", "classifier", ("context", "response"), version="3", provenance=_provenance)
-def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.DataFrame:
+@metric(
+    "dialogrpt",
+    "classifier",
+    ("context", "response"),
+    version="3",
+    provenance=_provenance,
+)
+def dialogrpt(
+    turns: pd.DataFrame, *, heads: Mapping = HEADS, **options
+) -> pd.DataFrame:
     """Score each response by DialogRPT's heads, and by the ensemble where all five are given.
 
     Would people vote for this reply, answer it, take it for human? score = sigmoid(w · h) with h
@@ -194,10 +214,14 @@ def dialogrpt(turns: pd.DataFrame, *, heads: Mapping = HEADS, **options) -> pd.D
     """
     contexts = []
     for texts in earlier_utterances(turns, 2):
-        contexts.append(SEPARATOR.join(text.strip() for text in texts if not is_blank(text)))
+        contexts.append(
+            SEPARATOR.join(text.strip() for text in texts if not is_blank(text))
+        )
     scores = pd.DataFrame(index=turns.index)
     for name, checkpoint in heads.items():
-        score = partial(_score_last_token, models.load_classifier(checkpoint, **options))
+        score = partial(
+            _score_last_token, models.load_classifier(checkpoint, **options)
+        )
         scores[name] = score_where_text(score, contexts, turns["response"])
     columns = scores.add_prefix("dialogrpt_")
     if set(HEADS) <= set(scores):
@@ -214,7 +238,9 @@ def _score_last_token(
         texts.append(f"{context.strip()}{SEPARATOR}{response.strip()}")
 
     def score_batch(tokens, mask):
-        hidden = model.network.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state
+        hidden = model.network.transformer(
+            input_ids=tokens, attention_mask=mask
+        ).last_hidden_state
         last = hidden[range(len(mask)), mask.sum(1) - 1]
         return model.network.score(last)[:, 0].float().sigmoid()
 
@@ -234,11 +260,17 @@ def yes_probability(model: models.Model, texts: Sequence[str]) -> np.ndarray:
         logits = model(tokens, mask, decoder_input_ids=first).logits
         return logits[:, 0, answers].float().softmax(-1)[:, 0]
 
-    return score_in_batches(model, score_batch, token_ids(model, texts, max_tokens=1024))
+    return score_in_batches(
+        model, score_batch, token_ids(model, texts, max_tokens=1024)
+    )
 
 
-@metric("unieval", "classifier", ("context", "response", "fact"), model=UNIEVAL, version="2")
-def unieval(turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options) -> pd.DataFrame:
+@metric(
+    "unieval", "classifier", ("context", "response", "fact"), model=UNIEVAL, version="2"
+)
+def unieval(
+    turns: pd.DataFrame, *, checkpoint: str = UNIEVAL, **options
+) -> pd.DataFrame:
     """UniEval's five dimensions of each response and their means.
 
     Naturalness and understandability read the response, coherence also the history, groundedness
@@ -276,7 +308,9 @@ def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
     >>> unieval_inputs(turns, "coherence")[0].split(" </s> ")[1:]
     ['response: Tea.', 'dialogue history: Hi\n\n']
     """
-    from nltk.tokenize.punkt import PunktTokenizer  # its English is a download: its error says how
+    from nltk.tokenize.punkt import (
+        PunktTokenizer,  # its English is a download: its error says how
+    )
 
     contexts = earlier_utterances(turns)
     inputs = {}

@@ -24,8 +24,12 @@ LAYERS = {"FacebookAI/roberta-large": 17, "google-bert/bert-base-multilingual-ca
 COMPARED = ("response", "reference")
 TOKEN_VECTOR_BYTES = 2**27  # of the float32 token vectors in memory at a time: 128 MiB
 BATCH_TOKENS = 512  # tokens in a batch: its activations fit the cache of a processor
-DIGITS = 6  # of a score: below them two machines differ, and equal texts would not reach 1
-MAX_TOKENS = 256  # of a text that becomes one vector: what the packaged encoder was trained with
+DIGITS = (
+    6  # of a score: below them two machines differ, and equal texts would not reach 1
+)
+MAX_TOKENS = (
+    256  # of a text that becomes one vector: what the packaged encoder was trained with
+)
 #: Vectors of texts that an encoder has read; cleared when there are more than MAX_VECTORS of them.
 _VECTORS: WeakKeyDictionary[Model, dict] = WeakKeyDictionary()
 MAX_VECTORS = 50_000
@@ -39,7 +43,10 @@ class TokenVectors(NamedTuple):
 
 
 def bertscore_pairs(
-    hypotheses: Sequence[str], references: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    encoder: str = DEFAULT_ENCODER,
+    **options,
 ) -> np.ndarray:
     """Score hypotheses against one reference each.
 
@@ -73,13 +80,17 @@ def bertscore_pairs(
     all_pairs = list(zip(hypotheses, references, strict=True))
     pairs = [pair for pair in dict.fromkeys(all_pairs) if not any(map(is_blank, pair))]
     texts = list(dict.fromkeys(chain.from_iterable(pairs)))
-    ids = dict(zip(texts, token_ids(model, [text.strip() for text in texts]), strict=True))
+    ids = dict(
+        zip(texts, token_ids(model, [text.strip() for text in texts]), strict=True)
+    )
     scores = {}
     for block in _blocks(pairs, ids, model.network.config.hidden_size):
         block_texts = dict.fromkeys(chain.from_iterable(block))
         vectors = _token_vectors(model, {text: ids[text] for text in block_texts})
         for hypothesis, reference in block:
-            scores[hypothesis, reference] = _match(vectors[hypothesis], vectors[reference])
+            scores[hypothesis, reference] = _match(
+                vectors[hypothesis], vectors[reference]
+            )
     rows = [scores.get(pair, (np.nan, np.nan, np.nan)) for pair in all_pairs]
     return np.array(rows, dtype=float).reshape(-1, 3).round(DIGITS)
 
@@ -144,7 +155,9 @@ def _keep_vectors(
         kept_vectors[text] = vector.astype(np.float32)
 
 
-def _match(hypothesis: TokenVectors, reference: TokenVectors) -> tuple[float, float, float]:
+def _match(
+    hypothesis: TokenVectors, reference: TokenVectors
+) -> tuple[float, float, float]:
     """Precision, recall and F1 of one pair."""
     if not (hypothesis.counted.any() and reference.counted.any()):
         return np.nan, np.nan, np.nan
@@ -184,7 +197,9 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     return pd.DataFrame(best, grouped.index, columns).iloc[np.argsort(order)]
 
 
-def sentence_vectors(texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options) -> np.ndarray:
+def sentence_vectors(
+    texts: Sequence[str], encoder: str = DEFAULT_ENCODER, **options
+) -> np.ndarray:
     """Encode texts as the mean of their token vectors, scaled to length one.
 
     Each different text is encoded once, cut to its first 256 tokens.
@@ -229,7 +244,9 @@ def _cosines(texts: Sequence[str], responses: Sequence[str], **options) -> np.nd
     return score_where_text(cosine, texts, responses)
 
 
-@metric("reference_similarity", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
+@metric(
+    "reference_similarity", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2"
+)
 def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with its most similar reference.
 
@@ -251,7 +268,11 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
 
 
 @metric(
-    "context_similarity", "embedding", ("context", "response"), model=DEFAULT_ENCODER, version="2"
+    "context_similarity",
+    "embedding",
+    ("context", "response"),
+    model=DEFAULT_ENCODER,
+    version="2",
 )
 def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     """Cosine of the response with the last turn of its context; NaN where one of them is blank.

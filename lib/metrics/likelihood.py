@@ -37,7 +37,9 @@ COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
 SOURCE = f"https://raw.githubusercontent.com/Shikib/fed/{COMMIT}/fed.py"
 SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9e"
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
-Beginning = tuple[tuple[int, ...], ...]  # segments of token ids from the start of a text
+Beginning = tuple[
+    tuple[int, ...], ...
+]  # segments of token ids from the start of a text
 MAX_TOKENS = 1024  # of a text that an encoder-decoder reads
 
 
@@ -61,7 +63,9 @@ def segment_log_probabilities(
     import torch
 
     texts = list(set(chain.from_iterable(segments)))
-    ids = dict(zip(texts, map(tuple, token_ids(model, texts, newest=True)), strict=True))
+    ids = dict(
+        zip(texts, map(tuple, token_ids(model, texts, newest=True)), strict=True)
+    )
     paths = []
     for text_segments in zip(*segments, strict=True):
         first, *following = [ids[segment] for segment in text_segments]
@@ -92,7 +96,9 @@ def _packed_trees(paths: list[Beginning], max_tokens: int) -> list[list[Beginnin
     return [list(tree) for tree in trees if tree]
 
 
-def _read_tree(model: Model, tree: list[Beginning]) -> dict[Beginning, tuple[float, int]]:
+def _read_tree(
+    model: Model, tree: list[Beginning]
+) -> dict[Beginning, tuple[float, int]]:
     """Log-probability of the last segment of each beginning, and its tokens, in one pass."""
     import torch
 
@@ -124,7 +130,9 @@ def _read_tree(model: Model, tree: list[Beginning]) -> dict[Beginning, tuple[flo
     log_probabilities[[token < 0 for token in previous]] = 0
     sums = {}
     lengths = [len(beginning[-1]) for beginning in tree]
-    for beginning, of_segment in zip(tree, log_probabilities.split(lengths), strict=True):
+    for beginning, of_segment in zip(
+        tree, log_probabilities.split(lengths), strict=True
+    ):
         n_counted = len(of_segment)
         if len(beginning) == 1:
             n_counted -= 1  # the first token has nothing before it
@@ -132,7 +140,9 @@ def _read_tree(model: Model, tree: list[Beginning]) -> dict[Beginning, tuple[flo
     return sums
 
 
-def add_model_name(scores: pd.DataFrame, checkpoint: str | Path, default: str = "") -> pd.DataFrame:
+def add_model_name(
+    scores: pd.DataFrame, checkpoint: str | Path, default: str = ""
+) -> pd.DataFrame:
     """Add the model to the names of columns, unless it is the metric's default.
 
     >>> add_model_name(pd.DataFrame({"fed_engaging": [1.0]}), SMOLLM2, DIALOGPT).columns.tolist()
@@ -160,7 +170,9 @@ def line_log_probability(
     return sums[:, 0] / sums[:, 1]
 
 
-@metric("log_likelihood", "likelihood", ("context", "response"), model=SMOLLM2, version="1")
+@metric(
+    "log_likelihood", "likelihood", ("context", "response"), model=SMOLLM2, version="1"
+)
 def log_likelihood(
     turns: pd.DataFrame, *, checkpoint: str = SMOLLM2, last: int | None = 5, **options
 ) -> pd.DataFrame:
@@ -218,7 +230,9 @@ def log_probability(
         decoder_input = target.roll(1, 1)
         decoder_input[:, 0] = model.network.config.decoder_start_token_id
         mask[:, :skip] = 0
-        logits = model(source, source_mask, decoder_input_ids=decoder_input).logits.float()
+        logits = model(
+            source, source_mask, decoder_input_ids=decoder_input
+        ).logits.float()
         logs = logits.log_softmax(-1).gather(2, target[..., None])[..., 0]
         return (logs * mask).sum(1) / mask.sum(1)
 
@@ -227,8 +241,16 @@ def log_probability(
     return score_in_batches(model, score_batch, source_ids, target_ids)
 
 
-@metric("bartscore", "likelihood", ("context", "response", "reference"), model=BART, version="1")
-def bartscore(turns: pd.DataFrame, *, checkpoint: str = BART, **options) -> pd.DataFrame:
+@metric(
+    "bartscore",
+    "likelihood",
+    ("context", "response", "reference"),
+    model=BART,
+    version="1",
+)
+def bartscore(
+    turns: pd.DataFrame, *, checkpoint: str = BART, **options
+) -> pd.DataFrame:
     """BARTScore in every direction (Yuan et al. 2021, section 3.2).
 
     With s(a, b) the mean log-probability of b given a (start and end tokens counted, the first
@@ -285,9 +307,15 @@ def _is_encoder_decoder(checkpoint: str | Path) -> bool:
 
 
 @metric(
-    "prism_style", "likelihood", ("context", "response", "reference"), model=TRANSLATOR, version="1"
+    "prism_style",
+    "likelihood",
+    ("context", "response", "reference"),
+    model=TRANSLATOR,
+    version="1",
 )
-def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options) -> pd.DataFrame:
+def prism_style(
+    turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options
+) -> pd.DataFrame:
     """Prism's formulas (Thompson and Post 2020, section 3) over a multilingual translator.
 
     With p(a, b) the mean log-probability of b after its language tag, given a (the first 1,024
@@ -316,13 +344,17 @@ def prism_style(turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options)
     contexts = [" ".join(texts) for texts in earlier_utterances(turns)]
 
     def p(sources, targets):
-        return score_where_text(partial(log_probability, model, skip=1), sources, targets)
+        return score_where_text(
+            partial(log_probability, model, skip=1), sources, targets
+        )
 
     def both_directions(texts, responses):
         return (p(texts, responses) + p(responses, texts)) / 2
 
     columns = {
-        "prism_style_reference": best_over_texts(turns["reference"], responses, both_directions),
+        "prism_style_reference": best_over_texts(
+            turns["reference"], responses, both_directions
+        ),
         "prism_style_response_given_context": p(contexts, responses),
         "prism_style_context": both_directions(contexts, responses),
     }
@@ -343,7 +375,9 @@ def follow_ups() -> FollowUps:
     file = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
     tables = {}
     for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("_level_utts"):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(
+            "_level_utts"
+        ):
             tables |= ast.literal_eval(node.value)
     return tables
 
@@ -405,7 +439,9 @@ def fed(
     conversations = []
     for context in earlier_utterances(turns, last):
         conversations.append(end + "".join(f" {text} {end}" for text in context))
-    replies = [None if is_blank(text) else f" {text} {end}" for text in turns["response"]]
+    replies = [
+        None if is_blank(text) else f" {text} {end}" for text in turns["response"]
+    ]
 
     def loss(*segments):
         sums = segment_log_probabilities(model, *segments).sum(axis=1)

@@ -48,12 +48,18 @@ def mauve(
     references = [text for text in references if not is_blank(text)]
     sizes = [len(responses), len(references)]
     if min(sizes) < 2:
-        raise ValueError(f"mauve is defined for a set of responses, not for one: {HINT}")
+        raise ValueError(
+            f"mauve is defined for a set of responses, not for one: {HINT}"
+        )
     if min(sizes) < 1000:
-        warnings.warn(f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2)
+        warnings.warn(
+            f"MAUVE of {sizes} texts: biased below a few thousand", stacklevel=2
+        )
     from mauve import compute_mauve
 
-    with threadpool_limits(1):  # the clusters depend on last digits, and these on the threads
+    with threadpool_limits(
+        1
+    ):  # the clusters depend on last digits, and these on the threads
         result = compute_mauve(
             p_features=_features(tuple(references), encoder),
             q_features=_features(tuple(responses), encoder),
@@ -73,7 +79,9 @@ def mauve(
 
 @lru_cache(maxsize=4)  # several systems are compared with the same human texts
 def _features(texts: tuple[str, ...], encoder: str) -> np.ndarray:
-    if models.load_encoder(encoder).tokenizer.cls_token_id is not None:  # reads both ways
+    if (
+        models.load_encoder(encoder).tokenizer.cls_token_id is not None
+    ):  # reads both ways
         return sentence_vectors(texts, encoder=encoder)
     model = models.load_causal(encoder)
 

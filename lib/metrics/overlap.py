@@ -108,12 +108,18 @@ def overlap_scores(
     """
     for name in metrics:
         if name not in OVERLAP:
-            raise ValueError(f"unknown metric {name!r}: choose from {', '.join(OVERLAP)}")
+            raise ValueError(
+                f"unknown metric {name!r}: choose from {', '.join(OVERLAP)}"
+            )
     n_references = {"all": None, "first": 1}[references]
     texts = turns["reference"].str[:n_references]
-    columns = {name: list(map(OVERLAP[name], turns["response"], texts)) for name in metrics}
+    columns = {
+        name: list(map(OVERLAP[name], turns["response"], texts)) for name in metrics
+    }
     scores = pd.DataFrame(columns, turns.index, dtype=float)
-    reasons = missing_reasons(turns, ("response", "reference"))[scores.isna().any(axis=1)]
+    reasons = missing_reasons(turns, ("response", "reference"))[
+        scores.isna().any(axis=1)
+    ]
     scores.attrs["missing"] = reasons.value_counts().to_dict()
     return scores
 
@@ -215,7 +221,10 @@ def _meteor(response: str, references: Sequence[str]) -> float:
     lines = [one_line(text) for text in references]
     try:
         return program.compute_score({0: lines}, {0: [one_line(response)]})[0]
-    except (OSError, ValueError) as error:  # it does not answer: the next call starts another
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # it does not answer: the next call starts another
         program.lock.release()
         meteor_program.cache_clear()
         hint = "check that 'java -version' works and that 2 GB of memory are free"

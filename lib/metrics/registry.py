@@ -24,7 +24,15 @@ from lib.data.turn_table import is_blank
 from lib.models import MODEL_OPTIONS, provenance_of
 
 BATCH_ROWS = 2000  # rows that are computed and written at a time
-LIBRARIES = ("numpy", "pandas", "torch", "transformers", "nltk", "sacrebleu", "rouge-score")
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "torch",
+    "transformers",
+    "nltk",
+    "sacrebleu",
+    "rouge-score",
+)
 
 #: Metrics by name; each module that defines metrics fills it when it is imported.
 METRICS: dict[str, "Metric"] = {}
@@ -53,7 +61,11 @@ class Metric:
 
 
 def metric(
-    name: str, family: str, needs: tuple[str, ...] = ("response",), model: str = "", **fields
+    name: str,
+    family: str,
+    needs: tuple[str, ...] = ("response",),
+    model: str = "",
+    **fields,
 ) -> Callable[[Callable], Callable]:
     """Register the function below: `compute` then knows it by name, and so do notebooks 08 and 11.
 
@@ -202,10 +214,14 @@ def compute(
 def _check(turns: pd.DataFrame, metric: Metric, options: dict) -> None:
     for column in metric.needs:
         if column not in turns.columns:
-            raise ValueError(f"{metric.name} needs the column {column}, which the table lacks")
+            raise ValueError(
+                f"{metric.name} needs the column {column}, which the table lacks"
+            )
     signature = inspect.signature(metric.function)
     try:
-        extra = signature.bind(turns, **options).kwargs.keys() - signature.parameters.keys()
+        extra = (
+            signature.bind(turns, **options).kwargs.keys() - signature.parameters.keys()
+        )
         # What a metric passes on to its model is checked here: the model is loaded much later.
         if unknown := extra - set(MODEL_OPTIONS):
             raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
@@ -222,8 +238,12 @@ def _provenance_record(metric: Metric, options: dict) -> dict:
     try:
         return json.loads(json.dumps(record))
     except TypeError as error:
-        problem = f"the options of {metric.name} must be numbers, texts or lists ({error})"
-        raise ValueError(f"{problem}; for anything else call the function itself") from None
+        problem = (
+            f"the options of {metric.name} must be numbers, texts or lists ({error})"
+        )
+        raise ValueError(
+            f"{problem}; for anything else call the function itself"
+        ) from None
 
 
 def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.DataFrame:
@@ -264,5 +284,7 @@ def _compute_batch(metric: Metric, turns: pd.DataFrame, options: dict) -> pd.Dat
     if isinstance(scores, pd.Series):
         scores = scores.to_frame(metric.name)
     if len(scores) != len(turns):
-        raise ValueError(f"{metric.name} returned {len(scores)} scores for {len(turns)} rows")
+        raise ValueError(
+            f"{metric.name} returned {len(scores)} scores for {len(turns)} rows"
+        )
     return scores.select_dtypes("number").astype("float64").reset_index(drop=True)

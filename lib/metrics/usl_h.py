@@ -34,7 +34,9 @@ class Classifier:
         pooled = hidden.masked_fill(mask[..., None] == 0, -100.0).max(dim=1).values
         return self.head(pooled)
 
-    def probability(self, contexts: Sequence[str] | None, responses: Sequence[str]) -> np.ndarray:
+    def probability(
+        self, contexts: Sequence[str] | None, responses: Sequence[str]
+    ) -> np.ndarray:
         """Probability of class 1 (valid, or a true reply), shape (n,), in [0, 1]."""
 
         def score_batch(*batch):
@@ -64,7 +66,9 @@ def encode_pairs(
     else:
         context_encodings = tokenize(list(contexts)).encodings
         response_encodings = tokenize(list(responses)).encodings
-        for context, response in zip(context_encodings, response_encodings, strict=True):
+        for context, response in zip(
+            context_encodings, response_encodings, strict=True
+        ):
             _cut_pair(context, response)
             rows.append(add_special_tokens(context, response))
     return [row.ids for row in rows], [row.type_ids for row in rows]
@@ -114,7 +118,9 @@ def _repeat(words: list[str], draw: random.Random) -> list[str]:
     return repeated
 
 
-def train_valid_utterance(responses: Sequence[str], **options) -> tuple[Classifier, list[float]]:
+def train_valid_utterance(
+    responses: Sequence[str], **options
+) -> tuple[Classifier, list[float]]:
     """Train VUP: unchanged responses (1) against broken ones (0).
 
     Phy et al. (2020), section 3.1. The authors' three mild changes of *valid* responses (dropped
@@ -177,7 +183,9 @@ def _train(
     import torch
 
     model = models.load_encoder(encoder, device=device)
-    model = replace(model, network=deepcopy(model.network))  # the loaded one serves others too
+    model = replace(
+        model, network=deepcopy(model.network)
+    )  # the loaded one serves others too
     draw = random.Random(seed)
     torch.manual_seed(seed)
     head = torch.nn.Linear(model.network.config.hidden_size, 2).to(model.device)
@@ -226,7 +234,9 @@ def masked_surprisal(model: Model, texts: Sequence[str]) -> np.ndarray:
         logits = model(hidden, mask).logits[range(len(position)), position[:, 0]]
         return -logits.float().log_softmax(-1).gather(1, truth)[:, 0]
 
-    surprisals = score_in_batches(model, score_batch, [ids[row] for row in masked_rows], positions)
+    surprisals = score_in_batches(
+        model, score_batch, [ids[row] for row in masked_rows], positions
+    )
     sums = pd.Series(surprisals, dtype=float).groupby(masked_rows).sum()
     return sums.reindex(range(len(ids))).to_numpy()
 
@@ -268,7 +278,11 @@ def usl_h(
     if masked:
         surprisal = partial(masked_surprisal, models.load_masked(masked, **options))
         likable = np.interp(score_where_text(surprisal, responses), quartiles, (0, 1))
-    overall = 0.33 * understandable + 0.33 * sensible_scores + 0.34 * sensible_scores * likable
+    overall = (
+        0.33 * understandable
+        + 0.33 * sensible_scores
+        + 0.34 * sensible_scores * likable
+    )
     columns = {
         "usl_h_valid": understandable,
         "usl_h_sensible": sensible_scores,

@@ -37,7 +37,9 @@ def profile_folder(profile: str, kind: str) -> Path:
     'data/results'
     """
     if profile not in PROFILES:
-        raise ValueError(f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
+        raise ValueError(
+            f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}"
+        )
     if profile == "sample":
         return ROOT / "build" / "sample" / kind
     if kind in ("results", "reference"):
@@ -59,12 +61,16 @@ class Run:
     profile: str
     own: bool = False
 
-    def table(self, frame: pd.DataFrame, name: str, kind: str = "results") -> pd.DataFrame:
+    def table(
+        self, frame: pd.DataFrame, name: str, kind: str = "results"
+    ) -> pd.DataFrame:
         """Write `NN_name.csv` (6 significant digits, a named index kept); return the frame."""
         table = frame
         if any(frame.index.names):
             table = frame.reset_index()
-        if self.number == "yours":  # the texts of a user's file: no spreadsheet should run them
+        if (
+            self.number == "yours"
+        ):  # the texts of a user's file: no spreadsheet should run them
             table = table.map(escape_formula).rename(columns=escape_formula)
         path = self._path(kind, f"{name}.csv")
         table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
@@ -107,7 +113,9 @@ class Run:
         path = profile_folder(self.profile, "results") / f"{name}.csv"
         if not path.is_file():
             command = f"make notebooks PROFILE={self.profile} ONLY={name[:2]}"
-            raise FileNotFoundError(f"the table {name}.csv is missing. Make it with: {command}")
+            raise FileNotFoundError(
+                f"the table {name}.csv is missing. Make it with: {command}"
+            )
         return pd.read_csv(path, **options)
 
     def _path(self, kind: str, name: str) -> Path:
@@ -125,7 +133,9 @@ def escape_formula(cell):
     >>> [escape_formula(cell) for cell in ("=1+1", "1+1", -1.0)]
     ["'=1+1", '1+1', -1.0]
     """
-    if isinstance(cell, str) and cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")):
+    if isinstance(cell, str) and cell.lstrip(" ").startswith(
+        ("=", "+", "-", "@", "\t", "\r")
+    ):
         return f"'{cell}"
     return cell
 
@@ -176,10 +186,16 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
         "svg.hashsalt": "lib.notebook_runs",  # else the bytes change from run to run
     }
     sns.set_theme(
-        context="notebook", style="whitegrid", palette="colorblind", font_scale=0.9, rc=style
+        context="notebook",
+        style="whitegrid",
+        palette="colorblind",
+        font_scale=0.9,
+        rc=style,
     )
     packages = ", ".join(f"{package} {version(package)}" for package in STATED_PACKAGES)
-    print(f"notebook {number}, profile {profile} ({DATA[profile]}), seed {seed}; {packages}")
+    print(
+        f"notebook {number}, profile {profile} ({DATA[profile]}), seed {seed}; {packages}"
+    )
     if changed:
         print(f"set by hand: {', '.join(changed)}; tables and figures go to build/own")
     return Run(number, profile, own=bool(changed))

@@ -12,10 +12,16 @@ from lib.notebook_runs.runner import run_all
 
 def main(arguments: list[str] | None = None) -> int:
     """Run notebooks and say where the tables and figures are; 0 when all went well."""
-    parser = argparse.ArgumentParser(prog="python -m lib.notebook_runs", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.notebook_runs", description=__doc__
+    )
     parser.add_argument("--profile", choices=PROFILES, default="sample")
-    parser.add_argument("--only", default="", help="numbers, separated by commas: 03,08")
-    parser.add_argument("--force", action="store_true", help="also run what is up to date")
+    parser.add_argument(
+        "--only", default="", help="numbers, separated by commas: 03,08"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="also run what is up to date"
+    )
     options = parser.parse_args(arguments)
     logging.getLogger("papermill").setLevel(logging.ERROR)
     only = [number.strip() for number in options.only.split(",") if number.strip()]
@@ -25,12 +31,16 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        os._exit(130)  # without waiting for the threads; the kernels end with their parent
+        os._exit(
+            130
+        )  # without waiting for the threads; the kernels end with their parent
     for outcome in outcomes:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")
     for kind in ("notebooks", "results", "figures"):
-        print(f"{kind:9} in {profile_folder(options.profile, kind).relative_to(ROOT).as_posix()}/")
+        print(
+            f"{kind:9} in {profile_folder(options.profile, kind).relative_to(ROOT).as_posix()}/"
+        )
     if options.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))

@@ -15,7 +15,9 @@ STRICT = pydantic.ConfigDict(strict=True, extra="forbid")
 
 def load_profiles() -> dict:
     """Read `notebooks/profiles.toml`."""
-    return tomllib.loads((ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (ROOT / "notebooks" / "profiles.toml").read_text(encoding="utf-8")
+    )
 
 
 def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
@@ -52,7 +54,9 @@ def parameter_model(notebook: Path) -> type[pydantic.BaseModel]:
     return pydantic.create_model(notebook.stem, __config__=STRICT, **fields)
 
 
-def changed_parameters(number: str, profile: str, variables: dict[str, Any]) -> list[str]:
+def changed_parameters(
+    number: str, profile: str, variables: dict[str, Any]
+) -> list[str]:
     """Check the parameters of a running notebook and name those that differ from its profile.
 
     papermill only warns about a name that the notebook does not declare, and never checks types.
@@ -69,12 +73,16 @@ def changed_parameters(number: str, profile: str, variables: dict[str, Any]) -> 
     injected: dict[str, Any] = {}
     for source in variables.get("In", []):
         if source.startswith("# Parameters\n"):
-            exec(source, {}, injected)  # assignments of literals, which the notebook ran before
+            exec(
+                source, {}, injected
+            )  # assignments of literals, which the notebook ran before
 
     changed = []
     for notebook in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
         model = parameter_model(notebook)
-        values = {name: variables[name] for name in model.model_fields if name in variables}
+        values = {
+            name: variables[name] for name in model.model_fields if name in variables
+        }
         actual = model(**injected | values)
         expected = model(**profile_parameters(profile, notebook))
         changed += [name for name, value in actual if value != getattr(expected, name)]

@@ -48,7 +48,9 @@ def find_notebooks() -> list[Path]:
     return sorted(paths, key=lambda path: depth(path.name[:2]))
 
 
-def run_all(profile: str, only: list[str] | None = None, force: bool = False) -> list[Outcome]:
+def run_all(
+    profile: str, only: list[str] | None = None, force: bool = False
+) -> list[Outcome]:
     """Run the notebooks of a profile, two at a time, each after those that it needs.
 
     Args:
@@ -70,7 +72,9 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         raise ValueError(f"no notebook with number {', '.join(sorted(unknown))}")
     if only:
         paths = {number: path for number, path in paths.items() if number in only}
-    parameters = {number: profile_parameters(profile, path) for number, path in paths.items()}
+    parameters = {
+        number: profile_parameters(profile, path) for number, path in paths.items()
+    }
     all_needs = load_profiles().get("needs", {})
     started: dict[str, Future[Outcome]] = {}
 
@@ -81,16 +85,23 @@ def run_all(profile: str, only: list[str] | None = None, force: bool = False) ->
         waited_for = [needed for needed in needs if needed in started]
         failed = [needed for needed in waited_for if started[needed].result().message]
         if failed:
-            outcome = Outcome(path.stem, "not run", message=f"needs {', '.join(failed)}")
+            outcome = Outcome(
+                path.stem, "not run", message=f"needs {', '.join(failed)}"
+            )
         elif not force and is_up_to_date(path, profile, needs):
             outcome = Outcome(path.stem, "up to date")
         else:
             outcome = run_notebook(path, profile, parameters[number])
-        print(f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}", flush=True)
+        print(
+            f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}",
+            flush=True,
+        )
         return outcome
 
     if len(paths) > 1:  # two kernels that each use all cores slow each other down
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))
+        os.environ.setdefault(
+            "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2))
+        )
     pool = ThreadPoolExecutor(2)
     try:
         for number in paths:
@@ -119,7 +130,9 @@ def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
     except PapermillExecutionError as error:
-        return Outcome(path.stem, "failed", time.perf_counter() - start, explain(path, error))
+        return Outcome(
+            path.stem, "failed", time.perf_counter() - start, explain(path, error)
+        )
     notebook = with_outputs(nbformat.read(path, as_version=4), executed)
     with atomic_write(profile_folder(profile, "notebooks") / path.name) as file:
         file.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", "utf-8")
@@ -194,7 +207,9 @@ def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
     executed_cells = {cell.id: cell for cell in executed.cells}
     for count, cell in enumerate(code_cells(result), start=1):
         cell.execution_count = count
-        cell.outputs = [output for output in executed_cells[cell.id].outputs if is_kept(output)]
+        cell.outputs = [
+            output for output in executed_cells[cell.id].outputs if is_kept(output)
+        ]
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = count

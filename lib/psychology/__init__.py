@@ -28,5 +28,9 @@ from lib.psychology.traits import (
 PAPER_READING = {
     "emotional_entropy": PAPER_ENTROPY,
     "emotion_matching": {"context": "all", "weighting": "relative"},
-    "language_style_matching": {"context": "all", "denominator": "tokens", "newline_tokens": True},
+    "language_style_matching": {
+        "context": "all",
+        "denominator": "tokens",
+        "newline_tokens": True,
+    },
 }

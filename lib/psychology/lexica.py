@@ -124,7 +124,9 @@ class Lexicon:
         n_tokens = counts.totals[:, None]
         if weighting == "lex_norm":
             n_tokens = self.matches(counts)
-        intercepts = [self.intercepts.get(category, 0.0) for category in self.categories]
+        intercepts = [
+            self.intercepts.get(category, 0.0) for category in self.categories
+        ]
         # A text without tokens is 0 / 0, which is NaN.
         return self._sums(self.align(counts.features), counts) / n_tokens + intercepts
 
@@ -133,7 +135,9 @@ class Lexicon:
         return pd.DataFrame(sums, counts.index, list(self.categories))
 
 
-def from_triples(name: str, triples: Iterable[tuple[str, str, float]], path: Path) -> Lexicon:
+def from_triples(
+    name: str, triples: Iterable[tuple[str, str, float]], path: Path
+) -> Lexicon:
     """Build a lexicon from rows (term, category, weight), read from the file at `path`.
 
     The term "_intercept" gives the constant of its category. Terms are lower-cased; of repeated
@@ -174,7 +178,9 @@ def read_lexicon(path: str | Path) -> Lexicon:
     )
     missing = {"term", "category", "weight"} - set(rows)
     if missing:
-        raise DataError(f"there is no column {sorted(missing)}, only {list(rows)}", file=path)
+        raise DataError(
+            f"there is no column {sorted(missing)}, only {list(rows)}", file=path
+        )
     weights = pd.to_numeric(rows["weight"], errors="coerce")
     fix = "put a number there, with a point for decimals"
     check_rows(rows, [("weight", weights.isna(), "is {!r}, not a number", fix)], path)
@@ -196,11 +202,19 @@ def dlatk_lexicon(table: str) -> Lexicon:
     """
     package = importlib.util.find_spec("dlatk")
     if package is None:
-        raise FileNotFoundError(f"{table!r} needs DLATK: `pip install --no-deps dlatk==1.3.15`")
+        raise FileNotFoundError(
+            f"{table!r} needs DLATK: `pip install --no-deps dlatk==1.3.15`"
+        )
     path = Path(package.submodule_search_locations[0], "data", "dlatk_lexica.db")
     with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
-        tables = sorted(row[0] for row in database.execute("SELECT name FROM sqlite_master"))
+        tables = sorted(
+            row[0] for row in database.execute("SELECT name FROM sqlite_master")
+        )
         if table not in tables:
-            raise DataError(f"there is no {table!r}", file=path, fix=f"choose one of {tables}")
-        rows = database.execute(f'SELECT term, category, weight FROM "{table}" ORDER BY id')
+            raise DataError(
+                f"there is no {table!r}", file=path, fix=f"choose one of {tables}"
+            )
+        rows = database.execute(
+            f'SELECT term, category, weight FROM "{table}" ORDER BY id'
+        )
         return from_triples(table, rows, path)

@@ -21,7 +21,16 @@ from lib.psychology.lexica import Lexicon, dlatk_lexicon, from_triples, read_lex
 from lib.psychology.tokens import TokenCounts
 
 #: The eight basic emotions of the human-centered paper, in alphabetical order.
-PLUTCHIK = ("anger", "anticipation", "disgust", "fear", "joy", "sadness", "surprise", "trust")
+PLUTCHIK = (
+    "anger",
+    "anticipation",
+    "disgust",
+    "fear",
+    "joy",
+    "sadness",
+    "surprise",
+    "trust",
+)
 
 #: The reading of "the entropy of the normalized emotion vector" that fits the paper's tables.
 PAPER_ENTROPY = {"form": "group_norm", "weighting": "lex_norm"}
@@ -73,7 +82,9 @@ def emotion_lexicon(name: str | Lexicon) -> Lexicon:
         return replace(dlatk_lexicon("nrc_emot"), name="nrc_hashtag_emotion")
     if Path(name).is_file():
         return read_lexicon(name)
-    raise ValueError(f'no emotion lexicon {name!r}: take "toy" (for teaching), "nrc" or a CSV file')
+    raise ValueError(
+        f'no emotion lexicon {name!r}: take "toy" (for teaching), "nrc" or a CSV file'
+    )
 
 
 def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
@@ -103,7 +114,9 @@ def entropy(vectors: np.ndarray, form: str = "sum") -> np.ndarray:
     """
     tokens.check_choice("form", form, ("sum", "group_norm", "intercept"))
     if (vectors < 0).any():
-        raise ValueError("entropy needs scores of 0 or more; this lexicon gives negative ones")
+        raise ValueError(
+            "entropy needs scores of 0 or more; this lexicon gives negative ones"
+        )
     if form == "intercept":
         vectors = np.hstack([vectors, np.ones((len(vectors), 1))])
     total = vectors.sum(axis=1, keepdims=True)
@@ -127,7 +140,9 @@ def emotion_vectors(
     fear    0.000
     Name: 0, dtype: float64
     """
-    scores = lexicon.score(counts, weighting).reindex(columns=list(PLUTCHIK)).fillna(0.0)
+    scores = (
+        lexicon.score(counts, weighting).reindex(columns=list(PLUTCHIK)).fillna(0.0)
+    )
     scores[counts.totals == 0] = np.nan
     return scores
 
@@ -175,11 +190,15 @@ def emotional_entropy(
     """
     counts = tokens.response_counts(table, level)
     scores = emotion_vectors(counts, emotion_lexicon(lexicon), weighting)
-    values = pd.Series(entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy")
+    values = pd.Series(
+        entropy(scores.to_numpy(), form), counts.index, name="emotional_entropy"
+    )
     values = values.where(scores.sum(axis=1) > 0)
     if not details:
         return values
-    return tokens.with_missing_reasons(values, _emotion_reasons(scores, "response"), scores)
+    return tokens.with_missing_reasons(
+        values, _emotion_reasons(scores, "response"), scores
+    )
 
 
 @metric("emotional_entropy_paper", "psychological", version="1", provenance=_provenance)
@@ -256,7 +275,9 @@ def emotion_matching(
     reasons["all emotions are equal"] = values.isna()
     response_emotions = response_emotions.add_prefix("response_")
     prompt_emotions = prompt_emotions.add_prefix("prompt_")
-    return tokens.with_missing_reasons(values, reasons, response_emotions, prompt_emotions)
+    return tokens.with_missing_reasons(
+        values, reasons, response_emotions, prompt_emotions
+    )
 
 
 def _emotion_reasons(scores: pd.DataFrame, text: str) -> dict[str, pd.Series]:
@@ -298,13 +319,19 @@ def read_liwc(path: str | Path) -> Lexicon:
     sections = re.split(r"^\s*%\s*$", text, maxsplit=2, flags=re.MULTILINE)
     if len(sections) < 3:
         problem = "there are no two lines of '%' around the list of categories"
-        raise DataError(problem, file=path, fix="name a LIWC dictionary in its .dic form")
+        raise DataError(
+            problem, file=path, fix="name a LIWC dictionary in its .dic form"
+        )
     _, header, entries = sections
     names = _category_names(header.splitlines())
     missing = set(FUNCTION_WORDS) - set(names.values())
     if missing:
-        problem = f"there is no category for {sorted(missing)}, only {list(names.values())}"
-        raise DataError(problem, file=path, fix="use LIWC2007 or later, which has all nine")
+        problem = (
+            f"there is no category for {sorted(missing)}, only {list(names.values())}"
+        )
+        raise DataError(
+            problem, file=path, fix="use LIWC2007 or later, which has all nine"
+        )
     triples = []
     for line in entries.splitlines():
         term, _, numbers = line.strip().partition("\t")
@@ -337,7 +364,13 @@ def _style_provenance(lexicon: str = "", **options) -> dict[str, str]:
     return _style_lexicon(lexicon).provenance()
 
 
-@metric(NAME, "psychological", ("context", "response"), version="1", provenance=_style_provenance)
+@metric(
+    NAME,
+    "psychological",
+    ("context", "response"),
+    version="1",
+    provenance=_style_provenance,
+)
 def language_style_matching(
     table: pd.DataFrame,
     lexicon: Lexicon | str = "",
@@ -384,7 +417,9 @@ def language_style_matching(
     tokens.check_choice("denominator", denominator, ("words", "tokens"))
     lexicon = _style_lexicon(lexicon)
     responses = tokens.response_counts(table, level)
-    prompts = tokens.prompt_counts(table, level, context=context, newline_tokens=newline_tokens)
+    prompts = tokens.prompt_counts(
+        table, level, context=context, newline_tokens=newline_tokens
+    )
     a = _percent(responses, lexicon, denominator)
     b = _percent(prompts, lexicon, denominator)
     similarity = 1 - np.abs(a - b) / (a + b + 0.0001)
@@ -402,7 +437,9 @@ def language_style_matching(
     return tokens.with_missing_reasons(values, reasons, similarity)
 
 
-def _percent(counts: tokens.TokenCounts, lexicon: Lexicon, denominator: str) -> np.ndarray:
+def _percent(
+    counts: tokens.TokenCounts, lexicon: Lexicon, denominator: str
+) -> np.ndarray:
     totals = counts.word_totals if denominator == "words" else counts.totals
     matches = lexicon.matches(counts)[list(FUNCTION_WORDS)].to_numpy()
     return 100 * matches / np.where(totals > 0, totals, np.nan)[:, None]

@@ -32,11 +32,16 @@ _UPRIGHT_FACE = r"\(*#?[*+\->o^~][,.o_|][*+\-<o^~][#;]?\)*"
 _EMOTICON = rf"(?:{_FACE}|{_MIRRORED_FACE}|<[/\\]?3|{_UPRIGHT_FACE})"
 
 # The top-level domains that make "name.xyz" an address. Longer ones first: "com" before "co".
-_DOMAINS = "info|com|edu|gov|net|org|am|be|cc|co|fm|gd|gl|gs|im|jp|kr|ly|me|nl|pr|sg|to|us|ws"
+_DOMAINS = (
+    "info|com|edu|gov|net|org|am|be|cc|co|fm|gd|gl|gs|im|jp|kr|ly|me|nl|pr|sg|to|us|ws"
+)
 
 _GAP = r"[\s.\-]*"
 RULES: tuple[tuple[str, str], ...] = (
-    ("phone number", rf"(?:\+?[01]{_GAP})?(?:\(?\d{{3}}[\s.)\-]*)?\d{{3}}{_GAP}\d{{4}}"),
+    (
+        "phone number",
+        rf"(?:\+?[01]{_GAP})?(?:\(?\d{{3}}[\s.)\-]*)?\d{{3}}{_GAP}\d{{4}}",
+    ),
     ("emoticon", _EMOTICON),
     ("address", rf"(?:https?://)?[\w\-]+(?:\.[\w\-]+)*\.(?:{_DOMAINS})(?:/[\s$])?"),
     ("scheme", r"https?://"),
@@ -133,7 +138,11 @@ def is_word(token: str) -> bool:
     >>> [is_word(t) for t in ["don't", "too-old", "...", ":D", "<newline>"]]
     [True, True, False, False, False]
     """
-    return token != NEWLINE and not _FACES.fullmatch(token) and any(map(str.isalnum, token))
+    return (
+        token != NEWLINE
+        and not _FACES.fullmatch(token)
+        and any(map(str.isalnum, token))
+    )
 
 
 def _decode_entities(text: str) -> str:
@@ -203,7 +212,9 @@ def count_tokens(
     return _count(texts, rows=rows, index=index, n=n)
 
 
-def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> TokenCounts:
+def response_counts(
+    table: pd.DataFrame, level: str = "turn", n: int = 1
+) -> TokenCounts:
     """Count the agent's tokens (or n-grams) per turn, or pooled over dialogs, agents, systems.
 
     A turn table gives the column `response`, a dialog table the utterances of the speaker
@@ -224,7 +235,10 @@ def response_counts(table: pd.DataFrame, level: str = "turn", n: int = 1) -> Tok
 
 
 def prompt_counts(
-    table: pd.DataFrame, level="turn", context: str | int | None = None, newline_tokens=False
+    table: pd.DataFrame,
+    level="turn",
+    context: str | int | None = None,
+    newline_tokens=False,
 ) -> TokenCounts:
     """Count the tokens that the agent answers, per turn or pooled.
 
@@ -248,14 +262,18 @@ def prompt_counts(
     ([4.0], [2.0])
     """
     if "utterances" in table:
-        check_choice("context of a dialog table, which has no history per turn,", context, [None])
+        check_choice(
+            "context of a dialog table, which has no history per turn,", context, [None]
+        )
         messages = _utterances_of(table, "user")
     else:
         if context is None:
             context = "all" if level == "turn" else "last"
         last = {"all": None, "last": 1}.get(context, context)
         if last is not None and (not isinstance(last, int) or last < 1):
-            raise ValueError(f"context is 'all', 'last' or a number of utterances, not {context!r}")
+            raise ValueError(
+                f"context is 'all', 'last' or a number of utterances, not {context!r}"
+            )
         messages = earlier_utterances(table, last)
     if newline_tokens:
         messages = [_with_newlines(utterances) for utterances in messages]
@@ -289,10 +307,14 @@ def with_missing_reasons(values: pd.Series, reasons: Mapping, *columns) -> pd.Da
     ['no words', 'no match']
     """
     reason = np.select(list(reasons.values()), list(reasons), "")
-    return pd.concat([values, pd.Series(reason, values.index, name="reason"), *columns], axis=1)
+    return pd.concat(
+        [values, pd.Series(reason, values.index, name="reason"), *columns], axis=1
+    )
 
 
-def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> TokenCounts:
+def _count(
+    texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int
+) -> TokenCounts:
     """Count texts that belong to `rows` of a table with `index`."""
     from sklearn.feature_extraction.text import CountVectorizer  # a second to import
 
@@ -304,12 +326,16 @@ def _count(texts: Sequence[str], rows: np.ndarray, index: pd.Index, n: int) -> T
     # The vectorizer refuses texts without any feature, so one that has a feature comes last.
     matrix = vectorizer.fit_transform([*distinct, " ".join([NEWLINE] * n)])[:-1]
     ones = np.ones(len(text_ids))
-    membership = sparse.csr_matrix((ones, (rows, text_ids)), shape=(len(index), len(distinct)))
+    membership = sparse.csr_matrix(
+        (ones, (rows, text_ids)), shape=(len(index), len(distinct))
+    )
     features = list(vectorizer.get_feature_names_out())
     return TokenCounts((membership @ matrix).tocsr(), features, index)
 
 
-def _pooled(messages: list[list], table: pd.DataFrame, level: str, n: int = 1) -> TokenCounts:
+def _pooled(
+    messages: list[list], table: pd.DataFrame, level: str, n: int = 1
+) -> TokenCounts:
     """Count the messages of each row of a table, pooled to `level`."""
     levels = KEY[:-1] if "utterances" in table else KEY
     check_choice("level", level, levels)
@@ -325,7 +351,9 @@ def _pooled(messages: list[list], table: pd.DataFrame, level: str, n: int = 1) -
 
 def _utterances_of(dialogs: pd.DataFrame, speaker: str) -> list[list[str]]:
     messages = []
-    for utterances, speakers in zip(dialogs["utterances"], dialogs["speakers"], strict=True):
+    for utterances, speakers in zip(
+        dialogs["utterances"], dialogs["speakers"], strict=True
+    ):
         by_speaker = [name == speaker for name in speakers]
         messages.append(list(compress(utterances, by_speaker)))
     return messages

@@ -75,7 +75,12 @@ def trait_models(essays: str = "wassa2022", seed: int = 0) -> dict[str, TraitMod
 
 
 def fit_trait_model(
-    texts: pd.DataFrame, trait: str, *, orders=(1, 2, 3), topics: Lexicon | None = None, seed=0
+    texts: pd.DataFrame,
+    trait: str,
+    *,
+    orders=(1, 2, 3),
+    topics: Lexicon | None = None,
+    seed=0,
 ) -> TraitModel:
     """Fit trait = b0 + sum_j b_j z(x_j) by ridge regression over an author's pooled language.
 
@@ -117,7 +122,9 @@ def fit_trait_model(
     selection, scaler, linear = ridge.fit(shares, y)
     weights = selection.inverse_transform([linear.coef_ / scaler.scale_])[0]
     return TraitModel(
-        lexicon=_as_lexicon(trait, weights, float(linear.intercept_), terms=terms, topics=topics),
+        lexicon=_as_lexicon(
+            trait, weights, float(linear.intercept_), terms=terms, topics=topics
+        ),
         features=np.count_nonzero(weights),
         authors=len(y),
         out_of_sample_r=float(correlation.statistic),
@@ -125,7 +132,9 @@ def fit_trait_model(
     )
 
 
-def score_traits(table: pd.DataFrame, models: Sequence[Lexicon], *, level="agent") -> pd.DataFrame:
+def score_traits(
+    table: pd.DataFrame, models: Sequence[Lexicon], *, level="agent"
+) -> pd.DataFrame:
     """Estimate traits from the pooled words of each agent (or dialog, system, turn).
 
     Section 5: the paper estimates agreeableness and empathy per dialog because it has no
@@ -177,7 +186,9 @@ def _score(lexicon: Lexicon, counts: Callable[[int], TokenCounts]) -> pd.DataFra
         by_order.setdefault(term.count(" ") + 1, {})[term] = entry
     score = replace(lexicon, weights=by_order.pop(1)).score(counts(1))
     for n, weights in by_order.items():
-        score = score.add(Lexicon(lexicon.name, weights).score(counts(n)), fill_value=0.0)
+        score = score.add(
+            Lexicon(lexicon.name, weights).score(counts(n)), fill_value=0.0
+        )
     return score
 
 
@@ -193,10 +204,16 @@ def _features(
         is_wildcard = np.char.endswith(counts.features, "*")
         usable = ~is_wildcard & (_share_of_users(counts.matrix) >= MIN_SHARE)
         columns = np.flatnonzero(usable)
-        blocks.append(counts.matrix[:, columns].toarray() / np.maximum(counts.totals, 1)[:, None])
+        blocks.append(
+            counts.matrix[:, columns].toarray() / np.maximum(counts.totals, 1)[:, None]
+        )
         terms += [counts.features[column] for column in columns]
     if topics:
-        loadings = topics.score(count_tokens(texts["text"], texts["author"])).fillna(0.0).to_numpy()
+        loadings = (
+            topics.score(count_tokens(texts["text"], texts["author"]))
+            .fillna(0.0)
+            .to_numpy()
+        )
         blocks.append(loadings * (_share_of_users(loadings) >= MIN_SHARE))
     return np.hstack(blocks), terms
 
@@ -212,11 +229,17 @@ def _ridge() -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(SelectFpr(f_regression), StandardScaler(with_mean=False), Ridge(PENALTY))
+    return make_pipeline(
+        SelectFpr(f_regression), StandardScaler(with_mean=False), Ridge(PENALTY)
+    )
 
 
 def _as_lexicon(
-    trait: str, weights: np.ndarray, intercept: float, terms: list[str], topics: Lexicon | None
+    trait: str,
+    weights: np.ndarray,
+    intercept: float,
+    terms: list[str],
+    topics: Lexicon | None,
 ) -> Lexicon:
     """Fold topic weights into words: a topic loading is a weighted sum of word frequencies too."""
     words = pd.Series(weights[: len(terms)], terms, dtype=float)

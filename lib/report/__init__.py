@@ -4,7 +4,13 @@
 """
 
 from lib.report.dialogs import describe_turns, import_details, read_dialogs, warnings
-from lib.report.issues import find_issues, issue_table, reading_list, reply_signals, rule_accuracy
+from lib.report.issues import (
+    find_issues,
+    issue_table,
+    reading_list,
+    reply_signals,
+    rule_accuracy,
+)
 from lib.report.plots import profile_plot, quantile_plot, score_quantiles
 from lib.report.profiles import agent_profile, mean_ratings, state_or_trait
 from lib.report.result import Report, build_report

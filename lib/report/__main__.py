@@ -30,16 +30,43 @@ def _pair(text: str) -> tuple[str, str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
     add = parser.add_argument
-    add("dialogs", nargs="+", help="files or folders: logs of dialogs, or one row per reply")
+    add(
+        "dialogs",
+        nargs="+",
+        help="files or folders: logs of dialogs, or one row per reply",
+    )
     add("--columns", nargs="*", type=_pair, default=[], help="such as response=Reply")
-    add("--override", action="append", type=_pair, default=[], help="a guess, such as bot=Ada")
+    add(
+        "--override",
+        action="append",
+        type=_pair,
+        default=[],
+        help="a guess, such as bot=Ada",
+    )
     add("--dry", action="store_true", help="say how the file was read, and stop")
-    add("--turns", help="write the turn table as Parquet, one row per reply, for the notebooks")
-    add("--judge", default="", help="also CPDScore: packaged, or a model at OPENAI_BASE_URL")
+    add(
+        "--turns",
+        help="write the turn table as Parquet, one row per reply, for the notebooks",
+    )
+    add(
+        "--judge",
+        default="",
+        help="also CPDScore: packaged, or a model at OPENAI_BASE_URL",
+    )
     add("--judged", type=int, default=200, help="replies that the judge reads at most")
-    add("--read", type=int, default=10_000, help="replies that encoder and EnDex read at most")
+    add(
+        "--read",
+        type=int,
+        default=10_000,
+        help="replies that encoder and EnDex read at most",
+    )
     add("--out", help="file to write (default: build/report/<name>.html)")
-    add("--format", choices=FORMATS, default="html", help="a page (default), Markdown or JSON")
+    add(
+        "--format",
+        choices=FORMATS,
+        default="html",
+        help="a page (default), Markdown or JSON",
+    )
     add("--fail-if", metavar="VERDICT", help="such as 'b worse': then exit with 3")
     return parser
 
@@ -57,7 +84,9 @@ def _write_report(args: argparse.Namespace) -> int:
         compared = [Verdict(version) for version in turns["system"].unique()[1:]]
         condition_holds(compared, args.fail_if)
 
-    report = build_report(turns, max_replies=args.read, judge=args.judge, max_judged=args.judged)
+    report = build_report(
+        turns, max_replies=args.read, judge=args.judge, max_judged=args.judged
+    )
     paths = [Path(path).resolve() for path in args.dialogs]
     title = f"Report on {' and '.join(path.name for path in paths)}"
     name = f"{'_'.join(path.stem for path in paths)}.{args.format}"

@@ -29,7 +29,7 @@ def read_dialogs(
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
-    tables = [read_turns(path, columns, given=overrides) for path in paths]
+    tables = [read_turns(path, columns, options=overrides) for path in paths]
     if len(tables) == 1:
         return tables[0]
     names = [Path(path).name.partition(".")[0] for path in paths]
@@ -68,7 +68,9 @@ def import_details(turns: pd.DataFrame) -> str:
             note = f" ({row['notes']})" if row["notes"] else ""
             if row["excluded"]:
                 note += f", {row['excluded']} excluded: {row['reasons']}"
-            lines.append(f"{prefix}{row['unit']}: {row['read']} read, {row['kept']} kept{note}")
+            lines.append(
+                f"{prefix}{row['unit']}: {row['read']} read, {row['kept']} kept{note}"
+            )
     for system, replies in turns.groupby("system", sort=False):
         n_dialogs = len(replies[["agent", "dialog"]].drop_duplicates())
         lines.append(f"system {system}: {len(replies)} replies in {n_dialogs} dialogs")

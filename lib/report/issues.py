@@ -78,15 +78,21 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     signals["words_said_twice"] = text.map(_longest_stutter)
     if "fact" in turns:
         pairs = zip(text, turns["fact"], strict=True)
-        signals["negated_fact"] = [contradiction(response, facts) for response, facts in pairs]
+        signals["negated_fact"] = [
+            contradiction(response, facts) for response, facts in pairs
+        ]
     is_open = text.map(lambda response: bool(OPEN_END.search(response)))
     closed_share = (~is_open).groupby(turns["system"]).transform("mean")
     signals["open_end"] = closed_share.where(is_open & (text != ""))
-    signals["dialogs_with_it"] = turns.groupby(["system", text])["dialog"].transform("nunique")
+    signals["dialogs_with_it"] = turns.groupby(["system", text])["dialog"].transform(
+        "nunique"
+    )
     return signals
 
 
-@lru_cache(maxsize=1000)  # texts of a dialog return in the contexts of its later replies
+@lru_cache(
+    maxsize=1000
+)  # texts of a dialog return in the contexts of its later replies
 def _word_set(text: str) -> frozenset[str]:
     return frozenset(tokenize_words(text))
 
@@ -96,7 +102,9 @@ def _highest_overlap(response: str, utterances: list[str]) -> float:
     words = _word_set(response)
     if len(words) <= 2:
         return 0.0
-    return max((_dice(words, _word_set(utterance)) for utterance in utterances), default=0.0)
+    return max(
+        (_dice(words, _word_set(utterance)) for utterance in utterances), default=0.0
+    )
 
 
 def _dice(a: frozenset, b: frozenset) -> float:
@@ -182,17 +190,23 @@ def issue_table(issues: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
                 "rule": f"{name} {rule.when} {rule.bound:g}",
                 "replies": replies,
                 "share": replies / max(scored, 1),
-                "note": "" if rule.metric in signals else f"not looked for: no score of {name}",
+                "note": ""
+                if rule.metric in signals
+                else f"not looked for: no score of {name}",
             }
         )
     columns = ["issue", "metric", "recall", "false_positive_rate"]
     accuracy = reference_table("11_rule_accuracy", columns)
     table = pd.DataFrame(rows)
     table = table.merge(accuracy, on=["issue", "metric"], how="left")
-    return table[["issue", "rule", "replies", "share", "recall", "false_positive_rate", "note"]]
+    return table[
+        ["issue", "rule", "replies", "share", "recall", "false_positive_rate", "note"]
+    ]
 
 
-def reading_list(turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10) -> pd.DataFrame:
+def reading_list(
+    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10
+) -> pd.DataFrame:
     """Replies to read: of every issue the `per_issue` clearest, no text twice.
 
     Columns issue, metric, value, system, dialog, turn, before (the last utterance), reply.
@@ -211,7 +225,9 @@ def reading_list(turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10)
     table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]
     table = table.sort_values("rule", kind="stable", ignore_index=True)
-    return table[["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]]
+    return table[
+        ["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]
+    ]
 
 
 def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:

@@ -30,7 +30,9 @@ def render_html(report: Report, title: str) -> str:
     script = (HERE / "sorting.js").read_text("utf-8")
     digest = hashlib.sha256(script.encode()).digest()
     policy = f"script-src 'sha256-{base64.b64encode(digest).decode()}'"
-    return _render("page.html", report, title=title, script=script, script_policy=policy)
+    return _render(
+        "page.html", report, title=title, script=script, script_policy=policy
+    )
 
 
 def render_markdown(report: Report, title: str) -> str:
@@ -54,9 +56,15 @@ def render_json(report: Report, title: str) -> str:
 
 def _render(template: str, report: Report, **values: str) -> str:
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=select_autoescape(["html"]), trim_blocks=True
+        loader=FileSystemLoader(HERE),
+        autoescape=select_autoescape(["html"]),
+        trim_blocks=True,
     )
-    environment.filters |= {"md": escape_markdown, "table": as_table, "cell": format_cell}
+    environment.filters |= {
+        "md": escape_markdown,
+        "table": as_table,
+        "cell": format_cell,
+    }
     figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
     if report.profile["z"].notna().any():
         figures["profile"] = _image(profile_plot(report.profile))

@@ -61,9 +61,13 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
         systems = pd.Series(f"all {systems.nunique()} systems", systems.index)
     tables = []
     for name, group in scores.groupby(systems):
-        tables.append(score_quantiles(group, f"{prefix}: {name}").assign(source="your file"))
+        tables.append(
+            score_quantiles(group, f"{prefix}: {name}").assign(source="your file")
+        )
     own = pd.concat(tables)
-    public = reference_table("11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES])
+    public = reference_table(
+        "11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]
+    )
     table = pd.concat([own, public.assign(source="public corpora")])
     table["label"] = table["corpus"].map(strip_symbols)
     metrics = [name for name in QUANTILE_METRICS if name in set(own["metric"])]
@@ -108,7 +112,9 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     texts = []
     for metric, values in z.items():
         highest = f"highest {values.idxmax()} ({values.max():+.1f})"
-        texts.append(f"{metric}: {highest}, lowest {values.idxmin()} ({values.min():+.1f})")
+        texts.append(
+            f"{metric}: {highest}, lowest {values.idxmin()} ({values.min():+.1f})"
+        )
     figure.set_label(f"Means of {len(z)} agents. {'; '.join(texts)}.")
     return figure
 
@@ -139,7 +145,9 @@ def _panels(
     )
     for (low, high), width in lines.items():
         grid.map(plt.hlines, "label", low, high, linewidth=width)
-    grid.map(plt.scatter, dot, "label", s=45, color="black", edgecolor="white", zorder=3)
+    grid.map(
+        plt.scatter, dot, "label", s=45, color="black", edgecolor="white", zorder=3
+    )
     grid.set_titles("{col_name}").set_axis_labels(shared_axis, "")
     grid.axes.flat[0].invert_yaxis()
     return grid.figure

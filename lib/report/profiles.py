@@ -15,7 +15,14 @@ PSYCHOLOGY = [
     "language_style_matching",
 ]
 #: Metrics that describe how an agent talks rather than how good it is.
-PROFILE = [*PSYCHOLOGY, "agreeableness", "empathy", "length", "question", "context_similarity"]
+PROFILE = [
+    *PSYCHOLOGY,
+    "agreeableness",
+    "empathy",
+    "length",
+    "question",
+    "context_similarity",
+]
 
 
 def group_means(
@@ -60,10 +67,14 @@ def mean_ratings(turns: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     [['A', 'human_fun', 3.0]]
     """
     table = group_means(turns, turns[rating_columns(turns)], ["system"], seed)
-    return table.rename(columns={"metric": "rating", "value": "mean", "turns": "replies"})
+    return table.rename(
+        columns={"metric": "rating", "value": "mean", "turns": "replies"}
+    )
 
 
-def agent_profile(turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def agent_profile(
+    turns: pd.DataFrame, scores: pd.DataFrame, seed: int = 0
+) -> pd.DataFrame:
     """`group_means` of each profile metric per agent, also in standard deviations of turns.
 
     Further columns: z (value minus the mean over all turns, in their standard deviations), z_low,
@@ -103,4 +114,6 @@ def state_or_trait(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
             rows.append({"metric": metric, "note": "", **shares})
         except DataError as error:
             rows.append({"metric": metric, "note": str(error).splitlines()[0]})
-    return pd.DataFrame(rows, columns=["metric", "system", "agent", "dialog", "turn", "note"])
+    return pd.DataFrame(
+        rows, columns=["metric", "system", "agent", "dialog", "turn", "note"]
+    )

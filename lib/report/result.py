@@ -75,13 +75,18 @@ def build_report(
     >>> [(row.version, row.verdict) for row in report.verdicts]
     [('ferry', 'worse'), ('pebble', 'worse')]
     """
-    scores = scoring.report_scores(turns, embeddings, max_replies=max_replies, seed=seed)
+    scores = scoring.report_scores(
+        turns, embeddings, max_replies=max_replies, seed=seed
+    )
     if judge:
         scores = scores.join(scoring.judge_replies(turns, judge, max_judged))
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
     differences = verdict.differences(
-        turns, scores, higher_is_better=metric_validity.loc[agrees, "metric"].tolist(), seed=seed
+        turns,
+        scores,
+        higher_is_better=metric_validity.loc[agrees, "metric"].tolist(),
+        seed=seed,
     )
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)

@@ -20,7 +20,10 @@ REPLY_STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"
 
 
 def report_scores(
-    turns: pd.DataFrame, embeddings: bool = True, max_replies: float = np.inf, seed: int = 0
+    turns: pd.DataFrame,
+    embeddings: bool = True,
+    max_replies: float = np.inf,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
@@ -52,7 +55,9 @@ def _compute_in_blocks(turns: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFr
     return pd.concat(blocks)
 
 
-def sample_dialogs(turns: pd.DataFrame, max_replies: float, seed: int = 0) -> pd.DataFrame:
+def sample_dialogs(
+    turns: pd.DataFrame, max_replies: float, seed: int = 0
+) -> pd.DataFrame:
     """Whole dialogs, drawn at random until they hold `max_replies` replies; all if there are fewer.
 
     Every system gets the same number of replies, or all that it has. Dialogs of different systems
@@ -81,7 +86,10 @@ def sample_dialogs(turns: pd.DataFrame, max_replies: float, seed: int = 0) -> pd
 
 
 def judge_replies(
-    turns: pd.DataFrame, judge: str, max_replies: int = 200, store: Path | str = REPLY_STORE
+    turns: pd.DataFrame,
+    judge: str,
+    max_replies: int = 200,
+    store: Path | str = REPLY_STORE,
 ) -> pd.Series:
     """CPDScore of the first replies (see `lib.cpdscore`): 1 to 5, higher is more like a person.
 
@@ -109,12 +117,19 @@ def judge_replies(
         model="smollm2-135m-instruct" if packaged else judge,
         samples=1,
         extra=0,
-        parameters={"temperature": 0, "max_tokens": 96, "logprobs": True, "top_logprobs": 20},
+        parameters={
+            "temperature": 0,
+            "max_tokens": 96,
+            "logprobs": True,
+            "top_logprobs": 20,
+        },
         forced=packaged,
     )
     settings = cpdscore.JudgeSettings(workers=1 if packaged else 16)
     template = cpdscore.load_template("detail_without_reference")
-    rank = turns.groupby("system")["dialog"].transform(lambda names: pd.factorize(names)[0])
+    rank = turns.groupby("system")["dialog"].transform(
+        lambda names: pd.factorize(names)[0]
+    )
     judged = turns.loc[rank.sort_values(kind="stable").index[:max_replies]]
 
     server = judge if packaged else os.environ.get("OPENAI_BASE_URL", "")
@@ -127,8 +142,13 @@ def judge_replies(
             file=sys.stderr,
         )
         ask = cpdscore.asker("live", replies, url, settings)
-        items = cpdscore.score_turns(judged, template, model, store=replies, ask=ask).items
-    print(f"judge: what came back: {items['status'].value_counts().to_dict()}", file=sys.stderr)
+        items = cpdscore.score_turns(
+            judged, template, model, store=replies, ask=ask
+        ).items
+    print(
+        f"judge: what came back: {items['status'].value_counts().to_dict()}",
+        file=sys.stderr,
+    )
     scores = items["weighted"].fillna(items["score"])
     return scores.reindex(turns.index).rename("cpds")
 
@@ -156,7 +176,8 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
                 "family": family,
                 "metrics": ", ".join(metrics) or "none",
                 "scored": scores[metrics].notna().mean().min() if metrics else 0.0,
-                "needs": ", ".join(sorted(columns)) or "your own scores, as columns score_<metric>",
+                "needs": ", ".join(sorted(columns))
+                or "your own scores, as columns score_<metric>",
             }
         )
     return pd.DataFrame(rows)

@@ -34,7 +34,9 @@ def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     >>> known_validity(scores)[["metric", "status"]].values.tolist()
     [['flat', 'no information'], ['mine', 'not tested']]
     """
-    public = reference_table("08_metric_validity", ["metric", "corpora", "median", "lowest"])
+    public = reference_table(
+        "08_metric_validity", ["metric", "corpora", "median", "lowest"]
+    )
     table = pd.DataFrame({"metric": list(scores)})
     table = table.merge(public, on="metric", how="left")
     damage = reference_table("08_robustness", ["metric", "low", "high"])
@@ -82,7 +84,9 @@ def correlations_with_ratings(
     """
     ratings = rating_columns(turns)
     if not ratings:
-        return pd.DataFrame(columns=["rating", "metric", "value", "low", "high", "n", "rank"])
+        return pd.DataFrame(
+            columns=["rating", "metric", "value", "low", "high", "n", "rank"]
+        )
     rating = "human_overall" if "human_overall" in ratings else ratings[0]
     table = rank_metrics(
         scores.loc[:, share_scored(scores) >= 0.8],

@@ -13,12 +13,18 @@ from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rating_columns
 
-MAX_PAIRED = 10  # dialogs of one version with the same opening; with more, it is a greeting
+MAX_PAIRED = (
+    10  # dialogs of one version with the same opening; with more, it is a greeting
+)
 LEVEL = 0.05
 POWER = 0.8
 KEY = ["system", "agent", "dialog"]
-UNDECIDED = "There are no ratings, and no metric of which higher is better: nothing is decided."
-CONDITION = re.compile(r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)")
+UNDECIDED = (
+    "There are no ratings, and no metric of which higher is better: nothing is decided."
+)
+CONDITION = re.compile(
+    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)"
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,11 @@ def differences(
 
 
 def _compare(
-    turns: pd.DataFrame, values: pd.DataFrame, versions: tuple[str, str], resamples: int, seed: int
+    turns: pd.DataFrame,
+    values: pd.DataFrame,
+    versions: tuple[str, str],
+    resamples: int,
+    seed: int,
 ) -> pd.DataFrame:
     """The second version against the first: a row per score, with the standard error."""
     turns = turns[turns["system"].isin(versions)]
@@ -267,12 +277,18 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
             )
             continue
         p_text = f"= {p:.3f}" if p >= 0.001 else "< .001"
-        size = f"{name} ({row['difference']:+.2g}, 95 % interval {interval}, p {p_text})"
+        size = (
+            f"{name} ({row['difference']:+.2g}, 95 % interval {interval}, p {p_text})"
+        )
         (higher if row["difference"] > 0 else lower).append(size)
-    sentences = [f"{start} {', '.join(texts)}." for start, texts in sizes.items() if texts]
+    sentences = [
+        f"{start} {', '.join(texts)}." for start, texts in sizes.items() if texts
+    ]
     paired = deciding["paired"].max()
     pairs = f", {paired} of them paired by their opening" if paired else ""
-    sentences.append(f"This rests on {deciding['dialogs'].max()} dialogs of a version{pairs}.")
+    sentences.append(
+        f"This rests on {deciding['dialogs'].max()} dialogs of a version{pairs}."
+    )
     return " ".join(sentences)
 
 
@@ -310,7 +326,9 @@ def _named_versions(verdicts: Sequence[Verdict], name: str) -> list[Verdict]:
     """The versions that a condition names: "all", a version, or "b" for the first one compared."""
     if name == "all":
         return list(verdicts)
-    named = [verdict for verdict in verdicts if verdict.version.casefold() == name.casefold()]
+    named = [
+        verdict for verdict in verdicts if verdict.version.casefold() == name.casefold()
+    ]
     if not named and name in ("b", "B"):
         return list(verdicts[:1])
     return named

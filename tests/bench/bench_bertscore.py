@@ -88,7 +88,9 @@ def score(variant: str, turns: pd.DataFrame) -> tuple[np.ndarray, dict]:
         def run() -> np.ndarray:
             return bertscore(turns, device="cpu", dtype=variant).to_numpy()
 
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading the corpus
+    Path("/proc/self/clear_refs").write_text(
+        "5"
+    )  # forget the peak of loading the corpus
     memory_before = memory_mb("VmRSS")
     cpu_start = time.process_time()
     wall_start = time.perf_counter()
@@ -117,7 +119,15 @@ def run_child(variant: str, setting: str, rows: int, file: Path) -> None:
 def run_in_process(variant: str, setting: str, rows: int) -> tuple[np.ndarray, dict]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scores.npy"
-        command = [sys.executable, __file__, "--child", variant, setting, str(rows), str(file)]
+        command = [
+            sys.executable,
+            __file__,
+            "--child",
+            variant,
+            setting,
+            str(rows),
+            str(file),
+        ]
         process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         return np.load(file), json.loads(process.stdout.splitlines()[-1])
 
@@ -130,7 +140,9 @@ def compare(turns: pd.DataFrame, scores: np.ndarray, expected: np.ndarray) -> di
     largest = 0.0
     for row in differing[np.argsort(-difference[differing])][:20]:
         response = turns["response"].iloc[row]
-        pairs = [scorer.score([response], [text]) for text in turns["reference"].iloc[row]]
+        pairs = [
+            scorer.score([response], [text]) for text in turns["reference"].iloc[row]
+        ]
         best = np.max([np.stack(pair, 1)[0] for pair in pairs], axis=0)
         largest = max(largest, float(np.abs(best - scores[row]).max()))
     return {
@@ -172,13 +184,17 @@ def measure_growth(rows: int) -> list[dict]:
 def cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+    ]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
 
 
 def add_run(table: pd.DataFrame) -> pd.DataFrame:
     """Add the commit, date, machine and versions of this run."""
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True)
+    commit = subprocess.check_output(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
+    )
     versions = [f"{name} {version(name)}" for name in PACKAGES]
     return table.assign(
         cpu_s_per_1000=table["cpu_s"] / table["responses"] * 1000,
@@ -193,8 +209,12 @@ def add_run(table: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    parser.add_argument("--only", choices=SETTINGS, help="measure one setting, keep other rows")
-    parser.add_argument("--rows", type=int, default=10_000, help="responses or shuffled pairs")
+    parser.add_argument(
+        "--only", choices=SETTINGS, help="measure one setting, keep other rows"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=10_000, help="responses or shuffled pairs"
+    )
     arguments = parser.parse_args()
     if arguments.child:
         variant, setting, rows, file = arguments.child

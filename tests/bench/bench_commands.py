@@ -38,11 +38,15 @@ DIALOGS = 10_000  # of five replies each, in each of two versions
 def checkout(commit: str, parent: Path) -> Iterator[Path]:
     """A commit's files in a folder below `parent`."""
     folder = parent / commit
-    subprocess.run(["git", "worktree", "add", "--detach", folder, commit], cwd=ROOT, check=True)
+    subprocess.run(
+        ["git", "worktree", "add", "--detach", folder, commit], cwd=ROOT, check=True
+    )
     try:
         yield folder
     finally:
-        subprocess.run(["git", "worktree", "remove", "--force", folder], cwd=ROOT, check=True)
+        subprocess.run(
+            ["git", "worktree", "remove", "--force", folder], cwd=ROOT, check=True
+        )
 
 
 def write_dialogs(file: Path, seed: int) -> None:
@@ -100,7 +104,11 @@ def measure(arguments: list[str], folder: Path, inputs: Path) -> dict[str, float
     start = time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -113,7 +121,9 @@ def measure(arguments: list[str], folder: Path, inputs: Path) -> dict[str, float
 def main() -> None:
     """Measure each task on each commit in turn, write every run and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1, help="runs of each commit, in turn")
+    parser.add_argument(
+        "--runs", type=int, default=1, help="runs of each commit, in turn"
+    )
     parser.add_argument("--tasks", nargs="*", help="first words of the tasks to run")
     options = parser.parse_args()
     commits = [record.commit().removesuffix(" + changes")]
@@ -130,13 +140,19 @@ def main() -> None:
                 for commit in commits:
                     with checkout(commit, inputs) as folder:
                         seconds = measure(arguments, folder, inputs)
-                    rows.append({"task": task, "run": run + 1, "commit": commit, **seconds})
+                    rows.append(
+                        {"task": task, "run": run + 1, "commit": commit, **seconds}
+                    )
                     print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
     record.write(table, "bench_commands")
     if len(commits) == 2:
         cpu = table.groupby(["task", "commit"], sort=False)["cpu_s"].min().unstack()
-        print((cpu[commits[1]] / cpu[commits[0]]).rename("CPU seconds, new / old").round(3))
+        print(
+            (cpu[commits[1]] / cpu[commits[0]])
+            .rename("CPU seconds, new / old")
+            .round(3)
+        )
 
 
 if __name__ == "__main__":

@@ -60,13 +60,17 @@ def main() -> None:
     rows = []
     for name, script in SCRIPTS.items():
         seconds, megabytes = min(cost(script) for _ in range(3))
-        rows.append({"what": name, "cpu_s": round(seconds, 2), "peak_mb": round(megabytes)})
+        rows.append(
+            {"what": name, "cpu_s": round(seconds, 2), "peak_mb": round(megabytes)}
+        )
     table = pd.DataFrame(rows)
     table["ratio_to_bound"] = (table["cpu_s"] / table["cpu_s"].iloc[1]).round(2)
     table["date"] = date.today().isoformat()
     table["cores"] = os.cpu_count()
     table["cpu"] = platform.processor() or platform.machine()
-    table["versions"] = f"python {platform.python_version()}, pandas {version('pandas')}"
+    table["versions"] = (
+        f"python {platform.python_version()}, pandas {version('pandas')}"
+    )
     print(table.to_string(index=False))
     table.to_csv(ROOT / "data/results/bench_corpora.csv", index=False)
 

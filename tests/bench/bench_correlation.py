@@ -39,17 +39,26 @@ def data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A 5-level human rating, a continuous metric and one rounded to a tenth (with ties)."""
     rng = np.random.default_rng(0)
     human = rng.integers(1, 6, n).astype(float)
-    return human + rng.normal(size=n), np.round(human + 1.2 * rng.normal(size=n), 1), human
+    return (
+        human + rng.normal(size=n),
+        np.round(human + 1.2 * rng.normal(size=n), 1),
+        human,
+    )
 
 
 def measure(n: int, method: str) -> list[dict]:
     a, b, human = data(n)
-    matrix = [values.reshape(6, -1) if n % 6 == 0 else values[None] for values in (a, b, human)]
+    matrix = [
+        values.reshape(6, -1) if n % 6 == 0 else values[None]
+        for values in (a, b, human)
+    ]
     draws = PEER_DRAWS[n]
     tasks = {
         "permutation (item by item)": (
             lambda: permutation_test(a, b, human, method, resamples=DRAWS),
-            lambda: peer_permutation(*matrix, "global", method, "both", n_resamples=draws),
+            lambda: peer_permutation(
+                *matrix, "global", method, "both", n_resamples=draws
+            ),
         ),
         "bootstrap interval": (
             lambda: bootstrap_interval(a, human, None, method, resamples=DRAWS),
@@ -82,14 +91,18 @@ def measure(n: int, method: str) -> list[dict]:
 def cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+    ]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
 
 
 def main() -> None:
     rows = []
     for n in PEER_DRAWS:
-        for method in ("pearson", "spearman", "kendall") if n < 1000 else ("pearson", "spearman"):
+        for method in (
+            ("pearson", "spearman", "kendall") if n < 1000 else ("pearson", "spearman")
+        ):
             rows += measure(n, method)
     table = pd.DataFrame(rows)
     print(table.to_string(index=False, float_format="%.2f"))
@@ -99,7 +112,9 @@ def main() -> None:
         f"python {platform.python_version()}, numpy {np.__version__}, "
         f"scipy {scipy.__version__}, nlpstats 0.0.1"
     )
-    table.to_csv(ROOT / "data/results/bench_correlation.csv", index=False, float_format="%.4g")
+    table.to_csv(
+        ROOT / "data/results/bench_correlation.csv", index=False, float_format="%.4g"
+    )
 
 
 if __name__ == "__main__":

@@ -40,15 +40,24 @@ def pairs(n: int, seed: int = 0) -> pd.DataFrame:
     words = np.array("soup lake bread path game fern night stone river light".split())  # noqa: SIM905
 
     def text() -> str:
-        return " ".join(rng.choice(words, int(np.clip(rng.lognormal(2.7, 0.95), 1, 200))))
+        return " ".join(
+            rng.choice(words, int(np.clip(rng.lognormal(2.7, 0.95), 1, 200)))
+        )
 
-    rows = [{"context": text(), "response": text(), "label": i % 2, "link": i} for i in range(n)]
+    rows = [
+        {"context": text(), "response": text(), "label": i % 2, "link": i}
+        for i in range(n)
+    ]
     return pd.DataFrame(rows)
 
 
 def large(folder: Path) -> Path:
     """A network of the shape of RoBERTa-large with random weights, and the packaged tokenizer."""
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import (
+        AutoConfig,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
 
     config = AutoConfig.for_model("roberta", num_labels=2, pad_token_id=1, **LARGE)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
@@ -64,7 +73,10 @@ def random_batches(lengths, max_tokens, seed, epoch):
 
 def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
     """Pairs and tokens per second of one epoch, with the validation of 20 pairs and its writing."""
-    with TemporaryDirectory() as folder, patch.object(classifier, "epoch_batches", batches):
+    with (
+        TemporaryDirectory() as folder,
+        patch.object(classifier, "epoch_batches", batches),
+    ):
         cpu = time.process_time()
         run = endex.fine_tune(data.iloc[:-20], data.iloc[-20:], folder, options=options)
         cpu = time.process_time() - cpu
@@ -112,13 +124,18 @@ def main() -> None:
         )  # fmt: skip
         rows = [
             {"what": "train, ours", **train(data, options, classifier.epoch_batches)},
-            {"what": "train, random batches of 32", **train(data, options, random_batches)},
+            {
+                "what": "train, random batches of 32",
+                **train(data, options, random_batches),
+            },
         ]
         network, tokenizer = classifier.build_classifier(encoder, 0)
         network.save_pretrained(f"{temporary}/model")
         tokenizer.save_pretrained(f"{temporary}/model")
         dtype = {"dtype": "bfloat16"} if gpu else {}
-        rows.append({"what": "score, ours", **score(data, f"{temporary}/model", **dtype)})
+        rows.append(
+            {"what": "score, ours", **score(data, f"{temporary}/model", **dtype)}
+        )
         parameters = sum(p.numel() for p in network.base_model.encoder.parameters())
     table = pd.DataFrame(rows)
     table["peer_cpu_over_ours"] = (
@@ -126,7 +143,9 @@ def main() -> None:
     )
     # Forward and backward: about 6 floating-point operations per weight and token.
     table["tflops"] = 6 * parameters * table["tokens_per_second"] / 1e12
-    table["encoder"] = "RoBERTa-large shape, random" if gpu else checkpoints.DEFAULT_ENCODER
+    table["encoder"] = (
+        "RoBERTa-large shape, random" if gpu else checkpoints.DEFAULT_ENCODER
+    )
     table["device"] = (
         torch.cuda.get_device_name()
         if gpu
@@ -136,7 +155,9 @@ def main() -> None:
     table["load_before"] = os.getloadavg()[0]
     table["date"] = datetime.date.today().isoformat()
     print(table.round(3).to_string(index=False))
-    table.to_csv(ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g")
+    table.to_csv(
+        ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g"
+    )
 
 
 if __name__ == "__main__":

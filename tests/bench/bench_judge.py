@@ -59,7 +59,9 @@ def serve(pipe, latency: float, cap: float) -> None:
 
 
 @contextmanager
-def server(latency: float = 0, cap: float = math.inf) -> Iterator[tuple[str, Callable[[], int]]]:
+def server(
+    latency: float = 0, cap: float = math.inf
+) -> Iterator[tuple[str, Callable[[], int]]]:
     """The fault server in a process of its own: its address, and a count of its requests."""
     pipe, pipe_of_server = multiprocessing.Pipe()
     arguments = (pipe_of_server, latency, cap)
@@ -93,16 +95,23 @@ def jobs_for(count: int) -> list[Job]:
 
 def ours(url: str, count: int, **settings) -> tuple[int, int]:
     """Replies stored and requests made by the runner."""
-    with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ReplyStore(Path(folder) / "r.sqlite") as store,
+    ):
         connection = Connection(url, timeout_s=settings.pop("timeout_s", 60))
         options = JudgeSettings(**({"workers": WORKERS} | settings))
         report = cpdscore.ask_all(jobs_for(count), store, connection, options)
         return report.done, report.requests
 
 
-def bare(url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout: float = 60):
+def bare(
+    url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout: float = 60
+):
     """Replies received by the client alone; its requests are counted by the server."""
-    client = openai.OpenAI(api_key="none", base_url=url, max_retries=retries, timeout=timeout)
+    client = openai.OpenAI(
+        api_key="none", base_url=url, max_retries=retries, timeout=timeout
+    )
 
     def ask(number: int) -> bool:
         messages = [{"role": "user", "content": f"{number} {PROMPT}"}]
@@ -118,7 +127,10 @@ def bare(url: str, count: int, workers: int = WORKERS, retries: int = 2, timeout
 
 def throughput(count: int = 1920) -> Iterator[dict]:
     ideal = WORKERS / 0.3
-    runners = {"ours": lambda url: ours(url, count)[0], "peer": lambda url: bare(url, count)}
+    runners = {
+        "ours": lambda url: ours(url, count)[0],
+        "peer": lambda url: bare(url, count),
+    }
     for who, call in runners.items():
         with server(latency=0.3) as (url, _):
             replies, wall, cpu = timed(partial(call, url))
@@ -138,7 +150,9 @@ def overhead(count: int = 1500) -> Iterator[dict]:
     }
     for who, call in runners.items():
         with server() as (url, _):
-            warm = bare(url, 16, workers=8)  # imports and first connections are not measured
+            warm = bare(
+                url, 16, workers=8
+            )  # imports and first connections are not measured
             replies, wall, cpu = timed(partial(call, url))
         yield {
             "task": "8 workers, no wait", "who": who, "jobs": count, "lost": count - replies,
@@ -198,7 +212,9 @@ def comperdial_sized(sample: pd.DataFrame) -> pd.DataFrame:
         system, dialog = divmod(number, 15)
         part = blocks[number % len(blocks)].copy()
         part["response"] += f" ({number})"
-        parts.append(part.assign(system=f"s{system}", agent=f"s{system}", dialog=f"d{dialog}"))
+        parts.append(
+            part.assign(system=f"s{system}", agent=f"s{system}", dialog=f"d{dialog}")
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -208,7 +224,10 @@ def replay() -> Iterator[dict]:
     model = cpdscore.JudgeModel("m")
     template = cpdscore.load_template("detail_without_reference")
     requests = cpdscore.turn_requests(turns, template, model)
-    with tempfile.TemporaryDirectory() as folder, ReplyStore(Path(folder) / "r.sqlite") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ReplyStore(Path(folder) / "r.sqlite") as store,
+    ):
         for number, request in enumerate(requests):
             calls = store.claim(Job(request, sample) for sample in range(3))
             for sample, call in enumerate(calls):
@@ -218,7 +237,9 @@ def replay() -> Iterator[dict]:
         def table() -> int:
             scores = cpdscore.score_turns(turns, template.variant.name, model, store)
             cpdscore.aggregate(scores, "dialog"), cpdscore.aggregate(scores, "system")
-            tables.judge_correlations({"x": scores.items["score"]}, turns["human_overall"], turns)
+            tables.judge_correlations(
+                {"x": scores.items["score"]}, turns["human_overall"], turns
+            )
             return len(scores.replies)
 
         replies, wall, cpu = timed(table)
@@ -245,7 +266,12 @@ def main() -> None:
         for row in PARTS[name]():
             row |= {"load": round(os.getloadavg()[0], 1)}
             rows.append(row)
-            print({key: round(v, 3) if isinstance(v, float) else v for key, v in row.items()})
+            print(
+                {
+                    key: round(v, 3) if isinstance(v, float) else v
+                    for key, v in row.items()
+                }
+            )
     frame = pd.DataFrame(beside_client(rows)).drop(columns="warm", errors="ignore").assign(
         date=datetime.date.today().isoformat(), cpu=platform.processor() or platform.machine(),
         cores=os.cpu_count(), python=platform.python_version(), openai=openai.__version__,
@@ -253,7 +279,9 @@ def main() -> None:
     print(frame.round(3).to_string(index=False))
     if len(names) == len(PARTS):
         frame.to_csv(
-            ROOT / "data" / "results" / "bench_judge.csv", index=False, float_format="%.4g"
+            ROOT / "data" / "results" / "bench_judge.csv",
+            index=False,
+            float_format="%.4g",
         )
 
 

@@ -174,13 +174,21 @@ def memory(texts: list[str], total: int, steps: int = 5) -> pd.DataFrame:
         if n_done % (total // steps) == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             seconds = time.process_time() - start
-            rows.append({"utterances": n_done, "peak_mb": round(peak), "cpu_s": round(seconds, 1)})
+            rows.append(
+                {
+                    "utterances": n_done,
+                    "peak_mb": round(peak),
+                    "cpu_s": round(seconds, 1),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stream", type=int, default=1_000_000, help="utterances to stream")
+    parser.add_argument(
+        "--stream", type=int, default=1_000_000, help="utterances to stream"
+    )
     options = parser.parse_args()
     texts = utterances()
     # Memory first: the peak of a process never falls, and the peers would raise it.

@@ -24,7 +24,11 @@ from lib.data import corpora
 from lib.metrics.overlap import meteor_program
 from lib.metrics.registry import Metric
 
-LEFT_OUT = ("endex", "random", "meteor_15_normalized")  # your own network; no metric; as meteor_15
+LEFT_OUT = (
+    "endex",
+    "random",
+    "meteor_15_normalized",
+)  # your own network; no metric; as meteor_15
 MODELS = {
     "bartscore": "BARTScore",
     "prism_style": "Prism-style",
@@ -61,16 +65,22 @@ def parameters(name: str) -> float:
 def cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+    ]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, 1 thread"
 
 
 def main() -> None:
     turns = corpora.load("dstc7").turns
-    turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")].iloc[:1010]
+    turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")].iloc[
+        :1010
+    ]
     first = turns["reference"].str[:1]
     # The set comes without its contexts: the reference of the turn before stands in.
-    turns = turns.assign(reference=first, context=first.shift(fill_value=first.iloc[-1]))
+    turns = turns.assign(
+        reference=first, context=first.shift(fill_value=first.iloc[-1])
+    )
     rows = []
     for name, metric in metrics.METRICS.items():
         if name in LEFT_OUT or metric.family == "test":
@@ -83,16 +93,24 @@ def main() -> None:
         if metric.family == "embedding":
             row["parameters_millions"] = parameters(name)
         rows.append(row)
-    usl_h = {"metric": "usl_h", "family": "likelihood", "parameters_millions": parameters("usl_h")}
+    usl_h = {
+        "metric": "usl_h",
+        "family": "likelihood",
+        "parameters_millions": parameters("usl_h"),
+    }
     rows.append(usl_h)  # no metric of a turn table alone: it needs trained classifiers
     columns = ["metric", "family", "cpu_s_per_1000", "parameters_millions"]
     table = pd.DataFrame(rows, columns=columns)
     print(table.to_string(index=False, float_format="%.3g"))
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True)
+    commit = subprocess.check_output(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
+    )
     table["date"] = datetime.date.today().isoformat()
     table["commit"] = commit.strip()
     table["cpu"] = cpu_model()
-    table.to_csv(ROOT / "data/results/bench_metric_cost.csv", index=False, float_format="%.3g")
+    table.to_csv(
+        ROOT / "data/results/bench_metric_cost.csv", index=False, float_format="%.3g"
+    )
 
 
 if __name__ == "__main__":

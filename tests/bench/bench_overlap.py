@@ -49,7 +49,9 @@ def coco_bleu(responses, references) -> list[float]:
 
 def coco_rouge(responses, references) -> list[float]:
     scorer = Rouge()
-    return [scorer.calc_score([h], r) for h, r in zip(responses, references, strict=True)]
+    return [
+        scorer.calc_score([h], r) for h, r in zip(responses, references, strict=True)
+    ]
 
 
 def coco_meteor(responses, references) -> list[float]:
@@ -117,7 +119,9 @@ def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
     rows = []
     for name in names:
         package, peer = PEERS[name]
-        peer_seconds, expected = timed(peer, list(turns["response"]), list(turns["reference"]))
+        peer_seconds, expected = timed(
+            peer, list(turns["response"]), list(turns["reference"])
+        )
         seconds, values = timed(ours, name, turns)
         rows.append(
             {
@@ -137,30 +141,43 @@ def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
 def cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+    ]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
 
 
 def main() -> None:
     turns = corpora.load("dstc7").turns[["dialog", "response", "reference"]]
     turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")]
-    of_100_contexts = turns[turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])]
+    of_100_contexts = turns[
+        turns["dialog"].isin(sorted(turns["dialog"].unique())[:100])
+    ]
     first = turns.assign(reference=turns["reference"].str[:1])
     rows = measure("first reference", first, list(PEERS))
     rows += measure(
-        "all references", of_100_contexts, [name for name in PEERS if name != "meteor_15"]
+        "all references",
+        of_100_contexts,
+        [name for name in PEERS if name != "meteor_15"],
     )
     table = pd.DataFrame(rows)
     print(table.to_string(index=False, float_format="%.3f"))
     table["date"] = datetime.date.today().isoformat()
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True)
+    commit = subprocess.check_output(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
+    )
     table["commit"] = commit.strip()
     table["cpu"] = cpu_model()
     packages = ("nltk", "rouge-score", "sacrebleu", "pycocoevalcap")
     table["versions"] = ", ".join(
-        [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
+        [
+            f"python {platform.python_version()}",
+            *(f"{name} {version(name)}" for name in packages),
+        ]
     )
-    table.to_csv(ROOT / "data/results/bench_overlap.csv", index=False, float_format="%.4g")
+    table.to_csv(
+        ROOT / "data/results/bench_overlap.csv", index=False, float_format="%.4g"
+    )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ def ours(dump: Path, folder: Path) -> dict:
     engine = endex.DuckDB()
     engine.connection.execute("set memory_limit = '1200MB'")
     engine.read("features", parquet_files(folder / "comments"))
-    kept = engine.frame("select count(*) as n, sum(tokens) as tokens from features").iloc[0]
+    kept = engine.frame(
+        "select count(*) as n, sum(tokens) as tokens from features"
+    ).iloc[0]
     target = folder / "ee.parquet"
     engine.connection.execute(
         "copy (select id, (tokens * 37 % 101) / 100.0::double as ee from features "
@@ -73,7 +75,9 @@ def ours(dump: Path, folder: Path) -> dict:
 
 def loop(dump: Path, folder: Path) -> dict:
     """The common script: decompress, json.loads each line, keep fields as text, write Parquet."""
-    return line_loop(dump, folder, lambda record: {name: str(record[name]) for name in FIELDS})
+    return line_loop(
+        dump, folder, lambda record: {name: str(record[name]) for name in FIELDS}
+    )
 
 
 def loop_features(dump: Path, folder: Path) -> dict:
@@ -94,7 +98,10 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
         table = pa.Table.from_pylist(rows, schema=writer and writer.schema)
         writer = writer or pq.ParquetWriter(folder / "loop.parquet", table.schema)
         writer.write_table(table)
-        count, tokens = count + len(rows), tokens + sum(row.get("tokens") or 0 for row in rows)
+        count, tokens = (
+            count + len(rows),
+            tokens + sum(row.get("tokens") or 0 for row in rows),
+        )
         rows.clear()
 
     with dump.open("rb") as raw:
@@ -109,7 +116,11 @@ def line_loop(dump: Path, folder: Path, columns: Callable[[dict], dict]) -> dict
     if rows:
         write()
     writer.close()
-    return {"ingest_wall": time.perf_counter() - started, "comments_kept": count, "tokens": tokens}
+    return {
+        "ingest_wall": time.perf_counter() - started,
+        "comments_kept": count,
+        "tokens": tokens,
+    }
 
 
 def features(record: dict) -> dict:
@@ -148,7 +159,9 @@ def features(record: dict) -> dict:
 
 def child(stage: str, dump: Path, folder: Path) -> None:
     """Run one stage and print what it took."""
-    result = {"ours": ours, "loop": loop, "loop, same columns": loop_features}[stage](dump, folder)
+    result = {"ours": ours, "loop": loop, "loop, same columns": loop_features}[stage](
+        dump, folder
+    )
     usage = resource.getrusage(resource.RUSAGE_SELF)
     # Not ru_maxrss: it is inherited from the process that wrote the dump.
     peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
@@ -188,11 +201,17 @@ def main() -> None:
     per_million = table["ingest_cpu"].fillna(table["cpu"]) / table["comments"] * 1e6
     table["ingest_cpu_per_million"] = per_million
     for stage in LOOPS:
-        table[f"{stage} / this"] = per_million[table["stage"] == stage].iloc[0] / per_million
+        table[f"{stage} / this"] = (
+            per_million[table["stage"] == stage].iloc[0] / per_million
+        )
     table["date"] = datetime.date.today().isoformat()
-    table["machine"] = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    table["machine"] = (
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    )
     print(table.round(2).to_string(index=False))
-    table.to_csv(ROOT / "data/results/bench_reddit.csv", index=False, float_format="%.4g")
+    table.to_csv(
+        ROOT / "data/results/bench_reddit.csv", index=False, float_format="%.4g"
+    )
 
 
 if __name__ == "__main__":

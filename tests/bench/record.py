@@ -16,7 +16,9 @@ from lib import ROOT
 def commit() -> str:
     """The commit that is checked out, with "+ changes" where files differ from it."""
     command = ["git", "describe", "--always", "--dirty= + changes", "--exclude=*"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def cpu_model() -> str:
@@ -25,7 +27,11 @@ def cpu_model() -> str:
     names = []
     if info.exists():
         lines = info.read_text().splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        names = [
+            line.split(":", 1)[1].strip()
+            for line in lines
+            if line.startswith("model name")
+        ]
     name = names[0] if names else platform.machine()
     return f"{name}, {os.cpu_count()} cores"
 
@@ -53,5 +59,11 @@ def write(table: pd.DataFrame, name: str, packages: Sequence[str] = ()) -> None:
     for column, value in stated.items():
         if column not in table:
             table[column] = value
-    print(table.drop(columns=["cpu", "versions"]).to_string(index=False, float_format="%.3g"))
-    table.to_csv(ROOT / "data" / "results" / f"{name}.csv", index=False, float_format="%.4g")
+    print(
+        table.drop(columns=["cpu", "versions"]).to_string(
+            index=False, float_format="%.3g"
+        )
+    )
+    table.to_csv(
+        ROOT / "data" / "results" / f"{name}.csv", index=False, float_format="%.4g"
+    )

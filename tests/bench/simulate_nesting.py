@@ -21,15 +21,17 @@ RESAMPLES = {"pearson": 999, "spearman": 499}  # ranks are the slow part
 
 def main() -> None:
     tables = [
-        significance.false_positive_rates(RUNS, method=method, resamples=resamples).assign(
-            method=method, resamples=resamples
-        )
+        significance.false_positive_rates(
+            RUNS, method=method, resamples=resamples
+        ).assign(method=method, resamples=resamples)
         for method, resamples in RESAMPLES.items()
     ]
     table = pd.concat(tables, ignore_index=True)
     table["date"] = datetime.date.today().isoformat()
     table["versions"] = f"python {platform.python_version()}, numpy {np.__version__}"
-    table.to_csv(ROOT / "data/results/nesting_simulation.csv", index=False, float_format="%.6g")
+    table.to_csv(
+        ROOT / "data/results/nesting_simulation.csv", index=False, float_format="%.6g"
+    )
     print(table.to_string(index=False))
 
 

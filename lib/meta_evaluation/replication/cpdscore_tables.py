@@ -36,7 +36,9 @@ def comperdial_table(table: int) -> pd.DataFrame:
         rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
     labels = rows["method"] + " " + rows["group"].fillna("")
     judge = labels.str.extract(r"\((GPT-[\d.]+)\)")[0].fillna("published")
-    method = rows["method"].str.replace(r"\s*\(GPT-[\d.]+\)", "", regex=True).replace(_NAMES)
+    method = (
+        rows["method"].str.replace(r"\s*\(GPT-[\d.]+\)", "", regex=True).replace(_NAMES)
+    )
     rows = rows.assign(method=method, judge=judge)
     keys = ["method", "level", "coefficient"]
     wide = rows.pivot(index=keys, columns="judge", values="value")
@@ -46,7 +48,10 @@ def comperdial_table(table: int) -> pd.DataFrame:
 
 
 def judge_correlations(
-    scores: Mapping[str, pd.Series], human: pd.Series, units: pd.DataFrame, item: str = "turn"
+    scores: Mapping[str, pd.Series],
+    human: pd.Series,
+    units: pd.DataFrame,
+    item: str = "turn",
 ) -> pd.DataFrame:
     """Correlations of any metrics with people, in the form of a published table.
 
@@ -55,7 +60,9 @@ def judge_correlations(
     method, level, coefficient, ours, n (units), coverage (share of items with a score).
     """
     frame = pd.DataFrame(dict(scores), human.index)
-    rows = correlate(frame, human.rename("human"), level=["turn", "system"], units=units)
+    rows = correlate(
+        frame, human.rename("human"), level=["turn", "system"], units=units
+    )
     rows["coverage"] = rows["metric"].map(frame.notna().mean())
     rows["level"] = rows["level"].replace({"turn": item})
     names = {"metric": "method", "method": "coefficient", "value": "ours"}
@@ -71,7 +78,9 @@ def by_label(scores: Mapping[str, Scores], calls: int) -> dict[str, pd.Series]:
     return columns
 
 
-def dialog_columns(scores: Mapping[str, Scores], dialogs: pd.DataFrame) -> dict[str, pd.Series]:
+def dialog_columns(
+    scores: Mapping[str, Scores], dialogs: pd.DataFrame
+) -> dict[str, pd.Series]:
     """Columns of Table 5 on the rows of a dialog table.
 
     Turn-level variants as means over the turns of a dialog, CPDScore-Dialogue and its

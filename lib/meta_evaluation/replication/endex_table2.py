@@ -19,10 +19,16 @@ ENDEX_SETS = {
     "FED-ENG": ("fed_engaging", "human_engaging"),
     "GRADE": ("grade_convai2_bert_ranker", "human_coherence"),
 }
-RULES = {"Question": metrics.question, "Specificity": metrics.specificity, "Length": metrics.length}
+RULES = {
+    "Question": metrics.question,
+    "Specificity": metrics.specificity,
+    "Length": metrics.length,
+}
 METHODS = ("EnDex", "EnDex+NS")
 Models = Mapping[tuple[str, int], endex.TrainedModel]  # by method and seed
-EndexSets = Mapping[str, tuple[pd.DataFrame, pd.Series]]  # turns and rating, by the paper's name
+EndexSets = Mapping[
+    str, tuple[pd.DataFrame, pd.Series]
+]  # turns and rating, by the paper's name
 
 
 def endex_sets() -> EndexSets:
@@ -73,7 +79,9 @@ def reply_scores(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> pd.Data
     return pd.concat(tables, ignore_index=True)
 
 
-def endex_correlations(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> pd.DataFrame:
+def endex_correlations(
+    values: Mapping[str, pd.DataFrame], sets: EndexSets
+) -> pd.DataFrame:
     """Agreement of each method and seed with the ratings of each set (Table 2).
 
     Returns:
@@ -97,7 +105,10 @@ def endex_correlations(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> p
 
 
 def item_intervals(
-    values: Mapping[str, pd.DataFrame], sets: EndexSets, resamples: int = 1000, seed: int = 0
+    values: Mapping[str, pd.DataFrame],
+    sets: EndexSets,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """95 % percentile intervals over items of each coefficient's mean over the seeds (Table 2).
 
@@ -133,18 +144,26 @@ def item_intervals(
 
 
 def _mean_over_seeds(
-    counts: np.ndarray, scores: np.ndarray, human: pd.Series, clusters: np.ndarray, coefficient: str
+    counts: np.ndarray,
+    scores: np.ndarray,
+    human: pd.Series,
+    clusters: np.ndarray,
+    coefficient: str,
 ) -> np.ndarray:
     """Mean over the seeds of the coefficient under each row of `counts`."""
     coefficients = []
     for of_seed in scores:
         coefficients.append(
-            resampled_correlations(of_seed, human, counts, method=coefficient, cluster_ids=clusters)
+            resampled_correlations(
+                of_seed, human, counts, method=coefficient, cluster_ids=clusters
+            )
         )
     return np.mean(coefficients, axis=0)
 
 
-def compare_with_published(correlations: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def compare_with_published(
+    correlations: pd.DataFrame, published: pd.DataFrame
+) -> pd.DataFrame:
     """Whether the mean over seeds exceeds the best rule, and how far it is from the paper's mean.
 
     Args:
@@ -164,13 +183,17 @@ def compare_with_published(correlations: pd.DataFrame, published: pd.DataFrame) 
     return table
 
 
-def pool_dialogs(dialogs: pd.DataFrame, models: Models, max_length: int) -> pd.DataFrame:
+def pool_dialogs(
+    dialogs: pd.DataFrame, models: Models, max_length: int
+) -> pd.DataFrame:
     """The dialog table with the mean over its replies of EnDex, EnDex+NS and Length.
 
     NaN for a dialog without a reply.
     """
     replies = endex.system_turns(dialogs)
-    pooled = seed_means(all_scores(replies, models, max_length)).filter([*METHODS, "Length"])
+    pooled = seed_means(all_scores(replies, models, max_length)).filter(
+        [*METHODS, "Length"]
+    )
     means = pooled.groupby(replies["item"]).mean()
     return dialogs.reset_index(drop=True).join(means)
 

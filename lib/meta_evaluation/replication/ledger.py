@@ -66,7 +66,9 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     )
 
 
-def join_ledger(printed: pd.DataFrame, ours: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+def join_ledger(
+    printed: pd.DataFrame, ours: pd.DataFrame, rules: pd.DataFrame
+) -> pd.DataFrame:
     """The ledger (see `replication_ledger`) of `printed_numbers`, `our_numbers` and the reasons."""
     table = printed.merge(ours, how="left", on=["paper", "row", "column"])
     table["difference"] = table["ours"] - table["published"]
@@ -77,7 +79,9 @@ def join_ledger(printed: pd.DataFrame, ours: pd.DataFrame, rules: pd.DataFrame) 
     unexplained = table.loc[table["status"] == "", KEYS]
     if len(unexplained):
         raise ValueError(f"no reason for {unexplained.values[0]}")
-    return table[[*KEYS, "published", "ours", "difference", "status", "reason", "notebook"]]
+    return table[
+        [*KEYS, "published", "ours", "difference", "status", "reason", "notebook"]
+    ]
 
 
 def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:

@@ -46,7 +46,9 @@ def published_table(name: str, **options) -> pd.DataFrame:
     return pd.read_csv(ROOT / "data" / "published" / f"{name}.csv", **options)
 
 
-def beside_published(paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+def beside_published(
+    paper: pd.DataFrame, ours: pd.DataFrame, on: list[str]
+) -> pd.DataFrame:
     """Join published and own values on key columns; every published row is kept.
 
     Both frames hold `value`; the result has the columns of `on`, then paper, ours (NaN where we
@@ -215,4 +217,6 @@ def giorgi_gains() -> pd.DataFrame:
     key = ["dataset", "automatic_metric"]
     alone = printed[printed["model"] == "A"].set_index(key)["adjusted_r2"]
     both = printed[printed["model"] == "P+A"]
-    return both.pivot_table("adjusted_r2", key, "psychological_metric").sub(alone, axis=0)
+    return both.pivot_table("adjusted_r2", key, "psychological_metric").sub(
+        alone, axis=0
+    )

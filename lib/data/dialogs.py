@@ -1,0 +1,187 @@
+"""Dialogs read from logs, and the replies of the bot in them as rows of a turn table."""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lib.data.file_contents import ImportReport
+from lib.data.storage import DataError, suggest_name
+
+MAX_CONTEXT = 200  # earlier utterances that a context keeps
+WORDS = tomllib.loads(
+    Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8")
+)
+
+
+@dataclass(frozen=True)
+class Rating:
+    """One judgement, with its value as the file has it."""
+
+    rater: str | None
+    dimension: str
+    value: Any
+
+
+@dataclass
+class Utterance:
+    """What one speaker wrote at once.
+
+    Attributes:
+        role: "user", "assistant" (a bot), "tool", "system" (a prompt), or None where nothing tells.
+        text: None where there are no words (a call of a tool, a picture).
+        time: when it was written, in UTC.
+        reply_to: the id of the utterance that it answers.
+        system: the model or version that wrote it.
+        references: replies that a person might have given instead.
+    """
+
+    speaker: str
+    role: str | None
+    text: str | None
+    time: datetime | None = None
+    id: str | None = None
+    reply_to: str | None = None
+    system: str | None = None
+    ratings: list[Rating] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Dialog:
+    """A conversation, oldest utterance first; `facts` are persona sentences or knowledge."""
+
+    id: str
+    utterances: list[Utterance]
+    system: str | None = None
+    facts: list[str] = field(default_factory=list)
+    ratings: list[Rating] = field(default_factory=list)
+
+
+@cache
+def speaker_role(name: str) -> str | None:
+    """The role that the name of a speaker tells: "assistant", "user", "tool" (no talk) or None.
+
+    >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
+    ['assistant', 'user', 'tool', None]
+    """
+    words = set(re.findall(r"[^\W\d_]+", name.lower()))
+    for role, role_words in WORDS["roles"].items():
+        if words & set(role_words.split()):
+            return role
+    return None
+
+
+def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
+    """The speakers that are the bot: as the user says, by their roles, or whoever is not the user.
+
+    Raises:
+        DataError: where nothing tells, with the speakers to choose from.
+    """
+    roles = {}
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            roles[utterance.speaker] = utterance.role
+    speakers = ", ".join(sorted(roles)[:8])
+    requested = report.options.bot
+    reason = "by the name of the role"
+    bots = {name for name, role in roles.items() if role == "assistant"}
+    if requested:
+        names = {name.strip().lower() for name in requested.split(",")}
+        bots = {
+            name
+            for name, role in roles.items()
+            if name.lower() in names or role in names
+        }
+    elif not bots and "user" in roles.values():
+        reason = "everybody but the user"
+        bots = {name for name, role in roles.items() if role is None}
+
+    with_bot = 0
+    for dialog in dialogs:
+        with_bot += any(utterance.speaker in bots for utterance in dialog.utterances)
+    only_bots = len(bots) > 1 and len(bots) == len(roles)
+    doubtful = only_bots or with_bot < len(dialogs) / 2
+    if not bots or (doubtful and not requested):
+        hint = suggest_name(requested or "", [name.lower() for name in roles])
+        hint = hint or f"the speakers are {speakers}"
+        problem = "does not tell which speaker is the bot"
+        raise DataError(problem, report.path, fix=f"name it: BOT=...; {hint}")
+    report.decide(
+        "bot", ", ".join(sorted(bots)[:8]), f"{reason}; the speakers: {speakers}"
+    )
+    return bots
+
+
+def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict]:
+    """One row of the turn table per utterance of the bot that has words."""
+    bots = find_bots(dialogs, report)
+    uses = Counter()  # of the name of a dialog, by system
+    for dialog in dialogs:
+        utterances = [u for u in dialog.utterances if _is_talk(u, bots, report)]
+        positions = [
+            n for n, utterance in enumerate(utterances) if utterance.speaker in bots
+        ]
+        if not positions:
+            report.excluded["dialogs", "have no reply of the bot"] += 1
+            continue
+        report.kept.update(dialogs=1, utterances=len(utterances))
+        first = utterances[positions[0]]
+        use = (first.system or dialog.system or first.speaker, dialog.id)
+        uses[use] += 1
+        name = dialog.id
+        if uses[use] > 1:
+            name += f" ({uses[use]})"
+        threaded = any(utterance.reply_to for utterance in utterances)
+        by_id = {utterance.id: utterance for utterance in utterances}
+        for position in positions:
+            reply = utterances[position]
+            context = _texts_before(utterances, position)
+            if threaded:
+                context = _thread(reply, by_id)
+            ratings = {}
+            for rating in [*dialog.ratings, *reply.ratings]:
+                ratings[f"human_{rating.dimension}"] = rating.value
+            yield {
+                "system": reply.system or dialog.system or reply.speaker,
+                "dialog": name,
+                "turn": position,
+                "response": reply.text,
+                "context": context,
+                "reference": reply.references,
+                "fact": dialog.facts,
+                **ratings,
+            }
+
+
+def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool:
+    """Whether an utterance is of a person or the bot, and in words; what is not is counted."""
+    reason = None
+    if utterance.speaker not in bots and utterance.role in ("tool", "system"):
+        reason = "are of tools or prompts"
+    elif utterance.text is None:
+        reason = "have no words (calls of tools, pictures)"
+    if reason:
+        report.excluded["utterances", reason] += 1
+    return reason is None
+
+
+def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
+    """The texts before an utterance, oldest first."""
+    first = max(0, position - MAX_CONTEXT)
+    return [utterance.text for utterance in utterances[first:position]]
+
+
+def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str]:
+    """The texts that a reply answers, oldest first: its own path to the root of its thread."""
+    texts = []
+    parent = by_id.get(reply.reply_to)
+    while parent and len(texts) < MAX_CONTEXT:
+        texts.append(parent.text)
+        parent = by_id.get(parent.reply_to)
+    return texts[::-1]
