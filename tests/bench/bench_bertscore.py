@@ -14,16 +14,13 @@ the maximum.
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
 import time
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,6 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+import record
 
 from lib import ROOT
 from lib import models as checkpoints
@@ -181,31 +179,6 @@ def measure_growth(rows: int) -> list[dict]:
     return table
 
 
-def cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [
-        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-    ]
-    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
-
-
-def add_run(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the commit, date, machine and versions of this run."""
-    commit = subprocess.check_output(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
-    )
-    versions = [f"{name} {version(name)}" for name in PACKAGES]
-    return table.assign(
-        cpu_s_per_1000=table["cpu_s"] / table["responses"] * 1000,
-        date=datetime.date.today().isoformat(),
-        commit=commit.strip(),
-        cpu=f"{cpu_model()}, 1 thread",
-        versions=", ".join([f"python {platform.python_version()}", *versions]),
-        encoder=checkpoints.DEFAULT_ENCODER,
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
@@ -225,13 +198,14 @@ def main() -> None:
         rows += measure(setting, arguments.rows)
         if setting == "shuffled pairs":
             rows += measure_growth(arguments.rows)
-    table = add_run(pd.DataFrame(rows))
-    print(table.iloc[:, :-5].to_string(index=False, float_format="%.4g"))
-    file = ROOT / "data/results/bench_bertscore.csv"
+    table = pd.DataFrame(rows)
+    table["cpu_s_per_1000"] = table["cpu_s"] / table["responses"] * 1000
+    table["encoder"] = checkpoints.DEFAULT_ENCODER
+    table["commit"] = record.commit()
     if arguments.only:
-        recorded = pd.read_csv(file)
+        recorded = pd.read_csv(ROOT / "data" / "results" / "bench_bertscore.csv")
         table = pd.concat([recorded[~recorded["setting"].isin(settings)], table])
-    table.to_csv(file, index=False, float_format="%.4g")
+    record.write(table, "bench_bertscore", packages=PACKAGES)
 
 
 if __name__ == "__main__":

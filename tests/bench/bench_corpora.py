@@ -4,14 +4,11 @@ own, beside the bound of only reading, verifying and parsing the same files.
 Needs the corpora (DIALOGUE_DATA_DIR). Writes data/results/bench_corpora.csv.
 """
 
-import os
-import platform
 import subprocess
 import sys
-from datetime import date
-from importlib.metadata import version
 
 import pandas as pd
+import record
 
 from lib import ROOT
 
@@ -65,14 +62,7 @@ def main() -> None:
         )
     table = pd.DataFrame(rows)
     table["ratio_to_bound"] = (table["cpu_s"] / table["cpu_s"].iloc[1]).round(2)
-    table["date"] = date.today().isoformat()
-    table["cores"] = os.cpu_count()
-    table["cpu"] = platform.processor() or platform.machine()
-    table["versions"] = (
-        f"python {platform.python_version()}, pandas {version('pandas')}"
-    )
-    print(table.to_string(index=False))
-    table.to_csv(ROOT / "data/results/bench_corpora.csv", index=False)
+    record.write(table, "bench_corpora", packages=["pandas"])
 
 
 if __name__ == "__main__":

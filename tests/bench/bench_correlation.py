@@ -5,23 +5,19 @@
 nlpstats is timed on fewer draws and scaled up, since its time grows linearly with the draws.
 """
 
-import datetime
 import os
-import platform
 import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-import scipy
+import record
 from nlpstats.correlations import bootstrap as peer_bootstrap
 from nlpstats.correlations import permutation_test as peer_permutation
 
-from lib import ROOT
 from lib.analysis.resampling import bootstrap_interval
 from lib.analysis.significance import permutation_test
 
@@ -88,15 +84,6 @@ def measure(n: int, method: str) -> list[dict]:
     return rows
 
 
-def cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [
-        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-    ]
-    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
-
-
 def main() -> None:
     rows = []
     for n in PEER_DRAWS:
@@ -105,16 +92,7 @@ def main() -> None:
         ):
             rows += measure(n, method)
     table = pd.DataFrame(rows)
-    print(table.to_string(index=False, float_format="%.2f"))
-    table["date"] = datetime.date.today().isoformat()
-    table["cpu"] = cpu_model()
-    table["versions"] = (
-        f"python {platform.python_version()}, numpy {np.__version__}, "
-        f"scipy {scipy.__version__}, nlpstats 0.0.1"
-    )
-    table.to_csv(
-        ROOT / "data/results/bench_correlation.csv", index=False, float_format="%.4g"
-    )
+    record.write(table, "bench_correlation", packages=["numpy", "scipy", "nlpstats"])
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ same network and optimizer on batches of 32 in random order, padded to the longe
 """
 
 import argparse
-import datetime
 import os
-import platform
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,9 +17,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import record
 import torch
 
-from lib import ROOT, endex
+from lib import endex
 from lib import models as checkpoints
 from lib.endex import classifier
 
@@ -146,18 +145,10 @@ def main() -> None:
     table["encoder"] = (
         "RoBERTa-large shape, random" if gpu else checkpoints.DEFAULT_ENCODER
     )
-    table["device"] = (
-        torch.cuda.get_device_name()
-        if gpu
-        else (f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
-    )
+    table["device"] = torch.cuda.get_device_name() if gpu else "cpu"
     table["threads"] = torch.get_num_threads()
     table["load_before"] = os.getloadavg()[0]
-    table["date"] = datetime.date.today().isoformat()
-    print(table.round(3).to_string(index=False))
-    table.to_csv(
-        ROOT / "data/results/bench_endex.csv", index=False, float_format="%.4g"
-    )
+    record.write(table, "bench_endex", packages=["torch", "transformers"])
 
 
 if __name__ == "__main__":

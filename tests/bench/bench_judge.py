@@ -6,11 +6,9 @@ Ours stores every attempt in SQLite; the peer is the client alone (64 threads, i
 they come), which stores nothing. Rates need a quiet machine: the load average is on every row.
 """
 
-import datetime
 import math
 import multiprocessing
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -25,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import openai
 import pandas as pd
+import record
 from fault_server import FaultServer, random_faults
 
-from lib import ROOT, cpdscore
+from lib import cpdscore
 from lib.cpdscore import Job, JudgeSettings, ReplyStore
 from lib.cpdscore.reply_store import Reply, Request
 from lib.cpdscore.server import Connection
@@ -272,17 +271,9 @@ def main() -> None:
                     for key, v in row.items()
                 }
             )
-    frame = pd.DataFrame(beside_client(rows)).drop(columns="warm", errors="ignore").assign(
-        date=datetime.date.today().isoformat(), cpu=platform.processor() or platform.machine(),
-        cores=os.cpu_count(), python=platform.python_version(), openai=openai.__version__,
-    )  # fmt: skip
-    print(frame.round(3).to_string(index=False))
+    table = pd.DataFrame(beside_client(rows)).drop(columns="warm", errors="ignore")
     if len(names) == len(PARTS):
-        frame.to_csv(
-            ROOT / "data" / "results" / "bench_judge.csv",
-            index=False,
-            float_format="%.4g",
-        )
+        record.write(table, "bench_judge", packages=["openai"])
 
 
 if __name__ == "__main__":

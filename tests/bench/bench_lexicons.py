@@ -9,24 +9,22 @@ and reports the peak memory of the process on the way.
 """
 
 import argparse
-import datetime
 import itertools
 import os
-import platform
 import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+import record
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import ROOT, psychology
+from lib import psychology
 from lib.data import corpora
 
 UTTERANCES = 23_598
@@ -194,17 +192,8 @@ def main() -> None:
     # Memory first: the peak of a process never falls, and the peers would raise it.
     flat = memory(texts, options.stream)
     table = speed(texts)
-    print(table.to_string(index=False), flat.to_string(index=False), sep="\n\n")
-    facts = {
-        "date": datetime.date.today().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": " ".join(f"{name}-{version(name)}" for name in PEERS),
-    }
-    folder = ROOT / "data" / "results"
-    table.assign(**facts).to_csv(folder / "bench_lexicons.csv", index=False)
-    flat.assign(**facts).to_csv(folder / "bench_lexicons_memory.csv", index=False)
+    record.write(table, "bench_lexicons", packages=PEERS)
+    record.write(flat, "bench_lexicons_memory", packages=PEERS)
 
 
 if __name__ == "__main__":

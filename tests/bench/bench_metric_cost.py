@@ -7,16 +7,13 @@ and lexica are loaded by a first call on ten other turns, which is not timed. Me
 checkpoint is not on this machine are listed with the size of their model and no time.
 """
 
-import datetime
 import os
-import platform
-import subprocess
 import time
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pandas as pd
+import record
 
 from lib import ROOT, endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 from lib import models as checkpoints
@@ -62,15 +59,6 @@ def parameters(name: str) -> float:
     return float(sizes.sum() if name == "dialogrpt" else sizes.max())
 
 
-def cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [
-        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-    ]
-    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, 1 thread"
-
-
 def main() -> None:
     turns = corpora.load("dstc7").turns
     turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")].iloc[
@@ -101,16 +89,7 @@ def main() -> None:
     rows.append(usl_h)  # no metric of a turn table alone: it needs trained classifiers
     columns = ["metric", "family", "cpu_s_per_1000", "parameters_millions"]
     table = pd.DataFrame(rows, columns=columns)
-    print(table.to_string(index=False, float_format="%.3g"))
-    commit = subprocess.check_output(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
-    )
-    table["date"] = datetime.date.today().isoformat()
-    table["commit"] = commit.strip()
-    table["cpu"] = cpu_model()
-    table.to_csv(
-        ROOT / "data/results/bench_metric_cost.csv", index=False, float_format="%.3g"
-    )
+    record.write(table, "bench_metric_cost", packages=["torch", "transformers"])
 
 
 if __name__ == "__main__":

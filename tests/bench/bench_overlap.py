@@ -9,19 +9,15 @@ are compared as well, so that no time is won by computing something else. METEOR
 Java program, start included.
 """
 
-import datetime
 import os
-import platform
 import re
-import subprocess
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+import record
 import sacrebleu
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from pycocoevalcap.bleu.bleu import Bleu
@@ -29,7 +25,6 @@ from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-from lib import ROOT
 from lib.data import corpora
 from lib.metrics import normalize_answer, overlap_scores
 from lib.metrics.overlap import meteor_program
@@ -138,15 +133,6 @@ def measure(setting: str, turns: pd.DataFrame, names: list[str]) -> list[dict]:
     return rows
 
 
-def cpu_model() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [
-        line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-    ]
-    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
-
-
 def main() -> None:
     turns = corpora.load("dstc7").turns[["dialog", "response", "reference"]]
     turns = turns[(turns["reference"].map(len) > 0) & (turns["response"] != "")]
@@ -161,23 +147,8 @@ def main() -> None:
         [name for name in PEERS if name != "meteor_15"],
     )
     table = pd.DataFrame(rows)
-    print(table.to_string(index=False, float_format="%.3f"))
-    table["date"] = datetime.date.today().isoformat()
-    commit = subprocess.check_output(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
-    )
-    table["commit"] = commit.strip()
-    table["cpu"] = cpu_model()
-    packages = ("nltk", "rouge-score", "sacrebleu", "pycocoevalcap")
-    table["versions"] = ", ".join(
-        [
-            f"python {platform.python_version()}",
-            *(f"{name} {version(name)}" for name in packages),
-        ]
-    )
-    table.to_csv(
-        ROOT / "data/results/bench_overlap.csv", index=False, float_format="%.4g"
-    )
+    packages = ["nltk", "rouge-score", "sacrebleu", "pycocoevalcap"]
+    record.write(table, "bench_overlap", packages=packages)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ worth something on idle cores only.
 """
 
 import argparse
-import datetime
 import io
 import json
 import os
-import platform
 import re
 import resource
 import shutil
@@ -27,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import record
 
 from lib import ROOT
 
@@ -165,7 +164,7 @@ def child(stage: str, dump: Path, folder: Path) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     # Not ru_maxrss: it is inherited from the process that wrote the dump.
     peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    result |= {"cpu": usage.ru_utime + usage.ru_stime, "peak_mb": int(peak[1]) / 1024}
+    result |= {"cpu_s": usage.ru_utime + usage.ru_stime, "peak_mb": int(peak[1]) / 1024}
     print("RESULT" + json.dumps(result))
 
 
@@ -198,20 +197,13 @@ def main() -> None:
                              **measure(stage, dump)})  # fmt: skip
             dump.unlink()
     table = pd.DataFrame(rows)
-    per_million = table["ingest_cpu"].fillna(table["cpu"]) / table["comments"] * 1e6
+    per_million = table["ingest_cpu"].fillna(table["cpu_s"]) / table["comments"] * 1e6
     table["ingest_cpu_per_million"] = per_million
     for stage in LOOPS:
         table[f"{stage} / this"] = (
             per_million[table["stage"] == stage].iloc[0] / per_million
         )
-    table["date"] = datetime.date.today().isoformat()
-    table["machine"] = (
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-    )
-    print(table.round(2).to_string(index=False))
-    table.to_csv(
-        ROOT / "data/results/bench_reddit.csv", index=False, float_format="%.4g"
-    )
+    record.write(table, "bench_reddit", packages=["duckdb", "pyarrow"])
 
 
 if __name__ == "__main__":

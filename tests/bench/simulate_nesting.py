@@ -3,16 +3,13 @@
 Run by hand (minutes, seeded): python tests/bench/simulate_nesting.py
 """
 
-import datetime
 import os
-import platform
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np
 import pandas as pd
+import record
 
-from lib import ROOT
 from lib.analysis import significance
 
 RUNS = 1000
@@ -27,12 +24,7 @@ def main() -> None:
         for method, resamples in RESAMPLES.items()
     ]
     table = pd.concat(tables, ignore_index=True)
-    table["date"] = datetime.date.today().isoformat()
-    table["versions"] = f"python {platform.python_version()}, numpy {np.__version__}"
-    table.to_csv(
-        ROOT / "data/results/nesting_simulation.csv", index=False, float_format="%.6g"
-    )
-    print(table.to_string(index=False))
+    record.write(table, "nesting_simulation", packages=["numpy"])
 
 
 if __name__ == "__main__":
