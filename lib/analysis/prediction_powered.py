@@ -1,0 +1,254 @@
+"""Prediction-powered inference by dialog: few ratings, corrected by the scores of all dialogs.
+
+People rate n dialogs, drawn at random; a metric or a judge, chosen beforehand, scores these and N
+more. The mean rating of the n is corrected by what the scores tell about the draw (PPI++,
+Angelopoulos et al. 2023, arXiv 2311.01453). The unit is the dialog, since the turns of a dialog
+are not independent. The correction has no bias, whatever the scores are worth, and narrows the
+interval only if they follow the ratings.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+MIN_RATED = 20  # with fewer rated dialogs, the interval of a tuned correction covers too rarely
+POPULATIONS = ("dialogs like these", "these dialogs")
+
+
+class Estimate(NamedTuple):
+    """An estimate with its standard error and the degrees of freedom of Student's t.
+
+    >>> Estimate(value=3.0, error=0.5, df=10).interval()
+    (1.88..., 4.11...)
+    """
+
+    value: float
+    error: float
+    df: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval with this probability of coverage."""
+        half = float(stats.t.ppf((1 + level) / 2, self.df)) * self.error
+        return self.value - half, self.value + half
+
+
+class PoweredMean(NamedTuple):
+    """A mean rating: by the ratings alone, and with the correction by scores.
+
+    Attributes:
+        powered: the corrected estimate; the classical one where `reason` is not empty.
+        classical: the mean of the ratings.
+        correlation: Pearson's r of ratings and scores over the rated dialogs; NaN where undefined.
+        break_even: the absolute r above which a correction is worth using, 1 / sqrt(n - 2).
+        saving: the share of ratings that the correction saves, 1 - (error / classical error)
+            squared; it is negative where the correction widens the interval.
+        reason: why there is no correction; empty where there is one.
+    """
+
+    powered: Estimate
+    classical: Estimate
+    correlation: float
+    break_even: float
+    saving: float
+    reason: str = ""
+
+
+def powered_mean(
+    ratings: np.ndarray,
+    rated_scores: np.ndarray,
+    other_scores: np.ndarray,
+    population: str = "dialogs like these",
+) -> PoweredMean:
+    """Mean rating of a system from few rated and many scored dialogs.
+
+    With ratings Y and scores F of n rated dialogs and the scores of N others, the weight is
+    cov(Y, F) / var(F) * N / (n + N), with the variance over all n + N dialogs, and the estimate is
+    mean(Y) - weight * (mean of F over the n - mean of F over the N). The residuals' variance is
+    divided by n - 2 and Student's t has n - 2 degrees of freedom, since the weight is estimated
+    from the same dialogs. For the difference of two systems on the same contexts, pass the
+    differences of their ratings and of their scores.
+
+    Args:
+        ratings: mean rating of each rated dialog, shape (n,).
+        rated_scores: scores of the same dialogs, shape (n,).
+        other_scores: scores of the dialogs that were not rated, shape (N,).
+        population: what the mean is about. "dialogs like these": the dialogs are a sample of all
+            that the system might have; "these dialogs": the n + N dialogs themselves.
+
+    Returns:
+        Both estimates, in the units of the ratings. There is no correction with fewer than 20
+        rated dialogs, no further dialog, equal ratings or equal scores, or a correlation that does
+        not exceed the break-even.
+
+    Raises:
+        ValueError: fewer than two ratings, a missing value, lengths that differ, or an unknown
+            population.
+
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=400)
+    >>> ratings = scores[:50] + rng.normal(scale=0.5, size=50)
+    >>> mean = powered_mean(ratings, scores[:50], scores[50:])
+    >>> mean.powered.error < mean.classical.error, round(mean.saving, 1)
+    (True, 0.7)
+    >>> powered_mean(ratings[:9], scores[:9], scores[9:]).reason
+    '9 rated dialogs, fewer than 20'
+    """
+    ratings, rated_scores, other_scores = _as_arrays(ratings, rated_scores, other_scores)
+    if population not in POPULATIONS:
+        raise ValueError(f"population is {population!r}, not one of {', '.join(POPULATIONS)}")
+    n = len(ratings)
+    n_other = len(other_scores)
+    all_scores = np.concatenate([rated_scores, other_scores])
+    share_left = 1.0
+    if population == "these dialogs":
+        share_left = n_other / (n + n_other)  # finite population correction
+    classical = Estimate(
+        value=float(ratings.mean()),
+        error=float(np.sqrt(ratings.var(ddof=1) / n * share_left)),
+        df=n - 1,
+    )
+
+    varies = np.ptp(ratings) > 0 and np.ptp(rated_scores) > 0
+    correlation = float(np.corrcoef(ratings, rated_scores)[0, 1]) if varies else np.nan
+    break_even = float(1 / np.sqrt(n - 2)) if n > 2 else np.nan
+    reason = ""
+    if n < MIN_RATED:
+        reason = f"{n} rated dialogs, fewer than {MIN_RATED}"
+    elif n_other == 0:
+        reason = "every dialog is rated"
+    elif not varies:
+        reason = "all ratings or all scores are equal"
+    elif abs(correlation) <= break_even:
+        reason = f"r is {correlation:.2f}, which does not exceed the break-even {break_even:.2f}"
+    if reason:
+        return PoweredMean(
+            powered=classical, classical=classical, correlation=correlation,
+            break_even=break_even, saving=0.0, reason=reason,
+        )  # fmt: skip
+
+    variance = all_scores.var(ddof=1)
+    slope = np.cov(ratings, rated_scores, ddof=0)[0, 1] / variance  # as in ppi-python
+    weight = slope * n_other / (n + n_other)
+    gap = rated_scores.mean() - other_scores.mean()
+    if population == "these dialogs":
+        residuals = ratings - slope * rated_scores
+        error = np.sqrt(_variance(residuals) / n * share_left)
+    else:
+        residuals = ratings - weight * rated_scores
+        error = np.sqrt(_variance(residuals) / n + weight**2 * variance / n_other)
+    powered = Estimate(value=float(classical.value - weight * gap), error=float(error), df=n - 2)
+    return PoweredMean(
+        powered=powered,
+        classical=classical,
+        correlation=correlation,
+        break_even=break_even,
+        saving=float(1 - (powered.error / classical.error) ** 2),
+    )
+
+
+def powered_difference(a: PoweredMean, b: PoweredMean) -> tuple[Estimate, Estimate]:
+    """Difference b - a of two systems that have dialogs of their own.
+
+    Errors add in squares, with the degrees of freedom of Welch and Satterthwaite. For systems that
+    answered the same contexts, pass differences to `powered_mean` instead.
+
+    Returns:
+        The prediction-powered and the classical difference.
+
+    >>> low = PoweredMean(Estimate(3.0, 0.3, 30), Estimate(3.0, 0.4, 31), 0.5, 0.2, 0.4)
+    >>> high = PoweredMean(Estimate(3.5, 0.4, 30), Estimate(3.4, 0.3, 31), 0.5, 0.2, -0.8)
+    >>> powered, classical = powered_difference(low, high)
+    >>> powered.value, round(powered.error, 3), round(classical.value, 1)
+    (0.5, 0.5, 0.4)
+    """
+    return _difference(a.powered, b.powered), _difference(a.classical, b.classical)
+
+
+def _difference(a: Estimate, b: Estimate) -> Estimate:
+    variance = a.error**2 + b.error**2
+    df = a.df + b.df
+    if variance > 0:
+        df = variance**2 / (a.error**4 / a.df + b.error**4 / b.df)
+    return Estimate(value=b.value - a.value, error=float(np.sqrt(variance)), df=df)
+
+
+def _variance(residuals: np.ndarray) -> float:
+    """Variance of residuals after one coefficient was estimated beside the mean."""
+    return float(((residuals - residuals.mean()) ** 2).sum() / (len(residuals) - 2))
+
+
+def _as_arrays(ratings, rated_scores, other_scores) -> list[np.ndarray]:
+    arrays = [np.asarray(values, dtype=float) for values in (ratings, rated_scores, other_scores)]
+    names = ("ratings", "rated_scores", "other_scores")
+    for name, values in zip(names, arrays, strict=True):
+        if np.isnan(values).any():
+            raise ValueError(f"{name} has missing values: leave out those dialogs, and count them")
+    if len(arrays[0]) != len(arrays[1]):
+        raise ValueError(f"{len(arrays[0])} ratings, but {len(arrays[1])} scores of rated dialogs")
+    if len(arrays[0]) < 2:
+        raise ValueError("a mean with an interval needs at least two rated dialogs")
+    return arrays
+
+
+def simulate_powered_mean(
+    ratings: np.ndarray,
+    scores: np.ndarray,
+    n_rated: int,
+    n_scored: int = 1000,
+    runs: int = 1000,
+    seed: int = 0,
+) -> dict[str, float]:
+    """How often the intervals cover the mean, and what the correction saves, in drawn studies.
+
+    The rated dialogs stand for all dialogs: each study draws rated and scored ones from them with
+    replacement.
+
+    Args:
+        ratings, scores: of all dialogs, shape (dialogs,).
+        n_rated, n_scored: rated dialogs of a study, and dialogs that have only a score.
+        runs: number of studies.
+
+    Returns:
+        correlation: Pearson's r over all dialogs.
+        coverage, classical_coverage: share of intervals that cover the mean of all dialogs.
+        saving: mean share of ratings saved, from the errors that the studies state.
+        true_saving: the same from the distance to the mean of all dialogs.
+        used: share of studies that were corrected.
+
+    >>> scores = np.random.default_rng(0).normal(size=200)
+    >>> ratings = scores + np.random.default_rng(1).normal(size=200)
+    >>> result = simulate_powered_mean(ratings, scores, n_rated=50, runs=200)
+    >>> result["coverage"] > 0.9, round(result["saving"], 1), result["used"]
+    (True, 0.5, 1.0)
+    """
+    rng = np.random.default_rng(seed)
+    ratings = np.asarray(ratings, dtype=float)
+    scores = np.asarray(scores, dtype=float)
+    truth = ratings.mean()
+    rows = []
+    for _ in range(runs):
+        rated = rng.integers(0, len(ratings), n_rated)
+        scored = rng.integers(0, len(ratings), n_scored)
+        mean = powered_mean(ratings[rated], scores[rated], scores[scored])
+        low, high = mean.powered.interval()
+        classical_low, classical_high = mean.classical.interval()
+        rows.append(
+            {
+                "covered": low <= truth <= high,
+                "classical_covered": classical_low <= truth <= classical_high,
+                "saving": mean.saving,
+                "error": (mean.powered.value - truth) ** 2,
+                "classical_error": (mean.classical.value - truth) ** 2,
+                "used": not mean.reason,
+            }
+        )
+    means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    return {
+        "correlation": float(np.corrcoef(ratings, scores)[0, 1]),
+        "coverage": means["covered"],
+        "classical_coverage": means["classical_covered"],
+        "saving": means["saving"],
+        "true_saving": 1 - means["error"] / means["classical_error"],
+        "used": means["used"],
+    }

@@ -1,0 +1,93 @@
+"""Ratings of empathic communication by experts, a crowd and three strong language models."""
+
+import pandas as pd
+
+from lib.data.corpora import attach_report, report_row
+from lib.data.storage import fetch_file
+
+FOLDER = "empathic_communication/annotations"
+#: The four sets of conversations, with the column that names a conversation.
+CONVERSATION_COLUMNS = {
+    "empatheticdialogues": "conv_id",
+    "epitome": "sp_id",
+    "lend_an_ear": "conversation_id",
+    "perceived_empathy": "id",
+}
+#: The raters, with the names of their files.
+RATERS = {
+    "expert 1": "expert1",
+    "expert 2": "expert2",
+    "expert 3": "expert3",
+    "crowd": "crowd",
+    "GPT-4o": "gpt",
+    "Claude 3.7 Sonnet": "claude",
+    "Gemini 2.5 Pro": "gemini",
+}
+EXPERTS = ("expert 1", "expert 2", "expert 3")
+JUDGES = ("Claude 3.7 Sonnet", "Gemini 2.5 Pro", "GPT-4o")
+NO_DIMENSION = {"rp_id", "full_conversation"}
+
+
+def empathic_communication() -> pd.DataFrame:
+    """Read the ratings of 200 conversations on 21 dimensions by seven raters.
+
+    Four sets of 50 conversations in which one person has a trouble and the other answers. Texts are
+    not read: they have licences of their own, and one set has none. A conversation is numbered
+    within its set, because the ids of one set are those of crowd workers. The crowd's rating is
+    the mean of several people.
+
+    Returns:
+        One row per rating: `corpus`, `conversation` (such as "epitome 07"), `dimension`, `rater`
+        and `rating`. Scales differ: 1-5 (EmpatheticDialogues, Lend an Ear), 0-2 (EPITOME), 1-7
+        (Perceived Empathy). Higher is more of what the dimension names; three of Lend an Ear name
+        something unwanted (advice_giving, self_oriented, dismissing_emotions).
+
+    Raises:
+        DataError: a file is damaged, or cannot be downloaded.
+
+    Reference: Kumar et al. (2025), arXiv 2506.10150.
+    """
+    tables = []
+    for corpus, id_column in CONVERSATION_COLUMNS.items():
+        for rater, file_name in RATERS.items():
+            file = fetch_file(f"{FOLDER}/{corpus}/{file_name}_ratings.csv")
+            table = pd.read_csv(file, dtype={id_column: "str"})
+            unnamed = {name for name in table if name.startswith("Unnamed")}
+            dimensions = [
+                name for name in table if name not in NO_DIMENSION | unnamed | {id_column}
+            ]
+            # Every rater has the same conversations, in an order of his own.
+            numbers = table[id_column].rank().astype(int)
+            table["conversation"] = [f"{corpus} {number:02d}" for number in numbers]
+            ratings = table.melt(
+                id_vars="conversation",
+                value_vars=dimensions,
+                var_name="dimension",
+                value_name="rating",
+            )
+            tables.append(ratings.assign(corpus=corpus, rater=rater))
+    ratings = pd.concat(tables, ignore_index=True)
+    ratings["dimension"] = ratings["dimension"].str.removeprefix("m_").str.removeprefix("level_")
+    ratings["rating"] = ratings["rating"].astype(float)
+    columns = ["corpus", "conversation", "dimension", "rater", "rating"]
+    return attach_report(ratings[columns], report_row("ratings", len(ratings)))
+
+
+def published_kappas() -> pd.DataFrame:
+    """Read the authors' quadratically weighted kappas of each pair of raters and dimension.
+
+    Returns:
+        `corpus`, `dimension`, `rater_a`, `rater_b`, `kappa` (two decimals). "llm" is Gemini 2.5
+        Pro, "experts" the mean of the three.
+    """
+    table = pd.read_csv(fetch_file(f"{FOLDER}/table_kappa.csv"))
+    pairs = table["Annotator Pair"].str.findall(r"'(.*?)'")
+    return pd.DataFrame(
+        {
+            "corpus": table["Dataset"].str.lower().str.replace(" ", "_"),
+            "dimension": table["Dimension"].str.removeprefix("m_").str.removeprefix("level_"),
+            "rater_a": pairs.str[0],
+            "rater_b": pairs.str[1],
+            "kappa": table["Weighted Cohen's Kappa"],
+        }
+    )

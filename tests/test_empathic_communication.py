@@ -1,0 +1,70 @@
+"""Ratings of empathic communication: joined right, and equal to what their authors printed."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from lib.data.empathic_communication import (
+    EXPERTS,
+    JUDGES,
+    empathic_communication,
+    published_kappas,
+)
+
+pytestmark = pytest.mark.public
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    """One row per conversation and dimension, one column per rater."""
+    table = empathic_communication()
+    index = ["corpus", "dimension", "conversation"]
+    return table.pivot(index=index, columns="rater", values="rating")
+
+
+def test_every_rater_rated_every_conversation(ratings):
+    assert ratings.shape == (50 * 21, 7)
+    assert ratings.notna().all(axis=None)
+    assert empathic_communication().attrs["report"][0]["kept"] == 7350
+
+
+def test_no_id_of_a_crowd_worker_is_shown(ratings):
+    names = ratings.index.get_level_values("conversation")
+    assert names.str.fullmatch(r"[a-z_]+ \d\d").all()
+
+
+def test_kappas_equal_the_published_ones(ratings):
+    """84 of 126. The other 42 rest on single ratings of the crowd, which are not in its file."""
+    raters = dict(zip(["expert1", "expert2", "expert3"], EXPERTS, strict=True))
+    compared = 0
+    for row in published_kappas().itertuples():
+        if "crowd" in (row.rater_a, row.rater_b):
+            continue
+        corpus = row.corpus.replace("empathetic_dialogues", "empatheticdialogues")
+        group = ratings.loc[(corpus, row.dimension)]
+        columns = {name: group[rater] for name, rater in raters.items()}
+        columns["experts"] = group[list(EXPERTS)].median(axis=1)
+        columns["llm"] = group["Gemini 2.5 Pro"]
+        a = np.floor(columns[row.rater_a]).astype(int)
+        b = np.floor(columns[row.rater_b]).astype(int)
+        kappa = cohen_kappa_score(a, b, weights="quadratic")
+        assert kappa == pytest.approx(row.kappa, abs=0.0051), row
+        compared += 1
+    assert compared == 84
+
+
+def test_two_strong_judges_come_near_one_more_expert(ratings):
+    """Spearman with the mean of two experts, over the three pairs and 21 dimensions."""
+    correlations = {rater: [] for rater in (*JUDGES, "expert")}
+    for _, group in ratings.groupby(["corpus", "dimension"]):
+        for expert in EXPERTS:
+            others = [name for name in EXPERTS if name != expert]
+            mean = group[others].mean(axis=1)
+            correlations["expert"].append(group[expert].corr(mean, method="spearman"))
+            for judge in JUDGES:
+                correlations[judge].append(group[judge].corr(mean, method="spearman"))
+    means = {rater: np.mean(values) for rater, values in correlations.items()}
+    assert means == pytest.approx(
+        {"Claude 3.7 Sonnet": 0.622, "Gemini 2.5 Pro": 0.621, "GPT-4o": 0.561, "expert": 0.656},
+        abs=0.0006,
+    )
