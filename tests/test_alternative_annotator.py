@@ -26,16 +26,24 @@ def rated_items(seed, items, raters, noise):
     return pd.DataFrame(np.where(missing, np.nan, ratings)), pd.Series(judge)
 
 
-@pytest.mark.parametrize("seed, items, raters, noise, cost, winning_rate, advantage", AUTHORS)
-def test_equals_the_authors_code(seed, items, raters, noise, cost, winning_rate, advantage):
-    test = alternative_annotator_test(*rated_items(seed, items, raters, noise), cost=cost)
+@pytest.mark.parametrize(
+    "seed, items, raters, noise, cost, winning_rate, advantage", AUTHORS
+)
+def test_equals_the_authors_code(
+    seed, items, raters, noise, cost, winning_rate, advantage
+):
+    test = alternative_annotator_test(
+        *rated_items(seed, items, raters, noise), cost=cost
+    )
     assert test.winning_rate == pytest.approx(winning_rate)
     assert test.advantage == pytest.approx(advantage)
     assert test.reason == ""
 
 
 def test_each_rater_is_compared_with_the_others_by_hand():
-    ratings = pd.DataFrame({"a": [1.0, 5.0] * 20, "b": [2.0, 4.0] * 20, "c": [3.0, 3.0] * 20})
+    ratings = pd.DataFrame(
+        {"a": [1.0, 5.0] * 20, "b": [2.0, 4.0] * 20, "c": [3.0, 3.0] * 20}
+    )
     judge = pd.Series([2.0, 3.0] * 20)
     raters = alternative_annotator_test(ratings, judge).raters
     # Odd items: a is 1, the others 2 and 3; the judge's 2 is nearer. Even: a is 5, others 4 and 3.
@@ -48,7 +56,9 @@ def test_each_rater_is_compared_with_the_others_by_hand():
 def test_a_judge_that_knows_the_truth_replaces_all_and_a_random_one_none():
     rng = np.random.default_rng(4)
     quality = rng.normal(size=200)
-    ratings = pd.DataFrame({name: quality + rng.normal(scale=0.7, size=200) for name in "abcd"})
+    ratings = pd.DataFrame(
+        {name: quality + rng.normal(scale=0.7, size=200) for name in "abcd"}
+    )
     noise = pd.Series(rng.normal(size=200))
     assert alternative_annotator_test(ratings, pd.Series(quality)).winning_rate == 1
     assert alternative_annotator_test(ratings, noise).winning_rate == 0
@@ -74,14 +84,18 @@ def test_at_the_bound_one_rater_in_twenty_is_replaced_by_chance():
         quality = np.repeat(rng.normal(size=40), 5)  # five items a dialog
         shared = np.repeat(rng.normal(size=(40, 3)), 5, axis=0)
         ratings = pd.DataFrame(quality[:, None] + shared + rng.normal(size=(200, 3)))
-        judge = pd.Series(quality + np.repeat(rng.normal(size=40), 5) + rng.normal(size=200))
+        judge = pd.Series(
+            quality + np.repeat(rng.normal(size=40), 5) + rng.normal(size=200)
+        )
         dialogs = pd.Series(np.repeat(np.arange(40), 5))
         test = alternative_annotator_test(ratings, judge, clusters=dialogs, cost=0.0)
         passed.append((test.raters["p"] <= 0.05).mean())
     assert 0.02 <= np.mean(passed) <= 0.08
 
 
-@pytest.mark.parametrize("items, raters, reason", [(60, 2, "2 raters"), (20, 3, "no rater has 30")])
+@pytest.mark.parametrize(
+    "items, raters, reason", [(60, 2, "2 raters"), (20, 3, "no rater has 30")]
+)
 def test_too_few_raters_or_items_are_a_reason_and_no_number(items, raters, reason):
     test = alternative_annotator_test(*rated_items(0, items, raters, 1.0))
     assert np.isnan(test.winning_rate) and np.isnan(test.advantage)

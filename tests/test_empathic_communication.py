@@ -65,6 +65,11 @@ def test_two_strong_judges_come_near_one_more_expert(ratings):
                 correlations[judge].append(group[judge].corr(mean, method="spearman"))
     means = {rater: np.mean(values) for rater, values in correlations.items()}
     assert means == pytest.approx(
-        {"Claude 3.7 Sonnet": 0.622, "Gemini 2.5 Pro": 0.621, "GPT-4o": 0.561, "expert": 0.656},
+        {
+            "Claude 3.7 Sonnet": 0.622,
+            "Gemini 2.5 Pro": 0.621,
+            "GPT-4o": 0.561,
+            "expert": 0.656,
+        },
         abs=0.0006,
     )

@@ -11,14 +11,18 @@ from lib.meta_evaluation.over_corpora import combine_corpora
 def table_of(z, errors):
     """Correlations with 95 % intervals, from Fisher's z and its standard errors."""
     z, half = np.asarray(z), 1.959964 * np.asarray(errors)
-    return pd.DataFrame({"value": np.tanh(z), "low": np.tanh(z - half), "high": np.tanh(z + half)})
+    return pd.DataFrame(
+        {"value": np.tanh(z), "low": np.tanh(z - half), "high": np.tanh(z + half)}
+    )
 
 
 def test_is_the_formula_of_the_random_effects_mean():
     z = np.array([0.1, 0.35, 0.2, 0.6, 0.42])
     errors = np.array([0.05, 0.1, 0.08, 0.12, 0.06])
 
-    def excess(tau2):  # Paule and Mandel: the weighted sum of squares equals its expectation
+    def excess(
+        tau2,
+    ):  # Paule and Mandel: the weighted sum of squares equals its expectation
         weights = 1 / (errors**2 + tau2)
         mean = (weights * z).sum() / weights.sum()
         return (weights * (z - mean) ** 2).sum() - (len(z) - 1)
@@ -30,7 +34,9 @@ def test_is_the_formula_of_the_random_effects_mean():
     half = stats.t.ppf(0.975, 4) * np.sqrt(variance)
     next_half = stats.t.ppf(0.975, 3) * np.sqrt(tau2 + variance)
     result = combine_corpora(table_of(z, errors))
-    expected = np.tanh([mean, mean - half, mean + half, mean - next_half, mean + next_half])
+    expected = np.tanh(
+        [mean, mean - half, mean + half, mean - next_half, mean + next_half]
+    )
     assert result[:5] == pytest.approx(expected, abs=1e-5)
     assert result.spread == pytest.approx(np.sqrt(tau2), abs=1e-5)
 

@@ -21,7 +21,9 @@ def draw(seed, rated, others, noise, slope):
     return ratings, scores[:rated], scores[rated:]
 
 
-@pytest.mark.parametrize("seed, rated, others, noise, slope, value, low, high", PPI_PYTHON)
+@pytest.mark.parametrize(
+    "seed, rated, others, noise, slope, value, low, high", PPI_PYTHON
+)
 def test_agrees_with_ppi_python_on_independent_rows(
     seed, rated, others, noise, slope, value, low, high
 ):

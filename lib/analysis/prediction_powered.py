@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-MIN_RATED = 20  # with fewer rated dialogs, the interval of a tuned correction covers too rarely
+MIN_RATED = (
+    20  # with fewer rated dialogs, the interval of a tuned correction covers too rarely
+)
 POPULATIONS = ("dialogs like these", "these dialogs")
 
 
@@ -94,9 +96,13 @@ def powered_mean(
     >>> powered_mean(ratings[:9], scores[:9], scores[9:]).reason
     '9 rated dialogs, fewer than 20'
     """
-    ratings, rated_scores, other_scores = _as_arrays(ratings, rated_scores, other_scores)
+    ratings, rated_scores, other_scores = _as_arrays(
+        ratings, rated_scores, other_scores
+    )
     if population not in POPULATIONS:
-        raise ValueError(f"population is {population!r}, not one of {', '.join(POPULATIONS)}")
+        raise ValueError(
+            f"population is {population!r}, not one of {', '.join(POPULATIONS)}"
+        )
     n = len(ratings)
     n_other = len(other_scores)
     all_scores = np.concatenate([rated_scores, other_scores])
@@ -137,7 +143,9 @@ def powered_mean(
     else:
         residuals = ratings - weight * rated_scores
         error = np.sqrt(_variance(residuals) / n + weight**2 * variance / n_other)
-    powered = Estimate(value=float(classical.value - weight * gap), error=float(error), df=n - 2)
+    powered = Estimate(
+        value=float(classical.value - weight * gap), error=float(error), df=n - 2
+    )
     return PoweredMean(
         powered=powered,
         classical=classical,
@@ -179,13 +187,20 @@ def _variance(residuals: np.ndarray) -> float:
 
 
 def _as_arrays(ratings, rated_scores, other_scores) -> list[np.ndarray]:
-    arrays = [np.asarray(values, dtype=float) for values in (ratings, rated_scores, other_scores)]
+    arrays = [
+        np.asarray(values, dtype=float)
+        for values in (ratings, rated_scores, other_scores)
+    ]
     names = ("ratings", "rated_scores", "other_scores")
     for name, values in zip(names, arrays, strict=True):
         if np.isnan(values).any():
-            raise ValueError(f"{name} has missing values: leave out those dialogs, and count them")
+            raise ValueError(
+                f"{name} has missing values: leave out those dialogs, and count them"
+            )
     if len(arrays[0]) != len(arrays[1]):
-        raise ValueError(f"{len(arrays[0])} ratings, but {len(arrays[1])} scores of rated dialogs")
+        raise ValueError(
+            f"{len(arrays[0])} ratings, but {len(arrays[1])} scores of rated dialogs"
+        )
     if len(arrays[0]) < 2:
         raise ValueError("a mean with an interval needs at least two rated dialogs")
     return arrays

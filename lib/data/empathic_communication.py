@@ -54,7 +54,9 @@ def empathic_communication() -> pd.DataFrame:
             table = pd.read_csv(file, dtype={id_column: "str"})
             unnamed = {name for name in table if name.startswith("Unnamed")}
             dimensions = [
-                name for name in table if name not in NO_DIMENSION | unnamed | {id_column}
+                name
+                for name in table
+                if name not in NO_DIMENSION | unnamed | {id_column}
             ]
             # Every rater has the same conversations, in an order of his own.
             numbers = table[id_column].rank().astype(int)
@@ -67,7 +69,9 @@ def empathic_communication() -> pd.DataFrame:
             )
             tables.append(ratings.assign(corpus=corpus, rater=rater))
     ratings = pd.concat(tables, ignore_index=True)
-    ratings["dimension"] = ratings["dimension"].str.removeprefix("m_").str.removeprefix("level_")
+    ratings["dimension"] = (
+        ratings["dimension"].str.removeprefix("m_").str.removeprefix("level_")
+    )
     ratings["rating"] = ratings["rating"].astype(float)
     columns = ["corpus", "conversation", "dimension", "rater", "rating"]
     return attach_report(ratings[columns], report_row("ratings", len(ratings)))
@@ -85,7 +89,9 @@ def published_kappas() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "corpus": table["Dataset"].str.lower().str.replace(" ", "_"),
-            "dimension": table["Dimension"].str.removeprefix("m_").str.removeprefix("level_"),
+            "dimension": table["Dimension"]
+            .str.removeprefix("m_")
+            .str.removeprefix("level_"),
             "rater_a": pairs.str[0],
             "rater_b": pairs.str[1],
             "kappa": table["Weighted Cohen's Kappa"],
