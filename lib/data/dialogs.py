@@ -5,7 +5,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,13 +52,17 @@ class Utterance:
 
 @dataclass
 class Dialog:
-    """A conversation, oldest utterance first; `facts` are persona sentences or knowledge."""
+    """A conversation, oldest utterance first; `facts` are persona sentences or knowledge.
+
+    One that `spans_files` is joined with those of the same id in other files.
+    """
 
     id: str
     utterances: list[Utterance]
     system: str | None = None
     facts: list[str] = field(default_factory=list)
     ratings: list[Rating] = field(default_factory=list)
+    spans_files: bool = False
 
 
 @cache
@@ -127,16 +131,13 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         name = dialog.id
         if uses[use] > 1:
             name += f" ({uses[use]})"
-        threaded = any(utterance.reply_to for utterance in utterances)
-        by_id = {utterance.id: utterance for utterance in utterances}
+        threaded = is_threaded(dialog)
+        by_id = {utterance.id: utterance for utterance in dialog.utterances}
         for position in positions:
             reply = utterances[position]
             context = _texts_before(utterances, position)
             if threaded:
                 context = _thread(reply, by_id)
-            ratings = {}
-            for rating in [*dialog.ratings, *reply.ratings]:
-                ratings[f"human_{rating.dimension}"] = rating.value
             yield {
                 "system": reply.system or dialog.system or reply.speaker,
                 "dialog": name,
@@ -145,8 +146,51 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
                 "context": context,
                 "reference": reply.references,
                 "fact": dialog.facts,
-                **ratings,
+                "ratings": [*dialog.ratings, *reply.ratings],
             }
+
+
+def put_in_order(dialog: Dialog) -> bool:
+    """Sort utterances by their times, where all have one; whether that changed their order."""
+    times = [utterance.time for utterance in dialog.utterances]
+    if is_threaded(dialog) or None in times or times == sorted(times):
+        return False
+    if times[0] > times[-1]:  # newest first: what has the same time is to be turned round too
+        dialog.utterances.reverse()
+    dialog.utterances.sort(key=lambda utterance: utterance.time)
+    return True
+
+
+def split_at_gaps(dialog: Dialog, gap: timedelta) -> list[Dialog]:
+    """The parts of a dialog between pauses that are longer than `gap`."""
+    parts: list[list[Utterance]] = []
+    before = None
+    for utterance in dialog.utterances:
+        pause = utterance.time - before if utterance.time and before else timedelta(0)
+        if not parts or pause > gap:
+            parts.append([])
+        parts[-1].append(utterance)
+        before = utterance.time or before
+    if len(parts) < 2 or is_threaded(dialog):
+        return [dialog]
+    dialogs = []
+    for number, utterances in enumerate(parts, start=1):
+        name = f"{dialog.id}.{number}"
+        dialogs.append(Dialog(name, utterances, dialog.system, dialog.facts, dialog.ratings))
+    return dialogs
+
+
+def parse_gap(split: str | None) -> timedelta | None:
+    """The pause that an option such as "gap:6h" names; None for other ways to split.
+
+    >>> parse_gap("gap:90m"), parse_gap("blank")
+    (datetime.timedelta(seconds=5400), None)
+    """
+    match = re.fullmatch(r"gap:(?P<count>\d+(\.\d+)?)(?P<unit>[smhd])", split or "")
+    if not match:
+        return None
+    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[match["unit"]]
+    return timedelta(**{unit: float(match["count"])})
 
 
 def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool:
@@ -167,11 +211,19 @@ def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
     return [utterance.text for utterance in utterances[first:position]]
 
 
+def is_threaded(dialog: Dialog) -> bool:
+    """Whether utterances say what they answer."""
+    return any(utterance.reply_to for utterance in dialog.utterances)
+
+
 def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str]:
     """The texts that a reply answers, oldest first: its own path to the root of its thread."""
     texts = []
+    visited = set()
     parent = by_id.get(reply.reply_to)
-    while parent and len(texts) < MAX_CONTEXT:
-        texts.append(parent.text)
+    while parent and parent.id not in visited and len(texts) < MAX_CONTEXT:
+        visited.add(parent.id)
+        if parent.text is not None and parent.role not in ("tool", "system"):
+            texts.append(parent.text)
         parent = by_id.get(parent.reply_to)
     return texts[::-1]
