@@ -15,9 +15,9 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
-from lib.data.log_messages import RESPONSE, read_record
-from lib.data.log_parts import has_path
-from lib.data.log_tables import exchange_columns, read_exchange_rows, read_utterance_rows
+from lib.data.log_messages import RESPONSE, exchange_keys, read_record
+from lib.data.log_parts import SYNONYMS, has_path
+from lib.data.log_tables import Columns, exchange_columns, read_exchange_rows, read_utterance_rows
 
 __all__ = ["read_dialogs", "speaker_role"]
 
@@ -85,7 +85,10 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch", ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context", ("chosen", "rejected"), each(assistants.read_preference)),
     LogFormat("preference", "replies that were liked or not", ("prompt", "completion", "label"), each(assistants.read_kto)),
-    LogFormat("alpaca_eval", "AlpacaEval outputs", ("instruction", "output", "generator"), each(assistants.read_alpaca_eval)),
+    LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)", ("instruction=str", "output=str|response=str"), each(assistants.read_instruction)),
+    LogFormat("cohere", "Cohere chat", ("chat_history", "message", "text"), each(assistants.read_cohere)),
+    LogFormat("request", "requests with replies", ("inputs.messages", "output.choices"), each(assistants.read_request)),
+    LogFormat("request", "requests with replies", ("request_body.messages", "response_body"), each(assistants.read_request)),
     LogFormat("mt_bench", "MT-bench answers", ("question_id", "choices[].turns"), each(assistants.read_mt_bench)),
     LogFormat("telegram", "Telegram export, all chats", ("chats.list",), each(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat", ("messages[].from_id", "name", "type"), each(chats.read_telegram)),
@@ -118,6 +121,9 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("blended_skill_talk", "Blended Skill Talk", ("dialog", "guided_turker_utterance"), each(corpora.read_blended_skill_talk)),
     LogFormat("blended_skill_talk", "Blended Skill Talk (hub)", ("free_messages", "guided_messages"), each(corpora.read_blended_skill_talk_hub)),
     LogFormat("empathetic_dialogues", "EmpatheticDialogues", ("conv_id", "utterance_idx", "speaker_idx", "utterance"), corpora.read_empathetic),
+    LogFormat("daily_dialog", "DailyDialog (hub)", ("dialog[]=str", "act", "emotion"), each(corpora.read_text_list)),
+    LogFormat("lima", "LIMA", ("conversations[]=str", "source"), each(corpora.read_text_list)),
+    LogFormat("soda", "SODA", ("dialogue[]=str", "speakers[]=str"), each(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat", ("article_url", "content[].agent"), each(corpora.read_topical_chat)),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators", ("data", "annotations[].result"), each(corpora.read_label_studio)),
 ]
@@ -272,13 +278,25 @@ def unfold(row: dict) -> list[dict]:
     for name, cell in row.items():
         if isinstance(cell, list) and cell and is_record(cell[0]):
             rest = {key: value for key, value in row.items() if key != name}
+            replies = has_response(cell[0])
+            if replies and (exchange_keys(cell[0]) or not has_context(rest)):
+                continue
             return [rest | item for item in cell if isinstance(item, dict)]
     return [row]
 
 
+def has_context(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a column with what was said before a reply."""
+    names = {"context", *SYNONYMS["context"].split()}
+    return not names.isdisjoint(snake_case(name) for name in row)
+
+
 def is_reply_table(rows: list[dict]) -> bool:
-    """Whether rows have a reply and no list of messages."""
-    return bool(rows) and has_response(rows[0]) and read_record(rows[0]) is None
+    """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
+    if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
+        return False
+    speaker = Columns(rows).speaker_by_values()
+    return speaker is None or snake_case(speaker) in SYNONYMS["system"].split()
 
 
 def has_response(row: Mapping[str, Any]) -> bool:
@@ -326,7 +344,5 @@ def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
 
 def utterance_form(rows: list[dict]) -> str:
     """What a table of utterances is called."""
-    from lib.data.log_tables import Columns
-
     columns = Columns(rows)
     return f"one row per utterance ({columns.speaker}, {columns.text})"

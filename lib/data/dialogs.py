@@ -72,7 +72,8 @@ def speaker_role(name: str) -> str | None:
     >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
     ['assistant', 'user', 'tool', None]
     """
-    words = set(re.findall(r"[^\W\d_]+", name.lower()))
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = set(re.findall(r"[^\W\d_]+", f"{name} {spaced}".lower()))
     for role, role_words in WORDS["roles"].items():
         if words & set(role_words.split()):
             return role

@@ -169,8 +169,8 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
 
 def read_request(record: dict, source) -> list[Dialog]:
     """A log of requests: what was sent, and what came back."""
-    request = record.get("request") or record.get("body") or record
-    response = record.get("response") or record
+    request = first_value(record, ("request", "request_body", "inputs", "body")) or record
+    response = first_value(record, ("response", "response_body", "output")) or record
     utterances = read_plain(request["messages"])
     reply = reply_text(response.get("choices") or response.get("content"))
     utterances.append(assistant(reply))
@@ -329,10 +329,27 @@ def read_kto(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
-def read_alpaca_eval(record: dict, source) -> list[Dialog]:
-    """AlpacaEval: an instruction and the output of a generator."""
-    prompt = "\n".join(text for text in (record["instruction"], record.get("input")) if text)
-    return [Dialog("", [user(prompt), assistant(record["output"])], record["generator"])]
+def read_instruction(record: dict, source) -> list[Dialog]:
+    """AlpacaEval, Alpaca, Dolly: an instruction, what it is about, and an output.
+
+    Raises:
+        ValueError: for a history beside it, whose form is not known.
+    """
+    if record.get("history"):
+        raise ValueError("it has a history beside the instruction")
+    about = first_value(record, ("input", "context"))
+    prompt = "\n".join(text for text in (record["instruction"], about) if text)
+    reply = first_value(record, ("output", "response")) or ""
+    return [
+        Dialog("", [user(prompt), assistant(reply)], first_text(record, ["generator", "model"]))
+    ]
+
+
+def read_cohere(record: dict, source) -> list[Dialog]:
+    """Cohere's chat: the history, the message, and the reply in `text`."""
+    utterances = read_plain(record["chat_history"])
+    utterances += [user(record["message"]), assistant(record["text"], "CHATBOT")]
+    return [Dialog("", utterances, record.get("model"))]
 
 
 def read_mt_bench(record: dict, source) -> list[Dialog]:

@@ -96,6 +96,18 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
+def read_text_list(record: dict, source) -> list[Dialog]:
+    """DailyDialog and LIMA as lists of texts: two people in turn; the second is the bot."""
+    texts = first_value(record, ("dialog", "conversations"))
+    return [Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])]
+
+
+def read_soda(record: dict, source) -> list[Dialog]:
+    """SODA: a list of texts and a list of their speakers."""
+    pairs = zip(record["speakers"], record["dialogue"], strict=True)
+    return [Dialog("", [Utterance(speaker, None, text) for speaker, text in pairs])]
+
+
 def read_dstc9(rows: list[dict], source) -> list[Dialog]:
     """DSTC9 track 1: contexts in logs.json, the reply to each in labels.json beside it."""
     labels = source.sibling("labels.json") or []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import Dialog, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_parts import (
     DIALOG,
@@ -13,21 +13,22 @@ from lib.data.log_parts import (
     SPEAKER,
     SYNONYMS,
     TEXT,
-    TIME,
     assistant,
     first_text,
     first_value,
     read_ratings,
     role_of,
     text_of,
-    to_time,
+    time_of,
     user,
     words_of,
 )
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-REPLY_FIELDS = ("response", "output", "completion", "reply", "answer")
+REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
+USER_TEXT = WORDS["fields"]["user_text"].split()
+BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
 
 class MessageFormat(NamedTuple):
@@ -52,7 +53,7 @@ def read_utterance(message: Mapping[str, Any], speaker_key: str, text_key: str) 
         speaker=str(speaker),
         role=role_of(str(speaker), fields, speaker_key),
         text=words_of(message, text_key),
-        time=to_time(first_value(fields, TIME)),
+        time=time_of(fields),
         id=first_text(message, ["id", "message_id", "utterance_id"]),
         reply_to=first_text(message, ["reply_to", "reply-to"]),
         system=first_value(fields, MODEL, str),
@@ -94,12 +95,20 @@ def in_turn(messages: list[dict]) -> list[Utterance]:
 
 def read_exchanges(messages: list[dict]) -> list[Utterance]:
     """Messages that hold what the user and what the bot said, each under its own name."""
+    keys = exchange_keys(messages[0])
     utterances = []
     for message in messages:
-        for name, text in message.items():
-            if speaker_role(name) in ("user", "assistant"):
-                utterances.append(read_utterance({name: text, "speaker": name}, "speaker", name))
+        for name, role in zip(keys, ("user", "assistant"), strict=True):
+            utterances.append(Utterance(name, role, text_of(message.get(name))))
     return utterances
+
+
+def exchange_keys(message: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The keys of what the user and what the bot said, where a message has both as texts."""
+    texts = {snake_case(name): name for name, text in message.items() if isinstance(text, str)}
+    user_key = first_value(texts, USER_TEXT)
+    bot_key = first_value(texts, [name for name in BOT_TEXT if texts.get(name) != user_key])
+    return (user_key, bot_key) if user_key and bot_key else None
 
 
 def read_langchain(messages: list[dict]) -> list[Utterance]:
@@ -142,7 +151,7 @@ def find_format(messages: list[dict]) -> MessageFormat | None:
                     return message_format
     if not speaker_key and {"text", "metadata"} <= keys:
         return MessageFormat("MultiWOZ 2.1: user and bot in turn", keys, in_turn)
-    if not text_key and {"user", "assistant"} <= {speaker_role(key) for key in keys}:
+    if not text_key and exchange_keys(messages[0]):
         return MessageFormat("exchanges of user and bot", keys, read_exchanges)
     if speaker_key and text_key and _speakers_recur(messages, speaker_key, text_key):
         return MessageFormat(f"messages ({speaker_key}, {text_key})", keys, read_plain)

@@ -20,6 +20,7 @@ TIME = WORDS["fields"]["time"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
+TIME_NAME = re.compile(r"time|date(_|$)|created|sent_at")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
 
@@ -41,10 +42,18 @@ def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
 def has_path(value: Any, path: str) -> bool:
     """Whether a record has a field at a path such as "messages[].author"; any item of a list.
 
+    "texts[]=str" is a list of texts only.
+
     >>> has_path({"chat": [{}, {"author": "a"}]}, "chat[].author")
     True
     """
     name, _, rest = path.partition(".")
+    if name.endswith("[]=str"):
+        value = value.get(name.removesuffix("[]=str")) if isinstance(value, dict) else None
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if name.endswith("=str"):
+        value = value.get(name.removesuffix("=str")) if isinstance(value, dict) else None
+        return isinstance(value, str) and bool(value)
     value = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
     if value is None:
         return False
@@ -153,6 +162,19 @@ def to_time(value: Any) -> datetime | None:
         return None
 
 
+def time_of(fields: Mapping[str, Any]) -> datetime | None:
+    """The time of a message: of a field that is called so, else of one that holds one."""
+    value = first_value(fields, TIME)
+    if value is not None:
+        return to_time(value)
+    for name, value in fields.items():
+        if TIME_NAME.search(snake_case(name)):
+            time = to_time(value)
+            if time:
+                return time
+    return None
+
+
 def role_of(speaker: str, fields: Mapping[str, Any], speaker_key: str = "") -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     role = speaker_role(speaker)
@@ -160,8 +182,11 @@ def role_of(speaker: str, fields: Mapping[str, Any], speaker_key: str = "") -> s
         if isinstance(fields.get(name), str):
             role = speaker_role(fields[name]) or role
     is_bot = first_value(fields, ("is_bot", "isBot", "from_bot"), bool)
-    if is_bot is not None:
-        role = "assistant" if is_bot else "user"
+    is_user = first_value(fields, ("is_user", "isUser", "isCreatedByUser"), bool)
+    if is_bot or is_user is False:
+        role = "assistant"
+    elif is_user or is_bot is False:
+        role = "user"
     if speaker_key in ("role", "from", "type") and speaker.lower() == "system":
         role = "system"
     return role
@@ -212,7 +237,7 @@ def as_script(utterances: Iterable[Utterance]) -> list[Utterance]:
     """The same utterances as context only: a bot's reply among them is none to score."""
     scripted = []
     for utterance in utterances:
-        if utterance.role == "assistant":
+        if utterance.role in ("assistant", None):
             utterance = Utterance(
                 speaker=f"{utterance.speaker} (context)",
                 role=None,

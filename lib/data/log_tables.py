@@ -6,7 +6,7 @@ from typing import Any
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
-from lib.data.log_messages import read_utterance
+from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
     DIALOG,
     MODEL,
@@ -23,8 +23,6 @@ from lib.data.log_parts import (
 
 TURN = ["turn", "turn_id", "turn_no", "turn_number", "turn_index", "utterance_idx", "turn_idx",
         "message_index", "position", "index", "seq", "sequence", "order"]  # fmt: skip
-USER_TEXT = WORDS["fields"]["user_text"].split()
-BOT_TEXT = WORDS["fields"]["bot_text"].split()
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = {"incoming": "user", "inbound": "user", "in": "user", "received": "user",
@@ -53,6 +51,19 @@ class Columns:
 
     def _speaker(self) -> str | None:
         """The column of the speaker: by its values that are roles, else by its name."""
+        by_name = first_value(self.names, [n for n in SPEAKER if n not in ("id", "user_id")])
+        by_values = self._with_roles()
+        if by_name in by_values or not by_values:
+            return by_name
+        return by_values[0]
+
+    def speaker_by_values(self) -> str | None:
+        """The column whose values are roles of both sides; None without one."""
+        by_values = [name for name in self._with_roles() if snake_case(name) != "system"]
+        return by_values[0] if by_values else None
+
+    def _with_roles(self) -> list[str]:
+        """The columns whose values are few, and roles of both sides."""
         by_values = []
         for key, name in self.names.items():
             if name == self.text:
@@ -61,10 +72,7 @@ class Columns:
             roles = {value_role(key, value) for value in values}
             if len(values) <= 50 and {"user", "assistant"} <= roles:
                 by_values.append(name)
-        by_name = first_value(self.names, [n for n in SPEAKER if n not in ("id", "user_id")])
-        if by_name in by_values or not by_values:
-            return by_name
-        return by_values[0]
+        return by_values
 
     def _dialog(self) -> str | None:
         """The column of the dialog: the one whose name speaks of one and whose values recur."""
@@ -199,11 +207,13 @@ def order_by_turn(dialogs: Mapping[str, Dialog], rows: list[dict], columns: Colu
 
 def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:
     """The columns of dialog, user's words and bot's words, where a dialog has several rows."""
-    names = {snake_case(name): name for name in rows[0]} if rows else {}
-    user_text = first_value(names, USER_TEXT)
-    bot_text = first_value(names, BOT_TEXT)
-    dialog = first_value(names, DIALOG)
-    if not user_text or not bot_text or not dialog or {"context", "history"} & set(names):
+    keys = exchange_keys(rows[0]) if rows else None
+    names = {snake_case(name) for name in rows[0]} if rows else set()
+    if not keys or {"context", "history"} & names:
+        return None
+    user_text, bot_text = keys
+    dialog = Columns(rows).dialog
+    if not dialog or dialog in keys:
         return None
     ids = [str(row.get(dialog)) for row in rows]
     if len(set(ids)) == len(ids):

@@ -13,7 +13,7 @@ from lib.data.log_messages import add_without_persona
 # A time, a name of at most 40 characters, a colon; matched in the start of a line only.
 SPEAKER_START = re.compile(
     r"(?:[\[(]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
-    r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]*"
+    r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]* ?"
     r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_]* ?:[*_]*(?:\s|$)",
     re.I,
 )

@@ -1,5 +1,6 @@
 """Read a user's own file or folder as a turn table, with nothing guessed or lost in silence."""
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -416,7 +417,8 @@ def _rename(cells: pd.DataFrame, file: Path, columns: Mapping[str, str]) -> pd.D
     unknown = [name.lower() for name in table if name not in COLUMNS]
     for name in COLUMNS:
         hint = suggest_name(name, unknown)
-        if name not in table and (hint or name == "response"):
+        near = difflib.get_close_matches(name, unknown, n=1, cutoff=0.8)
+        if name not in table and (near or name == "response"):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             hint = hint or f"write it like this:\n{examples(cells)}"
             fix = f"rename it or pass columns={{{name!r}: ...}}; {hint}"
