@@ -1,11 +1,20 @@
 """Logs of many tools, each written from dialogs by a template and read back."""
 
+import bz2
+import gzip
+import json
+import lzma
 import random
+import struct
+import zipfile
+import zlib
 
+import pandas as pd
 import pytest
+import zstandard
 from log_example_files import DIALOGS, examples, expected, options, written
 
-from lib.data import DataError, read_turns
+from lib.data import DataError, import_report, read_turns
 
 FORMATS = {example.name: example for example in examples("formats.txt")}
 SCHEMAS = {example.name: example for example in examples("schemas.txt")}
@@ -48,3 +57,251 @@ def test_where_nothing_tells_the_bot_it_is_asked_for(name, tmp_path):
     file.write_text(written(FORMATS[name], DIALOGS), encoding="utf-8")
     with pytest.raises(DataError, match="BOT="):
         read_turns(file)
+
+
+# Where files hold times, ids or numbers of turns, the order of their rows says nothing.
+ROWS = [
+    "newest_first.csv",
+    "by_role.csv",
+    "multiwoz_rows.csv",
+    "exchange_shuffled.csv",
+    "by_sender.csv",
+]
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_the_order_of_rows_with_times_or_turns_says_nothing(name, order, tmp_path):
+    example = SCHEMAS[name]
+    file = tmp_path / name
+    header, *rows = written(example, DIALOGS).strip().split("\n")
+    if order == "reversed":
+        rows.reverse()
+    else:
+        random.Random(1).shuffle(rows)
+    file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    turns = read_turns(file)
+    contexts = [tuple(context) for context in turns["context"]]
+    replies = sorted(zip(contexts, turns["response"], strict=True))
+    assert replies == expected(example, DIALOGS)
+
+
+SHUFFLED = ["convokit.jsonl", "oasst_messages.jsonl", "langfuse.json", "dialogflow_bigquery.jsonl", "openai_threads.json", "request_log.jsonl", "telegram.json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_the_order_of_messages_with_ids_or_times_says_nothing(name, tmp_path):
+    example = FORMATS[name]
+    value = read_json_or_lines(written(example, DIALOGS))
+    for rows in lists_in(value):
+        random.Random(2).shuffle(rows)
+    file = tmp_path / f"{name}.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    turns = read_turns(file, options=options(example))
+    contexts = [tuple(context) for context in turns["context"]]
+    replies = sorted(zip(contexts, turns["response"], strict=True))
+    assert replies == expected(example, DIALOGS)
+
+
+def read_json_or_lines(text):
+    """A JSON value, or the list of those on the lines."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.strip().split("\n")]
+
+
+def lists_in(value):
+    """The lists of rows at the top of a file, or below its names."""
+    if isinstance(value, list):
+        return [value]
+    return [cell for cell in value.values() if isinstance(cell, list)]
+
+
+PACKS = {
+    "log.jsonl.gz": gzip.compress,
+    "log.jsonl.bz2": bz2.compress,
+    "log.jsonl.xz": lzma.compress,
+    "log.jsonl.zst": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_packed_files_are_read(name, tmp_path):
+    example = FORMATS["openai.jsonl"]
+    file = tmp_path / name
+    file.write_bytes(PACKS[name](written(example, DIALOGS).encode()))
+    assert len(read_turns(file)) == 6
+
+
+def slack_folder(folder):
+    """An export of Slack: a channel on two days, with a thread that goes over midnight."""
+    accounts = [
+        {"id": "U1", "name": "mira", "profile": {"display_name": "mira"}, "is_bot": False},
+        {"id": "U2", "name": "ada", "profile": {"real_name": "Ada"}, "is_bot": True},
+    ]
+    first = {"type": "message", "user": "U1", "text": "<@U2> Tea &amp; cake?", "ts": "1741129100.1"}
+    reply = {"type": "message", "user": "U2", "text": "At four.", "ts": "1741129200.1"}
+    later = {"type": "message", "user": "U1", "text": "<@U1> ok", "ts": "1741139300.1"}
+    last = {
+        "type": "message",
+        "bot_id": "B1",
+        "username": "Ada",
+        "text": "Fine.",
+        "ts": "1741139400.1",
+    }
+    for message in (first, reply, later, last):
+        message["thread_ts"] = first["ts"]
+    (folder / "help").mkdir(parents=True)
+    (folder / "users.json").write_text(json.dumps(accounts))
+    (folder / "channels.json").write_text(json.dumps([{"id": "C1", "name": "help"}]))
+    (folder / "help" / "2025-03-04.json").write_text(json.dumps([first, reply]))
+    (folder / "help" / "2025-03-05.json").write_text(json.dumps([later, last]))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_thread_of_slack_goes_over_days_and_accounts_have_names(packed, tmp_path):
+    slack_folder(tmp_path / "slack")
+    path = tmp_path / "slack"
+    if packed:
+        path = tmp_path / "slack.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for file in sorted((tmp_path / "slack").rglob("*.json")):
+                archive.write(file, file.relative_to(tmp_path / "slack"))
+    turns = read_turns(path)
+    assert turns["response"].tolist() == ["At four.", "Fine."]
+    assert turns["context"].tolist() == [["Tea & cake?"], ["Tea & cake?", "At four.", "@mira ok"]]
+    assert turns["system"].tolist() == ["Ada", "Ada"] and turns["dialog"].nunique() == 1
+
+
+@pytest.mark.parametrize("method", ["deflate", "zstd"])
+def test_an_eval_log_of_inspect_is_read_from_its_archive(method, tmp_path):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    sample = {"id": "a", "epoch": 1, "input": "Hi", "target": "", "messages": messages}
+    members = {
+        "header.json": {"version": 2, "eval": {"model": "m-1"}},
+        "samples/a_epoch_1.json": sample,
+        "summaries.json": [{"id": "a", "epoch": 1, "input": "Hi"}],
+    }
+    file = tmp_path / "log.eval"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in members.items():
+            archive.writestr(name, json.dumps(value))
+    if method == "zstd":
+        file.write_bytes(zstd_archive(members))
+    turns = read_turns(file)
+    assert turns[["system", "response"]].values.tolist() == [["m-1", "Ho"]]
+
+
+def zstd_archive(members):
+    """A zip archive whose members are packed by method 93, written byte by byte."""
+    body = b""
+    directory = b""
+    for name, value in members.items():
+        raw = json.dumps(value).encode()
+        packed = zstandard.compress(raw)
+        sizes = struct.pack("<III", zlib.crc32(raw), len(packed), len(raw))
+        fields = struct.pack("<HHHHH", 20, 0, 93, 0, 0) + sizes
+        lengths = struct.pack("<HH", len(name), 0)
+        offset = len(body)
+        body += b"PK\x03\x04" + fields + lengths + name.encode() + packed
+        rest = struct.pack("<HHHII", 0, 0, 0, 0, offset)
+        directory += b"PK\x01\x02" + struct.pack("<H", 20) + fields + lengths + rest + name.encode()
+    counts = struct.pack("<HHHHIIH", 0, 0, len(members), len(members), len(directory), len(body), 0)
+    return body + directory + b"PK\x05\x06" + counts
+
+
+def test_a_bad_file_and_a_link_out_of_a_folder_are_counted(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(written(FORMATS["openai.jsonl"], DIALOGS), encoding="utf-8")
+    (folder / "b.jsonl").write_text('{"messages": [')
+    (tmp_path / "secret.jsonl").write_text(written(FORMATS["openai.jsonl"], DIALOGS))
+    (folder / "c.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    turns = read_turns(folder)
+    assert len(turns) == 6
+    reasons = import_report(turns).set_index("unit").loc["files", "reasons"]
+    assert "lead out of the folder" in reasons and "cannot be read" in reasons
+
+
+def test_a_pause_separates_dialogs_where_that_is_asked_for(tmp_path):
+    example = FORMATS["whatsapp_ios.txt"]
+    file = tmp_path / "chat.txt"
+    file.write_text(written(example, DIALOGS), encoding="utf-8")
+    named = options(example)
+    assert read_turns(file, options=named)["dialog"].nunique() == 1
+    turns = read_turns(file, options={**named, "split": "gap:30m"})
+    assert turns["dialog"].nunique() == 3 and turns["context"].map(len).tolist() == [1, 3] * 3
+    log = tmp_path / "log.txt"
+    log.write_text("User: Hi\nBot: Ho\n")
+    with pytest.raises(DataError, match="no times"):
+        read_turns(log, options={"split": "gap:6h"})
+
+
+def test_a_preference_is_a_rating_between_two_systems(tmp_path):
+    question = {"role": "user", "content": "Hi"}
+    rows = []
+    for number, winner in enumerate(("model_a", "model_b", "tie (bothbad)")):
+        rows.append({
+            "question_id": f"q{number}", "model_a": "x", "model_b": "y", "winner": winner, "judge": "j",
+            "conversation_a": [question, {"role": "assistant", "content": "Ho"}],
+            "conversation_b": json.dumps([question, {"role": "assistant", "content": "Hm"}]),
+        })  # fmt: skip
+    file = tmp_path / "arena.json"
+    file.write_text(json.dumps(rows))
+    turns = read_turns(file).set_index(["system", "dialog"])["human_preference"].unstack("system")
+    assert turns.values.tolist() == [[1, 0], [0, 1], [0.5, 0.5]]
+    ratings = pd.DataFrame(read_turns(file).attrs["ratings"])
+    assert ratings["rater"].tolist() == ["j"] * 6
+
+
+def test_one_row_per_rater_is_one_reply_with_several_ratings(tmp_path):
+    file = tmp_path / "rated.csv"
+    file.write_text(
+        "system,dialog,turn,response,annotator,human_fun\n"
+        "A,1,1,Ho,r1,4\nA,1,1,Ho,r2,5\nA,1,3,Ho,r1,1\nB,1,1,Hm,r1,2\nB,1,1,Hm,r2,\n"
+    )
+    turns = read_turns(file)
+    assert turns["human_fun"].tolist() == [4.5, 1, 2]
+    ratings = pd.DataFrame(turns.attrs["ratings"])
+    assert ratings.values.tolist() == [
+        [0, "r1", "fun", 4], [0, "r2", "fun", 5], [1, "r1", "fun", 1], [2, "r1", "fun", 2],
+    ]  # fmt: skip
+
+
+def test_ratings_of_logs_in_words_are_read_and_others_counted(tmp_path):
+    values = ["4,5", "4/5", True, "thumbs_down", "👍", 3, "great", None]
+    rows = []
+    for value in values:
+        message = {"role": "assistant", "content": "Ho", "rating": value, "score": 0.93}
+        rows.append({"messages": [{"role": "user", "content": "Hi"}, message]})
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(rows))
+    turns = read_turns(file)
+    assert turns["human_rating"].tolist()[:6] == [4.5, 4, 1, 0, 1, 3]
+    assert turns["human_rating"].isna().sum() == 2 and "human_score" not in turns
+    reasons = import_report(turns).set_index("unit").loc["ratings", "reasons"]
+    assert "1 are no numbers, such as 'great'" in reasons
+
+
+def test_columns_name_what_no_name_tells(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("k,xyz,said\n1,p1,Hi\n1,p2,Ho\n2,p1,Oh\n2,p2,Ah\n")
+    with pytest.raises(DataError):
+        read_turns(file)
+    columns = {"dialog": "k", "speaker": "xyz", "text": "said"}
+    turns = read_turns(file, columns, options={"bot": "p2"})
+    assert turns[["dialog", "context", "response"]].values.tolist() == [
+        ["1", ["Hi"], "Ho"], ["2", ["Oh"], "Ah"],
+    ]  # fmt: skip
+
+
+def test_two_lists_of_messages_are_told_apart_by_name(tmp_path):
+    example = [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}]
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps([{"shots": example, "dialogue": talk}]))
+    with pytest.raises(DataError, match="several lists of messages: shots, dialogue"):
+        read_turns(file)
+    turns = read_turns(file, {"messages": "dialogue"})
+    assert turns["response"].tolist() == ["Ho"]

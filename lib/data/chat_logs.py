@@ -147,9 +147,8 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     for log_format in FORMATS:
         if kind not in (None, log_format.kind):
             continue
-        matching = [row for row in rows if matches(row, log_format.signature)]
-        if matching and any(row in matching for row in rows[:50]):
-            return _read_records(log_format, rows, matching, source)
+        if any(matches(row, log_format.signature) for row in rows[:50]):
+            return _read_records(log_format, rows, source)
     rows = unfold_all(rows)
     if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
         return _named("exchanges", "a row per exchange", read_exchange_rows(rows, source), source)
@@ -181,11 +180,10 @@ def matches(record: Mapping, signature: tuple[str, ...]) -> bool:
     return True
 
 
-def _read_records(
-    log_format: LogFormat, rows: list, matching: list, source: Source
-) -> list[Dialog]:
+def _read_records(log_format: LogFormat, rows: list[dict], source: Source) -> list[Dialog]:
     """The dialogs of a format; readers of whole files get all rows, as headers are among them."""
     if log_format.read.__name__ == "read_all":
+        matching = [row for row in rows if matches(row, log_format.signature)]
         source.exclude("dialogs", "are in another shape", len(rows) - len(matching))
         rows = matching
     try:
@@ -322,24 +320,35 @@ def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
     A file does so where of most dialogs with several replies the one before the last reply is
     in it too.
     """
-    by_talk = {}
-    for dialog in dialogs:
-        by_talk[tuple(traces.talk_of(dialog))] = dialog
+    after_replies = [reply_hashes(dialog) for dialog in dialogs]
+    whole = {hashes[-1] for hashes in after_replies if hashes}
     beginnings = set()
     several = 0
     grown = 0
-    for talk in by_talk:
-        ends = [n for n, (role, _) in enumerate(talk) if role == "assistant"]
-        shorter = [talk[: n + 1] for n in ends[:-1]]
-        beginnings.update(shorter)
-        several += len(ends) > 1
-        grown += bool(shorter) and shorter[-1] in by_talk
+    for hashes in after_replies:
+        beginnings.update(hashes[:-1])
+        several += len(hashes) > 1
+        grown += len(hashes) > 1 and hashes[-2] in whole
     if not several or grown <= several / 2:
         return dialogs
     source.guess("kind", "requests", "each repeats the history: the longest of each are read")
-    kept = [d for d in dialogs if tuple(traces.talk_of(d)) not in beginnings]
-    source.exclude("dialogs", "are the beginning of a longer one", len(dialogs) - len(kept))
-    return kept
+    longest = []
+    for dialog, hashes in zip(dialogs, after_replies, strict=True):
+        if not hashes or hashes[-1] not in beginnings:
+            longest.append(dialog)
+    source.exclude("dialogs", "are the beginning of a longer one", len(dialogs) - len(longest))
+    return longest
+
+
+def reply_hashes(dialog: Dialog) -> list[int]:
+    """A hash of all talk up to each reply of the bot."""
+    hashes = []
+    so_far = 0
+    for role, text in traces.talk_of(dialog):
+        so_far = hash((so_far, role, text))
+        if role == "assistant":
+            hashes.append(so_far)
+    return hashes
 
 
 def utterance_form(rows: list[dict]) -> str:

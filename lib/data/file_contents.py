@@ -31,7 +31,7 @@ PACKED = {
     b"\xfd7zXZ\0": "xz",
 }
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
-OBJECT_BYTES = {b"{": 184, b"[": 88, b",": 16, b"\n": 60}
+OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 

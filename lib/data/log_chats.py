@@ -5,8 +5,8 @@ import re
 from lib.data.dialogs import Dialog, Utterance
 from lib.data.log_parts import first_text, to_time
 
-SLACK_MENTION = re.compile(r"<@(\w+)(?:\|[^>]*)?>")
-SLACK_LINK = re.compile(r"<(https?:[^|>]+)(?:\|([^>]*))?>")
+SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
+SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
 
 
 def read_telegram_full(record: dict, source) -> list[Dialog]:
@@ -99,7 +99,7 @@ def slack_text(text: str, users: dict) -> str | None:
         text = text[first.end() :].lstrip(" ,:")
     for mention in set(SLACK_MENTION.findall(text)):
         name = slack_name(users.get(mention, {})) or mention
-        text = re.sub(rf"<@{mention}(\|[^>]*)?>", lambda match, name=name: f"@{name}", text)
+        text = re.sub(rf"<@{mention}(\|[^>]{{0,80}})?>", lambda match, name=name: f"@{name}", text)
     text = SLACK_LINK.sub(lambda match: match[2] or match[1], text)
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(entity, character)

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -20,16 +21,17 @@ TIME = WORDS["fields"]["time"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
-TIME_NAME = re.compile(r"time|date(_|$)|created|sent_at")
+TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|sent_at")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
 
 def first_value(fields: Mapping[str, Any], names: Iterable[str], types: Any = object) -> Any:
     """The first of these fields that is there, of these types and not empty."""
     for name in names:
-        value = fields.get(name)
-        if isinstance(value, types) and value not in (None, ""):
-            return value
+        if name in fields:
+            value = fields[name]
+            if isinstance(value, types) and value is not None and value != "":
+                return value
     return None
 
 
@@ -134,8 +136,8 @@ def html_text(source: str | None) -> str | None:
     parser = _HtmlText()
     parser.feed(source or "")
     parser.close()
-    text = html.unescape("".join(parser.pieces)).strip()
-    return re.sub(r"[ \t]*\n\s*", "\n", text) or None
+    lines = [line.strip() for line in html.unescape("".join(parser.pieces)).split("\n")]
+    return "\n".join(line for line in lines if line) or None
 
 
 def to_time(value: Any) -> datetime | None:
@@ -162,16 +164,25 @@ def to_time(value: Any) -> datetime | None:
         return None
 
 
+@cache
+def names_a_time(name: str) -> bool:
+    """Whether a field is called as one that holds a time.
+
+    >>> names_a_time("originalarrivaltime"), names_a_time("update")
+    (True, False)
+    """
+    return TIME_NAME.search(snake_case(name)) is not None
+
+
 def time_of(fields: Mapping[str, Any]) -> datetime | None:
     """The time of a message: of a field that is called so, else of one that holds one."""
     value = first_value(fields, TIME)
     if value is not None:
         return to_time(value)
     for name, value in fields.items():
-        if TIME_NAME.search(snake_case(name)):
-            time = to_time(value)
-            if time:
-                return time
+        time = to_time(value) if names_a_time(name) else None
+        if time:
+            return time
     return None
 
 

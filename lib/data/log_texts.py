@@ -29,7 +29,7 @@ WHATSAPP = re.compile(
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
     re.I,
 )
-EDITED = re.compile(r"\s*\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>")
+EDITED = re.compile(r"\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>")
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"<(?:Media omitted|Medien ausgeschlossen|attached: .*)>|null|\S+ \(file attached\)"
     r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
@@ -209,7 +209,7 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     words = utterance.text
     if EDITED.search(words):
         source.count_note("were edited")
-        words = EDITED.sub("", words)
+        words = EDITED.sub("", words).strip(" ")
     is_notice = words.startswith("\u200e")  # as iOS marks what it writes itself
     words = re.sub("[\u200e\u200f\u202a-\u202e]", "", words).strip()
     utterance.text = words

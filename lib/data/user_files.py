@@ -226,16 +226,14 @@ def _log_rating(rating: Rating, report: ImportReport) -> float:
     value = rating.value
     if isinstance(value, bool):
         return float(value)
-    text = str(value).strip().lower()
-    fraction = re.fullmatch(
-        r"(\d+(?:\.\d+)?) ?(?:/|out of) ?\d+", DECIMAL_COMMA.sub(r"\1.\2", text)
-    )
+    text = with_point(str(value)[:40].strip().lower())
+    fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
     if fraction:
-        return float(fraction[1])
+        return float(fraction["rating"].replace(",", "."))
     for value_of_word, names in ((1.0, ("up", "good")), (0.0, ("down", "bad"))):
         if any(text in WORDS["ratings"][name].split() for name in names):
             return value_of_word
-    number = parse_rating(DECIMAL_COMMA.sub(r"\1.\2", value) if isinstance(value, str) else value)
+    number = parse_rating(with_point(value) if isinstance(value, str) else value)
     if type(number) is float and not math.isinf(number):
         return number
     report.excluded["ratings", f"are no numbers, such as {str(value)[:20]!r}"] += 1
@@ -399,8 +397,18 @@ def _with_decimal_points(cells: pd.DataFrame, report: ImportReport) -> pd.DataFr
     thousands = all(text[-4:-3] == "," for text in commas)
     guess = "." if thousands or "." in "".join(texts) else ","
     if report.decide("decimal", guess, "as the ratings are written") == ",":
-        cells = cells.assign(**ratings.replace(DECIMAL_COMMA, r"\1.\2", regex=True))
+        cells = cells.assign(**ratings.map(with_point))
     return cells
+
+
+def with_point(text: str) -> str:
+    """A number with a decimal point where it has a decimal comma; any other text unchanged.
+
+    >>> with_point("4,5"), with_point("4, 5")
+    ('4.5', '4, 5')
+    """
+    match = DECIMAL_COMMA.fullmatch(text)
+    return f"{match[1]}.{match[2]}" if match else text
 
 
 def _rename(cells: pd.DataFrame, file: Path, columns: Mapping[str, str]) -> pd.DataFrame:
