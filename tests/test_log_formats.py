@@ -86,7 +86,15 @@ def test_the_order_of_rows_with_times_or_turns_says_nothing(name, order, tmp_pat
     assert replies == expected(example, DIALOGS)
 
 
-SHUFFLED = ["convokit.jsonl", "oasst_messages.jsonl", "langfuse.json", "dialogflow_bigquery.jsonl", "openai_threads.json", "request_log.jsonl", "telegram.json"]  # fmt: skip
+SHUFFLED = [
+    "convokit.jsonl",
+    "oasst_messages.jsonl",
+    "langfuse.json",
+    "dialogflow_bigquery.jsonl",
+    "openai_threads.json",
+    "request_log.jsonl",
+    "telegram.json",
+]
 
 
 @pytest.mark.parametrize("name", SHUFFLED)
@@ -242,11 +250,12 @@ def test_a_preference_is_a_rating_between_two_systems(tmp_path):
     question = {"role": "user", "content": "Hi"}
     rows = []
     for number, winner in enumerate(("model_a", "model_b", "tie (bothbad)")):
-        rows.append({
-            "question_id": f"q{number}", "model_a": "x", "model_b": "y", "winner": winner, "judge": "j",
-            "conversation_a": [question, {"role": "assistant", "content": "Ho"}],
-            "conversation_b": json.dumps([question, {"role": "assistant", "content": "Hm"}]),
-        })  # fmt: skip
+        row = {"question_id": f"q{number}", "model_a": "x", "model_b": "y"}
+        row["winner"] = winner
+        row["judge"] = "j"
+        row["conversation_a"] = [question, {"role": "assistant", "content": "Ho"}]
+        row["conversation_b"] = json.dumps([question, {"role": "assistant", "content": "Hm"}])
+        rows.append(row)
     file = tmp_path / "arena.json"
     file.write_text(json.dumps(rows))
     turns = read_turns(file).set_index(["system", "dialog"])["human_preference"].unstack("system")

@@ -77,6 +77,7 @@ class ImportReport:
         excluded: (unit, reason) -> how many were read and left out.
         notes: what is to be said of utterances that stay -> of how many.
         used, siblings: files that were read for another one, by name.
+        sheets: the names of the sheets of the last spreadsheet.
     """
 
     def __init__(self, path: Path | str, options: ImportOptions | None = None):
@@ -89,6 +90,7 @@ class ImportReport:
         self.notes: Counter[str] = Counter()
         self.used: set[str] = set()
         self.siblings: dict[str, Any] = {}
+        self.sheets: list[str] = []
 
     def decide(self, option: str, guess: str, reason: str) -> str:
         """What the caller says, else the guess; either is remembered with its reason."""
@@ -117,6 +119,8 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
     ending = Path(re.sub(r"\.(gz|zst|xz|bz2)$", "", file.name.lower())).suffix
     try:
         raw = unpack(file.read(), report)
+        if not raw:
+            raise ValueError("it is empty")
         if ending == ".parquet" or raw[:4] == b"PAR1":
             return _parquet(raw, report)
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
@@ -242,6 +246,9 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     names = list(sheets)
     reason = f"the first of {len(names)}: {', '.join(names)}"
     sheet = report.decide("sheet", names[0], reason)
+    report.sheets = names
+    if sheet not in names:
+        raise DataError(f"has no sheet {sheet!r}", fix=f"SHEET is one of {', '.join(names)}")
     return _with_header(sheets[sheet].to_numpy().tolist())
 
 

@@ -143,7 +143,7 @@ def read_openai_threads(record: dict, source) -> list[Dialog]:
             )
         )
     for dialog in threads.values():
-        dialog.utterances.reverse()  # the API lists the newest first; times decide where they differ
+        dialog.utterances.reverse()  # the API lists the newest first
     return list(threads.values())
 
 
@@ -297,9 +297,9 @@ def read_preference(record: dict, source) -> list[Dialog]:
     dialogs = []
     for side in ("chosen", "rejected"):
         utterances = [*prompt, *conversation(record[side], "assistant")]
-        if record.get("prompt") and len(prompt) == 1:  # UltraFeedback repeats the prompt
-            if len(utterances) > 1 and utterances[1].text == prompt[0].text:
-                utterances = utterances[1:]
+        repeated = len(prompt) == 1 and len(utterances) > 2  # as UltraFeedback repeats the prompt
+        if repeated and utterances[1].text == prompt[0].text:
+            utterances = utterances[1:]
         dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], side)
         dialog.ratings = [Rating(None, "preference", float(side == "chosen"))]
         dialogs.append(dialog)

@@ -144,11 +144,8 @@ def find_format(messages: list[dict]) -> MessageFormat | None:
     keys = set().union(*messages)
     speaker_key, text_key = speaker_and_text(messages)
     for message_format in FORMATS:
-        if message_format.keys <= keys:
-            named = {speaker_key, text_key} == message_format.keys
-            if named or message_format.read is not read_plain:
-                if message_format.read is not read_langchain or _has_types(messages):
-                    return message_format
+        if message_format.keys <= keys and fits(message_format, messages):
+            return message_format
     if not speaker_key and {"text", "metadata"} <= keys:
         return MessageFormat("MultiWOZ 2.1: user and bot in turn", keys, in_turn)
     if not text_key and exchange_keys(messages[0]):
@@ -158,19 +155,26 @@ def find_format(messages: list[dict]) -> MessageFormat | None:
     return None
 
 
-def _has_types(messages: list[dict]) -> bool:
-    """Whether messages say of what type their writers are, as LangChain has it."""
-    types = {utterance.role for utterance in read_langchain(messages)}
-    return bool(types & {"user", "assistant"})
+def fits(message_format: MessageFormat, messages: list[dict]) -> bool:
+    """Whether messages with the keys of a format are of it.
+
+    Plain ones have their speaker and words under these keys; those of LangChain say what writes.
+    """
+    if message_format.read is read_plain:
+        return set(speaker_and_text(messages)) == message_format.keys
+    if message_format.read is read_langchain:
+        roles = {utterance.role for utterance in read_langchain(messages)}
+        return bool(roles & {"user", "assistant"})
+    return True
 
 
 def _speakers_recur(messages: list[dict], speaker_key: str, text_key: str) -> bool:
     """Whether the values look like speakers and texts: not a list of names, tags or files."""
     texts = [text_of(message.get(text_key)) for message in messages]
     speakers = {str(message.get(speaker_key)) for message in messages}
-    return any(texts) and (
-        len(speakers) < len(messages) or len(messages) <= 2 or any(map(speaker_role, speakers))
-    )
+    with_role = any(speaker_role(speaker) for speaker in speakers)
+    recur = len(speakers) < len(messages) or len(messages) <= 2
+    return any(texts) and (with_role or recur)
 
 
 def message_list(cell: Any) -> list[dict]:

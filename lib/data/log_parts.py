@@ -88,11 +88,15 @@ def text_of(content: Any) -> str | None:
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, str):
             texts.append(block)
-        elif isinstance(block, dict) and block.get("type") in TALK_BLOCKS:
-            if not block.get("thought"):
-                texts.append(_block_text(block))
+        elif isinstance(block, dict) and is_talk_block(block):
+            texts.append(_block_text(block))
     texts = [text for text in texts if text is not None]
     return "\n".join(texts) if texts else None
+
+
+def is_talk_block(block: Mapping[str, Any]) -> bool:
+    """Whether a block of a message holds words that are meant for the other side."""
+    return block.get("type") in TALK_BLOCKS and not block.get("thought")
 
 
 def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | None:
@@ -215,8 +219,8 @@ def named_ratings(fields: Mapping[str, Any]) -> dict[str, Any]:
 def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Rating]:
     """The ratings of a dialog or an utterance that are people's by their names.
 
-    These are `rating`, `feedback` (a thumb, no comment), `human_<name>` and what stands in `ratings` or `annotations`; a
-    `score` is not, since models and metrics write one too.
+    These are `rating`, `feedback` (a thumb, no comment), `human_<name>` and what stands in
+    `ratings` or `annotations`; a `score` is not, since models and metrics write one too.
     """
     values = {}
     for name, value in fields.items():

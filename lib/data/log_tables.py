@@ -24,6 +24,7 @@ from lib.data.log_parts import (
 TURN = ["turn", "turn_id", "turn_no", "turn_number", "turn_index", "utterance_idx", "turn_idx",
         "message_index", "position", "index", "seq", "sequence", "order"]  # fmt: skip
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
+ID_WORDS = ("id", "uuid", "key", "no", "number")
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = {"incoming": "user", "inbound": "user", "in": "user", "received": "user",
               "outgoing": "assistant", "outbound": "assistant", "out": "assistant",
@@ -84,21 +85,19 @@ class Columns:
                 candidates.append(name)
         return candidates[0] if len(candidates) == 1 else None
 
-    def others(self) -> list[str]:
-        """Columns without a known meaning whose values recur and differ: each may be the dialog."""
-        known = (self.text, self.turn, self.time, self.speaker, self.dialog)
-        others = []
+    def unclear(self) -> list[str]:
+        """Columns of ids without a known meaning, whose values recur: each may be the dialog."""
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        unclear = []
         for key, name in self.names.items():
-            values = self.values(name)
-            if name in known or not (key.split("_")[-1] in ("id", "uuid", "key", "no", "number")):
+            words = key.split("_")
+            of_person = {"user", "speaker", "author", "agent"} & set(words)
+            if name in known_columns or of_person or words[-1] not in ID_WORDS:
                 continue
-            if 1 < len(set(values)) < len(values) and key not in (
-                "user_id",
-                "speaker_id",
-                "author_id",
-            ):
-                others.append(name)
-        return others
+            values = self.values(name)
+            if 1 < len(set(values)) < len(values):
+                unclear.append(name)
+        return unclear
 
 
 def value_role(key: str, value: str) -> str | None:
@@ -137,11 +136,12 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
             fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
         )
-    others = columns.others()
-    if not columns.dialog and len(others) > 0 and not restarts(columns):
+    unclear = columns.unclear()
+    named_none = source.report.options.columns.get("dialog") == "none"
+    if unclear and not columns.dialog and not restarts(columns) and not named_none:
         raise UnknownFormat(
-            f"has no column that surely tells the dialogs; it may be {' or '.join(others)}",
-            fix=f'name it: COLUMNS="dialog={others[0]}"; or dialog=none for one dialog',
+            f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
+            fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")

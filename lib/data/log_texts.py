@@ -1,4 +1,4 @@
-"""Dialogs in plain text: messengers, subtitles, numbered lines, transcripts such as `Name: text`."""
+"""Dialogs in plain text: WhatsApp, IRC, subtitles, numbered lines, transcripts (`Name: text`)."""
 
 import re
 from collections import Counter

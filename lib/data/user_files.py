@@ -137,10 +137,13 @@ def _find_files(report: ImportReport) -> dict[str, LogFile]:
 
 def _with_file(error: DataError, file: LogFile, report: ImportReport) -> DataError:
     """The same error, with the file where it does not name one."""
-    if error.file is not None:
+    if error.file is not None and not report.sheets:
         return error
     path = report.file_path(file)
-    return type(error)(error.problem, path, error.row, error.column, error.fix)
+    fix = error.fix
+    if len(report.sheets) > 1:
+        fix = f"{fix}; or take another sheet: SHEET=... (there are {', '.join(report.sheets)})"
+    return type(error)(error.problem, path, error.row, error.column, fix)
 
 
 def _count_unknown(unknown: Mapping[str, DataError], files: Mapping, report: ImportReport) -> None:
@@ -429,7 +432,7 @@ def _rename(cells: pd.DataFrame, file: Path, columns: Mapping[str, str]) -> pd.D
         if name not in table and (near or name == "response"):
             problem = f"this column is missing; the file has {', '.join(map(repr, cells))}"
             hint = hint or f"write it like this:\n{examples(cells)}"
-            fix = f"rename it or pass columns={{{name!r}: ...}}; {hint}"
+            fix = f'name it: COLUMNS="{name}=..."; {hint}'
             raise DataError(problem, file, column=name, fix=fix)
     return table
 

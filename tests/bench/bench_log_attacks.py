@@ -141,6 +141,11 @@ ATTACKS = {
 }
 
 
+def limit_memory() -> None:
+    """Keep an attack that comes through from taking the whole machine."""
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+
+
 def main() -> None:
     """Print a line per attack: the size of the file, CPU seconds, MB, what came of it."""
     print("file\tKB\tCPU seconds\tMB\toutcome")
@@ -148,10 +153,9 @@ def main() -> None:
         for name, write in ATTACKS.items():
             file = Path(folder, name)
             write(file)
-            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
             command = [sys.executable, "-c", READ, str(file)]
             run = subprocess.run(
-                command, capture_output=True, text=True, timeout=120, preexec_fn=limit
+                command, capture_output=True, text=True, timeout=120, preexec_fn=limit_memory
             )
             line = run.stdout.strip() or run.stderr.strip().split("\n")[-1]
             print(f"{name}\t{file.stat().st_size // 1024}\t{line}", flush=True)
