@@ -15,7 +15,7 @@ DIALOGS = [
         "Monday was a week ago...",
         "You are right, sorry.",
     ],
-    ["Tell me a joke", "Two hats: one went ahead.", "Another one", "I only have one; sorry."],
+    ["Tell me a joke", '"Two hats": one went ahead.', "Another one", "I only have one; sorry."],
 ]
 NAMES = ("U1", "B1", "U2", "B2")
 VARIABLE = re.compile(r"\$([a-z]?)([UB][12]|N)")

@@ -6,13 +6,16 @@ import json
 import lzma
 import random
 import struct
+import time
 import zipfile
 import zlib
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import zstandard
 from log_example_files import DIALOGS, examples, expected, options, written
+from pyarrow import parquet
 
 from lib.data import DataError, import_report, read_turns
 
@@ -314,3 +317,135 @@ def test_two_lists_of_messages_are_told_apart_by_name(tmp_path):
         read_turns(file)
     turns = read_turns(file, {"messages": "dialogue"})
     assert turns["response"].tolist() == ["Ho"]
+
+
+def test_the_replies_of_dstc9_stand_in_a_file_of_their_own(tmp_path):
+    logs = [
+        [
+            {"speaker": "U", "text": "Hi"},
+            {"speaker": "S", "text": "Ho"},
+            {"speaker": "U", "text": "Tea?"},
+        ]
+    ]
+    (tmp_path / "logs.json").write_text(json.dumps(logs))
+    (tmp_path / "labels.json").write_text(json.dumps([{"target": True, "response": "At four."}]))
+    turns = read_turns(tmp_path)
+    assert turns["response"].tolist() == ["Ho", "At four."]
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Tea?"]]
+
+
+def test_the_questions_of_mt_bench_stand_in_a_file_of_their_own(tmp_path):
+    question = {
+        "question_id": 81,
+        "category": "x",
+        "turns": ["Hi", "Tea?"],
+        "reference": ["Ho", "No"],
+    }
+    answer = {"question_id": 81, "model_id": "m-1", "choices": [{"turns": ["Hey", "At four."]}]}
+    (tmp_path / "question.jsonl").write_text(json.dumps(question))
+    (tmp_path / "model_answer").mkdir()
+    (tmp_path / "model_answer" / "m-1.jsonl").write_text(json.dumps(answer))
+    turns = read_turns(tmp_path)
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Hey", "Tea?"]]
+    assert turns["reference"].tolist() == [["Ho"], ["No"]]
+
+
+PAIR = "\n\nHuman: Hi\n\nAssistant: Ho\n\nHuman: Tea?\n\nAssistant: "
+PREFERENCES = {
+    "messages": {
+        "prompt": [{"role": "user", "content": "Tea?"}],
+        "chosen": [{"role": "assistant", "content": "Yes"}],
+        "rejected": [{"role": "assistant", "content": "No"}],
+    },
+    "texts": {"prompt": "Tea?", "chosen": "Yes", "rejected": "No"},
+    "whole dialogs": {
+        "prompt": "Tea?",
+        "chosen": [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "Yes"}],
+        "rejected": [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "No"}],
+        "score_chosen": 8.5,
+    },
+}
+
+
+@pytest.mark.parametrize("form", PREFERENCES)
+def test_two_replies_to_a_context_are_two_systems_with_a_preference(form, tmp_path):
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(json.dumps(PREFERENCES[form]) + "\n")
+    turns = read_turns(file)
+    assert turns["context"].tolist() == [["Tea?"], ["Tea?"]]
+    assert turns["response"].tolist() == ["Yes", "No"]
+    assert turns["human_preference"].tolist() == [1, 0] and turns["system"].nunique() == 2
+
+
+def test_dialogs_of_hh_are_parted_and_only_their_last_reply_is_read(tmp_path):
+    file = tmp_path / "hh.jsonl"
+    file.write_text(json.dumps({"chosen": PAIR + "At four.", "rejected": PAIR + "No."}) + "\n")
+    turns = read_turns(file)
+    assert turns["context"].tolist() == [["Hi", "Ho", "Tea?"]] * 2
+    assert turns["response"].tolist() == ["At four.", "No."]
+
+
+def test_raters_of_label_studio_and_words_of_topical_chat_are_kept(tmp_path):
+    file = tmp_path / "label_studio.json"
+    file.write_text(written(FORMATS["label_studio.json"], DIALOGS), encoding="utf-8")
+    turns = read_turns(file)
+    assert turns["human_overall"].eq(4.5).all()
+    ratings = pd.DataFrame(turns.attrs["ratings"])
+    assert ratings.loc[ratings["row"] == 0, ["rater", "rating"]].values.tolist() == [
+        ["1", 4],
+        ["2", 5],
+    ]
+    file = tmp_path / "topical_chat.json"
+    example = FORMATS["topical_chat.json"]
+    file.write_text(written(example, DIALOGS), encoding="utf-8")
+    turns = read_turns(file, options=options(example))
+    assert turns["human_turn_rating"].tolist()[::2] == [5, 5, 5]
+    assert turns["human_conversation_rating"].eq(4.5).all()
+
+
+def test_a_branch_is_a_dialog_whose_context_is_its_own_path(tmp_path):
+    def message(name, parent, role, text):
+        ids = {"message_id": name, "parent_id": parent, "message_tree_id": "a"}
+        return {**ids, "role": role, "text": text, "lang": "en"}
+
+    rows = [
+        message("a", None, "prompter", "Hi"),
+        message("b", "a", "assistant", "Ho"),
+        message("x", "a", "assistant", "Hm"),
+        message("c", "b", "prompter", "Tea?"),
+        message("d", "c", "assistant", "At four."),
+        message("y", "c", "assistant", "No."),
+    ]
+    file = tmp_path / "oasst.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    turns = read_turns(file)
+    contexts = dict(zip(turns["response"], turns["context"], strict=True))
+    path = ["Hi", "Ho", "Tea?"]
+    assert contexts == {"Ho": ["Hi"], "Hm": ["Hi"], "At four.": path, "No.": path}
+    assert len(turns) == 4 and turns["dialog"].nunique() == 3
+
+
+LISTLIKE = "[" + ", ' nan" * 80_000 + "]x]"
+
+
+def test_a_long_cell_that_looks_like_a_list_is_refused_at_once(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    row = {"system": "A", "dialog": "1", "response": "x", "context": LISTLIKE}
+    file.write_text(json.dumps(row) + "\n")
+    start = time.process_time()
+    with pytest.raises(DataError, match="whole list"):
+        read_turns(file)
+    assert time.process_time() - start < 5
+
+
+def test_what_takes_much_memory_unpacked_is_refused_before_that(tmp_path):
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 4000, pa.int32()), pa.array(["x" * 2**20])
+    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 4000], pa.int32()), texts)
+    parquet.write_table(pa.table({"response": texts}), tmp_path / "flat.parquet")
+    parquet.write_table(pa.table({"messages": lists}), tmp_path / "nested.parquet")
+    (tmp_path / "objects.json.gz").write_bytes(gzip.compress(b"[" + b"{}," * 3_000_000 + b"{}]"))
+    for file in sorted(tmp_path.iterdir()):
+        with pytest.raises(DataError, match="unpacks to more than 512 MB.*\n.*MAX_MB"):
+            read_turns(file)

@@ -184,6 +184,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("dialogue[]=str", "speakers[]=str"), each(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat",
               ("article_url", "content[].agent"), each(corpora.read_topical_chat)),
+    LogFormat("dstc9", "DSTC9 track 1, with the replies of labels.json",
+              ("messages[].speaker=U,S", "messages[].text"), corpora.read_dstc9),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
               ("data", "annotations[].result"), each(corpora.read_label_studio)),
 ]
@@ -310,7 +312,7 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
-        if is_record(value) or any(matches(value, f.signature) for f in FORMATS):
+        if any(matches(value, log_format.signature) for log_format in FORMATS) or is_record(value):
             return [value]
         if all(isinstance(item, dict) for item in value.values()):  # MultiWOZ: by their names
             return [{"id": name, **item} for name, item in value.items()]

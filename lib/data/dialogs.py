@@ -177,7 +177,9 @@ def split_at_gaps(dialog: Dialog, gap: timedelta) -> list[Dialog]:
     dialogs = []
     for number, utterances in enumerate(parts, start=1):
         name = f"{dialog.id}.{number}"
-        dialogs.append(Dialog(name, utterances, dialog.system, dialog.facts, dialog.ratings))
+        dialogs.append(
+            Dialog(name, utterances, dialog.system, facts=dialog.facts, ratings=dialog.ratings)
+        )
     return dialogs
 
 

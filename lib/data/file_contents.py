@@ -212,7 +212,11 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         cells = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in known}
         delimiter = max(cells, key=cells.get)
     delimiter = report.decide("delimiter", delimiter, "its header has most cells with it")
-    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+    quoting = csv.QUOTE_MINIMAL
+    if header.startswith("conv_id,utterance_idx,context"):  # EmpatheticDialogues quotes nothing
+        quoting = csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True, quoting=quoting)
+    rows = list(reader)
     for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"

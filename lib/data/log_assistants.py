@@ -61,7 +61,7 @@ def read_claude(record: dict, source) -> list[Dialog]:
         role = {"human": "user", "assistant": "assistant"}.get(message["sender"])
         text = text_of(message.get("content") or message.get("text"))
         time = to_time(message.get("created_at"))
-        dialog.utterances.append(Utterance(message["sender"], role, text or None, time))
+        dialog.utterances.append(Utterance(message["sender"], role, text or None, time=time))
     return [dialog]
 
 

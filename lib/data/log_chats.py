@@ -36,7 +36,7 @@ def read_telegram(record: dict, source) -> list[Dialog]:
         if record.get("type") == "bot_chat":
             role = "assistant" if speaker == record.get("name") else "user"
         time = to_time(message.get("date_unixtime")) or to_time(message.get("date"))
-        dialog.utterances.append(Utterance(speaker, role, telegram_text(message), time))
+        dialog.utterances.append(Utterance(speaker, role, telegram_text(message), time=time))
     return [dialog]
 
 
@@ -133,7 +133,7 @@ def read_discord_rows(rows: list[dict], source) -> list[Dialog]:
     dialog = Dialog(source.stem, [])
     for row in rows:
         time = to_time(row["Date"])
-        dialog.utterances.append(Utterance(row["Author"], None, row["Content"] or None, time))
+        dialog.utterances.append(Utterance(row["Author"], None, row["Content"] or None, time=time))
     return [dialog]
 
 
@@ -148,5 +148,5 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
             role = "system"
         source.exclude("utterances", "are swipes", max(0, len(row.get("swipes") or []) - 1))
         time = to_time(row.get("send_date"))
-        dialog.utterances.append(Utterance(str(row["name"]), role, row["mes"], time))
+        dialog.utterances.append(Utterance(str(row["name"]), role, row["mes"], time=time))
     return [dialog]

@@ -5,6 +5,8 @@ from lib.data.log_assistants import branches
 from lib.data.log_messages import read_record, read_utterance
 from lib.data.log_parts import first_text, first_value, read_ratings
 
+TOPICAL_RATINGS = {"Poor": 1, "Not Good": 2, "Passable": 3, "Good": 4, "Excellent": 5}
+
 
 def read_convokit(rows: list[dict], source) -> list[Dialog]:
     """ConvoKit: utterances with reply-to; what speakers and conversations are stands beside."""
@@ -89,10 +91,15 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
     dialog = Dialog(first_text(record, ["id"]) or "", [])
     for message in record["content"]:
         ratings = []
-        if message.get("turn_rating"):
-            ratings = [Rating(None, "turn_rating", message["turn_rating"])]
+        if message.get("turn_rating") in TOPICAL_RATINGS:
+            value = TOPICAL_RATINGS[message["turn_rating"]]
+            ratings = [Rating(None, "turn_rating", value)]
         utterance = Utterance(message["agent"], None, message["message"], ratings=ratings)
         dialog.utterances.append(utterance)
+    for speaker, word in (record.get("conversation_rating") or {}).items():
+        if word in TOPICAL_RATINGS:
+            rating = Rating(speaker, "conversation_rating", TOPICAL_RATINGS[word])
+            dialog.ratings.append(rating)
     return [dialog]
 
 

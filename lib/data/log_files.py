@@ -150,6 +150,8 @@ class Source:
         """The rows of a file beside this one, by one of their fields."""
         if name not in self.tables:
             rows = self.sibling(name) or []
+            if isinstance(rows, dict):  # a file of one line
+                rows = [rows]
             self.tables[name] = {row[key]: row for row in rows if key in row}
         return self.tables[name]
 

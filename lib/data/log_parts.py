@@ -44,7 +44,7 @@ def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
 def has_path(value: Any, path: str) -> bool:
     """Whether a record has a field at a path such as "messages[].author"; any item of a list.
 
-    "texts[]=str" is a list of texts only.
+    "texts[]=str" is a list of texts only, "text=str" a text, "speaker=U,S" one of these values.
 
     >>> has_path({"chat": [{}, {"author": "a"}]}, "chat[].author")
     True
@@ -53,9 +53,12 @@ def has_path(value: Any, path: str) -> bool:
     if name.endswith("[]=str"):
         value = value.get(name.removesuffix("[]=str")) if isinstance(value, dict) else None
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if name.endswith("=str"):
-        value = value.get(name.removesuffix("=str")) if isinstance(value, dict) else None
-        return isinstance(value, str) and bool(value)
+    name, equals, wanted_values = name.partition("=")
+    if equals:
+        value = value.get(name) if isinstance(value, dict) else None
+        if wanted_values == "str":
+            return isinstance(value, str) and bool(value)
+        return value in wanted_values.split(",")
     value = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
     if value is None:
         return False

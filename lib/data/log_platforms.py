@@ -27,7 +27,7 @@ def read_rasa(record: dict, source) -> list[Dialog]:
         if kind in ("user", "bot"):
             role = "user" if kind == "user" else "assistant"
             time = to_time(event.get("timestamp"))
-            sessions[-1].append(Utterance(kind, role, event.get("text") or None, time))
+            sessions[-1].append(Utterance(kind, role, event.get("text") or None, time=time))
     return [Dialog(sender, utterances) for utterances in sessions]
 
 
@@ -146,7 +146,7 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         if account.get("role") in (0, 1):
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
-        dialog.utterances.append(Utterance(speaker, role, activity.get("text") or None, time))
+        dialog.utterances.append(Utterance(speaker, role, activity.get("text") or None, time=time))
     elif activity.get("valueType") == "CSATSurveyResponse" and isinstance(value, dict):
         rating = first_value(value, ("score", "rating", "value"))
         dialog.ratings.append(Rating(None, "csat", rating))
@@ -183,7 +183,9 @@ def read_intercom(record: dict, source) -> list[Dialog]:
         kind = author.get("type")
         role = {"bot": "assistant", "user": "user", "lead": "user", "contact": "user"}.get(kind)
         speaker = str(author.get("name") or kind)
-        dialog.utterances.append(Utterance(speaker, role, text, to_time(part.get("created_at"))))
+        dialog.utterances.append(
+            Utterance(speaker, role, text, time=to_time(part.get("created_at")))
+        )
     rating = (record.get("conversation_rating") or {}).get("rating")
     if rating is not None:
         dialog.ratings.append(Rating(None, "rating", rating))
@@ -203,7 +205,7 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
             role = {"visitor": "user", "agent": "assistant"}.get(kind, "tool")
             time = to_time(event.get("timestamp"))
             speaker = str(event.get("name") or kind)
-            dialog.utterances.append(Utterance(speaker, role, event.get("msg"), time))
+            dialog.utterances.append(Utterance(speaker, role, event.get("msg"), time=time))
         if chat.get("rating"):
             dialog.ratings.append(Rating(None, "rating", chat["rating"]))
         dialogs.append(dialog)
@@ -219,5 +221,5 @@ def read_twilio(record: dict, source) -> list[Dialog]:
         dialog = dialogs.setdefault(name, Dialog(name, []))
         time = to_time(message.get("date_created"))
         text = text_of(message.get("body"))
-        dialog.utterances.append(Utterance(str(message.get("author")), None, text, time))
+        dialog.utterances.append(Utterance(str(message.get("author")), None, text, time=time))
     return list(dialogs.values())

@@ -36,6 +36,7 @@ NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"|(?:You deleted this message|This message was deleted)\.?"
     r"|(?:Missed (?:voice|video) call|Messages and calls are end-to-end encrypted).*"
 )
+NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
 IRC = re.compile(
     r"(?:\[?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?)\]?\s+)?"
     r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
@@ -196,10 +197,10 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
     dialog = Dialog("", [])
     for time, (_, words) in zip(times, entries, strict=True):
         name, colon, words = words.partition(": ")
-        if not colon or len(name) > 60:
+        if not colon or len(name) > 60 or NOTICE.search(name):
             source.exclude("utterances", "are notices")
             continue
-        dialog.utterances.append(Utterance(name, speaker_role(name), words, time))
+        dialog.utterances.append(Utterance(name, speaker_role(name), words, time=time))
         clean_whatsapp(dialog.utterances[-1], source)
     return [dialog] if len({u.speaker for u in dialog.utterances}) > 1 else []
 
