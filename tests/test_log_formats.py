@@ -449,3 +449,35 @@ def test_what_takes_much_memory_unpacked_is_refused_before_that(tmp_path):
     for file in sorted(tmp_path.iterdir()):
         with pytest.raises(DataError, match="unpacks to more than 512 MB.*\n.*MAX_MB"):
             read_turns(file)
+
+
+def test_names_that_may_be_words_are_asked_about(tmp_path):
+    file = tmp_path / "log.txt"
+    lines = ["Mira: Hi", "Ada: Where to?", "Address: X", "Mira: Ok", "Ada: Sure", "Address: Y"]
+    file.write_text("\n".join([*lines, "Mira: Bye"]) + "\n")
+    with pytest.raises(DataError, match="SPEAKERS="):
+        read_turns(file, options={"bot": "Ada"})
+    turns = read_turns(file, options={"bot": "Ada", "speakers": "Ada,Mira"})
+    assert turns["response"].tolist() == ["Where to?\nAddress: X", "Sure\nAddress: Y"]
+
+
+def test_a_table_of_channels_without_a_known_dialog_is_asked_about(tmp_path):
+    file = tmp_path / "log.csv"
+    rows = ["general,mira,Hi", "random,jon,Yo", "general,ada,Ho", "random,ada,Hey"]
+    file.write_text("\n".join(["channel,username,message", *rows]) + "\n")
+    with pytest.raises(DataError, match='COLUMNS="dialog=channel"'):
+        read_turns(file, options={"bot": "ada"})
+    turns = read_turns(file, {"dialog": "channel"}, options={"bot": "ada"})
+    assert turns["context"].tolist() == [["Hi"], ["Yo"]]
+
+
+def test_a_dialog_that_is_no_request_of_another_stays(tmp_path):
+    short = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    more = [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "At four."}]
+    rows = [{"messages": short}] * 3 + [{"messages": short + more}]
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(rows))
+    turns = read_turns(file)
+    assert turns["response"].tolist() == ["Hello", "Hello", "Hello", "At four."]
+    reasons = import_report(turns).set_index("unit").loc["dialogs", "reasons"]
+    assert reasons == "1 are the beginning of a longer one"

@@ -1,5 +1,6 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -386,19 +387,17 @@ def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
     """
     after_replies = [reply_hashes(dialog) for dialog in dialogs]
     whole = {hashes[-1] for hashes in after_replies if hashes}
-    beginnings = set()
-    several = 0
-    grown = 0
-    for hashes in after_replies:
-        beginnings.update(hashes[:-1])
-        several += len(hashes) > 1
-        grown += len(hashes) > 1 and hashes[-2] in whole
-    if not several or grown <= several / 2:
+    several = [hashes for hashes in after_replies if len(hashes) > 1]
+    continued = Counter(hashes[-2] for hashes in several)
+    grown = sum(hashes[-2] in whole for hashes in several)
+    if grown <= len(several) / 2:
         return dialogs
     source.guess("kind", "requests", "each repeats the history: the longest of each are read")
     longest = []
     for dialog, hashes in zip(dialogs, after_replies, strict=True):
-        if not hashes or hashes[-1] not in beginnings:
+        if hashes and continued[hashes[-1]] > 0:
+            continued[hashes[-1]] -= 1  # another one of the same words is a dialog of its own
+        else:
             longest.append(dialog)
     source.exclude("dialogs", "are the beginning of a longer one", len(dialogs) - len(longest))
     return longest

@@ -49,6 +49,7 @@ class ImportOptions:
         bot: the speakers that are the bot, separated by commas.
         split: what separates the dialogs: rules, blank (lines) or none in a transcript; a pause,
             such as gap:6h or gap:30m, where utterances have times.
+        speakers: the names that speak in a transcript, separated by commas.
         max_mb: the most megabytes that a packed file may unpack to; 100,000 replies with their
             contexts take about 100.
         columns: our column name -> the file's, also for `speaker` and `text` of an utterance.
@@ -61,6 +62,7 @@ class ImportOptions:
     decimal: str | None = None
     sheet: str | None = None
     split: str | None = None
+    speakers: str | None = None
     max_mb: str = "512"
     columns: Mapping[str, str] = field(default_factory=dict)
 

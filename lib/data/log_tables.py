@@ -24,7 +24,7 @@ from lib.data.log_parts import (
 TURN = ["turn", "turn_id", "turn_no", "turn_number", "turn_index", "utterance_idx", "turn_idx",
         "message_index", "position", "index", "seq", "sequence", "order"]  # fmt: skip
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
-ID_WORDS = ("id", "uuid", "key", "no", "number")
+ID_WORDS = ("id", "uuid", "key", "no", "number", "channel", "room", "group", "topic", "subject")
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = {"incoming": "user", "inbound": "user", "in": "user", "received": "user",
               "outgoing": "assistant", "outbound": "assistant", "out": "assistant",

@@ -82,7 +82,7 @@ def read_exchange_lines(text: str, source) -> list[Dialog]:
 
 def read_transcript(text: str, source) -> list[Dialog]:
     """Lines such as `Name: text`; further lines belong to the one above."""
-    lines = speaker_lines(text)
+    lines = speaker_lines(text, source)
     turns = sum(line.speaker is not None for line in lines)
     names = {line.speaker for line in lines} - {None}
     filled = sum(bool(line.words.strip()) or line.speaker is not None for line in lines)
@@ -111,12 +111,22 @@ def transcript_roles(names: set[str]) -> dict[str, str | None]:
     return roles
 
 
-def speaker_lines(text: str) -> list[Line]:
-    """The lines of a transcript; its speakers are the names that begin most lines."""
+def speaker_lines(text: str, source) -> list[Line]:
+    """The lines of a transcript, with who begins to speak in them.
+
+    Speakers are those of the option `speakers`, else those that `find_speakers` is sure of.
+    """
     lines = text.strip().split("\n")
     matches = [SPEAKER_START.match(line[:120]) for line in lines]
-    counts = Counter(match["name"] for match in matches if match)
-    speakers = frequent_names(counts)
+    names = [match["name"] for match in matches if match]
+    if source.report.options.speakers:
+        speakers = {name.strip() for name in source.report.options.speakers.split(",")}
+    else:
+        speakers = find_speakers(names)
+    within = sorted(set(names) - speakers)
+    if within and speakers:
+        reason = f"words with a colon within what they say: {', '.join(within[:5])}"
+        source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
     parsed = []
     for line, match in zip(lines, matches, strict=True):
         if match and match["name"] in speakers:
@@ -126,18 +136,32 @@ def speaker_lines(text: str) -> list[Line]:
     return parsed
 
 
-def frequent_names(counts: Counter) -> set[str]:
-    """The names that speak: those of roles, and those about as frequent as the second one.
+def find_speakers(names: list[str]) -> set[str]:
+    """The speakers among the names that begin lines.
 
-    A word before a colon that is rarer, such as "Address:", stands within what somebody says.
+    Sure are those of roles, two names, and several that all talk with the same one. A name that
+    stands once is a word within what somebody says, where others stand more often.
+
+    Raises:
+        UnknownFormat: for three or more of which some may be words, such as "Address:".
     """
-    speakers = {name for name in counts if speaker_role(name)}
-    if {"user", "assistant"} <= {speaker_role(name) for name in speakers}:
+    with_role = {name for name in names if speaker_role(name)}
+    if {"user", "assistant"} <= {speaker_role(name) for name in with_role}:
+        return with_role
+    counts = Counter(names)
+    speakers = {name for name in counts if counts[name] > 1 or name in with_role}
+    if len(speakers) < 2:
+        return set(counts)
+    if len(speakers) == 2:
         return speakers
-    repeated = Counter({name: count for name, count in counts.items() if count > 1})
-    frequent = (repeated if len(repeated | Counter(speakers)) > 1 else counts).most_common()
-    second = frequent[min(1, len(frequent) - 1)][1] if frequent else 0
-    return speakers | {name for name, count in frequent if 2 * count >= second}
+    turns = [name for name in names if name in speakers]
+    partner = Counter(turns).most_common(1)[0][0]
+    for name, following in zip(turns, turns[1:], strict=False):
+        if partner not in (name, following):
+            listed = ", ".join(sorted(speakers)[:8])
+            problem = f"has names of which some may stand within what others say: {listed}"
+            raise UnknownFormat(problem, fix="name those that speak: SPEAKERS=Ann,Bob")
+    return speakers
 
 
 def is_rule(line: Line) -> bool:
