@@ -481,3 +481,25 @@ def test_a_dialog_that_is_no_request_of_another_stays(tmp_path):
     assert turns["response"].tolist() == ["Hello", "Hello", "Hello", "At four."]
     reasons = import_report(turns).set_index("unit").loc["dialogs", "reasons"]
     assert reasons == "1 are the beginning of a longer one"
+
+
+def test_rows_that_name_their_parent_have_their_own_path_as_context(tmp_path):
+    file = tmp_path / "log.csv"
+    rows = ["a,1,,user,Hi", "a,2,1,assistant,Ho", "a,3,1,assistant,Hm", "a,4,2,user,Tea?"]
+    header = "conversation_id,id,parent_id,role,content"
+    file.write_text("\n".join([header, *rows, "a,5,4,assistant,No"]) + "\n")
+    turns = read_turns(file)
+    contexts = dict(zip(turns["response"], turns["context"], strict=True))
+    assert contexts == {"Ho": ["Hi"], "Hm": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+@pytest.mark.parametrize(
+    ("winner", "expected_ratings"), [("model_a", [1, 0]), ("model_b", [0, 1]), ("tie", [0.5, 0.5])]
+)
+def test_the_winner_of_a_table_of_pairs_stands_in_one_column(winner, expected_ratings, tmp_path):
+    file = tmp_path / "pairs.csv"
+    header = "prompt,response_a,response_b,model_a,model_b,winner"
+    file.write_text(f"{header}\nHi,Ho,Hm,x,y,{winner}\n")
+    turns = read_turns(file)
+    assert turns["human_preference"].tolist() == expected_ratings
+    assert turns["dialog"].nunique() == 1 and turns["system"].tolist() == ["x", "y"]

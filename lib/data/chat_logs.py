@@ -49,12 +49,14 @@ class TextFormat(NamedTuple):
 
 
 def each(read: Callable[[dict, Source], list[Dialog]]) -> Callable:
-    """A reader of records, from one of a single record."""
+    """A reader of records, from one of a single record, whose number is the id that it lacks."""
 
     def read_all(records: list[dict], source: Source) -> list[Dialog]:
         dialogs = []
-        for record in records:
-            dialogs += read(record, source)
+        for number, record in enumerate(records, start=1):
+            for dialog in read(record, source):
+                dialog.id = dialog.id or str(number)
+                dialogs.append(dialog)
         return dialogs
 
     return read_all
@@ -284,8 +286,13 @@ def text_name(text_format: TextFormat, text: str) -> str:
 
 
 def _unknown(value: Any, kind: str | None) -> UnknownFormat:
-    problem = f"is not of the kind {kind!r}" if kind else "is no chat log that we know"
-    return UnknownFormat(problem, fix=f"write it like this:\n{examples(value)}")
+    """The error for a file of no known format, or of another than the option KIND says."""
+    if kind is None:
+        fix = f"write it like this:\n{examples(value)}"
+        return UnknownFormat("is no chat log that we know", fix=fix)
+    kinds = ["messages", "utterances", "exchanges", "table"]
+    kinds += dict.fromkeys(log_format.kind for log_format in [*TEXT_FORMATS, *FORMATS])
+    return UnknownFormat(f"is not of the kind {kind!r}", fix=f"KIND is one of {', '.join(kinds)}")
 
 
 def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:

@@ -215,8 +215,15 @@ def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
 
 
 def is_threaded(dialog: Dialog) -> bool:
-    """Whether utterances say what they answer."""
-    return any(utterance.reply_to for utterance in dialog.utterances)
+    """Whether utterances say what they answer: all but the first, or at most a quarter.
+
+    Where only some do, as in a messenger, what stands above an utterance is its context.
+    """
+    if not any(utterance.reply_to for utterance in dialog.utterances):
+        return False
+    ids = {utterance.id for utterance in dialog.utterances}
+    roots = sum(utterance.reply_to not in ids for utterance in dialog.utterances)
+    return roots <= max(1, len(dialog.utterances) / 4)
 
 
 def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str]:

@@ -18,6 +18,7 @@ from lib.data.log_parts import (
     user,
 )
 
+TRUE = ("1", "1.0", "True", "true")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
 
@@ -195,9 +196,11 @@ def read_arena(record: dict, source) -> list[Dialog]:
 
 def read_arena_table(record: dict, source) -> list[Dialog]:
     """Chatbot Arena as on Kaggle: lists of turns in cells, and the winner in three columns."""
-    winner = "tie"
+    winner = record.get("winner")
+    if str(record.get("winner_tie")) in TRUE:
+        winner = "tie"
     for side in "ab":
-        if str(record.get(f"winner_model_{side}")) in ("1", "1.0", "True", "true"):
+        if str(record.get(f"winner_model_{side}")) in TRUE:
             winner = f"model_{side}"
     prompts = texts_of(record["prompt"])
     dialogs = []

@@ -26,6 +26,7 @@ from lib.data.log_parts import (
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
+PARENT = ("reply_to", "reply-to", "parent_id", "parentId", "parent_message_id", "parent")
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
@@ -55,7 +56,7 @@ def read_utterance(message: Mapping[str, Any], speaker_key: str, text_key: str) 
         text=words_of(message, text_key),
         time=time_of(fields),
         id=first_text(message, ["id", "message_id", "utterance_id"]),
-        reply_to=first_text(message, ["reply_to", "reply-to"]),
+        reply_to=first_text(message, PARENT),
         system=first_value(fields, MODEL, str),
         ratings=read_ratings(fields),
         references=first_value(fields, ["reference"], list) or [],
