@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from log_example_files import DIALOGS, examples, expected, options, written
 from pyarrow import parquet
+from test_chat_logs import workbook
 
 from lib.data import DataError, import_report, read_turns
 
@@ -503,3 +504,18 @@ def test_the_winner_of_a_table_of_pairs_stands_in_one_column(winner, expected_ra
     turns = read_turns(file)
     assert turns["human_preference"].tolist() == expected_ratings
     assert turns["dialog"].nunique() == 1 and turns["system"].tolist() == ["x", "y"]
+
+
+def test_a_sheet_whose_last_cell_is_far_away_is_refused(tmp_path):
+    def cells(name):
+        return f'<row><c r="{name}" t="inlineStr"><is><t>a</t></is></c></row>'
+
+    near = workbook([("system", "dialog", "response"), ("A", "1", "Ho")])
+    (tmp_path / "near.xlsx").write_bytes(near)
+    assert read_turns(tmp_path / "near.xlsx")["response"].tolist() == ["Ho"]
+    uri = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{uri}"><sheetData>{cells("A1")}{cells("XFD1048576")}</sheetData>'
+    far = workbook([], **{"xl/worksheets/sheet1.xml": f"{sheet}</worksheet>"})
+    (tmp_path / "far.xlsx").write_bytes(far)
+    with pytest.raises(DataError, match="unpacks to more than"):
+        read_turns(tmp_path / "far.xlsx")

@@ -238,6 +238,7 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             size = sum(member.file_size for member in archive.infolist())
             check_size(size, report)
+            check_size(_sheet_bytes(archive), report)
             damaged = archive.testzip()  # also one that holds more than it says
         if damaged:
             raise ValueError(f"its part {damaged} is damaged")
@@ -256,6 +257,41 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     if sheet not in names:
         raise DataError(f"has no sheet {sheet!r}", fix=f"SHEET is one of {', '.join(names)}")
     return _with_header(sheets[sheet].to_numpy().tolist())
+
+
+def _sheet_bytes(archive: zipfile.ZipFile) -> int:
+    """The bytes of the cells of a workbook, of which a far one makes a large grid.
+
+    A text that many cells share stands in the file once.
+    """
+    lengths = [0]
+    if "xl/sharedStrings.xml" in archive.namelist():
+        lengths = [len(text) for text in archive.read("xl/sharedStrings.xml").split(b"<si")[1:]]
+    size = 0
+    for name in archive.namelist():
+        if not re.fullmatch(r"xl/worksheets/[^/]+\.xml", name):
+            continue
+        sheet = archive.read(name)
+        rows = max(map(int, re.findall(rb'<c r="[A-Z]{1,3}(\d{1,9})"', sheet)), default=0)
+        letters = set(re.findall(rb'<c r="([A-Z]{1,3})\d', sheet))
+        columns = max(map(_column_number, letters), default=0)
+        size += 24 * rows * columns
+        for match in re.finditer(rb't="s"[^>]{0,80}><v>(?P<text>\d{1,9})</v>', sheet):
+            number = int(match["text"])
+            size += lengths[number] if number < len(lengths) else 0
+    return size
+
+
+def _column_number(letters: bytes) -> int:
+    """The number of a column of a spreadsheet, from 1 for A.
+
+    >>> _column_number(b"C"), _column_number(b"AA")
+    (3, 27)
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
 
 
 def _parquet(raw: bytes, report: ImportReport) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -80,6 +81,41 @@ def long_whatsapp(file):
     file.write_text("\n".join(lines))
 
 
+def workbook(file, sheet, strings):
+    """A workbook of one sheet, as small as its reader allows."""
+    uri = "http://schemas.openxmlformats.org"
+    main_uri = f'xmlns="{uri}/spreadsheetml/2006/main"'
+    rel = f"{uri}/officeDocument/2006/relationships"
+    links = f'xmlns="{uri}/package/2006/relationships"><Relationship Id="r" Type="{rel}'
+    text = f'<Relationship Id="s" Type="{rel}/sharedStrings" Target="sharedStrings.xml"/>'
+    parts = {
+        "_rels/.rels": f'<Relationships {links}/officeDocument" Target="xl/workbook.xml"/>'
+        "</Relationships>",
+        "xl/workbook.xml": f'<workbook {main_uri} xmlns:r="{rel}"><sheets><sheet name="a" '
+        'sheetId="1" r:id="r"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships {links}/worksheet" '
+        f'Target="worksheets/sheet1.xml"/>{text}</Relationships>',
+        "xl/sharedStrings.xml": f"<sst {main_uri}>{strings}</sst>",
+        "xl/worksheets/sheet1.xml": f"<worksheet {main_uri}><sheetData>{sheet}</sheetData>"
+        "</worksheet>",
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def shared_text(file):
+    """A text of a megabyte that ten thousand cells share."""
+    rows = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(1, 10_001))
+    workbook(file, rows, f"<si><t>{'x' * 2**20}</t></si>")
+
+
+def far_cell(file):
+    """Two cells, of which one stands in the last column of the last row."""
+    near = '<row r="1"><c r="A1"><v>1</v></c></row>'
+    workbook(file, near + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>', "")
+
+
 def deep_json(file):
     """Lists within lists."""
     file.write_text("[" * 5_000_000)
@@ -133,6 +169,8 @@ ATTACKS = {
     "listlike.jsonl": listlike_cell,
     "lines.txt": long_lines,
     "whatsapp.txt": long_whatsapp,
+    "shared.xlsx": shared_text,
+    "far.xlsx": far_cell,
     "deep.json": deep_json,
     "fields.json": one_field_many_lists,
     "chain.jsonl": tree_with_many_branches,
