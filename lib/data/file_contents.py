@@ -210,8 +210,8 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         delimiter = header[4]
         text = rest
     else:
-        known = "\t,;|" if ending == ".tsv" else ",;\t|"
-        cells = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in known}
+        marks = "\t,;|" if ending == ".tsv" else ",;\t|"
+        cells = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in marks}
         delimiter = max(cells, key=cells.get)
     delimiter = report.decide("delimiter", delimiter, "its header has most cells with it")
     quoting = csv.QUOTE_MINIMAL

@@ -182,10 +182,17 @@ def message_list(cell: Any) -> list[dict]:
     """The messages in a field of a record; empty where it is no list of messages."""
     if isinstance(cell, str) and cell.startswith("[{"):
         cell = parse_list(cell)
+    if not isinstance(cell, list):
+        return []
     messages = []
-    for item in cell if isinstance(cell, list) else []:
-        messages += item if isinstance(item, list) else [item]  # ParlAI has them in pairs
-    return messages if all(isinstance(message, dict) for message in messages) else []
+    for item in cell:
+        if isinstance(item, list):  # ParlAI has them in pairs
+            messages += item
+        else:
+            messages.append(item)
+    if not all(isinstance(message, dict) for message in messages):
+        return []
+    return messages
 
 
 def message_fields(record: dict) -> dict[str, MessageFormat]:
@@ -193,7 +200,9 @@ def message_fields(record: dict) -> dict[str, MessageFormat]:
     fields = {}
     for name, cell in record.items():
         messages = message_list(cell)
-        message_format = find_format(messages) if messages else None
+        if not messages:
+            continue
+        message_format = find_format(messages)
         if message_format:
             fields[name] = message_format
     return fields
@@ -248,15 +257,15 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
     Raises:
         UnknownFormat: where the messages end with another reply.
     """
-    name = next((name for name in REPLY_FIELDS if about.get(name)), None)
-    reply = reply_text(about.get(name)) if name else None
-    talk = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
-    if not reply or not talk or talk[-1].text.strip() == reply.strip():
+    name = next((name for name in REPLY_FIELDS if about.get(name)), "")
+    reply = reply_text(about.get(name))
+    turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
+    if not reply or not turns or turns[-1].text.strip() == reply.strip():
         return
-    if talk[-1].role == "assistant":
+    if turns[-1].role == "assistant":
         problem = f"has messages that end with a reply, and another one in {name!r}"
         raise UnknownFormat(problem, fix="leave one of them out, or write one row per reply")
-    bots = [utterance.speaker for utterance in talk if utterance.role == "assistant"]
+    bots = [utterance.speaker for utterance in turns if utterance.role == "assistant"]
     dialog.utterances.append(assistant(reply, *bots[:1]))
 
 

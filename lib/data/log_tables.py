@@ -21,14 +21,11 @@ from lib.data.log_parts import (
     user,
 )
 
-TURN = ["turn", "turn_id", "turn_no", "turn_number", "turn_index", "utterance_idx", "turn_idx",
-        "message_index", "position", "index", "seq", "sequence", "order"]  # fmt: skip
+TURN = WORDS["fields"]["turn"].split()
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_WORDS = ("id", "uuid", "key", "no", "number", "channel", "room", "group", "topic", "subject")
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
-DIRECTIONS = {"incoming": "user", "inbound": "user", "in": "user", "received": "user",
-              "outgoing": "assistant", "outbound": "assistant", "out": "assistant",
-              "sent": "assistant"}  # fmt: skip
+DIRECTIONS = WORDS["directions"]
 
 
 class Columns:
@@ -218,12 +215,12 @@ def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:
     ids = [str(row.get(dialog)) for row in rows]
     if len(set(ids)) == len(ids):
         return None  # a row per dialog: a table with one row per reply
-    if histories_grow(rows, dialog, user_text, bot_text):
+    if histories_grow(rows, dialog, user_text=user_text, bot_text=bot_text):
         return None
     return dialog, user_text, bot_text
 
 
-def histories_grow(rows: list[dict], dialog: str, user_text: str, bot_text: str) -> bool:
+def histories_grow(rows: list[dict], dialog: str, *, user_text: str, bot_text: str) -> bool:
     """Whether cells of a dialog hold what was said before, too: then each is a whole context."""
     before: dict[str, dict] = {}
     pairs = 0

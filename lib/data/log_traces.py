@@ -20,7 +20,7 @@ from lib.data.log_platforms import from_json
 THREAD = ("thread_id", "session_id", "conversation_id")
 
 
-def traced_dialog(name: str, messages: Any, output: Any, time: Any, model: str | None) -> Dialog:
+def traced_dialog(name: str, messages: Any, *, output: Any, time: Any, model: str | None) -> Dialog:
     """What went into a model and what came out; the time is that of the reply."""
     utterances = trace_messages(messages)
     reply = reply_text(from_json(output))
@@ -41,7 +41,9 @@ def trace_messages(value: Any) -> list[Utterance]:
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     messages = [message for message in value or [] if isinstance(message, dict)]
-    message_format = find_format(messages) if messages else None
+    if not messages:
+        return []
+    message_format = find_format(messages)
     return message_format.read(messages) if message_format else []
 
 
@@ -52,7 +54,9 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
         name = str(row.get("sessionId") or row.get("session_id") or row.get("traceId") or "")
         version = first_text(row, ["release", "version", "model", "providedModelName"])
         time = first_value(row, ("timestamp", "startTime", "start_time"))
-        dialog = traced_dialog(name, row.get("input"), row.get("output"), time, version)
+        dialog = traced_dialog(
+            name, row.get("input"), output=row.get("output"), time=time, model=version
+        )
         for score in row.get("scores") or []:
             if isinstance(score, dict) and score.get("source") != "EVAL":
                 rating = Rating(None, score["name"], score.get("value"))
@@ -72,7 +76,9 @@ def read_langsmith(rows: list[dict], source) -> list[Dialog]:
         name = first_text(metadata, THREAD) or ""
         inputs = (row.get("inputs") or {}).get("messages")
         model = first_text(metadata, ["ls_model_name"])
-        dialog = traced_dialog(name, inputs, row.get("outputs"), row.get("start_time"), model)
+        dialog = traced_dialog(
+            name, inputs, output=row.get("outputs"), time=row.get("start_time"), model=model
+        )
         for dimension, stats in (row.get("feedback_stats") or {}).items():
             rating = Rating(None, dimension, (stats or {}).get("avg"))
             dialog.utterances[-1].ratings.append(rating)
@@ -132,24 +138,25 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
     return joined
 
 
+def is_talk(utterance: Utterance) -> bool:
+    """Whether an utterance has words and is of a person or a bot."""
+    return utterance.text is not None and utterance.role not in ("tool", "system")
+
+
 def talk_of(dialog: Dialog) -> list[tuple]:
     """Roles and texts of what is talk in a dialog."""
-    talk = []
-    for utterance in dialog.utterances:
-        if utterance.text is not None and utterance.role not in ("tool", "system"):
-            talk.append((utterance.role, utterance.text.strip()))
-    return talk
+    utterances = filter(is_talk, dialog.utterances)
+    return [(utterance.role, utterance.text.strip()) for utterance in utterances]
 
 
 def add_history(paths: list[Dialog], dialog: Dialog, source) -> None:
     """Add a request to the longest ones of its thread, unless one of them goes on from it."""
-    talk = talk_of(dialog)
+    texts = talk_of(dialog)
     for longer in paths:
-        talk_utterances = [u for u in longer.utterances if u.text is not None]
-        talk_utterances = [u for u in talk_utterances if u.role not in ("tool", "system")]
-        if talk and talk_of(longer)[: len(talk)] == talk:
-            talk_utterances[len(talk) - 1].ratings += dialog.utterances[-1].ratings
-            talk_utterances[len(talk) - 1].system = dialog.system
+        if texts and talk_of(longer)[: len(texts)] == texts:
+            reply = list(filter(is_talk, longer.utterances))[len(texts) - 1]
+            reply.ratings += dialog.utterances[-1].ratings
+            reply.system = dialog.system
             source.exclude("dialogs", "are the beginning of a longer one")
             return
     if dialog.utterances and dialog.system:

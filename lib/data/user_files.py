@@ -218,7 +218,9 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
                 for name, cell in zip(ratings, entry, strict=True):
                     ratings[name].append(cell)
         for name, numbers in values.items():
-            row[name] = float(pd.Series(numbers).mean()) if len(numbers) > 1 else numbers[0]
+            row[name] = numbers[0]
+            if len(numbers) > 1:
+                row[name] = float(pd.Series(numbers).mean())
     table = _typed(pd.DataFrame(rows, dtype=object), report.path, {}, scale)
     table.attrs["ratings"] = ratings
     return table
@@ -273,7 +275,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     columns = report.options.columns
     suggested = suggest_columns(cells, columns)
     if suggested:
-        text = " ".join(f"{ours}={name!r}" for ours, name in suggested.items())
+        text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
     names_in_file = {**columns, **suggested}
     report.columns |= names_in_file
@@ -345,20 +347,20 @@ def suggest_columns(names: Iterable[str], mapped: Mapping[str, str]) -> dict[str
     {'human_overall': 'human overall', 'response': 'reply', 'dialog': 'Conversation ID'}
     """
     free = {snake_case(name): name for name in names if name not in mapped.values()}
-    suggested = {ours: name for ours, name in free.items() if ours.startswith("human_")}
+    suggested = {column: name for column, name in free.items() if column.startswith("human_")}
     if set(UNIEVAL.values()) <= set(free):  # its files call the knowledge context
-        for ours, name in UNIEVAL.items():
-            if ours not in mapped:
-                suggested[ours] = free[name]
+        for column, name in UNIEVAL.items():
+            if column not in mapped:
+                suggested[column] = free[name]
     if not {"system", "dialog", "response"} <= {*free.values(), *mapped}:
-        for ours, synonyms in SYNONYMS.items():
-            if ours in mapped or ours in suggested:
+        for column, synonyms in SYNONYMS.items():
+            if column in mapped or column in suggested:
                 continue
-            for name in [ours, *synonyms.split()]:
+            for name in [column, *synonyms.split()]:
                 if name in free and free[name] not in suggested.values():
-                    suggested[ours] = free[name]
+                    suggested[column] = free[name]
                     break
-    return {ours: name for ours, name in suggested.items() if ours != name}
+    return {column: name for column, name in suggested.items() if column != name}
 
 
 def _typed(cells: pd.DataFrame, file: Path, columns: Mapping[str, str], scale) -> pd.DataFrame:
@@ -420,7 +422,7 @@ def _rename(cells: pd.DataFrame, file: Path, columns: Mapping[str, str]) -> pd.D
         if name not in cells:
             fix = suggest_name(name, cells)
             raise DataError("this mapped column is missing", file, column=name, fix=fix)
-    table = cells.rename(columns={name: ours for ours, name in columns.items()})
+    table = cells.rename(columns={name: column for column, name in columns.items()})
     repeated = table.columns[table.columns.duplicated()]
     if len(repeated):
         problem = "two columns of the file stand for this one"
