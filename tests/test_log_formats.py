@@ -519,3 +519,39 @@ def test_a_sheet_whose_last_cell_is_far_away_is_refused(tmp_path):
     (tmp_path / "far.xlsx").write_bytes(far)
     with pytest.raises(DataError, match="unpacks to more than"):
         read_turns(tmp_path / "far.xlsx")
+
+
+def test_requests_of_a_session_without_history_are_one_dialog(tmp_path):
+    rows = []
+    for minute, (question, answer) in enumerate([("Hi", "Ho"), ("Tea?", "No")]):
+        time_of_request = f"2025-03-05T10:0{minute}:00Z"
+        row = {"id": str(minute), "timestamp": time_of_request, "sessionId": "s"}
+        rows.append({**row, "input": question, "output": answer, "scores": []})
+    file = tmp_path / "traces.json"
+    file.write_text(json.dumps(rows[::-1]))
+    turns = read_turns(file)
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Tea?"]]
+    assert turns["dialog"].unique().tolist() == ["s"]
+
+
+def test_sessions_that_several_people_number_alike_are_asked_about(tmp_path):
+    file = tmp_path / "log.csv"
+    rows = ["p1,1,user,Hi", "p1,1,bot,Ho", "p2,1,user,Oh", "p2,1,bot,Ah"]
+    file.write_text("\n".join(["participant_id,session_number,speaker,text", *rows]) + "\n")
+    with pytest.raises(DataError, match="session_number and participant_id together"):
+        read_turns(file)
+
+
+def test_blocks_of_a_message_are_no_messages_of_their_own(tmp_path):
+    blocks = [{"type": "text", "text": "Hi"}, {"type": "image", "source": {"type": "url"}}]
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "7"}]}
+    messages = [
+        {"role": "user", "content": blocks},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f"}]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Ho"}]},
+    ]
+    file = tmp_path / "log.jsonl"
+    file.write_text(json.dumps({"model": "c-1", "system": "x", "messages": messages}) + "\n")
+    turns = read_turns(file)
+    assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]

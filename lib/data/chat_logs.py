@@ -16,7 +16,7 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
-from lib.data.log_messages import RESPONSE, exchange_keys, read_record
+from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
 from lib.data.log_parts import SYNONYMS, has_path
 from lib.data.log_tables import Columns, exchange_columns, read_exchange_rows, read_utterance_rows
 
@@ -345,6 +345,8 @@ def is_record(value: Any) -> bool:
 
 def unfold(row: dict) -> list[dict]:
     """The dialogs, or replies to one context, in a list of a row, each with the rest of the row."""
+    if message_fields(row):
+        return [row]
     for name, cell in row.items():
         if isinstance(cell, list) and cell and is_record(cell[0]):
             rest = {key: value for key, value in row.items() if key != name}

@@ -96,6 +96,23 @@ class Columns:
                 unclear.append(name)
         return unclear
 
+    def finer_dialog(self) -> str | None:
+        """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        if not self.dialog:
+            return None
+        for key, name in self.names.items():
+            if name in known_columns or key.split("_")[-1] not in ID_WORDS:
+                continue
+            speakers: dict[tuple, set] = {}
+            for row in self.rows:
+                group = (row.get(self.dialog), row.get(name))
+                speakers.setdefault(group, set()).add(row.get(self.speaker))
+            dialogs = {group[0] for group in speakers}
+            if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
+                return name
+        return None
+
 
 def value_role(key: str, value: str) -> str | None:
     """The role that a value of a column tells; a flag such as is_bot, or a direction.
@@ -139,6 +156,12 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         raise UnknownFormat(
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
+        )
+    finer = columns.finer_dialog()
+    if finer:
+        raise UnknownFormat(
+            f"has its dialogs in {columns.dialog}, or in {columns.dialog} and {finer} together",
+            fix=f"write both into one column, or leave {finer} out",
         )
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")

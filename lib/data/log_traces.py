@@ -26,7 +26,10 @@ def traced_dialog(name: str, messages: Any, *, output: Any, time: Any, model: st
     reply = reply_text(from_json(output))
     if reply:
         utterances.append(assistant(reply))
-    if utterances:
+    if len(utterances) < 3:
+        for utterance in utterances:
+            utterance.time = to_time(time)
+    elif utterances:
         utterances[-1].time = to_time(time)
     return Dialog(name, utterances, model)
 
@@ -130,12 +133,31 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
         threads.setdefault(dialog.id or f"request {number}", []).append(dialog)
     joined = []
     for requests in threads.values():
+        if len(requests) > 1 and all(is_single_exchange(dialog) for dialog in requests):
+            joined.append(woven_requests(requests))
+            continue
         requests.sort(key=lambda dialog: len(talk_of(dialog)), reverse=True)
         paths: list[Dialog] = []
         for dialog in requests:
             add_history(paths, dialog, source)
         joined += paths
     return joined
+
+
+def is_single_exchange(dialog: Dialog) -> bool:
+    """Whether a request of a session holds no history: what was asked and answered, at a time."""
+    roles = [role for role, _ in talk_of(dialog)]
+    return roles == ["user", "assistant"] and dialog.utterances[-1].time is not None
+
+
+def woven_requests(requests: list[Dialog]) -> Dialog:
+    """One dialog of the requests of a session that hold no history, in the order of time."""
+    requests = sorted(requests, key=lambda dialog: dialog.utterances[-1].time)
+    dialog = Dialog(requests[0].id, [], requests[0].system)
+    for request in requests:
+        request.utterances[-1].system = request.system
+        dialog.utterances += request.utterances
+    return dialog
 
 
 def is_talk(utterance: Utterance) -> bool:
