@@ -555,3 +555,28 @@ def test_blocks_of_a_message_are_no_messages_of_their_own(tmp_path):
     file.write_text(json.dumps({"model": "c-1", "system": "x", "messages": messages}) + "\n")
     turns = read_turns(file)
     assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]
+
+
+NEWEST_FIRST = {
+    "times of exchanges": (
+        "session_id,timestamp,user_message,bot_response\n"
+        "s,2025-03-05T10:01:00,Tea?,No\ns,2025-03-05T10:00:00,Hi,Ho\n"
+    ),
+    "dates with points": (
+        "conversation_id,sender,text,sent_at\n"
+        "c,bot,No,05.03.2025 10:03\nc,user,Tea?,05.03.2025 10:02\n"
+        "c,bot,Ho,05.03.2025 10:01\nc,user,Hi,05.03.2025 10:00\n"
+    ),
+    "numbers of messages": (
+        "conversation_id,message_id,sender,text\nc,4,bot,No\nc,3,user,Tea?\nc,2,bot,Ho\nc,1,user,Hi\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEWEST_FIRST)
+def test_newest_first_is_turned_round(case, tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text(NEWEST_FIRST[case])
+    turns = read_turns(file)
+    assert turns["response"].tolist() == ["Ho", "No"]
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Tea?"]]

@@ -152,13 +152,28 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
 
 
 def put_in_order(dialog: Dialog) -> bool:
-    """Sort utterances by their times, where all have one; whether that changed their order."""
+    """Sort utterances by their times, else by their numbers; whether that changed their order."""
     times = [utterance.time for utterance in dialog.utterances]
+    if not any(times):
+        return _put_in_order_of_ids(dialog)
     if is_threaded(dialog) or None in times or times == sorted(times):
         return False
     if times[0] > times[-1]:  # newest first: what has the same time is to be turned round too
         dialog.utterances.reverse()
     dialog.utterances.sort(key=lambda utterance: utterance.time)
+    return True
+
+
+def _put_in_order_of_ids(dialog: Dialog) -> bool:
+    """Sort utterances by ids that number them, with few gaps."""
+    ids = [utterance.id or "" for utterance in dialog.utterances]
+    if is_threaded(dialog) or not ids or not all(name.isdecimal() for name in ids):
+        return False
+    numbers = [int(name) for name in ids]
+    dense = max(numbers) - min(numbers) < 10 * len(numbers)
+    if len(set(numbers)) < len(numbers) or not dense or numbers == sorted(numbers):
+        return False
+    dialog.utterances.sort(key=lambda utterance: int(utterance.id))
     return True
 
 

@@ -21,6 +21,7 @@ TIME = WORDS["fields"]["time"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
+GERMAN_DATE = re.compile(r"^(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4})")
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|sent_at")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
@@ -155,7 +156,8 @@ def to_time(value: Any) -> datetime | None:
     """
     if isinstance(value, str):
         try:
-            time = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
+            text = GERMAN_DATE.sub(r"\g<year>-\g<month>-\g<day>", value.strip())
+            time = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
             return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         except ValueError:
             if not re.fullmatch(r"\d{9,17}(\.\d+)?", value):

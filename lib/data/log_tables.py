@@ -17,6 +17,7 @@ from lib.data.log_parts import (
     first_text,
     first_value,
     read_ratings,
+    time_of,
     to_time,
     user,
 )
@@ -268,6 +269,11 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
     turn = first_value(names, TURN)
     if turn and all(to_number(row.get(turn)) is not None for row in rows):
         rows = sorted(rows, key=lambda row: to_number(row[turn]))
+    else:
+        times = [time_of(row) for row in rows]
+        if None not in times:
+            order = sorted(range(len(rows)), key=times.__getitem__)
+            rows = [rows[number] for number in order]
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
     dialogs: dict[str, Dialog] = {}
