@@ -50,21 +50,26 @@ def read_turns(
 ) -> pd.DataFrame:
     r"""A turn table from a log of dialogs, a table with one row per reply, or a folder of them.
 
-    Logs are those of `lib.data.chat_logs` (chat messages, ShareGPT, ConvoKit, ParlAI, MultiWOZ,
-    Persona-Chat, transcripts): each reply of the bot is a row, what was said before is its context.
+    Logs are those of `lib.data.chat_logs` (exports of assistants, messengers and platforms, traces,
+    corpora, transcripts, tables by utterance or by exchange): each reply of the bot is a row, what
+    was said before is its context. What can be read in two ways is refused with both named.
     Tables are CSV, TSV, Excel, Parquet or JSON; they need `system`, `dialog` and `response`;
     `agent` is the system if absent, `turn` the number of context utterances (or the position within
     the dialog, without `context`). In a cell `context` is a list (as JSON or Python write it) or
     one utterance per line; `reference` and `fact` are a list or one text. Columns of other names
-    stay unchanged. Any of these may be packed by gzip or zstd.
+    stay unchanged. Rows of the same reply by several raters become one with their mean. Any of
+    these may be packed by gzip, zstd, xz, bz2 or zip.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
     counted: `import_report(turns)` says what was read, kept and excluded, and
-    `turns.attrs["guesses"]` what was guessed, why, and which name in `options` changes it.
+    `turns.attrs["guesses"]` what was guessed, why, and which name in `options` changes it;
+    `turns.attrs["ratings"]` has the single ratings (row, rater, dimension, rating), as columns.
 
     Args:
         path: the file or folder; the ending of a name tells tables from JSON and text.
-        columns: our column name to the file's, for instance `{"response": "bot_reply"}`.
+        columns: our column name to the file's, for instance `{"response": "bot_reply"}`; also
+            `speaker`, `text`, `dialog`, `time`, `id`, `reply_to`, `rating` and `rater` of an
+            utterance, and `messages` for the field of a record that holds them.
         scale: (lowest, highest) of all `human_` columns; None: no limits.
         options: what not to guess, for instance `{"bot": "Ada", "encoding": "cp1252"}`; the names
             are those of `ImportOptions`.
