@@ -62,7 +62,7 @@ judge: .venv/users
 	$(BIN)/python -m lib.cpdscore.local $(GGUF)
 
 # What the reader says that it guessed is told to it in the same words.
-GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT,$(if $($(guess)),--override "$(guess)=$($(guess))"))
+GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT SPEAKERS MAX_MB,$(if $($(guess)),--override "$(guess)=$($(guess))"))
 report: .venv/users
 	@test -n "$(DIALOGS)$(and $(A),$(B))" || { echo "say which dialogs: make report DIALOGS=path, or A=old B=new"; exit 1; }
 	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(filter command,$(firstword $(origin COLUMNS))),--columns $(COLUMNS)) \

@@ -1,82 +1,325 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from lib.data import log_assistants as assistants
+from lib.data import log_chats as chats
+from lib.data import log_corpora as corpora
+from lib.data import log_platforms as platforms
+from lib.data import log_texts as texts
+from lib.data import log_traces as traces
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
-from lib.data.file_contents import ImportReport, UnknownFormat, read_contents
-from lib.data.messages import DIALOG, SPEAKER, SYNONYMS, TEXT, first_value, read_dialog
-from lib.data.transcripts import read_exchange_lines, read_transcript
+from lib.data.file_contents import UnknownFormat
+from lib.data.log_files import Source
+from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
+from lib.data.log_parts import SYNONYMS, has_path
+from lib.data.log_tables import (
+    Columns,
+    exchange_columns,
+    read_exchange_rows,
+    read_utterance_rows,
+)
 
 __all__ = ["read_dialogs", "speaker_role"]
-RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-
-
-class Source(NamedTuple):
-    """What a file holds, with its records where it is a table or JSON."""
-
-    file: Path
-    value: Any
-    records: list[dict]
-    report: ImportReport
 
 
 class LogFormat(NamedTuple):
-    """One way of keeping dialogs; `read` gives none for what is not of its kind.
+    """A way of keeping dialogs: a record of it has all the fields of its signature.
 
     Attributes:
         kind: what the option KIND calls it.
-        types: what a file must hold.
-        read: from the source to its dialogs and the name of their format.
+        name: what the report calls it.
+        signature: paths of fields, as `has_path` takes them.
+        read: from the records and the source to dialogs.
     """
 
     kind: str
-    types: Any
-    read: Callable[[Source], tuple[list[Dialog], str]]
+    name: str
+    signature: tuple[str, ...]
+    read: Callable[[list[dict], Source], list[Dialog]]
 
 
-def read_dialogs(value: Any, file: Path, report: ImportReport) -> list[Dialog] | None:
+class TextFormat(NamedTuple):
+    """The same for plain text, with a signature that looks at the text."""
+
+    kind: str
+    name: str
+    signature: Callable[[str], bool]
+    read: Callable[[str, Source], list[Dialog]]
+
+
+def each(read: Callable[[dict, Source], list[Dialog]]) -> Callable:
+    """A reader of records, from one of a single record, whose number is the id that it lacks."""
+
+    def read_all(records: list[dict], source: Source) -> list[Dialog]:
+        dialogs = []
+        for number, record in enumerate(records, start=1):
+            for dialog in read(record, source):
+                dialog.id = dialog.id or str(number)
+                dialogs.append(dialog)
+        return dialogs
+
+    return read_all
+
+
+# fmt: off
+TEXT_FORMATS = [  # in the order in which signatures are tried
+    TextFormat("lines", "DailyDialog", texts.is_dailydialog, texts.read_dailydialog),
+    TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
+    TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
+    TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
+    TextFormat("irc", "IRC log", texts.is_irc, texts.read_irc),
+    TextFormat("transcript", "transcript", bool, texts.read_transcript),
+]
+FORMATS = [  # in the order in which signatures are tried
+    LogFormat("chatgpt", "ChatGPT export, the current branches",
+              ("mapping", "current_node"), each(assistants.read_chatgpt)),
+    LogFormat("claude", "Claude export",
+              ("chat_messages",), each(assistants.read_claude)),
+    LogFormat("open_webui", "Open WebUI export",
+              ("chat.history.messages",), each(assistants.read_open_webui)),
+    LogFormat("gemini", "Gemini API",
+              ("contents[].parts",), each(assistants.read_gemini)),
+    LogFormat("vercel", "Vercel UI messages",
+              ("messages[].parts", "messages[].role"), each(assistants.read_vercel)),
+    LogFormat("openai_responses", "OpenAI Responses",
+              ("output[].type", "input", "object"), each(assistants.read_openai_responses)),
+    LogFormat("openai_assistants", "OpenAI Assistants, a dialog per thread",
+              ("data[].thread_id", "data[].content"), each(assistants.read_openai_threads)),
+    LogFormat("openai_batch", "OpenAI Batch",
+              ("custom_id", "response.body"), assistants.read_openai_batch),
+    LogFormat("request", "requests to OpenAI with replies",
+              ("request.messages", "response"), each(assistants.read_request)),
+    LogFormat("request", "requests to OpenAI with replies",
+              ("messages", "choices[].message"), each(assistants.read_request)),
+    LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
+              ("conversation_a", "conversation_b"), each(assistants.read_arena)),
+    LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
+              ("prompt", "response_a", "response_b"), each(assistants.read_arena_table)),
+    LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
+              ("prompt.replies", "message_tree_id"), each(assistants.read_oasst_tree)),
+    LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
+              ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
+    LogFormat("preference", "preferences: two replies to a context",
+              ("chosen", "rejected"), each(assistants.read_preference)),
+    LogFormat("preference", "replies that were liked or not",
+              ("prompt", "completion", "label"), each(assistants.read_kto)),
+    LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
+              ("instruction=str", "output=str|response=str"), each(assistants.read_instruction)),
+    LogFormat("cohere", "Cohere chat",
+              ("chat_history", "message", "text"), each(assistants.read_cohere)),
+    LogFormat("request", "requests with replies",
+              ("inputs.messages", "output.choices"), each(assistants.read_request)),
+    LogFormat("request", "requests with replies",
+              ("request_body.messages", "response_body"), each(assistants.read_request)),
+    LogFormat("mt_bench", "MT-bench answers",
+              ("question_id", "choices[].turns"), each(assistants.read_mt_bench)),
+    LogFormat("telegram", "Telegram export, all chats",
+              ("chats.list",), each(chats.read_telegram_full)),
+    LogFormat("telegram", "Telegram export of a chat",
+              ("messages[].from_id", "name", "type"), each(chats.read_telegram)),
+    LogFormat("slack", "Slack export, threads as dialogs",
+              ("type", "ts", "text"), chats.read_slack),
+    LogFormat("discord", "DiscordChatExporter, a channel",
+              ("guild", "messages[].author"), each(chats.read_discord)),
+    LogFormat("discord", "DiscordChatExporter (CSV), a channel",
+              ("AuthorID", "Author", "Date", "Content"), chats.read_discord_rows),
+    LogFormat("sillytavern", "SillyTavern chat",
+              ("mes", "is_user"), chats.read_sillytavern),
+    LogFormat("rasa", "Rasa trackers, a dialog per session",
+              ("sender_id", "events[].event"), each(platforms.read_rasa)),
+    LogFormat("rasa", "Rasa events, a dialog per session",
+              ("sender_id", "type_name", "data"), platforms.read_rasa_rows),
+    LogFormat("dialogflow", "Dialogflow CX conversations",
+              ("conversations[].interactions",), each(platforms.read_dialogflow)),
+    LogFormat("dialogflow", "Dialogflow CX in BigQuery",
+              ("conversation_name", "turn_position"), platforms.read_dialogflow_rows),
+    LogFormat("botpress", "Botpress messages",
+              ("messages[].direction", "messages[].conversationId"), each(platforms.read_botpress)),
+    LogFormat("bot_framework", "Bot Framework transcript",
+              ("type", "from.id", "conversation.id"), platforms.read_bot_framework),
+    LogFormat("bot_framework", "Bot Framework transcript",
+              ("transcript[].type", "transcript[].from"),
+              each(platforms.read_bot_framework_wrapped)),
+    LogFormat("bot_framework", "Bot Framework transcript",
+              ("activities[].type", "activities[].from"),
+              each(platforms.read_bot_framework_wrapped)),
+    LogFormat("copilot_studio", "Copilot Studio transcripts",
+              ("conversationtranscriptid", "content"), each(platforms.read_copilot_studio)),
+    LogFormat("intercom", "Intercom conversations",
+              ("source", "conversation_parts"), each(platforms.read_intercom)),
+    LogFormat("zendesk", "Zendesk chats",
+              ("chats[].history",), each(platforms.read_zendesk_chats)),
+    LogFormat("twilio", "Twilio conversations",
+              ("messages[].conversation_sid", "messages[].author"), each(platforms.read_twilio)),
+    LogFormat("langfuse", "Langfuse traces",
+              ("sessionId", "input", "output"), traces.read_langfuse),
+    LogFormat("langfuse", "Langfuse observations",
+              ("traceId", "input", "output", "type"), traces.read_langfuse),
+    LogFormat("langsmith", "LangSmith runs",
+              ("run_type", "inputs", "outputs"), traces.read_langsmith),
+    LogFormat("opentelemetry", "OpenTelemetry spans",
+              ("resourceSpans",), each(traces.read_otel)),
+    LogFormat("inspect", "Inspect log",
+              ("eval.model", "samples[].messages"), each(traces.read_inspect)),
+    LogFormat("inspect", "Inspect log (.eval)",
+              ("epoch", "messages[].role", "target"), each(traces.read_inspect_sample)),
+    LogFormat("openai_evals", "OpenAI evals, sampled replies",
+              ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
+    LogFormat("promptfoo", "promptfoo results",
+              ("results.results[].prompt",), each(traces.read_promptfoo)),
+    LogFormat("convokit", "ConvoKit utterances",
+              ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
+              corpora.read_convokit),
+    LogFormat("convokit", "ConvoKit utterances, old form",
+              ("user", "text", "root"), corpora.read_convokit),
+    LogFormat("blended_skill_talk", "Blended Skill Talk",
+              ("dialog", "guided_turker_utterance"), each(corpora.read_blended_skill_talk)),
+    LogFormat("blended_skill_talk", "Blended Skill Talk (hub)",
+              ("free_messages", "guided_messages"), each(corpora.read_blended_skill_talk_hub)),
+    LogFormat("empathetic_dialogues", "EmpatheticDialogues",
+              ("conv_id", "utterance_idx", "speaker_idx", "utterance"), corpora.read_empathetic),
+    LogFormat("daily_dialog", "DailyDialog (hub)",
+              ("dialog[]=str", "act", "emotion"), each(corpora.read_text_list)),
+    LogFormat("lima", "LIMA",
+              ("conversations[]=str", "source"), each(corpora.read_text_list)),
+    LogFormat("soda", "SODA",
+              ("dialogue[]=str", "speakers[]=str"), each(corpora.read_soda)),
+    LogFormat("topical_chat", "Topical-Chat",
+              ("article_url", "content[].agent"), each(corpora.read_topical_chat)),
+    LogFormat("dstc9", "DSTC9 track 1, with the replies of labels.json",
+              ("messages[].speaker=U,S", "messages[].text"), corpora.read_dstc9),
+    LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
+              ("data", "annotations[].result"), each(corpora.read_label_studio)),
+]
+# fmt: on
+
+
+def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     """The dialogs in what a file holds; None for a table with one row per reply.
 
     Raises:
-        UnknownFormat: nothing of the kind, with examples of formats.
+        UnknownFormat: nothing of the kind, with examples of formats; or several readings.
     """
-    kind = report.options.kind
-    columns = report.options.columns
-    rows = [] if isinstance(value, str) else records(value)
-    if kind in (None, "table") and (
-        has_response(columns) or any(map(has_response, rows[:1]))
-    ):
+    kind = source.report.options.kind
+    if isinstance(value, str):
+        dialogs = _read_text(value, source, kind)
+        if dialogs:
+            return dialogs
+        raise _unknown(value, kind)
+    columns = source.report.options.columns
+    rows = records(value)
+    for log_format in FORMATS:
+        if kind not in (None, log_format.kind):
+            continue
+        if any(matches(row, log_format.signature) for row in rows[:50]):
+            return _read_records(log_format, rows, source)
+    rows = unfold_all(rows)
+    if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
+        return _named(
+            "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
+        )
+    by_reply = has_response(columns) or is_reply_table(rows)
+    by_utterance = "speaker" in columns or "text" in columns
+    if kind in (None, "table") and by_reply and not by_utterance:
         return None
     names = {name: column for column, name in columns.items()}
     if names:
         rows = [rename_keys(row, names) for row in rows]
-    source = Source(file, value, rows, report)
-    for log_format in FORMATS:
-        if kind not in (None, log_format.kind) or not isinstance(
-            value, log_format.types
-        ):
-            continue
-        dialogs, name = log_format.read(source)
+    if kind in (None, "messages"):
+        dialogs = _read_messages(rows, source)
         if dialogs:
-            report.decide("kind", log_format.kind, name)
-            folder = f"{report.name_below(file)}/" if file != report.path else ""
-            for number, dialog in enumerate(dialogs, start=1):
-                dialog.id = f"{folder}{dialog.id or number}"
             return dialogs
+    if kind in (None, "utterances"):
+        dialogs = read_utterance_rows(rows, source)
+        if dialogs:
+            return _named("utterances", utterance_form(rows), dialogs, source)
     if isinstance(value, pd.DataFrame) and kind in (None, "table"):
         return None  # whose columns may be mapped
-    problem = f"is not of the kind {kind!r}" if kind else "is no chat log that we know"
-    raise UnknownFormat(problem, file, fix=f"write it like this:\n{examples(value)}")
+    raise _unknown(value, kind)
+
+
+def matches(record: Mapping, signature: tuple[str, ...]) -> bool:
+    """Whether a record has all the fields of a signature; "a|b" is one of both."""
+    return all(has_one_path(record, paths) for paths in signature)
+
+
+def has_one_path(record: Mapping, paths: str) -> bool:
+    """Whether a record has one of the fields of "a|b"."""
+    return any(has_path(record, path) for path in paths.split("|"))
+
+
+def _read_records(
+    log_format: LogFormat, rows: list[dict], source: Source
+) -> list[Dialog]:
+    """The dialogs of a format; readers of whole files get all rows, as headers are among them."""
+    if log_format.read.__name__ == "read_all":
+        matching = [row for row in rows if matches(row, log_format.signature)]
+        source.exclude("dialogs", "are in another shape", len(rows) - len(matching))
+        rows = matching
+    try:
+        dialogs = log_format.read(rows, source)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        problem = f"looks like {log_format.name}, but is not in its shape ({error!r})"
+        raise UnknownFormat(
+            problem, fix="export it again, or convert it to chat messages"
+        ) from error
+    return _named(log_format.kind, log_format.name, dialogs, source)
+
+
+def _named(kind: str, name: str, dialogs: list[Dialog], source: Source) -> list[Dialog]:
+    """The dialogs, with a word in the report on what they were taken for."""
+    source.report.decide("kind", kind, name)
+    return dialogs
+
+
+def _read_text(text: str, source: Source, kind: str | None) -> list[Dialog]:
+    for text_format in TEXT_FORMATS:
+        if kind in (None, text_format.kind) and text_format.signature(text):
+            dialogs = text_format.read(text, source)
+            if dialogs:
+                return _named(
+                    text_format.kind, text_name(text_format, text), dialogs, source
+                )
+    return []
+
+
+def text_name(text_format: TextFormat, text: str) -> str:
+    """The name of a format; numbered lines are Persona-Chat's, `text:` is ParlAI's."""
+    if text_format.read is texts.read_exchange_lines:
+        return (
+            "ParlAI (text)"
+            if text.startswith("text:")
+            else "Persona-Chat (numbered lines)"
+        )
+    return text_format.name
+
+
+def _unknown(value: Any, kind: str | None) -> UnknownFormat:
+    """The error for a file of no known format, or of another than the option KIND says."""
+    if kind is None:
+        fix = f"write it like this:\n{examples(value)}"
+        return UnknownFormat("is no chat log that we know", fix=fix)
+    kinds = ["messages", "utterances", "exchanges", "table"]
+    kinds += dict.fromkeys(log_format.kind for log_format in [*TEXT_FORMATS, *FORMATS])
+    return UnknownFormat(
+        f"is not of the kind {kind!r}", fix=f"KIND is one of {', '.join(kinds)}"
+    )
 
 
 def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
-    """A row with new names for some of its keys."""
-    return {names.get(key, key): value for key, value in row.items()}
+    """A row, and the messages in it, with new names for some of the keys."""
+    renamed = {}
+    for key, value in row.items():
+        if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            value = [rename_keys(item, names) for item in value]
+        renamed[names.get(key, key)] = value
+    return renamed
 
 
 def examples(value: Any) -> str:
@@ -94,7 +337,9 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
-        if is_record(value):
+        if any(
+            matches(value, log_format.signature) for log_format in FORMATS
+        ) or is_record(value):
             return [value]
         if all(
             isinstance(item, dict) for item in value.values()
@@ -103,8 +348,11 @@ def records(value: Any) -> list[dict]:
         splits = [item for item in value.values() if isinstance(item, list)]
         value = sum(splits, [])
     rows = [{"messages": item} if isinstance(item, list) else item for item in value]
-    if not all(isinstance(row, dict) for row in rows):
-        return []
+    return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def unfold_all(rows: list[dict]) -> list[dict]:
+    """The rows, with those that hold several dialogs or replies replaced by these."""
     unfolded = []
     for row in rows:
         unfolded += unfold(row)
@@ -114,17 +362,36 @@ def records(value: Any) -> list[dict]:
 def is_record(value: Any) -> bool:
     """Whether this is a dialog or a reply, and does not hold several."""
     return isinstance(value, dict) and (
-        has_response(value) or read_dialog(value) is not None
+        has_response(value) or read_record(value) is not None
     )
 
 
 def unfold(row: dict) -> list[dict]:
     """The dialogs, or replies to one context, in a list of a row, each with the rest of the row."""
+    if message_fields(row):
+        return [row]
     for name, cell in row.items():
         if isinstance(cell, list) and cell and is_record(cell[0]):
             rest = {key: value for key, value in row.items() if key != name}
+            replies = has_response(cell[0])
+            if replies and (exchange_keys(cell[0]) or not has_context(rest)):
+                continue
             return [rest | item for item in cell if isinstance(item, dict)]
     return [row]
+
+
+def has_context(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a column with what was said before a reply."""
+    names = {"context", *SYNONYMS["context"].split()}
+    return not names.isdisjoint(snake_case(name) for name in row)
+
+
+def is_reply_table(rows: list[dict]) -> bool:
+    """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
+    if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
+        return False
+    speaker = Columns(rows).speaker_by_values()
+    return speaker is None or snake_case(speaker) in SYNONYMS["system"].split()
 
 
 def has_response(row: Mapping[str, Any]) -> bool:
@@ -132,60 +399,60 @@ def has_response(row: Mapping[str, Any]) -> bool:
     return not RESPONSE.isdisjoint(snake_case(name) for name in row)
 
 
-def _read_lines(source: Source) -> tuple[list[Dialog], str]:
-    name = "Persona-Chat (numbered lines)"
-    if source.value.startswith("text:"):
-        name = "ParlAI (text)"
-    return read_exchange_lines(source.value), name
-
-
-def _read_transcript(source: Source) -> tuple[list[Dialog], str]:
-    return read_transcript(source.value, source.report), "transcript"
-
-
-def _read_messages(source: Source) -> tuple[list[Dialog], str]:
+def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     """One dialog per record, with a list of messages."""
-    if not any(map(read_dialog, source.records[:20])):
-        return [], ""
-    dialogs = [read_dialog(record) for record in source.records]
-    found_dialogs = [result[0] for result in dialogs if result]
-    names = [result[1] for result in dialogs if result]
-    other_shape = len(dialogs) - len(found_dialogs)
-    source.report.excluded["dialogs", "are in another shape"] += other_shape
-    return found_dialogs, names[0]
+    field = "messages" if "messages" in source.report.options.columns else None
+    if not any(read_record(record, field) for record in rows[:20]):
+        return []
+    results = [read_record(record, field) for record in rows]
+    dialogs = [result[0] for result in results if result]
+    source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
+    name = next(result[1] for result in results if result)
+    return _named("messages", name, without_beginnings(dialogs, source), source)
 
 
-def _read_utterances(source: Source) -> tuple[list[Dialog], str]:
-    """One row per utterance, as ConvoKit and many tables have it, by dialogs."""
-    columns = {}
-    for name in source.records[0] if source.records else []:
-        columns.setdefault(snake_case(name), name)
-    speaker_key = first_value(columns, SPEAKER[:-1])
-    text_key = first_value(columns, TEXT)
-    dialog_key = first_value(columns, DIALOG)
-    if not speaker_key or not text_key:
-        return [], ""
-    beside = source.file.with_name("speakers.json")  # ConvoKit's, what the speakers are
-    speakers = read_contents(beside, ImportReport(beside)) if beside.is_file() else {}
-    groups: dict[Any, list[dict]] = {}
-    for row in source.records:
-        speaker = speakers.get(str(row.get(speaker_key)))
-        if speaker:
-            row = row | {"meta": (speaker.get("meta") or {}) | (row.get("meta") or {})}
-        groups.setdefault(row.get(dialog_key), []).append(row)
-    dialogs = []
-    for name, rows in groups.items():
-        result = read_dialog({"id": str(name), "messages": rows})
-        if result:
-            dialogs.append(result[0])
-    if "reply_to" in columns:
-        return dialogs, "ConvoKit utterances"
-    return dialogs, f"one row per utterance ({speaker_key}, {text_key})"
+def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
+    """Dialogs without those that are the beginning of another, where a file logs each request.
+
+    A file does so where of most dialogs with several replies the one before the last reply is
+    in it too.
+    """
+    after_replies = [reply_hashes(dialog) for dialog in dialogs]
+    whole = {hashes[-1] for hashes in after_replies if hashes}
+    several = [hashes for hashes in after_replies if len(hashes) > 1]
+    continued = Counter(hashes[-2] for hashes in several)
+    grown = sum(hashes[-2] in whole for hashes in several)
+    if grown <= len(several) / 2:
+        return dialogs
+    source.guess(
+        "kind", "requests", "each repeats the history: the longest of each are read"
+    )
+    longest = []
+    for dialog, hashes in zip(dialogs, after_replies, strict=True):
+        if hashes and continued[hashes[-1]] > 0:
+            continued[hashes[-1]] -= (
+                1  # another one of the same words is a dialog of its own
+            )
+        else:
+            longest.append(dialog)
+    source.exclude(
+        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
+    )
+    return longest
 
 
-FORMATS = [  # in the order in which they are tried
-    LogFormat("lines", str, _read_lines),
-    LogFormat("transcript", str, _read_transcript),
-    LogFormat("messages", pd.DataFrame | list | dict, _read_messages),
-    LogFormat("utterances", pd.DataFrame | list | dict, _read_utterances),
-]
+def reply_hashes(dialog: Dialog) -> list[int]:
+    """A hash of all talk up to each reply of the bot."""
+    hashes = []
+    so_far = 0
+    for role, text in traces.talk_of(dialog):
+        so_far = hash((so_far, role, text))
+        if role == "assistant":
+            hashes.append(so_far)
+    return hashes
+
+
+def utterance_form(rows: list[dict]) -> str:
+    """What a table of utterances is called."""
+    columns = Columns(rows)
+    return f"one row per utterance ({columns.speaker}, {columns.text})"

@@ -5,7 +5,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,17 @@ class Utterance:
 
 @dataclass
 class Dialog:
-    """A conversation, oldest utterance first; `facts` are persona sentences or knowledge."""
+    """A conversation, oldest utterance first; `facts` are persona sentences or knowledge.
+
+    One that `spans_files` is joined with those of the same id in other files.
+    """
 
     id: str
     utterances: list[Utterance]
     system: str | None = None
     facts: list[str] = field(default_factory=list)
     ratings: list[Rating] = field(default_factory=list)
+    spans_files: bool = False
 
 
 @cache
@@ -70,7 +74,8 @@ def speaker_role(name: str) -> str | None:
     >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
     ['assistant', 'user', 'tool', None]
     """
-    words = set(re.findall(r"[^\W\d_]+", name.lower()))
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = set(re.findall(r"[^\W\d_]+", f"{name} {spaced}".lower()))
     for role, role_words in WORDS["roles"].items():
         if words & set(role_words.split()):
             return role
@@ -137,16 +142,13 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         name = dialog.id
         if uses[use] > 1:
             name += f" ({uses[use]})"
-        threaded = any(utterance.reply_to for utterance in utterances)
-        by_id = {utterance.id: utterance for utterance in utterances}
+        threaded = is_threaded(dialog)
+        by_id = {utterance.id: utterance for utterance in dialog.utterances}
         for position in positions:
             reply = utterances[position]
             context = _texts_before(utterances, position)
             if threaded:
                 context = _thread(reply, by_id)
-            ratings = {}
-            for rating in [*dialog.ratings, *reply.ratings]:
-                ratings[f"human_{rating.dimension}"] = rating.value
             yield {
                 "system": reply.system or dialog.system or reply.speaker,
                 "dialog": name,
@@ -155,8 +157,76 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
                 "context": context,
                 "reference": reply.references,
                 "fact": dialog.facts,
-                **ratings,
+                "ratings": [*dialog.ratings, *reply.ratings],
             }
+
+
+def put_in_order(dialog: Dialog) -> bool:
+    """Sort utterances by their times, else by their numbers; whether that changed their order."""
+    times = [utterance.time for utterance in dialog.utterances]
+    if not any(times):
+        return _put_in_order_of_ids(dialog)
+    if is_threaded(dialog) or None in times or times == sorted(times):
+        return False
+    if (
+        times[0] > times[-1]
+    ):  # newest first: what has the same time is to be turned round too
+        dialog.utterances.reverse()
+    dialog.utterances.sort(key=lambda utterance: utterance.time)
+    return True
+
+
+def _put_in_order_of_ids(dialog: Dialog) -> bool:
+    """Sort utterances by ids that number them, with few gaps."""
+    ids = [utterance.id or "" for utterance in dialog.utterances]
+    if is_threaded(dialog) or not ids or not all(name.isdecimal() for name in ids):
+        return False
+    numbers = [int(name) for name in ids]
+    dense = max(numbers) - min(numbers) < 10 * len(numbers)
+    if len(set(numbers)) < len(numbers) or not dense or numbers == sorted(numbers):
+        return False
+    dialog.utterances.sort(key=lambda utterance: int(utterance.id))
+    return True
+
+
+def split_at_gaps(dialog: Dialog, gap: timedelta) -> list[Dialog]:
+    """The parts of a dialog between pauses that are longer than `gap`."""
+    parts: list[list[Utterance]] = []
+    before = None
+    for utterance in dialog.utterances:
+        pause = utterance.time - before if utterance.time and before else timedelta(0)
+        if not parts or pause > gap:
+            parts.append([])
+        parts[-1].append(utterance)
+        before = utterance.time or before
+    if len(parts) < 2 or is_threaded(dialog):
+        return [dialog]
+    dialogs = []
+    for number, utterances in enumerate(parts, start=1):
+        name = f"{dialog.id}.{number}"
+        dialogs.append(
+            Dialog(
+                name,
+                utterances,
+                dialog.system,
+                facts=dialog.facts,
+                ratings=dialog.ratings,
+            )
+        )
+    return dialogs
+
+
+def parse_gap(split: str | None) -> timedelta | None:
+    """The pause that an option such as "gap:6h" names; None for other ways to split.
+
+    >>> parse_gap("gap:90m"), parse_gap("blank")
+    (datetime.timedelta(seconds=5400), None)
+    """
+    match = re.fullmatch(r"gap:(?P<count>\d+(\.\d+)?)(?P<unit>[smhd])", split or "")
+    if not match:
+        return None
+    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[match["unit"]]
+    return timedelta(**{unit: float(match["count"])})
 
 
 def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool:
@@ -177,11 +247,26 @@ def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
     return [utterance.text for utterance in utterances[first:position]]
 
 
+def is_threaded(dialog: Dialog) -> bool:
+    """Whether utterances say what they answer: all but the first, or at most a quarter.
+
+    Where only some do, as in a messenger, what stands above an utterance is its context.
+    """
+    if not any(utterance.reply_to for utterance in dialog.utterances):
+        return False
+    ids = {utterance.id for utterance in dialog.utterances}
+    roots = sum(utterance.reply_to not in ids for utterance in dialog.utterances)
+    return roots <= max(1, len(dialog.utterances) / 4)
+
+
 def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str]:
     """The texts that a reply answers, oldest first: its own path to the root of its thread."""
     texts = []
+    visited = set()
     parent = by_id.get(reply.reply_to)
-    while parent and len(texts) < MAX_CONTEXT:
-        texts.append(parent.text)
+    while parent and parent.id not in visited and len(texts) < MAX_CONTEXT:
+        visited.add(parent.id)
+        if parent.text is not None and parent.role not in ("tool", "system"):
+            texts.append(parent.text)
         parent = by_id.get(parent.reply_to)
     return texts[::-1]

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import json
+import lzma
 import re
 import zipfile
 from collections import Counter
@@ -19,10 +20,18 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lib.data.storage import DataError
 
-PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\0": "xz",
+}
+# What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
+OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
 
 
@@ -35,9 +44,12 @@ class ImportOptions:
     """What a user says of a file instead of letting it be guessed; None: guess.
 
     Attributes:
-        kind: what the file holds: messages, utterances, lines, transcript or table.
+        kind: what the file holds: messages, utterances, exchanges, lines, transcript, table, or
+            the first name of a format in `lib.data.chat_logs.FORMATS`.
         bot: the speakers that are the bot, separated by commas.
-        split: what separates the dialogs of a transcript: rules, blank (lines) or none.
+        split: what separates the dialogs: rules, blank (lines) or none in a transcript; a pause,
+            such as gap:6h or gap:30m, where utterances have times.
+        speakers: the names that speak in a transcript, separated by commas.
         max_mb: the most megabytes that a packed file may unpack to; 100,000 replies with their
             contexts take about 100.
         columns: our column name -> the file's, also for `speaker` and `text` of an utterance.
@@ -50,6 +62,7 @@ class ImportOptions:
     decimal: str | None = None
     sheet: str | None = None
     split: str | None = None
+    speakers: str | None = None
     max_mb: str = "512"
     columns: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,6 +77,9 @@ class ImportReport:
         guesses: (option, value, reason) -> number of files.
         kept: unit -> how many were read and kept.
         excluded: (unit, reason) -> how many were read and left out.
+        notes: what is to be said of utterances that stay -> of how many.
+        used, siblings: files that were read for another one, by name.
+        sheets: the names of the sheets of the last spreadsheet.
     """
 
     def __init__(self, path: Path | str, options: ImportOptions | None = None):
@@ -73,6 +89,10 @@ class ImportReport:
         self.guesses: Counter[tuple[str, str, str]] = Counter()
         self.kept: Counter[str] = Counter()
         self.excluded: Counter[tuple[str, str]] = Counter()
+        self.notes: Counter[str] = Counter()
+        self.used: set[str] = set()
+        self.siblings: dict[str, Any] = {}
+        self.sheets: list[str] = []
 
     def decide(self, option: str, guess: str, reason: str) -> str:
         """What the caller says, else the guess; either is remembered with its reason."""
@@ -84,54 +104,63 @@ class ImportReport:
         self.guesses[option, value, reason] += 1
         return value
 
-    def name_below(self, file: Path) -> Path:
-        """The name of a file within the folder, without its ending."""
-        return file.relative_to(self.path).with_suffix("")
-
-    def files(self) -> list[Path]:
-        """The file, or each file of the folder that is not hidden, in the order of names."""
-        if not self.path.is_dir():
-            return [self.path]
-        return sorted(file for file in self.path.rglob("[!.]*") if file.is_file())
+    def file_path(self, file) -> Path:
+        """The path of a file, for messages."""
+        return self.path / file.name if self.path.name != file.name else self.path
 
 
-def read_contents(file: Path, report: ImportReport) -> pd.DataFrame | list | dict | str:
+def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | str:
     """A table (cells unchanged, None where there is none), a JSON value, or a text.
+
+    Args:
+        file: a `LogFile`.
 
     Raises:
         DataError: what cannot be read, with the place where one is known.
     """
-    ending = Path(re.sub(r"\.(gz|zst)$", "", file.name.lower())).suffix
+    ending = Path(re.sub(r"\.(gz|zst|xz|bz2)$", "", file.name.lower())).suffix
     try:
-        raw = unpack(file.read_bytes(), report)
-        if ending == ".parquet":
+        raw = unpack(file.read(), report)
+        if not raw:
+            raise ValueError("it is empty")
+        if ending == ".parquet" or raw[:4] == b"PAR1":
             return _parquet(raw, report)
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
             return _spreadsheet(raw, report)
+        check_expansion(raw, report)
         text = _decode(raw, report)
         if ending in (".csv", ".tsv"):
             return _delimited(text, ending, report)
         if ending in (".json", ".jsonl", ".ndjson") or re.match(
-            r'\s*(\{|\[+\{")', text
+            r'\s*(\{|\[[\[\s]*\{\s*")', text
         ):
             return _json(text)
         return text
     except DataError as error:
-        raise type(error)(error.problem, file, fix=error.fix) from error
+        path = error.file or report.file_path(file)
+        raise type(error)(error.problem, path, fix=error.fix) from error
     except Exception as error:  # whatever the readers of other people's formats raise
         fix = "correct that place; save the file as UTF-8, or fetch it again if it is cut off"
-        raise DataError(f"is not a readable file ({error})", file, fix=fix) from error
+        problem = f"is not a readable file ({error})"
+        raise DataError(problem, report.file_path(file), fix=fix) from error
 
 
 def unpack(raw: bytes, report: ImportReport) -> bytes:
     """The bytes that a file packs; its first bytes say how, since names are changed."""
     for start, codec in PACKED.items():
         if raw.startswith(start):
-            with pa.input_stream(pa.py_buffer(raw), codec) as stream:
-                raw = stream.read(max_bytes(report) + 1)
-            _check_size(len(raw), report)
+            raw = _decompress(raw, codec, max_bytes(report) + 1)
+            check_size(len(raw), report)
             break
     return raw
+
+
+def _decompress(raw: bytes, codec: str, size: int) -> bytes:
+    """At most so many bytes of what a file packs."""
+    if codec == "xz":
+        return lzma.LZMAFile(io.BytesIO(raw)).read(size)
+    with pa.input_stream(pa.py_buffer(raw), codec) as stream:
+        return stream.read(size)
 
 
 def max_bytes(report: ImportReport) -> int:
@@ -139,12 +168,21 @@ def max_bytes(report: ImportReport) -> int:
     return int(report.options.max_mb) * 2**20
 
 
-def _check_size(size: int, report: ImportReport) -> None:
+def check_size(size: int, report: ImportReport) -> None:
+    """Refuse what takes more memory than the option max_mb allows."""
     if size > max_bytes(report):
         problem = f"unpacks to more than {report.options.max_mb} MB, which is not read"
         raise DataError(
             problem, fix="unpack it yourself and read it in parts, or set MAX_MB=..."
         )
+
+
+def check_expansion(raw: bytes, report: ImportReport) -> None:
+    """Refuse a text whose rows or JSON values would take too much memory as Python objects."""
+    size = len(raw)
+    for mark, object_bytes in OBJECT_BYTES.items():
+        size += object_bytes * raw.count(mark)
+    check_size(size, report)
 
 
 def _decode(raw: bytes, report: ImportReport) -> str:
@@ -178,15 +216,23 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         delimiter = header[4]
         text = rest
     else:
-        known = "\t,;|" if ending == ".tsv" else ",;\t|"
+        marks = "\t,;|" if ending == ".tsv" else ",;\t|"
         cells = {
-            mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in known
+            mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in marks
         }
         delimiter = max(cells, key=cells.get)
     delimiter = report.decide(
         "delimiter", delimiter, "its header has most cells with it"
     )
-    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+    quoting = csv.QUOTE_MINIMAL
+    if header.startswith(
+        "conv_id,utterance_idx,context"
+    ):  # EmpatheticDialogues quotes nothing
+        quoting = csv.QUOTE_NONE
+    reader = csv.reader(
+        io.StringIO(text), delimiter=delimiter, strict=True, quoting=quoting
+    )
+    rows = list(reader)
     for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
@@ -205,7 +251,8 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     if raw[:2] == b"PK":
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             size = sum(member.file_size for member in archive.infolist())
-            _check_size(size, report)
+            check_size(size, report)
+            check_size(_sheet_bytes(archive), report)
             damaged = archive.testzip()  # also one that holds more than it says
         if damaged:
             raise ValueError(f"its part {damaged} is damaged")
@@ -220,19 +267,89 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
     names = list(sheets)
     reason = f"the first of {len(names)}: {', '.join(names)}"
     sheet = report.decide("sheet", names[0], reason)
+    report.sheets = names
+    if sheet not in names:
+        raise DataError(
+            f"has no sheet {sheet!r}", fix=f"SHEET is one of {', '.join(names)}"
+        )
     return _with_header(sheets[sheet].to_numpy().tolist())
 
 
+def _sheet_bytes(archive: zipfile.ZipFile) -> int:
+    """The bytes of the cells of a workbook, of which a far one makes a large grid.
+
+    A text that many cells share stands in the file once.
+    """
+    lengths = [0]
+    if "xl/sharedStrings.xml" in archive.namelist():
+        lengths = [
+            len(text) for text in archive.read("xl/sharedStrings.xml").split(b"<si")[1:]
+        ]
+    size = 0
+    for name in archive.namelist():
+        if not re.fullmatch(r"xl/worksheets/[^/]+\.xml", name):
+            continue
+        sheet = archive.read(name)
+        rows = max(
+            map(int, re.findall(rb'<c r="[A-Z]{1,3}(\d{1,9})"', sheet)), default=0
+        )
+        letters = set(re.findall(rb'<c r="([A-Z]{1,3})\d', sheet))
+        columns = max(map(_column_number, letters), default=0)
+        size += 24 * rows * columns
+        for match in re.finditer(rb't="s"[^>]{0,80}><v>(?P<text>\d{1,9})</v>', sheet):
+            number = int(match["text"])
+            size += lengths[number] if number < len(lengths) else 0
+    return size
+
+
+def _column_number(letters: bytes) -> int:
+    """The number of a column of a spreadsheet, from 1 for A.
+
+    >>> _column_number(b"C"), _column_number(b"AA")
+    (3, 27)
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
 def _parquet(raw: bytes, report: ImportReport) -> pd.DataFrame:
+    """The rows, in batches; texts stay in dictionaries until their size is known."""
     from pyarrow import parquet  # only where it is needed, since it takes a while
 
+    metadata = parquet.ParquetFile(pa.BufferReader(raw)).metadata
+    texts = []
+    values = 0
+    for number in range(metadata.num_columns):
+        column = metadata.schema.column(number)
+        if column.physical_type == "BYTE_ARRAY":
+            texts.append(column.path)
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for number in range(metadata.num_columns):
+            values += row_group.column(number).num_values
+    check_size(8 * values, report)
     size = 0
     rows = []
-    for batch in parquet.ParquetFile(pa.BufferReader(raw)).iter_batches(10_000):
-        size += batch.nbytes
-        _check_size(size, report)
+    table = parquet.ParquetFile(pa.BufferReader(raw), read_dictionary=texts)
+    for batch in table.iter_batches(10_000):
+        size += sum(_expanded_bytes(column) for column in batch.columns)
+        check_size(size, report)
         rows += batch.to_pylist()
     return pd.DataFrame(rows, dtype=object)
+
+
+def _expanded_bytes(column: pa.Array) -> int:
+    """The bytes of a column with each text as often as it occurs."""
+    if pa.types.is_dictionary(column.type):
+        lengths = pc.fill_null(pc.binary_length(column.dictionary), 0)
+        return pc.sum(pc.take(lengths, column.indices)).as_py() or 0
+    if pa.types.is_struct(column.type):
+        return sum(_expanded_bytes(child) for child in column.flatten())
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _expanded_bytes(column.flatten())
+    return column.nbytes
 
 
 def _json(text: str) -> list | dict:

@@ -1,5 +1,6 @@
 """Read a user's own file or folder as a turn table, with nothing guessed or lost in silence."""
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -9,9 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from lib.data.chat_logs import examples, read_dialogs, records
+from lib.data.chat_logs import examples, read_dialogs, records, unfold_all
 from lib.data.corpora import report_row, snake_case
-from lib.data.dialogs import MAX_CONTEXT, Dialog, reply_rows
+from lib.data.dialogs import (
+    MAX_CONTEXT,
+    WORDS,
+    Dialog,
+    Rating,
+    parse_gap,
+    put_in_order,
+    reply_rows,
+    split_at_gaps,
+)
 from lib.data.file_contents import (
     ImportOptions,
     ImportReport,
@@ -19,7 +29,8 @@ from lib.data.file_contents import (
     parse_list,
     read_contents,
 )
-from lib.data.messages import SYNONYMS, named_ratings
+from lib.data.log_files import LogFile, Source, find_files
+from lib.data.log_parts import SYNONYMS, first_value, named_ratings
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -34,11 +45,8 @@ from lib.data.turn_table import (
 DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
-# What begins as a list of quoted texts, or holds one in brackets, or is an array as it is printed.
-LIST_LIKE = re.compile(
-    r"""(?s)\[\s*["'].* | \[.*(,\s*["']|["']\s*[],]|\bnan\b).*\] | (array\(|<\w*Array>).*""",
-    re.X,
-)
+RATERS = WORDS["fields"]["rater"].split()
+LONG_PAUSE = "gap:6h"
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
 
 
@@ -50,21 +58,26 @@ def read_turns(
 ) -> pd.DataFrame:
     r"""A turn table from a log of dialogs, a table with one row per reply, or a folder of them.
 
-    Logs are those of `lib.data.chat_logs` (chat messages, ShareGPT, ConvoKit, ParlAI, MultiWOZ,
-    Persona-Chat, transcripts): each reply of the bot is a row, what was said before is its context.
+    Logs are those of `lib.data.chat_logs` (exports of assistants, messengers and platforms, traces,
+    corpora, transcripts, tables by utterance or by exchange): each reply of the bot is a row, what
+    was said before is its context. What can be read in two ways is refused with both named.
     Tables are CSV, TSV, Excel, Parquet or JSON; they need `system`, `dialog` and `response`;
     `agent` is the system if absent, `turn` the number of context utterances (or the position within
     the dialog, without `context`). In a cell `context` is a list (as JSON or Python write it) or
     one utterance per line; `reference` and `fact` are a list or one text. Columns of other names
-    stay unchanged. Any of these may be packed by gzip or zstd.
+    stay unchanged. Rows of the same reply by several raters become one with their mean. Any of
+    these may be packed by gzip, zstd, xz, bz2 or zip.
 
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
     counted: `import_report(turns)` says what was read, kept and excluded, and
-    `turns.attrs["guesses"]` what was guessed, why, and which name in `options` changes it.
+    `turns.attrs["guesses"]` what was guessed, why, and which name in `options` changes it;
+    `turns.attrs["ratings"]` has the single ratings (row, rater, dimension, rating), as columns.
 
     Args:
         path: the file or folder; the ending of a name tells tables from JSON and text.
-        columns: our column name to the file's, for instance `{"response": "bot_reply"}`.
+        columns: our column name to the file's, for instance `{"response": "bot_reply"}`; also
+            `speaker`, `text`, `dialog`, `time`, `id`, `reply_to`, `rating` and `rater` of an
+            utterance, and `messages` for the field of a record that holds them.
         scale: (lowest, highest) of all `human_` columns; None: no limits.
         options: what not to guess, for instance `{"bot": "Ada", "encoding": "cp1252"}`; the names
             are those of `ImportOptions`.
@@ -90,21 +103,26 @@ def read_turns(
                 f"{name!r} is not guessed", path, fix=f"name one of {OPTIONS}"
             )
     report = ImportReport(path, ImportOptions(columns=columns or {}, **(options or {})))
+    files = _find_files(report)
     dialogs: list[Dialog] = []
     tables = []
-    for file in report.files():
+    unknown = {}
+    for file in files.values():
+        source = Source(file, report, files)
         try:
             value = read_contents(file, report)
-            file_dialogs = read_dialogs(value, file, report)
+            file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
-                tables.append(_reply_table(value, file, report, scale))
+                tables.append(_reply_table(value, source, scale))
             else:
-                dialogs += file_dialogs
-            report.kept["files"] += file != report.path
-        except UnknownFormat:
-            if file == report.path:
-                raise
-            report.excluded["files", f"hold no dialogs ({file.name})"] += 1
+                dialogs += _with_ids(file_dialogs, source)
+            report.kept["files"] += len(files) > 1
+        except DataError as error:
+            if len(files) == 1:
+                raise _with_file(error, file, report) from error
+            unknown[file.name] = error
+    _count_unknown(unknown, files, report)
+    dialogs = _in_order(dialogs, report)
     rows = list(reply_rows(dialogs, report)) if dialogs else []
     if rows:
         tables.append(_log_table(rows, report, scale))
@@ -119,25 +137,158 @@ def read_turns(
         "report": _report_rows(turns, report),
         "columns": report.columns,
         "guesses": guesses,
+        "ratings": _single_ratings(tables),
     }
     return turns
 
 
+def _find_files(report: ImportReport) -> dict[str, LogFile]:
+    try:
+        return {file.name: file for file in find_files(report.path, report)}
+    except OSError as error:
+        fix = "correct the path"
+        raise DataError(
+            f"is not a readable file ({error})", report.path, fix=fix
+        ) from error
+
+
+def _with_file(error: DataError, file: LogFile, report: ImportReport) -> DataError:
+    """The same error, with the file where it does not name one."""
+    if error.file is not None and not report.sheets:
+        return error
+    path = report.file_path(file)
+    fix = error.fix
+    if len(report.sheets) > 1:
+        fix = f"{fix}; or take another sheet: SHEET=... (there are {', '.join(report.sheets)})"
+    return type(error)(error.problem, path, error.row, error.column, fix)
+
+
+def _count_unknown(
+    unknown: Mapping[str, DataError], files: Mapping, report: ImportReport
+) -> None:
+    """Count the files of a folder that hold no dialogs or cannot be read, with the reason.
+
+    Raises:
+        DataError: the first one's, where no file can be read.
+    """
+    if unknown and len(unknown) == len(files):
+        name, error = next(iter(unknown.items()))
+        raise _with_file(error, files[name], report)
+    for name, error in unknown.items():
+        if name in report.used:
+            continue  # it was read for another one
+        reason = f"cannot be read: {error.problem}"
+        if isinstance(error, UnknownFormat):
+            reason = "hold no dialogs"
+        report.excluded["files", f"{reason} ({name!a})".replace("'", "")] += 1
+
+
+def _with_ids(dialogs: list[Dialog], source: Source) -> list[Dialog]:
+    """Dialogs with ids that differ between files: those of a file begin with its name."""
+    prefix = ""
+    if len(source.files) > 1 and not source.spans_files:
+        prefix = f"{source.file.name.rpartition('.')[0] or source.file.name}/"
+    for number, dialog in enumerate(dialogs, start=1):
+        dialog.id = f"{prefix}{dialog.id or number}"
+    return dialogs
+
+
+def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
+    """Dialogs in the order of time; parts of one from several files joined; split at pauses.
+
+    Raises:
+        DataError: for a pause in `split` where no utterance has a time.
+    """
+    threads: dict[str, Dialog] = {}
+    ordered = []
+    for dialog in dialogs:
+        if dialog.spans_files and dialog.id in threads:
+            threads[dialog.id].utterances += dialog.utterances
+        else:
+            threads[dialog.id] = dialog
+            ordered.append(dialog)
+    for dialog in ordered:
+        report.notes["dialogs were put in the order of their times"] += put_in_order(
+            dialog
+        )
+    gap = parse_gap(report.options.split)
+    parts = []
+    for dialog in ordered:
+        parts += split_at_gaps(dialog, gap or parse_gap(LONG_PAUSE))
+    if gap:
+        if not any(utterance.time for d in ordered for utterance in d.utterances):
+            raise DataError(
+                "has no times to split at", report.path, fix="leave SPLIT out"
+            )
+        report.decide("split", report.options.split, "")
+        return parts
+    if len(parts) > len(ordered):
+        text = f"{len(parts)} parts, were it split at pauses: SPLIT={LONG_PAUSE}"
+        report.decide("split", "none", text)
+    return ordered
+
+
 def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
     """The turn table of a log's replies; a rating there that is no number is missing."""
-    table = pd.DataFrame(rows, dtype=object)
-    for name in number_columns(table):
-        ratings = [parse_rating(cell) for cell in table[name]]
-        table[name] = [r if type(r) is float else math.nan for r in ratings]
-    return _typed(table, report.path, {}, scale)
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    for number, row in enumerate(rows):
+        values: dict[str, list[float]] = {}
+        for rating in row.pop("ratings"):
+            value = _log_rating(rating, report)
+            values.setdefault(f"human_{snake_case(rating.dimension)}", []).append(value)
+            if not math.isnan(value):
+                entry = (number, rating.rater, snake_case(rating.dimension), value)
+                for name, cell in zip(ratings, entry, strict=True):
+                    ratings[name].append(cell)
+        for name, numbers in values.items():
+            row[name] = numbers[0]
+            if len(numbers) > 1:
+                row[name] = float(pd.Series(numbers).mean())
+    table = _typed(pd.DataFrame(rows, dtype=object), report.path, {}, scale)
+    table.attrs["ratings"] = ratings
+    return table
 
 
-def _reply_table(value: Any, file: Path, report: ImportReport, scale) -> pd.DataFrame:
+def _log_rating(rating: Rating, report: ImportReport) -> float:
+    """A rating of a log as a number: also "4,5", "4/5", true and false, thumbs; else NaN."""
+    value = rating.value
+    if isinstance(value, bool):
+        return float(value)
+    text = with_point(str(value)[:40].strip().lower())
+    fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
+    if fraction:
+        return float(fraction["rating"].replace(",", "."))
+    for value_of_word, names in ((1.0, ("up", "good")), (0.0, ("down", "bad"))):
+        if any(text in WORDS["ratings"][name].split() for name in names):
+            return value_of_word
+    number = parse_rating(with_point(value) if isinstance(value, str) else value)
+    if type(number) is float and not math.isinf(number):
+        return number
+    report.excluded["ratings", f"are no numbers, such as {str(value)[:20]!r}"] += 1
+    return math.nan
+
+
+def _single_ratings(tables: list[pd.DataFrame]) -> dict[str, list]:
+    """The ratings of single raters, by the row of the whole table."""
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    start = 0
+    for table in tables:
+        for name, cells in table.attrs.get("ratings", {}).items():
+            if name == "row":
+                cells = [start + row for row in cells]
+            ratings[name] += cells
+        start += len(table)
+    return ratings
+
+
+def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     """The turn table of a table with one row per reply."""
+    report = source.report
+    file = report.file_path(source.file)
     report.decide("kind", "table", "one row per reply")
     if not isinstance(value, pd.DataFrame):
         rows = []
-        for row in records(value):
+        for row in unfold_all(records(value)):
             ratings = {
                 f"human_{name}": cell for name, cell in named_ratings(row).items()
             }
@@ -149,17 +300,75 @@ def _reply_table(value: Any, file: Path, report: ImportReport, scale) -> pd.Data
     columns = report.options.columns
     suggested = suggest_columns(cells, columns)
     if suggested:
-        text = " ".join(f"{ours}={name!r}" for ours, name in suggested.items())
+        text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
     names_in_file = {**columns, **suggested}
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
     cells = _with_key(cells, file, report)
     cells = _with_decimal_points(cells, report)
+    cells, ratings = _join_raters(cells, report)
     turns = _typed(cells, file, names_in_file, scale)
-    if file != report.path:
-        turns["dialog"] = f"{report.name_below(file)}/" + turns["dialog"]
+    if len(source.files) > 1:
+        turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
+    turns.attrs["ratings"] = ratings
     return turns
+
+
+def _join_raters(
+    cells: pd.DataFrame, report: ImportReport
+) -> tuple[pd.DataFrame, dict]:
+    """One row per reply, where there is one per rater: its ratings become a list of them all.
+
+    Rows are of the same reply if system, dialog, turn, context and response are the same. Without
+    a column of raters that must be so for the turn too, as a bot may say the same twice.
+    """
+    names = {snake_case(name): name for name in cells}
+    rater = first_value(names, RATERS)
+    dimensions = [name for name in cells if name.startswith("human_")]
+    key = [name for name in (*KEY, "context", "response") if name in cells]
+    if not dimensions or (rater is None and "turn" not in cells):
+        return cells, {}
+    replies = cells[key].map(repr)
+    if (
+        rater is not None
+    ):  # the second time that a rater rates the same words, it is another reply
+        replies["use"] = (
+            replies.assign(rater=cells[rater].map(str))
+            .groupby([*key, "rater"])
+            .cumcount()
+        )
+    groups = replies.groupby(list(replies), sort=False).ngroup()
+    if groups.nunique() == len(cells) and rater is None:
+        return cells, {}
+    if groups.nunique() < len(cells):
+        reason = "rows of the same reply are joined, and their ratings averaged"
+        report.decide(
+            "columns", f"rater={rater!r}" if rater else "a row per rater", reason
+        )
+    return _joined_rows(cells, groups, dimensions, rater)
+
+
+def _joined_rows(cells, groups: pd.Series, dimensions: list[str], rater) -> tuple:
+    """The first row of each group with lists of ratings, and each rating with its rater."""
+    joined = cells[~groups.duplicated()].reset_index(drop=True).astype(object)
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    for name in dimensions:
+        values: list[list] = [[] for _ in range(len(joined))]
+        for number, group in enumerate(groups):
+            value = parse_rating(cells[name].iloc[number])
+            values[group].append(value)
+            if type(value) is float and not math.isnan(value):
+                ratings["row"].append(int(group))
+                ratings["rater"].append(
+                    None if rater is None else str(cells[rater].iloc[number])
+                )
+                ratings["dimension"].append(name.removeprefix("human_"))
+                ratings["rating"].append(value)
+        for group, numbers in enumerate(values):
+            wrong = [value for value in numbers if type(value) is not float]
+            joined.at[group, name] = wrong[0] if wrong else numbers
+    return joined, ratings
 
 
 def suggest_columns(names: Iterable[str], mapped: Mapping[str, str]) -> dict[str, str]:
@@ -173,20 +382,22 @@ def suggest_columns(names: Iterable[str], mapped: Mapping[str, str]) -> dict[str
     {'human_overall': 'human overall', 'response': 'reply', 'dialog': 'Conversation ID'}
     """
     free = {snake_case(name): name for name in names if name not in mapped.values()}
-    suggested = {ours: name for ours, name in free.items() if ours.startswith("human_")}
+    suggested = {
+        column: name for column, name in free.items() if column.startswith("human_")
+    }
     if set(UNIEVAL.values()) <= set(free):  # its files call the knowledge context
-        for ours, name in UNIEVAL.items():
-            if ours not in mapped:
-                suggested[ours] = free[name]
+        for column, name in UNIEVAL.items():
+            if column not in mapped:
+                suggested[column] = free[name]
     if not {"system", "dialog", "response"} <= {*free.values(), *mapped}:
-        for ours, synonyms in SYNONYMS.items():
-            if ours in mapped or ours in suggested:
+        for column, synonyms in SYNONYMS.items():
+            if column in mapped or column in suggested:
                 continue
-            for name in [ours, *synonyms.split()]:
+            for name in [column, *synonyms.split()]:
                 if name in free and free[name] not in suggested.values():
-                    suggested[ours] = free[name]
+                    suggested[column] = free[name]
                     break
-    return {ours: name for ours, name in suggested.items() if ours != name}
+    return {column: name for column, name in suggested.items() if column != name}
 
 
 def _typed(
@@ -240,8 +451,18 @@ def _with_decimal_points(cells: pd.DataFrame, report: ImportReport) -> pd.DataFr
     thousands = all(text[-4:-3] == "," for text in commas)
     guess = "." if thousands or "." in "".join(texts) else ","
     if report.decide("decimal", guess, "as the ratings are written") == ",":
-        cells = cells.assign(**ratings.replace(DECIMAL_COMMA, r"\1.\2", regex=True))
+        cells = cells.assign(**ratings.map(with_point))
     return cells
+
+
+def with_point(text: str) -> str:
+    """A number with a decimal point where it has a decimal comma; any other text unchanged.
+
+    >>> with_point("4,5"), with_point("4, 5")
+    ('4.5', '4, 5')
+    """
+    match = DECIMAL_COMMA.fullmatch(text)
+    return f"{match[1]}.{match[2]}" if match else text
 
 
 def _rename(
@@ -252,7 +473,7 @@ def _rename(
         if name not in cells:
             fix = suggest_name(name, cells)
             raise DataError("this mapped column is missing", file, column=name, fix=fix)
-    table = cells.rename(columns={name: ours for ours, name in columns.items()})
+    table = cells.rename(columns={name: column for column, name in columns.items()})
     repeated = table.columns[table.columns.duplicated()]
     if len(repeated):
         problem = "two columns of the file stand for this one"
@@ -260,12 +481,13 @@ def _rename(
     unknown = [name.lower() for name in table if name not in COLUMNS]
     for name in COLUMNS:
         hint = suggest_name(name, unknown)
-        if name not in table and (hint or name == "response"):
+        near = difflib.get_close_matches(name, unknown, n=1, cutoff=0.8)
+        if name not in table and (near or name == "response"):
             problem = (
                 f"this column is missing; the file has {', '.join(map(repr, cells))}"
             )
             hint = hint or f"write it like this:\n{examples(cells)}"
-            fix = f"rename it or pass columns={{{name!r}: ...}}; {hint}"
+            fix = f'name it: COLUMNS="{name}=..."; {hint}'
             raise DataError(problem, file, column=name, fix=fix)
     return table
 
@@ -326,13 +548,26 @@ def _parse_texts(cell: Any, by_line: bool) -> Any:
         value = parse_list(text)
         if value is not text:
             return value
-    if LIST_LIKE.fullmatch(text):
+    if looks_like_list(text):
         return cell
     if not text:
         return []
     if by_line:
         return [line.strip() for line in text.replace("|||", "\n").split("\n")]
     return [cell]
+
+
+def looks_like_list(text: str) -> bool:
+    """Whether a text begins as a list of quoted texts, holds one in brackets, or is an array.
+
+    >>> [looks_like_list(text) for text in ("['a' 'b']", "array(['a'])", "[laughs] ok [NAME]")]
+    [True, True, False]
+    """
+    if re.match(r"array\(|<\w{0,40}Array>|\[\s*[\"']", text):
+        return True
+    if not text.startswith("[") or not text.endswith("]"):
+        return False
+    return re.search(r""",\s*["']|["']\s*[],]|\bnan\b""", text) is not None
 
 
 def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
@@ -343,7 +578,12 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
             why: n for (name, why), n in report.excluded.items() if name == unit
         }
         if report.kept[unit]:
-            rows.append(report_row(unit, report.kept[unit], excluded))
+            notes = [
+                f"{n} {note}"
+                for note, n in report.notes.items()
+                if n and unit == "utterances"
+            ]
+            rows.append(report_row(unit, report.kept[unit], excluded, "; ".join(notes)))
     empty = int(turns["response"].map(is_blank).sum())
     full = turns["context"].map(len).eq(MAX_CONTEXT)
     cut = int((full & turns["turn"].gt(MAX_CONTEXT)).sum())
@@ -354,11 +594,12 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
         notes.append(f"{cut} have more context than the last {MAX_CONTEXT}")
     rows.append(report_row("responses", len(turns), note="; ".join(notes)))
     ratings = turns.filter(regex="^human_")
-    missing = {}
+    missing = {
+        why: n for (name, why), n in report.excluded.items() if name == "ratings"
+    }
     for name in ratings:
-        missing[f"left empty in {report.columns.get(name, name)}"] = int(
-            ratings[name].isna().sum()
-        )
+        reason = f"left empty in {report.columns.get(name, name)}"
+        missing[reason] = int(ratings[name].isna().sum())
     count = int(ratings.notna().sum().sum())
     rows.append(report_row("ratings", count, missing, ", ".join(ratings)))
     return rows

@@ -1,0 +1,403 @@
+"""Exports and request logs of assistants and their APIs, and corpora of replies by models."""
+
+from typing import Any
+
+from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.file_contents import parse_list
+from lib.data.log_messages import message_list, read_plain, reply_text, woven
+from lib.data.log_parts import (
+    as_script,
+    assistant,
+    dicts,
+    first_text,
+    first_value,
+    path_to_root,
+    read_ratings,
+    text_of,
+    to_time,
+    user,
+)
+
+TRUE = ("1", "1.0", "True", "true")
+OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
+
+
+def read_chatgpt(record: dict, source) -> list[Dialog]:
+    """ChatGPT's export: the current branch; hidden, tool and reasoning messages are no talk."""
+    nodes = record["mapping"]
+    parents = {name: node.get("parent") for name, node in nodes.items()}
+    path = path_to_root(record["current_node"], parents)
+    dialog = Dialog(first_text(record, ["conversation_id", "id", "title"]) or "", [])
+    for name in path:
+        message = nodes.get(name, {}).get("message")
+        if message:
+            dialog.utterances.append(chatgpt_utterance(message))
+    source.count_branches(nodes, path)
+    return [dialog]
+
+
+def chatgpt_utterance(message: dict) -> Utterance:
+    """One message of ChatGPT's export; what is no talk has the role of a tool."""
+    role = message["author"]["role"]
+    metadata = message.get("metadata") or {}
+    content = message.get("content") or {}
+    hidden = (
+        metadata.get("is_visually_hidden_from_conversation")
+        or message.get("weight") == 0
+    )
+    aside = message.get("recipient") not in (None, "all")
+    kind = content.get("content_type")
+    if hidden or aside or kind not in (None, "text", "multimodal_text"):
+        role = "tool"
+    return Utterance(
+        speaker=role,
+        role=role,
+        text=text_of(content.get("parts")),
+        time=to_time(message.get("create_time")),
+        system=metadata.get("model_slug") if role == "assistant" else None,
+    )
+
+
+def read_claude(record: dict, source) -> list[Dialog]:
+    """Claude's export: text blocks where there are some, else the flat text."""
+    dialog = Dialog(first_text(record, ["uuid", "name"]) or "", [])
+    for message in record["chat_messages"]:
+        role = {"human": "user", "assistant": "assistant"}.get(message["sender"])
+        text = text_of(message.get("content") or message.get("text"))
+        time = to_time(message.get("created_at"))
+        dialog.utterances.append(
+            Utterance(message["sender"], role, text or None, time=time)
+        )
+    return [dialog]
+
+
+def read_open_webui(record: dict, source) -> list[Dialog]:
+    """Open WebUI's export: the branch of currentId; annotation.rating is a person's."""
+    history = record["chat"]["history"]
+    nodes = history["messages"]
+    parents = {name: node.get("parentId") for name, node in nodes.items()}
+    current = history.get("currentId") or next(reversed(nodes), None)
+    path = path_to_root(current, parents)
+    dialog = Dialog(first_text(record, ["id", "title"]) or "", [])
+    for name in path:
+        message = nodes.get(name)
+        if message:
+            utterance = read_plain([message])[0]
+            utterance.reply_to = None
+            utterance.ratings = read_ratings(message.get("annotation") or {})
+            dialog.utterances.append(utterance)
+    source.count_branches(nodes, path)
+    return [dialog]
+
+
+def read_gemini(record: dict, source) -> list[Dialog]:
+    """Gemini's API: `contents` with `parts`; a reply may stand in `candidates` beside it."""
+    dialog = Dialog(
+        first_text(record, ["id", "responseId"]) or "", [], record.get("model")
+    )
+    contents = list(record["contents"])
+    response = record.get("response") or record
+    contents += [
+        c["content"] for c in dicts(response.get("candidates"))[:1] if "content" in c
+    ]
+    for content in contents:
+        role = "assistant" if content.get("role") == "model" else "user"
+        speaker = content.get("role") or "user"
+        dialog.utterances.append(
+            Utterance(speaker, role, text_of(content.get("parts")))
+        )
+    return [dialog]
+
+
+def read_vercel(record: dict, source) -> list[Dialog]:
+    """Vercel's UI messages: only parts of type text are talk."""
+    dialog = Dialog(first_text(record, ["id", "chatId"]) or "", [])
+    for message in record["messages"]:
+        metadata = message.get("metadata") or {}
+        dialog.utterances.append(
+            Utterance(
+                speaker=message["role"],
+                role=message["role"],
+                text=text_of(message.get("parts") or message.get("content")),
+                time=to_time(
+                    first_value({**metadata, **message}, ("createdAt", "created_at"))
+                ),
+                system=metadata.get("model"),
+            )
+        )
+    return [dialog]
+
+
+def read_openai_responses(record: dict, source) -> list[Dialog]:
+    """OpenAI's Responses: input and output; items that are no messages are no talk."""
+    given_input = record.get("input")
+    items = [{"role": "user", "content": given_input}]
+    if isinstance(given_input, list):
+        items = given_input
+    dialog = Dialog(first_text(record, ["id"]) or "", [], record.get("model"))
+    for item in [*items, *record["output"]]:
+        if item.get("type", "message") == "message":
+            text = text_of(item.get("content"))
+            dialog.utterances.append(Utterance(item["role"], item["role"], text))
+    return [dialog]
+
+
+def read_openai_threads(record: dict, source) -> list[Dialog]:
+    """OpenAI's Assistants: a list of messages of one or more threads, ordered by their time."""
+    threads: dict[str, Dialog] = {}
+    for message in record["data"]:
+        name = str(message.get("thread_id"))
+        dialog = threads.setdefault(name, Dialog(name, []))
+        dialog.utterances.append(
+            Utterance(
+                speaker=message["role"],
+                role=message["role"],
+                text=text_of(message.get("content")),
+                time=to_time(message.get("created_at")),
+            )
+        )
+    for dialog in threads.values():
+        dialog.utterances.reverse()  # the API lists the newest first
+    return list(threads.values())
+
+
+def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
+    """OpenAI's Batch: replies in one file, joined by custom_id with the requests beside it."""
+    requests = {}
+    for row in [*source.sibling_rows("custom_id"), *rows]:
+        messages = (row.get("body") or {}).get("messages")
+        if messages:
+            requests[row["custom_id"]] = messages
+    dialogs = []
+    for row in rows:
+        body = (row.get("response") or {}).get("body") or {}
+        reply = reply_text(body.get("choices") or body.get("output"))
+        if reply:
+            utterances = read_plain(requests.get(row["custom_id"]) or [])
+            utterances.append(assistant(reply))
+            dialogs.append(Dialog(str(row["custom_id"]), utterances, body.get("model")))
+    if dialogs and not requests:
+        source.warn(
+            "the users' words stand in the file of the requests: read both in a folder"
+        )
+    return dialogs
+
+
+def read_request(record: dict, source) -> list[Dialog]:
+    """A log of requests: what was sent, and what came back."""
+    request = (
+        first_value(record, ("request", "request_body", "inputs", "body")) or record
+    )
+    response = first_value(record, ("response", "response_body", "output")) or record
+    utterances = read_plain(request["messages"])
+    reply = reply_text(response.get("choices") or response.get("content"))
+    utterances.append(assistant(reply))
+    time = to_time(first_value(record, ("timestamp", "created", "created_at", "time")))
+    utterances[-1].time = None if time is None else time
+    name = first_text(record, ["conversation_id", "session_id", "thread_id"]) or ""
+    return [Dialog(name, utterances, response.get("model") or request.get("model"))]
+
+
+def read_arena(record: dict, source) -> list[Dialog]:
+    """Chatbot Arena: two dialogs of two models, and who was preferred, as a rating of both."""
+    name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
+    winner = record.get("winner")
+    dialogs = []
+    for side in "ab":
+        messages = message_list(record[f"conversation_{side}"])
+        dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
+        dialog.ratings = preference(side, winner, record.get("judge"))
+        dialogs.append(dialog)
+    return dialogs
+
+
+def read_arena_table(record: dict, source) -> list[Dialog]:
+    """Chatbot Arena as on Kaggle: lists of turns in cells, and the winner in three columns."""
+    winner = record.get("winner")
+    if str(record.get("winner_tie")) in TRUE:
+        winner = "tie"
+    for side in "ab":
+        if str(record.get(f"winner_model_{side}")) in TRUE:
+            winner = f"model_{side}"
+    prompts = texts_of(record["prompt"])
+    dialogs = []
+    for side in "ab":
+        utterances = woven(prompts, texts_of(record[f"response_{side}"]))
+        dialog = Dialog(
+            str(record.get("id") or ""), utterances, record.get(f"model_{side}")
+        )
+        dialog.ratings = preference(side, winner)
+        dialogs.append(dialog)
+    return dialogs
+
+
+def texts_of(cell: Any) -> list:
+    """The texts in a cell that holds a list of them, or one text."""
+    value = parse_list(cell) if isinstance(cell, str) and cell[:1] == "[" else cell
+    return value if isinstance(value, list) else [value]
+
+
+def preference(side: str, winner: Any, judge: Any = None) -> list[Rating]:
+    """1 for the side that was preferred, 0 for the other, a half for a tie; none where unknown."""
+    winner = str(winner or "").lower()
+    rater = None if judge is None else str(judge)
+    if winner.startswith("tie"):
+        return [Rating(rater, "preference", 0.5)]
+    if winner in ("model_a", "model_b", "a", "b"):
+        return [Rating(rater, "preference", float(winner[-1] == side))]
+    return []
+
+
+def read_oasst_tree(record: dict, source) -> list[Dialog]:
+    """OpenAssistant's trees: each branch with its own path as context."""
+    messages = []
+    to_visit = [(record["prompt"], None)]
+    while to_visit:
+        message, parent = to_visit.pop()
+        messages.append({**message, "parent_id": parent})
+        for reply in reversed(message.get("replies") or []):
+            to_visit.append((reply, message["message_id"]))
+    return branches(record["message_tree_id"], [oasst_utterance(m) for m in messages])
+
+
+def read_oasst_rows(rows: list[dict], source) -> list[Dialog]:
+    """OpenAssistant's flat form: one message per row, in trees."""
+    trees: dict[str, list[Utterance]] = {}
+    for row in rows:
+        trees.setdefault(row["message_tree_id"], []).append(oasst_utterance(row))
+    dialogs = []
+    for name, utterances in trees.items():
+        dialogs += branches(name, utterances)
+    return dialogs
+
+
+def oasst_utterance(message: dict) -> Utterance:
+    """One message of OpenAssistant; its labels are means of people's ratings."""
+    labels = message.get("labels") or {}
+    values = {}
+    if isinstance(labels.get("name"), list):
+        values = dict(zip(labels["name"], labels["value"], strict=True))
+    else:
+        values = {name: label.get("value") for name, label in labels.items()}
+    return Utterance(
+        speaker=message["role"],
+        role=OASST_ROLES.get(message["role"]),
+        text=message.get("text"),
+        time=to_time(message.get("created_date")),
+        id=message["message_id"],
+        reply_to=message.get("parent_id"),
+        system=message.get("model_name"),
+        ratings=[Rating(None, name, value) for name, value in values.items()],
+    )
+
+
+def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
+    """A dialog for each path of a tree that ends; what an earlier one has is context only."""
+    by_id = {utterance.id: utterance for utterance in utterances}
+    parents = {utterance.id: utterance.reply_to for utterance in utterances}
+    inner = set(parents.values())
+    leaves = [utterance.id for utterance in utterances if utterance.id not in inner]
+    paths = [path_to_root(leaf, parents) for leaf in leaves]
+    paths.sort(key=len, reverse=True)
+    used: set = set()
+    dialogs = []
+    for nodes in paths:
+        path = [by_id[node] for node in nodes if node in by_id]
+        new = [utterance for utterance in path if utterance.id not in used]
+        if not any(utterance.role != "user" for utterance in new):
+            continue  # nothing but words of users that nobody answered
+        context = as_script(path[: len(path) - len(new)])
+        used.update(utterance.id for utterance in new)
+        dialogs.append(Dialog(name, [*context, *new]))
+    return dialogs
+
+
+def read_preference(record: dict, source) -> list[Dialog]:
+    """TRL: one context, two replies, and which was preferred; earlier replies are context only."""
+    name = first_text(record, ["id", "prompt_id"]) or ""
+    prompt = conversation(record.get("prompt") or [])
+    dialogs = []
+    for side in ("chosen", "rejected"):
+        utterances = [*prompt, *conversation(record[side], "assistant")]
+        repeated = (
+            len(prompt) == 1 and len(utterances) > 2
+        )  # as UltraFeedback repeats the prompt
+        if repeated and utterances[1].text == prompt[0].text:
+            utterances = utterances[1:]
+        dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], side)
+        dialog.ratings = [Rating(None, "preference", float(side == "chosen"))]
+        dialogs.append(dialog)
+    return dialogs
+
+
+def conversation(value: Any, role: str = "user") -> list[Utterance]:
+    """Messages, or a text: Anthropic's HH writes "Human:" and "Assistant:" before paragraphs."""
+    if isinstance(value, list):
+        return read_plain(value)
+    pieces = f"\n{value}".split("\n\nHuman:")
+    if len(pieces) == 1:
+        return [Utterance(role, role, value)]
+    utterances = []
+    for piece in pieces[1:]:
+        user_text, *replies = piece.split("\n\nAssistant:")
+        utterances.append(user(user_text.strip()))
+        utterances += [assistant(reply.strip()) for reply in replies]
+    return utterances
+
+
+def read_kto(record: dict, source) -> list[Dialog]:
+    """TRL's unpaired preference: a completion that was liked or not."""
+    utterances = conversation(record["prompt"]) + conversation(
+        record["completion"], "assistant"
+    )
+    dialog = Dialog("", [*as_script(utterances[:-1]), utterances[-1]])
+    dialog.ratings = [Rating(None, "preference", record["label"])]
+    return [dialog]
+
+
+def read_instruction(record: dict, source) -> list[Dialog]:
+    """AlpacaEval, Alpaca, Dolly: an instruction, what it is about, and an output.
+
+    Raises:
+        ValueError: for a history beside it, whose form is not known.
+    """
+    if record.get("history"):
+        raise ValueError("it has a history beside the instruction")
+    about = first_value(record, ("input", "context"))
+    prompt = "\n".join(text for text in (record["instruction"], about) if text)
+    reply = first_value(record, ("output", "response")) or ""
+    return [
+        Dialog(
+            "",
+            [user(prompt), assistant(reply)],
+            first_text(record, ["generator", "model"]),
+        )
+    ]
+
+
+def read_cohere(record: dict, source) -> list[Dialog]:
+    """Cohere's chat: the history, the message, and the reply in `text`."""
+    utterances = read_plain(record["chat_history"])
+    utterances += [user(record["message"]), assistant(record["text"], "CHATBOT")]
+    return [Dialog("", utterances, record.get("model"))]
+
+
+def read_mt_bench(record: dict, source) -> list[Dialog]:
+    """MT-bench: answers of a model; the questions stand in question.jsonl."""
+    questions = source.cached("question.jsonl", "question_id")
+    question = questions.get(record["question_id"])
+    dialogs = []
+    for choice in record["choices"]:
+        replies = [assistant(text) for text in choice["turns"]]
+        if question:
+            replies = woven(question["turns"], choice["turns"])
+            for utterance, reference in zip(
+                replies[1::2], question.get("reference") or [], strict=False
+            ):
+                utterance.references = [reference]
+        else:
+            source.warn(
+                "the users' words stand in question.jsonl, which is not beside it"
+            )
+        dialogs.append(Dialog(str(record["question_id"]), replies, record["model_id"]))
+    return dialogs

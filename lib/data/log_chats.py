@@ -1,0 +1,164 @@
+"""Exports of messengers: Telegram, Slack, Discord, SillyTavern."""
+
+import re
+
+from lib.data.dialogs import Dialog, Utterance
+from lib.data.log_parts import first_text, to_time
+
+SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
+SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
+
+
+def read_telegram_full(record: dict, source) -> list[Dialog]:
+    """Telegram's full export: the chats with bots, or all where none is with one."""
+    chats = record["chats"]["list"]
+    with_bots = [chat for chat in chats if chat.get("type") == "bot_chat"]
+    if with_bots and source.report.options.bot is None:
+        source.exclude("dialogs", "are not with a bot", len(chats) - len(with_bots))
+        chats = with_bots
+    dialogs = []
+    for chat in chats:
+        dialogs += read_telegram(chat, source)
+    return dialogs
+
+
+def read_telegram(record: dict, source) -> list[Dialog]:
+    """One chat of Telegram; in a chat with a bot, the bot has the name of the chat."""
+    dialog = Dialog(str(record.get("id") or record.get("name") or ""), [])
+    for message in record["messages"]:
+        if message.get("type") != "message":
+            source.exclude("utterances", "are notices")
+            continue
+        if message.get("edited"):
+            source.count_note("were edited")
+        speaker = str(message.get("from"))
+        role = None
+        if record.get("type") == "bot_chat":
+            role = "assistant" if speaker == record.get("name") else "user"
+        time = to_time(message.get("date_unixtime")) or to_time(message.get("date"))
+        dialog.utterances.append(
+            Utterance(speaker, role, telegram_text(message), time=time)
+        )
+    return [dialog]
+
+
+def telegram_text(message: dict) -> str | None:
+    """The text of a message, whose formatted pieces follow each other without a break."""
+    text = message.get("text")
+    if isinstance(text, list):
+        pieces = [
+            piece if isinstance(piece, str) else piece.get("text", "") for piece in text
+        ]
+        text = "".join(pieces)
+    return text or None
+
+
+def read_slack(rows: list[dict], source) -> list[Dialog]:
+    """A day of a Slack channel: threads are the dialogs, and what is in none is one of its own."""
+    users = {}
+    for account in source.sibling("users.json") or []:
+        users[account["id"]] = account
+    channel = source.folder
+    dialogs: dict[str, Dialog] = {}
+    for message in rows:
+        subtype = message.get("subtype")
+        if message.get("type") != "message" or subtype not in (
+            None,
+            "bot_message",
+            "thread_broadcast",
+        ):
+            source.exclude("utterances", "are notices")
+            continue
+        if message.get("edited"):
+            source.count_note("were edited")
+        account = users.get(message.get("user"), {})
+        name = slack_name(account) or message.get("username") or message.get("user")
+        is_bot = bool(message.get("bot_id") or account.get("is_bot"))
+        thread = f"{channel}/{message.get('thread_ts') or 'outside threads'}"
+        dialog = dialogs.setdefault(thread, Dialog(thread, []))
+        dialog.utterances.append(
+            Utterance(
+                speaker=str(name or message.get("bot_id")),
+                role="assistant" if is_bot else "user",
+                text=slack_text(message.get("text") or "", users),
+                time=to_time(message.get("ts")),
+            )
+        )
+    for dialog in dialogs.values():
+        dialog.spans_files = True
+    source.spans_files = True
+    return list(dialogs.values())
+
+
+def slack_name(account: dict) -> str | None:
+    """The name that people see of a Slack account."""
+    profile = account.get("profile") or {}
+    return first_text(profile, ["display_name", "real_name"]) or account.get("name")
+
+
+def slack_text(text: str, users: dict) -> str | None:
+    """Slack's markup as text: mentions by name (a bot's at the start goes), links, entities."""
+    first = SLACK_MENTION.match(text)
+    if first and users.get(first[1], {}).get("is_bot"):
+        text = text[first.end() :].lstrip(" ,:")
+    for mention in set(SLACK_MENTION.findall(text)):
+        name = slack_name(users.get(mention, {})) or mention
+        text = re.sub(
+            rf"<@{mention}(\|[^>]{{0,80}})?>", lambda match, name=name: f"@{name}", text
+        )
+    text = SLACK_LINK.sub(lambda match: match[2] or match[1], text)
+    for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+        text = text.replace(entity, character)
+    return text or None
+
+
+def read_discord(record: dict, source) -> list[Dialog]:
+    """DiscordChatExporter: one channel; accounts say whether they are bots."""
+    channel = record["channel"]
+    dialog = Dialog(str(channel.get("name") or channel.get("id")), [])
+    for message in record["messages"]:
+        if message.get("type") not in ("Default", "Reply", 0, 19):
+            source.exclude("utterances", "are notices")
+            continue
+        if message.get("timestampEdited"):
+            source.count_note("were edited")
+        author = message["author"]
+        dialog.utterances.append(
+            Utterance(
+                speaker=author.get("nickname") or author["name"],
+                role="assistant" if author.get("isBot") else "user",
+                text=message.get("content") or None,
+                time=to_time(message.get("timestamp")),
+            )
+        )
+    return [dialog]
+
+
+def read_discord_rows(rows: list[dict], source) -> list[Dialog]:
+    """DiscordChatExporter's CSV: one channel, without a word on who is a bot."""
+    dialog = Dialog(source.stem, [])
+    for row in rows:
+        time = to_time(row["Date"])
+        dialog.utterances.append(
+            Utterance(row["Author"], None, row["Content"] or None, time=time)
+        )
+    return [dialog]
+
+
+def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
+    """SillyTavern: a header, then messages with `mes`; swipes are alternatives that were left."""
+    dialog = Dialog(source.stem, [])
+    for row in rows:
+        if "mes" not in row:
+            continue
+        role = "user" if row.get("is_user") else "assistant"
+        if row.get("is_system"):
+            role = "system"
+        source.exclude(
+            "utterances", "are swipes", max(0, len(row.get("swipes") or []) - 1)
+        )
+        time = to_time(row.get("send_date"))
+        dialog.utterances.append(
+            Utterance(str(row["name"]), role, row["mes"], time=time)
+        )
+    return [dialog]

@@ -1,0 +1,160 @@
+"""Corpora of dialogs between people, or people and bots, as they are published."""
+
+from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.log_assistants import branches
+from lib.data.log_messages import read_record, read_utterance
+from lib.data.log_parts import first_text, first_value, read_ratings
+
+TOPICAL_RATINGS = {"Poor": 1, "Not Good": 2, "Passable": 3, "Good": 4, "Excellent": 5}
+
+
+def read_convokit(rows: list[dict], source) -> list[Dialog]:
+    """ConvoKit: utterances with reply-to; what speakers and conversations are stands beside."""
+    speakers = source.sibling("speakers.json", "users.json") or {}
+    conversations = source.sibling("conversations.json") or {}
+    groups: dict[str, list[Utterance]] = {}
+    for row in rows:
+        speaker = row.get("speaker") or row.get("user")
+        account = speakers.get(str(speaker)) or {}
+        about = account.get("meta") or (account if "meta" not in account else {})
+        message = {
+            **row,
+            "speaker": speaker,
+            "meta": {**about, **(row.get("meta") or {})},
+        }
+        message["timestamp"] = row.get("timestamp")
+        name = str(first_value(row, ("conversation_id", "root")) or row["id"])
+        groups.setdefault(name, []).append(read_utterance(message, "speaker", "text"))
+    dialogs = []
+    for name, utterances in groups.items():
+        about = conversations.get(name) or {}
+        ratings = read_ratings(about.get("meta") or about)
+        group = [Dialog(name, utterances)]
+        if any(utterance.reply_to for utterance in utterances):
+            group = branches(name, utterances)
+        for dialog in group:
+            dialog.ratings = ratings
+            dialogs.append(dialog)
+    return dialogs
+
+
+def read_blended_skill_talk(record: dict, source) -> list[Dialog]:
+    """Blended Skill Talk: two people; the second one, who is guided, is taken for the bot."""
+    utterances = []
+    for name, speaker in (("free_turker_utterance", 0), ("guided_turker_utterance", 1)):
+        if record.get(name):
+            utterances.append(two_people(speaker, record[name]))
+    utterances += [two_people(speaker, text) for speaker, text in record["dialog"]]
+    return [Dialog("", utterances, facts=personas(record))]
+
+
+def two_people(speaker: int, text: str) -> Utterance:
+    """An utterance of speaker 0 or 1 of a dialog between people."""
+    if speaker == 0:
+        return Utterance("0", "user", text)
+    return Utterance("1", "assistant", text)
+
+
+def personas(record: dict) -> list[str]:
+    """The persona of the second speaker."""
+    lists = record.get("personas") or []
+    persona = lists[-1] if lists else []
+    return list(persona) if isinstance(persona, list) else [persona]
+
+
+def read_blended_skill_talk_hub(record: dict, source) -> list[Dialog]:
+    """Blended Skill Talk as on the Hugging Face hub: two lists, to be woven together."""
+    utterances = [
+        two_people(n % 2, t)
+        for n, t in enumerate(record.get("previous_utterance") or [])
+    ]
+    texts = zip(record["free_messages"], record["guided_messages"], strict=False)
+    for free, guided in texts:
+        utterances += [two_people(0, free), two_people(1, guided)]
+    return [Dialog("", utterances, facts=list(record.get("personas") or []))]
+
+
+def read_empathetic(rows: list[dict], source) -> list[Dialog]:
+    """EmpatheticDialogues: commas are _comma_; the second speaker, the listener, is the bot."""
+    dialogs: dict[str, Dialog] = {}
+    first_speaker = {}
+    rows = sorted(rows, key=lambda row: int(row["utterance_idx"]))
+    for row in rows:
+        name = row["conv_id"]
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        speaker = first_speaker.setdefault(name, row["speaker_idx"])
+        text = row["utterance"].replace("_comma_", ",")
+        if row["speaker_idx"] == speaker:
+            dialog.utterances.append(Utterance("speaker", "user", text))
+        else:
+            dialog.utterances.append(Utterance("listener", "assistant", text))
+    return list(dialogs.values())
+
+
+def read_topical_chat(record: dict, source) -> list[Dialog]:
+    """Topical-Chat: two people, agent_1 and agent_2; neither is a bot by its name."""
+    dialog = Dialog(first_text(record, ["id"]) or "", [])
+    for message in record["content"]:
+        ratings = []
+        if message.get("turn_rating") in TOPICAL_RATINGS:
+            value = TOPICAL_RATINGS[message["turn_rating"]]
+            ratings = [Rating(None, "turn_rating", value)]
+        utterance = Utterance(
+            message["agent"], None, message["message"], ratings=ratings
+        )
+        dialog.utterances.append(utterance)
+    for speaker, word in (record.get("conversation_rating") or {}).items():
+        if word in TOPICAL_RATINGS:
+            rating = Rating(speaker, "conversation_rating", TOPICAL_RATINGS[word])
+            dialog.ratings.append(rating)
+    return [dialog]
+
+
+def read_text_list(record: dict, source) -> list[Dialog]:
+    """DailyDialog and LIMA as lists of texts: two people in turn; the second is the bot."""
+    texts = first_value(record, ("dialog", "conversations"))
+    return [
+        Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])
+    ]
+
+
+def read_soda(record: dict, source) -> list[Dialog]:
+    """SODA: a list of texts and a list of their speakers."""
+    pairs = zip(record["speakers"], record["dialogue"], strict=True)
+    return [Dialog("", [Utterance(speaker, None, text) for speaker, text in pairs])]
+
+
+def read_dstc9(rows: list[dict], source) -> list[Dialog]:
+    """DSTC9 track 1: contexts in logs.json, the reply to each in labels.json beside it."""
+    labels = source.sibling("labels.json") or []
+    dialogs = []
+    for number, row in enumerate(rows):
+        utterances = []
+        for message in row["messages"]:
+            role = {"U": "user", "S": "assistant"}[message["speaker"]]
+            utterances.append(Utterance(message["speaker"], role, message["text"]))
+        label = labels[number] if number < len(labels) else {}
+        if label.get("response"):
+            utterances.append(Utterance("S", "assistant", label["response"]))
+        dialogs.append(Dialog("", utterances))
+    return dialogs
+
+
+def read_label_studio(record: dict, source) -> list[Dialog]:
+    """Label Studio: a dialog in `data`, and its ratings by each annotator."""
+    result = read_record(record["data"])
+    if result is None:
+        return []
+    dialog = result[0]
+    dialog.id = str(record.get("id") or "")
+    for annotation in record.get("annotations") or []:
+        rater = first_value(annotation, ("completed_by", "created_username"))
+        if isinstance(rater, dict):
+            rater = rater.get("email") or rater.get("id")
+        for item in annotation.get("result") or []:
+            value = (item.get("value") or {}).get(
+                "rating", (item.get("value") or {}).get("number")
+            )
+            if value is not None:
+                dialog.ratings.append(Rating(str(rater), item["from_name"], value))
+    return [dialog]

@@ -1,0 +1,331 @@
+"""Dialogs whose messages stand in a list of a record: read by the keys that messages have."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from lib.data.corpora import snake_case
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.file_contents import UnknownFormat, parse_list
+from lib.data.log_parts import (
+    DIALOG,
+    MODEL,
+    SPEAKER,
+    SYNONYMS,
+    TEXT,
+    assistant,
+    first_text,
+    first_value,
+    read_ratings,
+    role_of,
+    text_of,
+    time_of,
+    user,
+    words_of,
+)
+
+PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
+RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
+PARENT = (
+    "reply_to",
+    "reply-to",
+    "parent_id",
+    "parentId",
+    "parent_message_id",
+    "parent",
+)
+REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
+USER_TEXT = WORDS["fields"]["user_text"].split()
+BOT_TEXT = WORDS["fields"]["bot_text"].split()
+
+
+class MessageFormat(NamedTuple):
+    """A way of writing a message: its signature is the keys that each message has."""
+
+    name: str
+    keys: set[str]
+    read: Callable[[list[dict]], list[Utterance]]
+
+
+def read_utterance(
+    message: Mapping[str, Any], speaker_key: str, text_key: str
+) -> Utterance:
+    """The utterance in a message whose speaker and words stand under these keys."""
+    fields = dict(message)
+    for name in ("meta", "metadata"):
+        if isinstance(message.get(name), dict):
+            fields = message[name] | fields
+    speaker = message.get(speaker_key)
+    if isinstance(speaker, dict):
+        fields = speaker | fields
+        speaker = first_text(speaker, ("role", "name", "username", "id"))
+    return Utterance(
+        speaker=str(speaker),
+        role=role_of(str(speaker), fields, speaker_key),
+        text=words_of(message, text_key),
+        time=time_of(fields),
+        id=first_text(message, ["id", "message_id", "utterance_id"]),
+        reply_to=first_text(message, PARENT),
+        system=first_value(fields, MODEL, str),
+        ratings=read_ratings(fields),
+        references=first_value(fields, ["reference"], list) or [],
+    )
+
+
+def read_plain(messages: list[dict]) -> list[Utterance]:
+    """Messages with a speaker and a text, under whatever names."""
+    speaker_key, text_key = speaker_and_text(messages)
+    return [read_utterance(message, speaker_key, text_key) for message in messages]
+
+
+def speaker_and_text(messages: list[dict]) -> tuple[str | None, str | None]:
+    """The keys of messages that hold the speaker and the words."""
+    keys = {}
+    for message in messages:
+        for key in message:
+            keys.setdefault(snake_case(key), key)
+    return first_value(keys, SPEAKER), first_value(keys, TEXT)
+
+
+def read_personachat(messages: list[dict]) -> list[Utterance]:
+    """Hugging Face's Persona-Chat: the last of the candidates is what was said."""
+    last = messages[-1]
+    texts = [*(last.get("history") or []), *last["candidates"][-1:]]
+    return in_turn([{"text": text} for text in texts])
+
+
+def in_turn(messages: list[dict]) -> list[Utterance]:
+    """MultiWOZ 2.1: messages without a speaker are of user and bot in turn."""
+    utterances = []
+    for number, message in enumerate(messages):
+        speaker = "bot" if number % 2 else "user"
+        utterances.append(
+            read_utterance({**message, "speaker": speaker}, "speaker", "text")
+        )
+    return utterances
+
+
+def read_exchanges(messages: list[dict]) -> list[Utterance]:
+    """Messages that hold what the user and what the bot said, each under its own name."""
+    keys = exchange_keys(messages[0])
+    utterances = []
+    for message in messages:
+        for name, role in zip(keys, ("user", "assistant"), strict=True):
+            utterances.append(Utterance(name, role, text_of(message.get(name))))
+    return utterances
+
+
+def exchange_keys(message: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The keys of what the user and what the bot said, where a message has both as texts."""
+    texts = {
+        snake_case(name): name
+        for name, text in message.items()
+        if isinstance(text, str)
+    }
+    user_key = first_value(texts, USER_TEXT)
+    bot_key = first_value(
+        texts, [name for name in BOT_TEXT if texts.get(name) != user_key]
+    )
+    return (user_key, bot_key) if user_key and bot_key else None
+
+
+def read_langchain(messages: list[dict]) -> list[Utterance]:
+    """LangChain's messages: a type (human, ai, tool), the words beside it, in data or kwargs."""
+    utterances = []
+    for message in messages:
+        data = first_value(message, ("data", "kwargs"), dict) or message
+        names = message.get("id")
+        kind = first_text(data, ["type"]) or first_text(message, ["type"]) or ""
+        if kind == "constructor" or not speaker_role(kind):
+            kind = names[-1] if isinstance(names, list) and names else kind
+            kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
+        role = {"human": "user", "ai": "assistant"}.get(kind.lower(), "tool")
+        fields = {"text": words_of(data), "ratings": read_ratings(data)}
+        utterances.append(Utterance(kind, role, **fields))
+    return utterances
+
+
+FORMATS = [  # in the order in which the signatures are tried
+    MessageFormat("Persona-Chat (JSON)", {"history", "candidates"}, read_personachat),
+    MessageFormat("OpenAI chat messages", {"role", "content"}, read_plain),
+    MessageFormat("ShareGPT", {"from", "value"}, read_plain),
+    MessageFormat("MultiWOZ 2.2", {"speaker", "utterance"}, read_plain),
+    MessageFormat("LangChain messages", {"type", "data"}, read_langchain),
+    MessageFormat("LangChain messages", {"lc", "kwargs"}, read_langchain),
+    MessageFormat("Ragas messages", {"type", "content"}, read_langchain),
+    MessageFormat("ParlAI (JSON)", {"id", "text"}, read_plain),
+]
+
+
+def find_format(messages: list[dict]) -> MessageFormat | None:
+    """The format of a list of messages: by its signature, else by a speaker and a text."""
+    keys = set().union(*messages)
+    speaker_key, text_key = speaker_and_text(messages)
+    for message_format in FORMATS:
+        if message_format.keys <= keys and fits(message_format, messages):
+            return message_format
+    if not speaker_key and {"text", "metadata"} <= keys:
+        return MessageFormat("MultiWOZ 2.1: user and bot in turn", keys, in_turn)
+    if not text_key and exchange_keys(messages[0]):
+        return MessageFormat("exchanges of user and bot", keys, read_exchanges)
+    if speaker_key and text_key and _speakers_recur(messages, speaker_key, text_key):
+        return MessageFormat(f"messages ({speaker_key}, {text_key})", keys, read_plain)
+    return None
+
+
+def fits(message_format: MessageFormat, messages: list[dict]) -> bool:
+    """Whether messages with the keys of a format are of it.
+
+    Plain ones have their speaker and words under these keys; those of LangChain say what writes.
+    """
+    if message_format.read is read_plain:
+        return set(speaker_and_text(messages)) == message_format.keys
+    if message_format.read is read_langchain:
+        roles = {utterance.role for utterance in read_langchain(messages)}
+        return bool(roles & {"user", "assistant"})
+    return True
+
+
+def _speakers_recur(messages: list[dict], speaker_key: str, text_key: str) -> bool:
+    """Whether the values look like speakers and texts: not a list of names, tags or files."""
+    texts = [text_of(message.get(text_key)) for message in messages]
+    speakers = {str(message.get(speaker_key)) for message in messages}
+    with_role = any(speaker_role(speaker) for speaker in speakers)
+    recur = len(speakers) < len(messages) or len(messages) <= 2
+    return any(texts) and (with_role or recur)
+
+
+def message_list(cell: Any) -> list[dict]:
+    """The messages in a field of a record; empty where it is no list of messages."""
+    if isinstance(cell, str) and cell.startswith("[{"):
+        cell = parse_list(cell)
+    if not isinstance(cell, list):
+        return []
+    messages = []
+    for item in cell:
+        if isinstance(item, list):  # ParlAI has them in pairs
+            messages += item
+        else:
+            messages.append(item)
+    if not all(isinstance(message, dict) for message in messages):
+        return []
+    return messages
+
+
+def message_fields(record: dict) -> dict[str, MessageFormat]:
+    """The fields of a record that hold a list of messages, with the format of each."""
+    fields = {}
+    for name, cell in record.items():
+        messages = message_list(cell)
+        if not messages:
+            continue
+        message_format = find_format(messages)
+        if message_format:
+            fields[name] = message_format
+    return fields
+
+
+def choose_field(record: dict, fields: Mapping[str, MessageFormat]) -> str:
+    """The one field of a record with its messages.
+
+    Raises:
+        UnknownFormat: where several might be it, naming them.
+    """
+    if len(fields) == 1:
+        return next(iter(fields))
+    named = [
+        name for name in fields if snake_case(name) in ("messages", "conversations")
+    ]
+    unlike = [name for name in fields if fields[name].name.startswith("messages (")]
+    if len(named) == 1 and len(unlike) == len(fields) - 1 and named[0] not in unlike:
+        return named[0]
+    problem = f"has several lists of messages: {', '.join(list(fields)[:8])}"
+    raise UnknownFormat(
+        problem, fix=f'name the right one: COLUMNS="messages={next(iter(fields))}"'
+    )
+
+
+def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | None:
+    """The dialog in a record that has a list of messages, and the name of their format.
+
+    Args:
+        field: where the messages are; None: there is one list of them.
+    """
+    fields = message_fields(record)
+    if field not in fields:
+        if not fields:
+            return None
+        field = choose_field(record, fields)
+    message_format = fields[field]
+    about = {snake_case(name): value for name, value in record.items() if name != field}
+    dialog = Dialog(
+        id=first_text(about, ["id", *DIALOG]) or "",
+        utterances=[],
+        system=first_value(about, MODEL, str),
+        ratings=read_ratings(about),
+    )
+    if isinstance(about.get("personality"), list):
+        dialog.facts += about["personality"]
+    for utterance in message_format.read(message_list(record[field])):
+        add_without_persona(dialog, utterance)
+    add_reply_beside(dialog, about)
+    return dialog, message_format.name
+
+
+def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
+    """Add the reply that stands beside the messages, as in a log of requests.
+
+    Raises:
+        UnknownFormat: where the messages end with another reply.
+    """
+    name = next((name for name in REPLY_FIELDS if about.get(name)), "")
+    reply = reply_text(about.get(name))
+    turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
+    if not reply or not turns or turns[-1].text.strip() == reply.strip():
+        return
+    if turns[-1].role == "assistant":
+        problem = f"has messages that end with a reply, and another one in {name!r}"
+        raise UnknownFormat(
+            problem, fix="leave one of them out, or write one row per reply"
+        )
+    bots = [utterance.speaker for utterance in turns if utterance.role == "assistant"]
+    dialog.utterances.append(assistant(reply, *bots[:1]))
+
+
+def reply_text(value: Any) -> str | None:
+    """The reply in what a model gave back: a text, a message, choices or generations."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+        return reply_text(value)
+    if isinstance(value, dict):
+        for name in (
+            "choices",
+            "generations",
+            "message",
+            "kwargs",
+            "content",
+            "text",
+            "output",
+        ):
+            if value.get(name):
+                return text_of(value[name]) or reply_text(value[name])
+        return None
+    return value if isinstance(value, str) else None
+
+
+def add_without_persona(dialog: Dialog, utterance: Utterance) -> None:
+    """Add an utterance; lines of a persona before it, as ParlAI has them, become facts."""
+    persona = PERSONA_LINES.match(utterance.text or "")[0]
+    if persona:
+        dialog.facts += re.findall(r"^your persona: *(.*)", persona, flags=re.M)
+        utterance.text = utterance.text.removeprefix(persona)
+    if utterance.text or not persona:
+        dialog.utterances.append(utterance)
+
+
+def woven(user_texts: list, bot_texts: list) -> list[Utterance]:
+    """What users and bot said in turn, from two lists."""
+    utterances = []
+    for user_text, bot_text in zip(user_texts, bot_texts, strict=False):
+        utterances += [user(user_text), assistant(bot_text)]
+    return utterances

@@ -1,0 +1,319 @@
+"""Dialogs in tables: a row per utterance, or a row per exchange of user and bot."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lib.data.corpora import snake_case
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.file_contents import UnknownFormat
+from lib.data.log_messages import exchange_keys, read_utterance
+from lib.data.log_parts import (
+    DIALOG,
+    MODEL,
+    SPEAKER,
+    TEXT,
+    TIME,
+    assistant,
+    first_text,
+    first_value,
+    read_ratings,
+    time_of,
+    to_time,
+    user,
+)
+
+TURN = WORDS["fields"]["turn"].split()
+DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
+ID_WORDS = (
+    "id",
+    "uuid",
+    "key",
+    "no",
+    "number",
+    "channel",
+    "room",
+    "group",
+    "topic",
+    "subject",
+)
+FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+DIRECTIONS = WORDS["directions"]
+
+
+class Columns:
+    """The columns of a table of utterances, by their meaning; None where there is none."""
+
+    def __init__(self, rows: list[dict]):
+        self.rows = rows
+        self.names: dict[str, str] = {}
+        for row in rows[:100]:
+            for name in row:
+                self.names.setdefault(snake_case(name), name)
+        self.text = first_value(self.names, TEXT)
+        self.turn = first_value(self.names, TURN)
+        self.time = first_value(self.names, TIME)
+        self.speaker = self._speaker()
+        self.dialog = first_value(self.names, DIALOG) or self._dialog()
+
+    def values(self, name: str) -> list[str]:
+        """The texts in a column."""
+        return [str(row.get(name)) for row in self.rows]
+
+    def _speaker(self) -> str | None:
+        """The column of the speaker: by its values that are roles, else by its name."""
+        by_name = first_value(
+            self.names, [n for n in SPEAKER if n not in ("id", "user_id")]
+        )
+        by_values = self._with_roles()
+        if by_name in by_values or not by_values:
+            return by_name
+        return by_values[0]
+
+    def speaker_by_values(self) -> str | None:
+        """The column whose values are roles of both sides; None without one."""
+        by_values = [
+            name for name in self._with_roles() if snake_case(name) != "system"
+        ]
+        return by_values[0] if by_values else None
+
+    def _with_roles(self) -> list[str]:
+        """The columns whose values are few, and roles of both sides."""
+        by_values = []
+        for key, name in self.names.items():
+            if name == self.text:
+                continue
+            values = set(self.values(name)[:2000])
+            roles = {value_role(key, value) for value in values}
+            if len(values) <= 50 and {"user", "assistant"} <= roles:
+                by_values.append(name)
+        return by_values
+
+    def _dialog(self) -> str | None:
+        """The column of the dialog: the one whose name speaks of one and whose values recur."""
+        candidates = []
+        for key, name in self.names.items():
+            values = self.values(name)
+            recurs = 1 <= len(set(values)) < len(values)
+            if (
+                recurs
+                and DIALOG_WORDS & set(key.split("_"))
+                and name not in (self.text, self.turn)
+            ):
+                candidates.append(name)
+        return candidates[0] if len(candidates) == 1 else None
+
+    def unclear(self) -> list[str]:
+        """Columns of ids without a known meaning, whose values recur: each may be the dialog."""
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        unclear = []
+        for key, name in self.names.items():
+            words = key.split("_")
+            of_person = {"user", "speaker", "author", "agent"} & set(words)
+            if name in known_columns or of_person or words[-1] not in ID_WORDS:
+                continue
+            values = self.values(name)
+            if 1 < len(set(values)) < len(values):
+                unclear.append(name)
+        return unclear
+
+    def finer_dialog(self) -> str | None:
+        """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        if not self.dialog:
+            return None
+        for key, name in self.names.items():
+            if name in known_columns or key.split("_")[-1] not in ID_WORDS:
+                continue
+            speakers: dict[tuple, set] = {}
+            for row in self.rows:
+                group = (row.get(self.dialog), row.get(name))
+                speakers.setdefault(group, set()).add(row.get(self.speaker))
+            dialogs = {group[0] for group in speakers}
+            if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
+                return name
+        return None
+
+
+def value_role(key: str, value: str) -> str | None:
+    """The role that a value of a column tells; a flag such as is_bot, or a direction.
+
+    >>> value_role("is_bot", "True"), value_role("direction", "inbound"), value_role("who", "bot")
+    ('assistant', 'user', 'assistant')
+    """
+    words = key.split("_")
+    if value.lower() in FLAGS:
+        asks = set(words) & {"bot", "assistant", "agent", "user", "customer", "human"}
+        if words[0] not in ("is", "from", "by") or not asks:
+            return None
+        role = speaker_role(key)
+        if FLAGS[value.lower()]:
+            return role
+        return "assistant" if role == "user" else "user"
+    if "direction" in words:
+        return DIRECTIONS.get(value.lower())
+    if value in ("U", "S") and value.isupper():
+        return {"U": "user", "S": "assistant"}[value]
+    return speaker_role(value) if len(value) <= 40 else None
+
+
+def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
+    """A row per utterance: a speaker, a text, and the dialog.
+
+    Raises:
+        UnknownFormat: where no column tells the speaker, or several may tell the dialog.
+    """
+    columns = Columns(rows)
+    if not columns.text:
+        return []
+    if not columns.speaker:
+        raise UnknownFormat(
+            f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
+            fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
+        )
+    unclear = columns.unclear()
+    named_none = source.report.options.columns.get("dialog") == "none"
+    if unclear and not columns.dialog and not restarts(columns) and not named_none:
+        raise UnknownFormat(
+            f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
+            fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
+        )
+    finer = columns.finer_dialog()
+    if finer:
+        raise UnknownFormat(
+            f"has its dialogs in {columns.dialog}, or in {columns.dialog} and {finer} together",
+            fix=f"write both into one column, or leave {finer} out",
+        )
+    if columns.dialog:
+        source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")
+    source.guess(
+        "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
+    )
+    dialogs: dict[str, Dialog] = {}
+    turn_before = None
+    part = 1
+    for row in rows:
+        name = str(row.get(columns.dialog)) if columns.dialog else source.stem
+        if not columns.dialog and columns.turn:
+            turn = to_number(row.get(columns.turn))
+            if turn_before is not None and turn is not None and turn < turn_before:
+                part += 1
+            turn_before = turn
+            name = f"{name} {part}"
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        utterance = row_utterance(row, columns)
+        dialog.utterances.append(utterance)
+    if columns.dialog and columns.turn:
+        order_by_turn(dialogs, rows, columns)
+    return list(dialogs.values())
+
+
+def restarts(columns: Columns) -> bool:
+    """Whether a column of turns begins again, and so tells the dialogs."""
+    if not columns.turn:
+        return False
+    turns = [to_number(row.get(columns.turn)) for row in columns.rows]
+    first = [turn for turn in turns if turn == turns[0]]
+    return turns[0] in (0, 1) and len(first) > 1
+
+
+def to_number(value: Any) -> float | None:
+    """A number, or None."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
+    """The utterance in a row."""
+    utterance = read_utterance(row, columns.speaker, columns.text)
+    role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
+    if role:
+        utterance.role = role
+    if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
+        utterance.speaker = role
+    return utterance
+
+
+def order_by_turn(
+    dialogs: Mapping[str, Dialog], rows: list[dict], columns: Columns
+) -> None:
+    """Put utterances in the order of their column of turns, where all have a number."""
+    turns: dict[str, list] = {}
+    for row in rows:
+        turns.setdefault(str(row.get(columns.dialog)), []).append(
+            to_number(row.get(columns.turn))
+        )
+    for name, numbers in turns.items():
+        if None in numbers:
+            continue
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        dialogs[name].utterances = [dialogs[name].utterances[n] for n in order]
+
+
+def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:
+    """The columns of dialog, user's words and bot's words, where a dialog has several rows."""
+    keys = exchange_keys(rows[0]) if rows else None
+    names = {snake_case(name) for name in rows[0]} if rows else set()
+    if not keys or {"context", "history"} & names:
+        return None
+    user_text, bot_text = keys
+    dialog = Columns(rows).dialog
+    if not dialog or dialog in keys:
+        return None
+    ids = [str(row.get(dialog)) for row in rows]
+    if len(set(ids)) == len(ids):
+        return None  # a row per dialog: a table with one row per reply
+    if histories_grow(rows, dialog, user_text=user_text, bot_text=bot_text):
+        return None
+    return dialog, user_text, bot_text
+
+
+def histories_grow(
+    rows: list[dict], dialog: str, *, user_text: str, bot_text: str
+) -> bool:
+    """Whether cells of a dialog hold what was said before, too: then each is a whole context."""
+    before: dict[str, dict] = {}
+    pairs = 0
+    growing = 0
+    for row in rows:
+        previous = before.get(str(row.get(dialog)))
+        if previous:
+            text = str(row.get(user_text))
+            pairs += 1
+            earlier_user = str(previous.get(user_text))
+            earlier_bot = str(previous.get(bot_text))
+            repeats_user = len(text) > len(earlier_user) and text.startswith(
+                earlier_user
+            )
+            growing += repeats_user or (len(earlier_bot) > 20 and earlier_bot in text)
+        before[str(row.get(dialog))] = row
+    return growing > pairs / 2
+
+
+def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
+    """A row per exchange: `session, user_message, bot_response`."""
+    dialog_key, user_key, bot_key = exchange_columns(rows)
+    names = {snake_case(name): name for name in rows[0]}
+    turn = first_value(names, TURN)
+    if turn and all(to_number(row.get(turn)) is not None for row in rows):
+        rows = sorted(rows, key=lambda row: to_number(row[turn]))
+    else:
+        times = [time_of(row) for row in rows]
+        if None not in times:
+            order = sorted(range(len(rows)), key=times.__getitem__)
+            rows = [rows[number] for number in order]
+    text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
+    source.guess("columns", text, "by their names")
+    dialogs: dict[str, Dialog] = {}
+    for row in rows:
+        about = {snake_case(name): value for name, value in row.items()}
+        system = first_text(about, ["system", *MODEL])
+        name = f"{row.get(dialog_key)}"
+        dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
+        time = to_time(first_value(about, TIME))
+        dialog.utterances += [
+            user(row.get(user_key) or None, time=time),
+            assistant(row.get(bot_key) or "", time=time, ratings=read_ratings(about)),
+        ]
+    return list(dialogs.values())
