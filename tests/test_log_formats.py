@@ -40,7 +40,7 @@ def test_what_was_written_is_read(name, tmp_path):
     assert read_back(example, tmp_path) == expected(example, DIALOGS)
 
 
-@pytest.mark.parametrize("name", SCHEMAS.keys() - set(REFUSED))
+@pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in REFUSED])
 def test_a_file_after_a_public_schema_is_read(name, tmp_path):
     example = SCHEMAS[name]
     assert read_back(example, tmp_path) == expected(example, DIALOGS)
