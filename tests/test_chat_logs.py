@@ -432,7 +432,7 @@ def test_two_files_are_two_systems(tmp_path):
     files = [tmp_path / name for name in ("old.txt", "new.txt")]
     for file in files:
         file.write_text("User: Hi\nBot: Hello")
-    turns = report.read_dialogs(files)
+    turns = report.read_versions(files)
     assert turns[["system", "agent"]].values.tolist() == [
         ["old", "Bot"],
         ["new", "Bot"],
