@@ -15,7 +15,7 @@ from lib.endex.reddit import SOURCES
 from lib.endex.scoring import WEIGHTS
 from lib.meta_evaluation.replication.endex_table2 import endex_correlations, endex_sets
 
-OPTIONS = endex.Options(
+OPTIONS = endex.TrainingOptions(
     epochs=2, learning_rate=5e-4, batch_tokens=1024, max_length=64, frozen_layers=5
 )
 SEED = 0

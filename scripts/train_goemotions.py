@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import data
-from lib.endex.emotions import LABELS, POSITIVE, WEIGHTS, counts, probabilities, weigh
+from lib.endex.emotions import LABELS, POSITIVE, WEIGHTS, counts, probabilities, tf_idf
 
 SEEN_IN = 3  # texts that a feature must occur in
 C = 3.0  # inverse strength of the regularisation
@@ -28,7 +28,7 @@ def fit(texts, labels, path: Path = WEIGHTS) -> None:
     seen = np.asarray((hashed > 0).sum(axis=0)).ravel()
     features = np.flatnonzero(seen >= SEEN_IN)
     idf = np.log((1 + hashed.shape[0]) / (1 + seen[features])) + 1
-    x = weigh(hashed[:, features], idf)
+    x = tf_idf(hashed[:, features], idf)
     y = targets(labels)
     coefficients = []
     intercepts = []

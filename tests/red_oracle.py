@@ -70,9 +70,8 @@ def posts(
     answers = c[c["parent"].notna()]
     readable = answers[answers["usable"]]
     c["replies"] = answers.groupby("parent").size().reindex(c.index)
-    c["e"] = (
-        (answers["edited"] == True).groupby(answers["parent"]).sum().reindex(c.index)
-    )  # noqa: E712
+    edited = answers["edited"].eq(True)
+    c["e"] = edited.groupby(answers["parent"]).sum().reindex(c.index)
     c["t"] = readable.groupby("parent")["tokens"].max().reindex(c.index)
     c["ee_mean"] = readable.groupby("parent")["ee"].mean().reindex(c.index)
     p = c[c["parent"].isin(c.index)].copy()

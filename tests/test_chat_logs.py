@@ -313,7 +313,7 @@ HOSTILE = {
 def test_what_cannot_be_read_ends_with_a_message(name, tmp_path, capsys):
     raw, expected = HOSTILE[name]
     (tmp_path / name).write_bytes(raw)
-    assert main([str(tmp_path / name), "--dry", "--given", "max_mb=2"]) == 2
+    assert main([str(tmp_path / name), "--dry", "--override", "max_mb=2"]) == 2
     message = capsys.readouterr().err
     assert re.search(expected, message, flags=re.S) and "Traceback" not in message
     assert "suggest: columns={'response': 'response'" not in message
@@ -435,7 +435,7 @@ def test_two_files_are_two_systems(tmp_path):
     files = [tmp_path / name for name in ("old.txt", "new.txt")]
     for file in files:
         file.write_text("User: Hi\nBot: Hello")
-    turns = report.read_dialogs(files)
+    turns = report.read_versions(files)
     assert turns[["system", "agent"]].values.tolist() == [
         ["old", "Bot"],
         ["new", "Bot"],

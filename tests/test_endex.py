@@ -24,7 +24,9 @@ from lib.endex import classifier, runs, scoring, training
 from lib.endex.pairs import KINDS, cut_to_lengths, matched_in_length, negative_sample
 from lib.metrics import baselines
 
-OPTIONS = endex.Options(encoder="tiny", epochs=3, learning_rate=3e-3, batch_tokens=128)
+OPTIONS = endex.TrainingOptions(
+    encoder="tiny", epochs=3, learning_rate=3e-3, batch_tokens=128
+)
 WARM = [
     "I love this story, tell me more about the lake?",
     "What a lovely bread, how did you do it",
@@ -472,7 +474,7 @@ def test_runaway_loss_stops_and_collapse_is_reported(tmp_path):
 
 def test_an_unknown_precision_is_refused():
     with pytest.raises(ValueError, match="choose fp32 or bf16"):
-        endex.Options(precision="fp16")
+        endex.TrainingOptions(precision="fp16")
 
 
 def test_one_class_is_refused(tmp_path):

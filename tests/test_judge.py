@@ -19,10 +19,11 @@ import pytest
 from fault_server import TRANSIENT, FaultServer, bomb, random_faults
 
 from lib import cpdscore
-from lib.cpdscore import judge, local, parsing, reply_store, server
+from lib.cpdscore import connection as client
+from lib.cpdscore import judge, local, parsing, reply_store
+from lib.cpdscore.connection import JudgeStopped
 from lib.cpdscore.judge import JudgeSettings, Pacer, estimate_tokens, max_usage
 from lib.cpdscore.reply_store import Job, Reply, ReplyStore, Request
-from lib.cpdscore.server import JudgeStopped
 from lib.data import corpora
 
 QUICK = JudgeSettings(workers=16, backoff_s=0.02)
@@ -61,7 +62,7 @@ def jobs_for(prompts: int, samples: int = 1, **parameters) -> list[Job]:
 
 def connect(service: FaultServer, timeout_s: float = 60):
     """Patient, so that a busy machine is not taken for a fault; tests of hanging say otherwise."""
-    return server.Connection(service.url, timeout_s=timeout_s)
+    return client.Connection(service.url, timeout_s=timeout_s)
 
 
 def once(fault: str):
@@ -147,7 +148,7 @@ def test_refusals_before_any_answer_are_asked_again_once_the_cause_is_right(stor
 
 
 def test_a_server_that_cannot_be_reached_is_named(store):
-    connection = server.Connection("http://127.0.0.1:9/v1", timeout_s=0.5)
+    connection = client.Connection("http://127.0.0.1:9/v1", timeout_s=0.5)
     settings = JudgeSettings(workers=4, attempts=3, backoff_s=0.01)
     with pytest.raises(JudgeStopped, match="127.0.0.1:9"):
         judge.ask_all(jobs_for(20), store, connection, settings)
@@ -309,7 +310,7 @@ def test_key_and_login_appear_in_no_store_log_report_or_error(
     caplog.set_level(logging.DEBUG)
     secrets = ["sk-secret", "pass%21word", "pass!word", "bWU6cGFzcyF3b3Jk"]
     with FaultServer(once("echo_401")) as service:
-        connection = server.Connection(service.url.replace("//", "//me:pass%21word@"))
+        connection = client.Connection(service.url.replace("//", "//me:pass%21word@"))
         with pytest.raises(JudgeStopped) as stopped:
             run(jobs_for(1), store, service, QUICK, connection)
         service.reply = lambda body, i: "sk-secret-123 pass!word bWU6cGFzcyF3b3Jk"
@@ -337,10 +338,10 @@ def test_a_key_with_a_line_break_works_and_a_broken_one_is_named(store, monkeypa
         assert run(jobs_for(1), store, service).done == 1
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“secret”")
     with pytest.raises(RuntimeError, match="no usable key"):
-        server.Connection()
+        client.Connection()
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(RuntimeError, match="OPENAI_API_KEY.*base_url.*replay"):
-        server.Connection()
+        client.Connection()
 
 
 class LateClock:
@@ -402,7 +403,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts the tests
 from lib.cpdscore import Job, JudgeSettings, ReplyStore, ask_all
 from lib.cpdscore.reply_store import Request
-from lib.cpdscore.server import Connection
+from lib.cpdscore.connection import Connection
 url, path, prompts, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 jobs = [Job(Request("m", (("user", f"prompt {i}"),), {}, {})) for i in range(prompts)]
 with ReplyStore(path) as store:
@@ -600,7 +601,7 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
      ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 0.0)],
 )  # fmt: skip
 def test_retry_after(headers, seconds):
-    assert server.retry_after(headers) == seconds
+    assert client.retry_after(headers) == seconds
 
 
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
@@ -635,8 +636,8 @@ def test_the_packaged_judge_answers_and_is_gone_afterwards(store):
         total = sum(p.get(digit, 0) for digit in "12345")
         expected = {score: p[str(score)] / total for score in probabilities}
         assert probabilities == pytest.approx(expected, rel=1e-3)
-    with pytest.raises(server.JudgeError, match="no connection"):
-        server.Connection(url).ask(jobs_for(1)[0].request)
+    with pytest.raises(client.JudgeError, match="no connection"):
+        client.Connection(url).ask(jobs_for(1)[0].request)
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path):
@@ -657,7 +658,7 @@ def reply_of(text: str | list, *tokens: tuple[str, dict[str, float]]) -> Reply:
         content.append({"token": token, "top_logprobs": alternatives})
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     choice["logprobs"] = {"content": content}
-    return server.read_answer(json.dumps({"choices": [choice]}), {}, Request("m", ()))[
+    return client.read_answer(json.dumps({"choices": [choice]}), {}, Request("m", ()))[
         0
     ]
 

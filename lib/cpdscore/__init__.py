@@ -5,6 +5,7 @@ and systems, and every number traceable to the reply behind it. The path of a re
 `judge` (pace and budget), `server`, `reply_store`, `parsing`, `scores`, `probes`.
 """
 
+from lib.cpdscore.connection import JudgeStopped
 from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast
 from lib.cpdscore.parsing import parse_reply
 from lib.cpdscore.probes import audit, probe_effects, probe_turns, sample_spread
@@ -17,4 +18,3 @@ from lib.cpdscore.scores import (
     score_turns,
     turn_requests,
 )
-from lib.cpdscore.server import JudgeStopped

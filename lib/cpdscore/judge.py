@@ -20,8 +20,8 @@ from types import SimpleNamespace
 import pandas as pd
 from tqdm.auto import tqdm
 
+from lib.cpdscore.connection import Connection, JudgeError, JudgeStopped
 from lib.cpdscore.reply_store import TOKENS, Job, Reply, ReplyStore, Request
-from lib.cpdscore.server import Connection, JudgeError, JudgeStopped
 
 MAX_WAIT_S = 120  # a server that asks for a longer pause ends the run
 _JITTER = random.Random()  # spreads the workers' pauses; no result depends on it

@@ -11,6 +11,6 @@ from lib.endex.red import (
     sql_steps,
 )
 from lib.endex.reddit import comments, to_parquet
-from lib.endex.runs import Options, TrainedModel
+from lib.endex.runs import TrainedModel, TrainingOptions
 from lib.endex.scoring import endex_scores, system_turns
 from lib.endex.training import fine_tune

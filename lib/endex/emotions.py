@@ -149,7 +149,7 @@ def probabilities(texts: Sequence[str], weights: Path = WEIGHTS) -> np.ndarray:
         name: array.astype(np.float64) for name, array in load_file(weights).items()
     }
     columns = model["kept"].astype(int)  # of the features that the model reads
-    x = weigh(counts(texts)[:, columns], model["idf"])
+    x = tf_idf(counts(texts)[:, columns], model["idf"])
     return special.expit(x @ model["coefficients"] + model["intercepts"])
 
 
@@ -165,7 +165,7 @@ def counts(texts: Sequence[str]) -> sparse.csr_matrix:
     return hashing.transform(texts)
 
 
-def weigh(feature_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
+def tf_idf(feature_counts: sparse.csr_matrix, idf: np.ndarray) -> sparse.csr_matrix:
     """(1 + log count) * idf, each row scaled to length 1; an empty row stays 0."""
     tf_idf = TfidfTransformer(sublinear_tf=True)
     tf_idf.idf_ = idf

@@ -14,7 +14,7 @@ NETWORK = "model.safetensors"
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """How to fine-tune; the defaults suit the packaged encoder on a CPU.
 
     Attributes:

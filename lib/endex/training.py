@@ -22,7 +22,14 @@ from tqdm.auto import tqdm
 from lib import models
 from lib.data.storage import atomic_write, file_sha256, read_json
 from lib.endex.pairs import split
-from lib.endex.runs import NETWORK, RECORD, Options, TrainedModel, best_epoch, collapsed
+from lib.endex.runs import (
+    NETWORK,
+    RECORD,
+    TrainedModel,
+    TrainingOptions,
+    best_epoch,
+    collapsed,
+)
 
 STATE = "state.json"  # of a checkpoint; written last, so a checkpoint without it is not whole
 OPTIMIZER = "optimizer.pt"
@@ -33,7 +40,7 @@ def fine_tune(
     train: pd.DataFrame,
     validation: pd.DataFrame,
     folder: str | Path,
-    options: Options,
+    options: TrainingOptions,
     seed: int = 0,
 ) -> TrainedModel:
     """Train a classifier of engaging replies and save the epoch with the best validation AUC.
@@ -65,7 +72,9 @@ def fine_tune(
     return TrainedModel(run, read_json(run / RECORD))
 
 
-def _train(train, validation, folder: Path, options: Options, seed: int) -> None:
+def _train(
+    train, validation, folder: Path, options: TrainingOptions, seed: int
+) -> None:
     """Train from the last whole epoch, or from the start, and write network and record."""
     import torch
     from accelerate import Accelerator
@@ -236,7 +245,7 @@ def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
 
 
 def _run_name(
-    train: pd.DataFrame, validation: pd.DataFrame, options: Options, seed: int
+    train: pd.DataFrame, validation: pd.DataFrame, options: TrainingOptions, seed: int
 ) -> str:
     """Seed, and digest of what a run depends on."""
     pairs = [
@@ -252,7 +261,7 @@ def main() -> None:
     from accelerate import PartialState
     from transformers import HfArgumentParser
 
-    parser = HfArgumentParser(Options, description=__doc__.splitlines()[0])
+    parser = HfArgumentParser(TrainingOptions, description=__doc__.splitlines()[0])
     parser.add_argument(
         "--pairs", type=Path, required=True, help="Parquet of RED (Red.sample)"
     )

@@ -20,7 +20,7 @@ from lib.meta_evaluation.evaluation_sets import metric_family, sort_by_family
 from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_means
 
 MARKED = "tab:orange"
-NAMES = read_json(ROOT / "data" / "names.json")
+NAMES = read_json(ROOT / "data" / "display_names.json")
 
 
 def display_name(name: str) -> str:

@@ -50,7 +50,7 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
         (usable if len(items.scores.columns) else without).append(items)
     names = ", ".join(items.name for items in without)
     if not usable:
-        hint = "take a corpus whose single turns were rated, or one with scores of dialogs: gpt4_fed"
+        hint = "take a corpus of rated turns, or one with scores of dialogs: gpt4_fed"
         raise DataError(f"no metric is available for {names}", fix=hint)
     if names:
         print(f"left out, no metric is available: {names}")

@@ -3,7 +3,7 @@
 `python -m lib.report dialogs.csv` builds a `Report` of the file and writes it as HTML.
 """
 
-from lib.report.dialogs import describe_turns, import_details, read_dialogs, warnings
+from lib.report.dialogs import describe_turns, import_details, read_versions, warnings
 from lib.report.issues import (
     find_issues,
     issue_table,

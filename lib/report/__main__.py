@@ -14,7 +14,7 @@ import seaborn as sns
 from lib import ROOT
 from lib.data import DataError
 from lib.data.storage import atomic_write
-from lib.report.dialogs import import_details, read_dialogs
+from lib.report.dialogs import import_details, read_versions
 from lib.report.page import render_html, render_json, render_markdown
 from lib.report.result import build_report
 from lib.report.verdict import Verdict, condition_holds
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _write_report(args: argparse.Namespace) -> int:
     overrides = {guess.lower(): value for guess, value in args.override}
-    turns = read_dialogs(args.dialogs, dict(args.columns), overrides)
+    turns = read_versions(args.dialogs, dict(args.columns), overrides)
     print(import_details(turns), flush=True)
     if args.turns:
         with atomic_write(args.turns) as unfinished:

@@ -13,7 +13,7 @@ from lib.psychology import function_words
 MIN_DIALOGS = 20  # of an agent; with fewer, its intervals are too narrow
 
 
-def read_dialogs(
+def read_versions(
     paths: Path | str | Sequence[Path | str],
     columns: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
@@ -25,7 +25,7 @@ def read_dialogs(
     >>> import tempfile
     >>> old, new = (Path(tempfile.mkdtemp(), name) for name in ("old.txt", "new.txt"))
     >>> _ = old.write_text("User: Hi\\nBot: Hello"), new.write_text("User: Hi\\nBot: Hey")
-    >>> read_dialogs([old, new])[["system", "agent", "response"]].values.tolist()
+    >>> read_versions([old, new])[["system", "agent", "response"]].values.tolist()
     [['old', 'Bot', 'Hello'], ['new', 'Bot', 'Hey']]
     """
     paths = [paths] if isinstance(paths, str | Path) else paths
@@ -48,9 +48,9 @@ def import_details(turns: pd.DataFrame) -> str:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "log.txt")
     >>> _ = path.write_text("User: Hi\\nBot: Hello")
-    >>> print(import_details(read_dialogs(path)))
+    >>> print(import_details(read_versions(path)))
     encoding: utf-8 (all of it is valid). To change it: ENCODING=...
-    split: none (what parts the dialogs: rules, blank (lines) or none). To change it: SPLIT=...
+    split: none (...). To change it: SPLIT=...
     kind: transcript (transcript). To change it: KIND=...
     bot: Bot (by the name of the role; the speakers: Bot, User). To change it: BOT=...
     dialogs: 1 read, 1 kept

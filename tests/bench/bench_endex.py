@@ -70,7 +70,7 @@ def random_batches(lengths, max_tokens, seed, epoch):
     return np.array_split(order, -(-len(order) // 32))
 
 
-def train(data: pd.DataFrame, options: endex.Options, batches) -> dict:
+def train(data: pd.DataFrame, options: endex.TrainingOptions, batches) -> dict:
     """Pairs and tokens per second of one epoch, with the validation of 20 pairs and its writing."""
     with (
         TemporaryDirectory() as folder,
@@ -117,7 +117,7 @@ def main() -> None:
     data = pairs(arguments.pairs)
     with TemporaryDirectory() as temporary:
         encoder = str(large(Path(temporary))) if gpu else checkpoints.DEFAULT_ENCODER
-        options = endex.Options(
+        options = endex.TrainingOptions(
             encoder=encoder, epochs=1, max_length=256, learning_rate=1e-6,
             batch_tokens=16_384 if gpu else 2048, precision="bf16" if gpu else "fp32",
         )  # fmt: skip

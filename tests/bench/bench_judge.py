@@ -28,8 +28,8 @@ from fault_server import FaultServer, random_faults
 
 from lib import cpdscore
 from lib.cpdscore import Job, JudgeSettings, ReplyStore
+from lib.cpdscore.connection import Connection
 from lib.cpdscore.reply_store import Reply, Request
-from lib.cpdscore.server import Connection
 from lib.data import corpora
 from lib.meta_evaluation.replication import cpdscore_tables as tables
 
