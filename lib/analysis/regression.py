@@ -40,7 +40,9 @@ def zscore(frame: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"{list(incomplete)} have missing values")
     constant = frame.columns[frame.max() == frame.min()]
     if len(constant):
-        raise DataError(f"{list(constant)} are the same in every row, so no predictors")
+        raise DataError(
+            f"{list(constant)} are the same in every row, so they cannot be used"
+        )
     return (frame - frame.mean()) / frame.std(ddof=0)
 
 
@@ -160,7 +162,7 @@ def cross_validated_gain(
     clusters=None,
     seed=0,
 ) -> GainTest:
-    """Compare A and P+A on rows they were not fitted to: mean drop of the absolute error.
+    """Compare A and P+A on rows they were not fitted to: mean reduction of the absolute error.
 
     Ten folds that never split a cluster. The errors of the two models are averaged per cluster
     before the paired t-test, so that clusters and not rows are the units of evidence.

@@ -346,7 +346,7 @@ def rank_metrics(
     resamples=2000,
     seed=0,
 ) -> pd.DataFrame:
-    """Correlation, interval and significance cluster of every metric; rank 1 is best.
+    """Correlation, interval and rank group of every metric; rank 1 is best.
 
     Metrics are sorted by correlation; a new rank starts at the first metric that some member of
     the current rank beats at adjusted p <= .05. Members of one rank cannot be distinguished.
@@ -357,7 +357,7 @@ def rank_metrics(
         use the items that every defined metric scores. Parameters as `compare_metrics`.
 
     Reference: the ranking of the WMT metrics tasks (Freitag et al. 2022), here with whole dialogs
-    permuted and the family of pairs adjusted.
+    permuted and p-values adjusted over all pairs.
 
     >>> human = pd.Series(range(40), dtype=float)
     >>> scores = pd.DataFrame({"noise": human % 3, "copy": human, "flat": 1.0})

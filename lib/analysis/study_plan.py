@@ -85,8 +85,9 @@ def study_plan(
 def equivalent_raters(correlation: float, reliability: float, raters: float) -> float:
     r"""How many people a judge replaces, as far as the order of items goes.
 
-    The correlation with the mean of k raters, divided by their noise ceiling, is that with the
-    true values; its square is the reliability that m people would have (Spearman-Brown backwards).
+    The correlation with the mean of k raters, divided by the noise ceiling of that mean, is the
+    correlation with the true values. Its square is the reliability of the mean of m people, and
+    the formula of Spearman and Brown is solved for m. The sign of the correlation is lost.
 
     .. math:: m = \frac{\varrho^2 (1 - \alpha)}{\alpha (1 - \varrho^2)}, \qquad
               \varrho^2 = r^2 \frac{1 + (k - 1)\alpha}{k\alpha}

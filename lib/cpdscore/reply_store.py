@@ -346,15 +346,19 @@ PUBLISHED = (
 
 
 def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
-    """Read replies of data/judge_replies, and return what the file says about their run.
+    """Add the replies of a file of data/judge_replies to a store.
 
-    Prompts are added by the run that asks for them. A reply that is already there stays.
+    The file has no prompts: the run that asks for a reply adds its prompt. A reply that is already
+    in the store is kept.
+
+    Returns:
+        The metadata of the file: judge, date, licence, key version and more.
 
     Raises:
-        StoreError: for a file with keys of another version.
+        StoreError: the keys of the file were computed by another version, or have none.
     """
     frame = pd.read_parquet(path)
-    version = frame.attrs["key_version"]
+    version = frame.attrs.get("key_version")
     if version != KEY_VERSION:
         raise StoreError(f"{path}: key version {version}, not {KEY_VERSION}")
     frame = frame.rename(

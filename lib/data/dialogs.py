@@ -124,9 +124,16 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
 
 
 def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict]:
-    """One row of the turn table per utterance of the bot that has words."""
+    """One row of the turn table per reply of the bot whose text is not missing.
+
+    A dialog without a reply of the bot is left out and counted in the report. The ratings of a
+    reply replace those of its dialog in the same dimension.
+
+    Raises:
+        DataError: no bot can be found in most of the dialogs.
+    """
     bots = find_bots(dialogs, report)
-    uses = Counter()  # of the name of a dialog, by system
+    occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:
         utterances = [u for u in dialog.utterances if _is_talk(u, bots, report)]
         positions = [
@@ -137,11 +144,11 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
             continue
         report.kept.update(dialogs=1, utterances=len(utterances))
         first = utterances[positions[0]]
-        use = (first.system or dialog.system or first.speaker, dialog.id)
-        uses[use] += 1
+        key = (first.system or dialog.system or first.speaker, dialog.id)
+        occurrences[key] += 1
         name = dialog.id
-        if uses[use] > 1:
-            name += f" ({uses[use]})"
+        if occurrences[key] > 1:
+            name += f" ({occurrences[key]})"
         threaded = is_threaded(dialog)
         by_id = {utterance.id: utterance for utterance in dialog.utterances}
         for position in positions:

@@ -191,7 +191,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def short_hash(text: str, digits: int = 10) -> str:
-    """Return the first digits of the SHA-256 of a text, to stand for a name.
+    """First hexadecimal digits of the SHA-256 of a text, as a stable stand-in for a name.
 
     >>> short_hash("somebody")
     '729d7d638c'

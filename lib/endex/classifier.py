@@ -331,13 +331,13 @@ def epoch_batches(
 ) -> list[np.ndarray]:
     """Row positions of the batches of one epoch, in the order of training.
 
-    Rows are drawn in random order; within a window of some batches they are sorted by length, so
-    that little is padded; then the batches are drawn in random order.
+    Rows are put in random order. Within windows of about 32 batches they are sorted by length, to
+    reduce padding; then the batches are put in random order.
 
     Args:
         lengths: tokens of each row, shape (n,).
         max_tokens: most tokens in a batch, padding included.
-        seed, epoch: of the draws; each epoch has batches of its own.
+        seed, epoch: determine the random order; each epoch has batches of its own.
 
     Returns:
         Arrays that hold 0..n-1 once each.

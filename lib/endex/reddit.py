@@ -299,7 +299,7 @@ def count_content_words(texts: pa.Array) -> pa.Array:
 
 
 def write_pieces(dump: Path, folder: Path) -> Iterator[Path]:
-    """Write a dump as plain files of whole lines into `folder`; who has read one deletes it."""
+    """Write a dump as plain files of whole lines; the caller deletes each after reading it."""
     chunks = whole_lines(decompressed_blocks(dump))
     for number, first in enumerate(chunks):
         piece = folder / f"part-{number:05d}.ndjson"

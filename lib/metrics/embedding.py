@@ -202,7 +202,7 @@ def sentence_vectors(
 ) -> np.ndarray:
     """Encode texts as the mean of their token vectors, scaled to length one.
 
-    Each different text is encoded once, cut to its first 256 tokens.
+    Each distinct text is encoded once, cut to its first 256 tokens.
 
     Args:
         texts: n texts.

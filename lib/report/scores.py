@@ -154,10 +154,14 @@ def judge_replies(
 
 
 def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
-    """Per family: which metrics were computed, and on what share of the turns.
+    """Per family: which metrics were computed, and on which share of the turns.
 
-    Columns family, metrics, scored (lowest share within the family), needs. Families of metrics
-    registered in a notebook, and scores of no family, come last.
+    Columns:
+        family: the families that a report knows, then those of other scores.
+        metrics: names of the computed metrics; "none" where there are none.
+        scored: share of turns with a score, of the metric with the fewest.
+        needs: columns that the metrics of this report read. A family that a report does not compute
+            by itself needs "your own scores, as columns score_<metric>".
 
     >>> family_coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'

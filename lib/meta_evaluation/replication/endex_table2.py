@@ -70,7 +70,10 @@ def seed_means(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def reply_scores(values: Mapping[str, pd.DataFrame], sets: EndexSets) -> pd.DataFrame:
-    """One row per reply of the sets: its keys, and the means over the seeds (0-1)."""
+    """One row per reply of the sets: its key, and the mean scores over seeds (range 0-1).
+
+    `endex_seeds` is EnDex, `endex_ns_seeds` EnDex with negative samples.
+    """
     tables = []
     for name, (turns, _) in sets.items():
         means = seed_means(values[name]).reindex(columns=METHODS)
