@@ -410,3 +410,6 @@ def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():
     )
     assert rates["permute dialogs"][0] <= 0.12
     assert rates["permute turns"][0] >= 0.18 and rates["williams"][0] >= 0.18
+    # Intervals exclude 0 at either end: with one end left out, the rate would be halved.
+    assert rates["bootstrap dialogs"][0] == pytest.approx(0.075, abs=0.02)
+    assert rates["standard_error"][0] == pytest.approx((0.05 * 0.95 / 120) ** 0.5)
