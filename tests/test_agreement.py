@@ -112,3 +112,11 @@ def test_undefined_agreement_has_a_reason(matrix, reason):
     )
     with pytest.raises(ValueError, match="the table has: overall"):
         agreement.rating_matrix(long_table(matrix), "fun")
+
+
+def test_the_noise_ceiling_of_a_rated_dimension_is_that_of_its_alpha(gaps):
+    ratings = long_table(gaps)
+    alpha = agreement.krippendorff_alpha(ratings, "overall")
+    expected = agreement.noise_ceiling(alpha)
+    assert agreement.rating_noise_ceiling(ratings, "overall") == pytest.approx(expected)
+    assert 0 < expected[1] < expected[0] < expected[2] <= 1

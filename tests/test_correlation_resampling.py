@@ -413,3 +413,14 @@ def test_permuted_dialogs_keep_the_level_that_permuted_turns_lose():
     # Intervals exclude 0 at either end: with one end left out, the rate would be halved.
     assert rates["bootstrap dialogs"][0] == pytest.approx(0.075, abs=0.02)
     assert rates["standard_error"][0] == pytest.approx((0.05 * 0.95 / 120) ** 0.5)
+
+
+@pytest.mark.parametrize("n_clusters, tested", [(1, False), (2, True)])
+def test_a_bootstrap_of_a_difference_needs_enough_clusters(n_clusters, tested):
+    """At the smallest number that is enough, there is an interval."""
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=30)
+    a, b = human + rng.normal(size=(2, 30))
+    clusters = np.arange(30) % n_clusters
+    found = significance.bootstrap_difference(a, b, human, clusters, resamples=99)
+    assert np.isfinite(found.low) == tested
