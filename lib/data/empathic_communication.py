@@ -25,6 +25,7 @@ RATERS = {
 }
 EXPERTS = ("expert 1", "expert 2", "expert 3")
 JUDGES = ("Claude 3.7 Sonnet", "Gemini 2.5 Pro", "GPT-4o")
+RATING_COLUMNS = ["corpus", "conversation", "dimension", "rater", "rating"]
 NO_DIMENSION = {"rp_id", "full_conversation"}
 
 
@@ -73,8 +74,7 @@ def empathic_communication() -> pd.DataFrame:
         ratings["dimension"].str.removeprefix("m_").str.removeprefix("level_")
     )
     ratings["rating"] = ratings["rating"].astype(float)
-    columns = ["corpus", "conversation", "dimension", "rater", "rating"]
-    return attach_report(ratings[columns], report_row("ratings", len(ratings)))
+    return attach_report(ratings[RATING_COLUMNS], report_row("ratings", len(ratings)))
 
 
 def published_kappas() -> pd.DataFrame:
