@@ -245,7 +245,7 @@ READ = {
     "judges": "scale-read", "real_judges calls": "real-read", "beside_metrics": "beside-read",
     "real_judges halves": "prompts-read", "dialogs": "dialogs-read", "bias": "bias-read",
     "self_agreement": "self-read", "probes": "probes-read", "ten worst": "worst-read",
-    "real_judges table_16": "paper-read",
+    "real_judges table_16": "paper-read", "strong_judges_mean": "strong-read",
 }  # fmt: skip
 
 
