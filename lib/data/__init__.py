@@ -8,6 +8,7 @@ from lib.data.corpora import (
     load,
     ten_replies,
 )
+from lib.data.empathic_communication import empathic_communication
 from lib.data.storage import DataError
 from lib.data.turn_table import KEY, import_report
 from lib.data.unrated_texts import (
