@@ -97,8 +97,9 @@ def test_commands_of_the_readme_make_a_report(
     command, logs, tmp_path, monkeypatch, capsys
 ):
     """What `make` would run, run here: the same arguments, on short logs."""
-    environment = dict(os.environ)
-    environment.pop("COLUMNS", None)  # the terminal's width, which readline sets
+    # COLUMNS is the terminal's width, which readline sets; the others come from `make test`.
+    passed_on = {"COLUMNS", "MAKELEVEL", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"}
+    environment = {k: v for k, v in os.environ.items() if k not in passed_on}
     target = ["make", "--dry-run", *shlex.split(command)[1:]]
     printed = subprocess.check_output(target, cwd=ROOT, env=environment, text=True)
     arguments = printed.replace("\\\n", " ").partition("-m lib.report ")[2]
