@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from lib import ROOT
@@ -160,14 +161,44 @@ def load(name: str, folder: str | Path | None = None) -> Corpus:
             )
         entry = entries["corpora"][name]
         level = entry["level"]
+        people = entry.get("people")
         info = entries["sets"][entry["set"]]
         parts = LOADERS[name](*map(fetch_file, entry["files"]))
     else:
         level = "turn"
         info = (entries["requested"] | entries["samples"])[name]
+        people = info.get("people")
         parts = LOADERS[name](_find_folder(name, info, folder))
+    for table in ("turns", "dialogs"):
+        if table in parts:
+            parts[table] = label_authors(parts[table], people)
     info = {"synthetic": name in entries["samples"], **{key: info[key] for key in INFO}}
     return Corpus(name=name, level=level, info=info, **parts)
+
+
+def label_authors(items: pd.DataFrame, people: Sequence[str] | None) -> pd.DataFrame:
+    """Add the column `written_by`: "person" or "machine", by the system that gave the reply.
+
+    A reply that a system retrieved counts as the machine's, and so does a baseline that took part
+    as a system (the random and the constant replies of DSTC7). The negative samples of DSTC10, a
+    person's words from another dialog, were no system's: they are a person's. A table that says
+    already who wrote its replies stays the same.
+
+    Args:
+        items: a turn or dialog table.
+        people: the systems that are people; None: the corpus does not say, so that every cell of
+            the column is missing (NaN).
+
+    >>> items = pd.DataFrame({"system": ["bot", "Human"]})
+    >>> label_authors(items, ["Human"])["written_by"].tolist()
+    ['machine', 'person']
+    """
+    if "written_by" in items:
+        return items
+    authors = pd.Series(np.nan, items.index, dtype="object")
+    if people is not None:
+        authors = items["system"].isin(people).map({True: "person", False: "machine"})
+    return items.assign(written_by=authors)
 
 
 def _find_folder(name: str, entry: dict, folder: str | Path | None) -> Path:
@@ -354,11 +385,13 @@ def snake_case(name: object) -> str:
 
 
 def available() -> pd.DataFrame:
-    """List the corpora: name, level, rows, systems, licence, source, on disk?
+    """List the corpora: name, level, rows, systems, people, licence, source, on disk?
 
     Works without any data: `rows` and `systems` are those of the registry (missing where the corpus
-    must be asked for); "on disk?" says whether every file is there, unverified. Names after the
-    samples are not loaded by `load` but by the function of that name (`goemotions("train")`).
+    must be asked for); `people` is how many of the systems are people (missing where the corpus
+    does not say who wrote its replies); "on disk?" says whether every file is there, unverified.
+    Names after the samples are not loaded by `load` but by the function of that name
+    (`goemotions("train")`).
 
     >>> available().set_index("name").loc["usr_topical", ["level", "licence"]].tolist()
     ['turn', 'none stated']
@@ -376,12 +409,15 @@ def available() -> pd.DataFrame:
                     "level": entry.get("level") or entry.get("unit", "turn, dialog"),
                     "rows": entry.get("rows"),
                     "systems": entry.get("systems"),
+                    "people": len(entry["people"]) if "people" in entry else None,
                     "licence": info["licence"],
                     "source": info["source"],
                     "on disk?": all(map(is_on_disk, files)),
                 }
             )
-    return pd.DataFrame(rows).astype({"rows": "Int64", "systems": "Int64"})
+    return pd.DataFrame(rows).astype(
+        dict.fromkeys(["rows", "systems", "people"], "Int64")
+    )
 
 
 def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """The turn table, one row per rated response: its columns and its checks.
 
 Columns: `system`, `agent`, `dialog` (str), `turn` (int), `context`, `reference`, `fact` (lists of
-str), `response` (str), then `human_<dimension>` (float, mean over annotators).
+str), `response` (str), then `human_<dimension>` (float, mean over annotators). Rated corpora also
+say who wrote a reply: `written_by` is "person" or "machine", missing where they do not know.
 """
 
 import math
