@@ -19,6 +19,7 @@ from second_run import shown
 from lib import ROOT, data
 from lib.notebook_runs import PROFILES, runner
 from lib.notebook_runs.parameters import load_profiles, profile_parameters
+from lib.notebook_runs.runner import code_cells
 
 NOTEBOOKS = runner.find_notebooks()
 SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
@@ -46,10 +47,6 @@ def notebook(request):
 TOLD = pd.read_csv(
     ROOT / "tests" / "golden" / "told_in_prose.csv", dtype=str
 ).values.tolist()
-
-
-def code_cells(notebook) -> list:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def prose(number: str, cell: str) -> str:

@@ -9,7 +9,6 @@ punctuation marks and pairs of neighbours; scripts/train_goemotions.py made it f
 train split, and its record, beside the weights, states its scores on the test split.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from tqdm.auto import tqdm
 
 from lib import ROOT, models
-from lib.data.storage import atomic_write, file_sha256, read_json
+from lib.data.storage import atomic_write, file_sha256, read_json, short_hash
 from lib.data.turn_texts import score_where_text
 from lib.endex.reddit import parquet_files
 
@@ -107,8 +106,7 @@ def score_replies(
         replies = rows.fetchmany(PART_SIZE)
         while replies or not files:  # without replies, one file without rows
             inputs = json.dumps([weights, options, replies], default=str)
-            digest = hashlib.sha256(inputs.encode()).hexdigest()[:16]
-            file = folder / f"part-{digest}.parquet"
+            file = folder / f"part-{short_hash(inputs, 16)}.parquet"
             if not file.is_file():
                 _write_scores(replies, file, model=model, **options)
             files.add(file)

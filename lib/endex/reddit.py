@@ -33,7 +33,7 @@ from tqdm.auto import tqdm
 from lib import ROOT
 from lib.data import reddit_52_forums, reddit_cmv, reddit_college
 from lib.data.stop_words import stop_words
-from lib.data.storage import atomic_write, read_json
+from lib.data.storage import atomic_write, read_json, short_hash
 
 CACHE = ROOT / "data" / "cache" / "reddit"
 #: Public corpora of comments, by the name of their loader.
@@ -101,7 +101,7 @@ def comments(source: str | Path | Sequence[str]) -> tuple[Path, pd.DataFrame]:
     elif names == ["sample"]:
         dump_folder = ROOT / "data" / "sample" / "reddit"
     # By the whole path: two folders of one name are two sources.
-    digest = hashlib.sha256(str(dump_folder.resolve()).encode()).hexdigest()[:8]
+    digest = short_hash(str(dump_folder.resolve()), 8)
     folder = CACHE / f"{dump_folder.resolve().name}-{digest}"
 
     CACHE.mkdir(parents=True, exist_ok=True)

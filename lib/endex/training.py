@@ -7,7 +7,6 @@ A notebook calls `fine_tune`; from a shell, and on several GPUs:
         --encoder FacebookAI/roberta-large --batch-tokens 16384
 """
 
-import hashlib
 import json
 import math
 import shutil
@@ -20,7 +19,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from tqdm.auto import tqdm
 
 from lib import models
-from lib.data.storage import atomic_write, file_sha256, read_json
+from lib.data.storage import atomic_write, file_sha256, read_json, short_hash
 from lib.endex.pairs import split
 from lib.endex.runs import (
     NETWORK,
@@ -253,7 +252,7 @@ def _run_name(
         for part in (train, validation)
     ]
     inputs = json.dumps([VERSION, asdict(options), seed, pairs])
-    return f"seed{seed}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
+    return f"seed{seed}-{short_hash(inputs, 12)}"
 
 
 def main() -> None:

@@ -296,8 +296,8 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
     Returns:
         One row per set and ordered pair of families: corpus, rating, base ("none" for the family
         alone), added, metrics (number of predictors added), n, r2_base, r2_both (adjusted), gain
-        (r2_both - r2_base), cv_gain and p_cv (`cross_validated_gain`: drop of the absolute error on
-        dialogs not fitted to, in standard deviations of the rating; positive is better), q_cv
+        (r2_both - r2_base), cv_gain and p_cv (`cross_validated_gain`: rise of R2 on
+        dialogs that were not fitted to; positive is better; p is one-sided), q_cv
         (Benjamini-Hochberg over the rows of the table).
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set

@@ -3,7 +3,6 @@
 A metric is a function of the turn table with a decorator above it.
 """
 
-import hashlib
 import inspect
 import json
 import sys
@@ -19,7 +18,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import ROOT
-from lib.data.storage import atomic_write, suggest_name
+from lib.data.storage import atomic_write, short_hash, suggest_name
 from lib.data.turn_table import is_blank
 from lib.models import MODEL_OPTIONS, provenance_of
 
@@ -250,7 +249,7 @@ def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.Da
     """Scores of one metric: batches that are in the folder are read, the others computed."""
     texts = turns[list(metric.needs)].to_numpy(dtype=object).tolist()
     key = json.dumps([record, batch_rows, texts], sort_keys=True, default=list)
-    folder = folder / f"{metric.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    folder = folder / f"{metric.name}-{short_hash(key, 16)}"
     batches = []
     computed = 0
     starts = range(0, max(len(turns), 1), batch_rows)

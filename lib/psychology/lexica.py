@@ -12,7 +12,7 @@ from scipy import sparse
 
 from lib.data import DataError
 from lib.data.storage import file_sha256
-from lib.data.turn_table import check_rows
+from lib.data.turn_table import Check, check_rows
 from lib.psychology.tokens import TokenCounts, check_choice
 
 #: A wildcard needs a stem of this many characters ("ab*" is taken literally), as in DLATK.
@@ -182,8 +182,13 @@ def read_lexicon(path: str | Path) -> Lexicon:
             f"there is no column {sorted(missing)}, only {list(rows)}", file=path
         )
     weights = pd.to_numeric(rows["weight"], errors="coerce")
-    fix = "put a number there, with a point for decimals"
-    check_rows(rows, [("weight", weights.isna(), "is {!r}, not a number", fix)], path)
+    is_number = Check(
+        column="weight",
+        failed=weights.isna(),
+        problem="is {!r}, not a number",
+        fix="put a number there, with a point for decimals",
+    )
+    check_rows(rows, [is_number], path)
     triples = zip(rows["term"], rows["category"], weights, strict=True)
     return from_triples(Path(path).stem, triples, path)
 
