@@ -8,6 +8,7 @@ from scipy import optimize, stats
 
 from lib.analysis.variance_components import (
     nest_groups,
+    rater_variance,
     restricted_log_likelihood,
     variance_split,
 )
@@ -152,3 +153,48 @@ UNSPLIT = [
 def test_data_without_variance_to_split_gives_a_clear_message(agents, scores, message):
     with pytest.raises(DataError, match=message):
         variance_split(pd.DataFrame({"agent": list(agents), "score": scores}), "score")
+
+
+def crossed_ratings(taste, rng, raters=5, systems=6, dialogs=12):
+    """Every rater rates every reply; `taste` is the standard deviation of rater x system."""
+    shape = (raters, systems, dialogs)
+    values = rng.normal(size=shape) + rng.normal(size=(1, systems, dialogs))
+    values += rng.normal(size=(raters, 1, 1)) + rng.normal(
+        scale=taste, size=(raters, systems, 1)
+    )
+    index = pd.MultiIndex.from_product(
+        map(range, shape), names=["rater", "system", "dialog"]
+    )
+    table = pd.Series(values.ravel(), index, name="rating").reset_index()
+    return table.assign(item=table["system"] * dialogs + table["dialog"])
+
+
+@pytest.mark.filterwarnings("ignore:The design matrix")
+def test_rater_by_system_is_the_analysis_of_variance_where_all_rate_all():
+    """Mean squares of statsmodels: (MS(rater x system) - MS(rest)) / dialogs."""
+    table = crossed_ratings(0.5, np.random.default_rng(8))
+    fit = smf.ols("rating ~ C(item) + C(rater) + C(rater):C(system)", table).fit()
+    main = smf.ols("rating ~ C(item) + C(rater)", table).fit()
+    f, p, df = fit.compare_f_test(main)
+    assert df == 4 * 5
+    result = rater_variance(table)
+    assert result.rating == pytest.approx(fit.mse_resid)
+    assert result.rater_by_system == pytest.approx(fit.mse_resid * (f - 1) / 12)
+    assert result.p == pytest.approx(p)
+    assert (result.raters, result.ratings) == (5, 360)
+
+
+def test_the_interval_of_rater_by_system_covers_also_where_each_reply_has_three_raters():
+    rng = np.random.default_rng(9)
+    covered = []
+    for _ in range(60):
+        table = crossed_ratings(0.4, rng)
+        order = rng.permutation(len(table))
+        three = table.iloc[order].groupby("item").head(3)
+        result = rater_variance(three)
+        covered.append(result.low <= 0.16 <= result.high)
+    assert np.mean(covered) > 0.87
+    with pytest.raises(DataError, match="two raters and two systems"):
+        rater_variance(table[table["rater"] == 0])
+    with pytest.raises(DataError, match="is missing"):
+        rater_variance(table.assign(rater=table["rater"].where(table["rater"] > 0)))

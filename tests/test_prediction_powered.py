@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import isotonic_regression
 
-from lib.analysis.prediction_powered import Estimate, powered_difference, powered_mean
+from lib.analysis.prediction_powered import (
+    Estimate,
+    calibrated_scores,
+    powered_difference,
+    powered_mean,
+    powered_variance,
+    simulate_equal_systems,
+)
 
 # seed, rated, others, noise, slope -> estimate and 95 % interval of ppi-python 0.2.3.
 PPI_PYTHON = [
@@ -137,3 +145,36 @@ def test_what_cannot_be_computed_is_refused():
 def test_an_interval_is_students():
     low, high = Estimate(value=1.0, error=2.0, df=5).interval(0.9)
     assert (low, high) == pytest.approx((1 - 2.015048 * 2, 1 + 2.015048 * 2), abs=1e-5)
+
+
+def test_equal_versions_are_called_different_in_one_study_of_twenty():
+    rng = np.random.default_rng(6)
+    scores = rng.normal(size=60)
+    ratings = np.round(3 + scores + rng.normal(size=60)).clip(1, 5)
+    alarms = simulate_equal_systems(ratings, scores, n_rated=40, runs=400)
+    assert 8 <= alarms["powered"] <= 28
+    assert 8 <= alarms["classical"] <= 28
+
+
+def test_calibrated_scores_are_those_of_an_isotonic_fit_without_the_dialog():
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=60)
+    ratings = 3 + scores + rng.normal(size=60)
+    dialogs = np.repeat(np.arange(12), 5)
+    calibrated = calibrated_scores(scores, ratings, dialogs, folds=12)
+    left = dialogs == 4
+    order = np.argsort(scores[~left])
+    fitted = isotonic_regression(ratings[~left][order]).x
+    expected = np.interp(scores[left], scores[~left][order], fitted)
+    assert calibrated[left] == pytest.approx(expected)
+    assert abs(calibrated.mean() - ratings.mean()) < abs(scores.mean() - ratings.mean())
+
+
+def test_the_planned_variance_is_that_of_the_stated_errors():
+    """With r of .6, 50 rated and 300 scored dialogs, and ratings of variance 1."""
+    variances = []
+    for seed in range(300):
+        ratings, scores, others = draw(seed, 50, 300, 0.8, 0.6)
+        variances.append(powered_mean(ratings, scores, others).powered.error ** 2)
+    planned = powered_variance(0.6, n_rated=50, n_scored=300) / 50
+    assert np.mean(variances) == pytest.approx(planned, rel=0.03)

@@ -96,3 +96,62 @@ def test_redrawn_studies_keep_dialogs_whole_and_count_false_alarms():
         )
         > 0.99
     )
+
+
+@pytest.mark.parametrize(
+    "dialogs, raters, found", [(180, 1, 0.93), (60, 3, 0.62), (20, 9, 0.54)]
+)
+def test_a_taste_of_raters_for_systems_turns_the_order_of_designs_round(
+    dialogs, raters, found
+):
+    """The variances of FED's dialogs, with .05 for rater x system: figures of the specification."""
+    variance = {"dialog": 0.17, "rating": 0.84, "rater x system": 0.05}
+    plan = study_plan.study_plan(variance, dialogs=dialogs, raters=raters)
+    assert plan["detectable"] == pytest.approx(found, abs=0.025)
+    noise = 0.17 / dialogs + 0.84 / (dialogs * raters) + 0.05 / raters
+    power = TTestIndPower().power(
+        plan["detectable"] / np.sqrt(noise * dialogs), dialogs, 0.05
+    )
+    assert power == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_worth_of_a_judge_has_an_interval_that_covers():
+    """Judges as good as two raters: most of the intervals hold 2."""
+    rng = np.random.default_rng(3)
+    covered = []
+    for run in range(60):
+        true = rng.normal(size=150)
+        ratings = true[:, None] + rng.normal(scale=1.5, size=(150, 4))
+        judge = true + rng.normal(scale=1.5 / 2**0.5, size=150)
+        worth = study_plan.equivalent_raters_interval(
+            judge, ratings, resamples=200, seed=run
+        )
+        covered.append(worth.low <= 2 <= worth.high)
+    assert np.mean(covered) > 0.85
+    long = pd.DataFrame(ratings).rename_axis("item").reset_index()
+    long = long.melt("item", var_name="annotator", value_name="rating")
+    alpha = agreement.krippendorff_alpha(
+        long.assign(dimension="overall"), "overall", resamples=9
+    )
+    r = np.corrcoef(judge, ratings.mean(axis=1))[0, 1]
+    assert worth.value == pytest.approx(study_plan.equivalent_raters(r, alpha.value, 4))
+
+
+def test_where_two_systems_do_not_differ_the_power_is_the_level():
+    rng = np.random.default_rng(4)
+    items, values = ratings_of(
+        {"dialog": 0.5, "reply": 0, "rating": 1.0}, 0.4, 40, 1, 3, rng
+    )
+    equal = study_plan.set_difference(items, values, difference=0.0)
+    options = {"dialogs": 60, "raters": 3, "runs": 400}
+    test = study_plan.compare_systems
+    assert study_plan.simulated_power(items, equal, test, **options) == pytest.approx(
+        0.05, abs=0.035
+    )
+    apart = study_plan.set_difference(items, values, difference=0.7)
+    means = pd.Series(apart.mean(axis=1)).groupby(items["system"]).mean()
+    assert means["b"] - means["a"] == pytest.approx(0.7)
+    assert apart.mean() == pytest.approx(values.mean())
+    assert study_plan.simulated_power(items, apart, test, **options) > 0.6
+    with pytest.raises(DataError, match="of two systems, not of 1"):
+        study_plan.set_difference(items.assign(system="a"), values, 0.0)

@@ -231,12 +231,14 @@ def cross_validated_gain(
 
 def _unseen_squared_error(design, outcomes, splits) -> np.ndarray:
     """Mean squared error of cross-validated least squares, for each column of outcomes."""
+    products = design.T @ design
+    outcome_products = design.T @ outcomes
     total = np.zeros(outcomes.shape[1])
-    for train, test in splits:
-        inverse = np.zeros(design.T.shape)  # rows of the test fold have no weight
-        inverse[:, train] = np.linalg.pinv(design[train])
-        predicted = design[test] @ (inverse @ outcomes)
-        total += np.sum((outcomes[test] - predicted) ** 2, axis=0)
+    for _, test in splits:
+        held_out = design[test]
+        inverse = np.linalg.pinv(products - held_out.T @ held_out, hermitian=True)
+        weights = inverse @ (outcome_products - held_out.T @ outcomes[test])
+        total += np.sum((outcomes[test] - held_out @ weights) ** 2, axis=0)
     return total / len(design)
 
 

@@ -10,7 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib.analysis.agreement import resampled_alphas
 from lib.analysis.correlation import number_clusters
+from lib.analysis.resampling import (
+    Interval,
+    resampled_correlations,
+    statistic_interval,
+)
 from lib.data import DataError
 
 
@@ -27,15 +33,17 @@ def study_plan(
     r"""The precision of a design, and what it costs.
 
     .. math:: \sigma^2_{error} = \frac{\sigma_d^2}{D} + \frac{\sigma_r^2}{D R}
-              + \frac{\sigma_j^2}{D R k}
+              + \frac{\sigma_j^2}{D R k} + \frac{\sigma_{rs}^2}{k}
 
-    is the noise in the mean of a system over D dialogs of R rated replies with k ratings each. Two
-    systems are distinguished at the 5 % level with a power of .8 when they differ by
+    is the noise in the mean of a system over D dialogs of R rated replies with k ratings each. The
+    last term is rater x system: the same k raters rate all dialogs, so it does not fall with D;
+    it is 0 where every rating has a rater of its own. Two systems are distinguished at the 5 %
+    level with a power of .8 when they differ by
     :math:`(t_{.975} + t_{.8}) \sqrt{2 \sigma^2_{error}}`, with 2(D - 1) degrees of freedom.
 
     Args:
-        variance: of single ratings, by "system", "dialog", "reply" and "rating"; 0 where absent.
-            The unit is that of the scale, squared.
+        variance: of single ratings, by "system", "dialog", "reply", "rating" and "rater x system"
+            (`rater_variance`); 0 where absent. The unit is that of the scale, squared.
         dialogs, raters, systems, replies: of each system; of each reply; in all; of each dialog.
         dialog_price, rating_price, judge_price: of holding one dialog, of one rating by a person,
             of one reply by a judge.
@@ -59,13 +67,15 @@ def study_plan(
     dialog = variance.get("dialog", 0.0)
     reply = variance.get("reply", 0.0)
     rating = variance.get("rating", 0.0)
-    if min(system, dialog, reply, rating) < 0 or dialogs < 2:
+    rater_by_system = variance.get("rater x system", 0.0)
+    if min(system, dialog, reply, rating, rater_by_system) < 0 or dialogs < 2:
         raise DataError(
             "a plan needs variances of 0 or more, and two dialogs or more per system"
         )
     noise = rating / raters
     reliability = 1 - noise / (system + dialog + reply + noise)
     system_error = (dialog + (reply + noise) / replies) / dialogs
+    system_error += rater_by_system / raters
     t = stats.t.ppf([0.975, 0.8], 2 * (dialogs - 1)).sum()
     n_replies = systems * dialogs * replies
     dialog_costs = systems * dialogs * dialog_price
@@ -109,6 +119,49 @@ def equivalent_raters(correlation: float, reliability: float, raters: float) -> 
     return float(squared * (1 - reliability) / (reliability * (1 - squared)))
 
 
+def equivalent_raters_interval(
+    scores, ratings, clusters=None, resamples=1000, seed=0
+) -> Interval:
+    """`equivalent_raters` of a judge with a 95 % bootstrap interval over dialogs.
+
+    In each resample both the correlation and the reliability (Krippendorff's alpha) are computed
+    again, since the worth depends on both. The upper bound is infinite where the judge may reach
+    the noise ceiling.
+
+    Args:
+        scores: (items,) of the judge.
+        ratings: (items, slots), NaN where there is none (`rating_matrix`), two or more per item.
+        clusters: dialog of each item; None draws items.
+
+    >>> rng = np.random.default_rng(0)
+    >>> true = rng.normal(size=200)
+    >>> ratings = true[:, None] + rng.normal(size=(200, 3))
+    >>> worth = equivalent_raters_interval(true + rng.normal(size=200), ratings)
+    >>> worth.low < 1 < worth.high
+    True
+    """
+    scores = np.asarray(scores, dtype=float)
+    ratings = np.asarray(ratings, dtype=float)
+    cluster_ids = number_clusters(clusters, len(scores))
+    mean_ratings = np.nanmean(ratings, axis=1)
+    raters = stats.hmean((~np.isnan(ratings)).sum(axis=1))
+
+    def worths(counts: np.ndarray) -> np.ndarray:
+        correlations = resampled_correlations(
+            scores, mean_ratings, counts, cluster_ids=cluster_ids
+        )
+        alphas = resampled_alphas(ratings, cluster_ids, counts)
+        values = []
+        for correlation, alpha in zip(correlations, alphas, strict=True):
+            if alpha > 0:
+                values.append(equivalent_raters(correlation, alpha, raters))
+            else:
+                values.append(np.nan)
+        return np.array(values)
+
+    return statistic_interval(worths, cluster_ids, resamples, seed=seed)
+
+
 def redraw_study(
     items, ratings, dialogs: int, raters: int, rng: np.random.Generator
 ) -> pd.DataFrame:
@@ -144,6 +197,38 @@ def redraw_study(
     return rated.iloc[np.concatenate(study_rows)].assign(dialog=numbers)
 
 
+def set_difference(items, ratings, difference: float) -> np.ndarray:
+    """Shift the ratings of two systems so that their means differ by a named effect.
+
+    A study drawn from ratings unchanged takes the observed difference for the true one, although
+    two equal systems also differ a little in every sample. Name the difference that matters, and
+    with 0 check that the test keeps its level.
+
+    Args:
+        items: turn or dialog table with the column system, of two systems.
+        ratings: (items, slots), NaN where there is none.
+        difference: second system (in the order of names) minus the first, in points.
+
+    Returns:
+        Ratings, shaped as they were given. The mean of all items' means stays, if the systems have
+        equally many items. Shifted ratings may leave the scale.
+
+    Raises:
+        DataError: unless there are two systems.
+
+    >>> items = pd.DataFrame({"system": ["a", "a", "b"]})
+    >>> set_difference(items, np.array([[1.0], [3.0], [9.0]]), difference=1.0).tolist()
+    [[4.0], [6.0], [6.0]]
+    """
+    means = pd.Series(np.nanmean(ratings, axis=1)).groupby(items["system"].to_numpy())
+    of_systems = means.mean()
+    if len(of_systems) != 2:
+        raise DataError(f"a difference is of two systems, not of {len(of_systems)}")
+    target = of_systems.mean() + np.array([-difference / 2, difference / 2])
+    shift = pd.Series(target, of_systems.index) - of_systems
+    return ratings + shift[items["system"]].to_numpy()[:, None]
+
+
 def simulated_power(
     items,
     ratings,
@@ -156,7 +241,9 @@ def simulated_power(
 ) -> float:
     """Share of redrawn studies (`redraw_study`) in which `test` gives p of .05 or less.
 
-    `test` takes the table of a study and returns a p-value; NaN counts as not significant.
+    `test` takes the table of a study and returns a p-value; NaN counts as not significant. The
+    sample is taken for the truth, its observed differences with it: for the power at a named
+    difference, pass ratings of `set_difference`.
 
     >>> items = pd.DataFrame({"dialog": range(20), "system": ["a", "b"] * 10})
     >>> ratings = np.tile([[1.0], [5.0]], (10, 3)) + np.random.default_rng(0).normal(size=(20, 3))
