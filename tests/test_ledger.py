@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import ROOT
+from lib import ROOT, data
 from lib.meta_evaluation.replication import ledger
 from lib.meta_evaluation.replication.endex_table2 import endex_sets
 from lib.meta_evaluation.replication.ledger import explain_missing, replication_status
+from lib.meta_evaluation.replication.papers import averaged_runs
+from lib.metrics.baselines import tokenize_words
 
 PUBLISHED = ROOT / "data" / "published"
 RESULTS = ROOT / "data" / "results"
@@ -286,7 +288,18 @@ def test_readings_that_the_ledger_takes_are_told_with_the_earlier_ones(every):
 @pytest.mark.parametrize("dataset", ["BETTER", "PREDENG-600", "FED-ENG", "GRADE"])
 def test_question_by_tokens_from_scratch(every, dataset):
     turns, human = endex_sets()[dataset]
-    words = ["what", "which", "who", "whom", "whose", "when", "where", "why", "how", "?"]
+    words = [
+        "what",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "when",
+        "where",
+        "why",
+        "how",
+        "?",
+    ]
     asks = []
     for reply in turns["response"]:
         asks.append(any(f" {word} " in f" {reply.lower()} " for word in words))
@@ -303,3 +316,54 @@ def test_a_number_with_neither_ours_nor_a_reason_is_an_error_that_names_it():
     assert len(ledger.join_ledger(printed, ours, rules)) == len(printed)
     with pytest.raises(ValueError, match="no reason for"):
         ledger.join_ledger(printed, ours, rules.iloc[:-1])
+
+
+def spearman(frame: pd.DataFrame, score: str, human: str) -> list[float]:
+    """Over all rows, and over those that a machine wrote."""
+    machines = frame[frame["written_by"] == "machine"]
+    values = []
+    for rows in (frame.dropna(subset=score), machines.dropna(subset=score)):
+        values.append(stats.spearmanr(rows[score], rows[human]).statistic)
+    return values
+
+
+@pytest.mark.public
+def test_readme_tells_who_wrote_it():
+    """Its figures for all replies and for machines only, by scipy from scores that are kept."""
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    usr = data.load("usr_topical").turns
+    usr["words"] = [len(tokenize_words(text)) for text in usr["response"]]
+    words = spearman(usr, "words", "human_overall")
+    unieval = data.load("unieval_topical").turns
+    model = spearman(unieval, "score_unieval_overall", "human_overall")
+
+    engagement = data.load("predeng600").turns
+    kept = pd.read_csv(RESULTS / "14_likelihood_scores.csv", dtype={"dialog": str})
+    likelihood = kept[kept["corpus"] == "predeng600"]
+    engagement = engagement.astype({"dialog": str})
+    engagement = engagement.merge(likelihood, on=data.KEY, validate="1:1")
+    log_likelihood = spearman(engagement, "log_likelihood[smollm2]", "human_engaging")
+
+    marks = pd.read_csv(RESULTS / "07_judge_marks.csv")
+    marks = marks[(marks["judge"] == "qwen") & (marks["corpus"] == "usr_topical")]
+    judge = usr.merge(marks[[*data.KEY, "weighted"]], on=data.KEY, validate="1:1")
+    judge = spearman(judge, "weighted", "human_overall")
+
+    told = [f"{value:.2f}".removeprefix("0") for value in (*words, *model)]
+    told += [f"{value:.2f}".removeprefix("0") for value in (*log_likelihood, *judge)]
+    sentences = (
+        "*ρ* = {} over all replies and {} over machines' (95 % interval -.10 to .19); "
+        "UniEval with {} and {}.",
+        "*ρ* = {} over all replies and {} over machines'; *specificity*",
+        "*ρ* = {} (07), and over machines' replies {}.",
+    )
+    assert sentences[0].format(*told[:4]) in readme
+    assert sentences[1].format(*told[4:6]) in readme
+    assert sentences[2].format(*told[6:]) in readme
+
+    dialogs = data.load("gpt4_fed").dialogs
+    machines = dialogs[dialogs["written_by"] == "machine"]
+    runs = machines.filter(like="score_gpt4_overall_run")
+    curve = averaged_runs(runs, machines["human_overall"]).set_index("runs")
+    one, three, five = (f"{curve['spearman'][k]:.3f}"[1:] for k in (1, 3, 5))
+    assert f"{len(machines)} dialogs of machines {one}, {three} and {five}" in readme
