@@ -1,5 +1,6 @@
 """The ledger: every number that the three papers' tables print, ours beside it, and its status."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,21 @@ from lib import ROOT
 from lib.data.storage import read_json
 from lib.meta_evaluation.replication.papers import PAPER_SETS, published_table
 
-STATUSES = ("reproduced", "close", "differs", "other data or model", "not public")
+#: The first three are decided by the figures, the others by a judgement that needs a reason.
+STATUSES = (
+    "reproduced",
+    "close",
+    "differs",
+    "misprint",
+    "other data or model",
+    "not run",
+    "not public",
+)
+#: Statuses of the numbers that ours is missing for.
+WITHOUT_OURS = ("not run", "not public")
 PAPERS = ("Giorgi 2023", "Xu 2022", "Wakaki 2024")
 GIORGI = PAPERS[0]
+XU = PAPERS[1]
 WAKAKI = PAPERS[2]
 KEYS = ["paper", "table", "row", "column"]
 
@@ -22,6 +35,17 @@ TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
 #: Automatic metrics of notebook 09 that replace one of the paper's, by its name there.
 REPLACEMENTS = {"bertscore_f1": "BERTScore"}
+
+#: Our reading of two sentences that the papers leave open, as `12_readings` names it, and the one
+#: that the ledger took before. Both were chosen by the printed numbers.
+READINGS = {
+    "question": "token ? or question word",
+    "emotion_matching": "prompt 2, relative",
+}
+EARLIER_READINGS = {
+    "question": "question mark",
+    "emotion_matching": "prompt all, relative",
+}
 
 
 def replication_status(published, ours, digits, spread=0.0) -> np.ndarray:
@@ -51,7 +75,7 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
 
     Returns:
         paper, table, row, column, published, ours, difference (ours - published), status, reason,
-        notebook.
+        notebook, and `earlier`: ours by `EARLIER_READINGS`, NaN where `READINGS` plays no part.
 
     Raises:
         ValueError: a number has neither ours nor a reason; names the first.
@@ -59,11 +83,15 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
     >>> replication_ledger()["status"].isin(STATUSES).all()
     np.True_
     """
-    return join_ledger(
+    table = join_ledger(
         printed_numbers(),
         our_numbers(results),
         rules=published_table("ledger_reasons", dtype=str).fillna(""),
     )
+    earlier = our_numbers(results, EARLIER_READINGS)
+    earlier = earlier[earlier["notebook"] == "12"].drop(columns="notebook")
+    earlier = earlier.rename(columns={"ours": "earlier"})
+    return table.merge(earlier, how="left", on=["paper", "row", "column"])
 
 
 def join_ledger(
@@ -87,14 +115,14 @@ def join_ledger(
 def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Take status, reason and notebook from the first rule that matches.
 
-    A rule's patterns of paper, table, row and column must match whole names, and "" matches all. A
-    rule "not public" is for rows without ours, the others for rows with it; where a rule names no
-    status, the figures decide.
+    A rule's patterns of paper, table, row and column must match whole names, and "" matches all.
+    The rules "not run" and "not public" are for rows without ours, the others for rows with it;
+    where a rule names no status, the figures decide.
     """
     table = table.assign(reason="")
     missing = table["ours"].isna()
     for rule in rules.to_dict("records"):
-        for_missing = rule["status"] == "not public"
+        for_missing = rule["status"] in WITHOUT_OURS
         matches = (table["reason"] == "") & (missing == for_missing)
         for key in KEYS:
             if rule[key]:
@@ -105,6 +133,22 @@ def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
         if rule["status"]:
             table.loc[matches, "status"] = rule["status"]
     return table
+
+
+def distinct_numbers(entries: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a ledger that hold another number, not one more copy of it.
+
+    Giorgi et al. repeat the P of a metric beside each automatic metric of a table, and Wakaki et
+    al. print some rows in two tables; the first copy counts.
+
+    >>> entries = pd.DataFrame({"paper": "P", "row": ["TP, BLEU", "TP, USR"], "column": "all P"})
+    >>> len(distinct_numbers(entries))
+    1
+    """
+    is_alone = entries["column"].str.endswith(" P")
+    dataset = entries["row"].str.partition(",")[0]
+    row = entries["row"].where(~is_alone, dataset)
+    return entries.assign(row=row).drop_duplicates(["paper", "row", "column"])
 
 
 def printed_numbers() -> pd.DataFrame:
@@ -149,13 +193,13 @@ def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
     return table.assign(row=rows, column=columns)
 
 
-def our_numbers(results: Path) -> pd.DataFrame:
+def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.DataFrame:
     """Our numbers under the printed names: paper, row, column, ours, notebook.
 
     A row and a column name one number in every table of a paper that prints it. Where two of our
-    tables hold it, the first counts.
+    tables hold it, the first counts; those of `12_readings` by the `readings` come first.
     """
-    tables = []
+    tables = _by_reading(results, readings)
     for mapping in TABLES["own"]:
         tables.append(_long_form(_read(results, mapping["file"]), mapping))
     tables += [*_regressions(results), *_bertscore(results), _sizes(results)]
@@ -183,13 +227,8 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
     # The paper's reading of a metric goes before the other, and all five metrics before all three.
     preferred = alone["metric"].str.contains("_paper|all five")
     alone = pd.concat([alone[preferred], alone[~preferred]])
-    metric = alone["metric"].str.removesuffix("_paper")
-    metric = metric.str.replace("^all .*", "all", regex=True)
-    alone["column"] = metric.str.replace("_", " ") + " P"
-    printed = published_table("human_centered_metrics")
-    printed = _long_form(printed, TABLES["printed"][0])
-    cells = printed[["dataset", "row", "column"]].drop_duplicates()
-    alone = alone.merge(cells)
+    alone["metric"] = alone["metric"].str.removesuffix("_paper")
+    alone = _printed_cells(alone)
 
     beside = _read(results, "09_comparisons")
     automatic = beside["automatic"].map(REPLACEMENTS)
@@ -201,6 +240,26 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
         beside.assign(column="A", number=beside["A"]),
     ]
     return [table.assign(paper=GIORGI) for table in tables]
+
+
+def _printed_cells(alone: pd.DataFrame) -> pd.DataFrame:
+    """P of a metric and a data set, once for each row of the print that repeats it."""
+    metric = alone["metric"].str.replace("^all .*", "all", regex=True)
+    alone = alone.assign(column=metric.str.replace("_", " ") + " P")
+    printed = published_table("human_centered_metrics")
+    printed = _long_form(printed, TABLES["printed"][0])
+    cells = printed[["dataset", "row", "column"]].drop_duplicates()
+    return alone.merge(cells)
+
+
+def _by_reading(results: Path, readings: Mapping[str, str]) -> list[pd.DataFrame]:
+    """Numbers of the two metrics that have a choice of readings (`12_readings`)."""
+    table = _read(results, "12_readings").rename(columns={"ours": "number"})
+    table = table[table["reading"] == table["metric"].map(readings)]
+    question = table[table["metric"] == "question"].assign(paper=XU, row="Question")
+    question["column"] = question["dataset"] + " " + question["statistic"]
+    matching = _printed_cells(table[table["metric"] == "emotion_matching"])
+    return [question, matching.assign(paper=GIORGI)]
 
 
 def _bertscore(results: Path) -> list[pd.DataFrame]:
