@@ -424,3 +424,26 @@ def test_a_bootstrap_of_a_difference_needs_enough_clusters(n_clusters, tested):
     clusters = np.arange(30) % n_clusters
     found = significance.bootstrap_difference(a, b, human, clusters, resamples=99)
     assert np.isfinite(found.low) == tested
+
+
+@pytest.mark.parametrize("method", ["pearson", "spearman"])
+def test_partial_interval_is_that_of_dialogs_written_out_again(method):
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=60)
+    x = z + rng.normal(size=60)
+    y = z - rng.normal(size=60)
+    dialogs = np.repeat(np.arange(20), 3)
+    interval = resampling.partial_interval(
+        x, y, z, dialogs, method, resamples=300, seed=5
+    )
+    assert interval.value == pytest.approx(
+        correlation.partial_correlation(x, y, z, method)
+    )
+    draws = []
+    for counts in resampling.bootstrap_counts(np.random.default_rng(5), 300, 20):
+        rows = np.repeat(np.arange(60), counts[dialogs])
+        draws.append(correlation.partial_correlation(x[rows], y[rows], z[rows], method))
+    expected = resampling.percentile_interval(
+        resampling.Interval(clusters=20), np.array(draws)
+    )
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))

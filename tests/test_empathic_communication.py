@@ -8,6 +8,7 @@ from lib.data.empathic_communication import (
     EXPERTS,
     JUDGES,
     empathic_communication,
+    empathic_conversations,
     published_kappas,
 )
 
@@ -73,3 +74,23 @@ def test_two_strong_judges_come_near_one_more_expert(ratings):
         },
         abs=0.0006,
     )
+
+
+def test_conversations_join_with_their_ratings():
+    messages = empathic_conversations()
+    ratings = empathic_communication()
+    with_texts = ratings[ratings["corpus"] != "perceived_empathy"]
+    assert set(messages["dialog"]) == set(with_texts["conversation"])
+    assert (messages["context"].map(len) == messages["turn"]).all()
+    assert messages["response"].str.strip().ne("").all()
+    assert not messages["response"].str.contains("_comma_|Seeker:|Supporter:").any()
+
+
+def test_more_questions_are_more_exploration():
+    """Texts and ratings belong to each other: experts rate exploration where a listener asks."""
+    messages = empathic_conversations().query("corpus == 'epitome'").set_index("dialog")
+    asks = messages["response"].str.contains("?", regex=False).astype(float)
+    rated = empathic_communication().query(
+        "dimension == 'explorations' and rater == 'expert 1'"
+    )
+    assert asks.corr(rated.set_index("conversation")["rating"]) > 0.4

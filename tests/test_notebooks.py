@@ -239,10 +239,13 @@ def test_the_replies_that_are_quoted_may_be_quoted():
 
 
 READ = {
-    "judges": "scale-read", "real_judges calls": "real-read", "beside_metrics": "beside-read",
+    "judges": "scale-read", "real_judges calls judges_by_author": "real-read",
+    "beside_metrics beside_by_author metric_less_judge": "beside-read",
     "real_judges halves": "prompts-read", "dialogs": "dialogs-read", "bias": "bias-read",
     "self_agreement": "self-read", "probes": "probes-read", "ten worst": "worst-read",
-    "real_judges table_16": "paper-read", "strong_judges_mean": "strong-read",
+    "real_judges table_16": "paper-read", "replace": "replace-read",
+    "strong_judges strong_judges_mean strong_leniency strong_metrics": "strong-read",
+    "calibration": "calibration-read",
 }  # fmt: skip
 
 

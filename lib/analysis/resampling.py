@@ -269,6 +269,33 @@ def statistic_interval(
     return percentile_interval(interval, np.concatenate(samples), expanded)
 
 
+def partial_interval(
+    x, y, controls, clusters=None, method="spearman", resamples=2000, seed=0
+) -> Interval:
+    """`partial_correlation` of x and y controlling for a third variable, with its interval.
+
+    Rows with a NaN are left out; whole clusters are drawn again.
+
+    >>> x, y, z = [1, 2, 3, 4, 5], [1, 3, 2, 5, 4], [2, 1, 4, 3, 5]
+    >>> round(partial_interval(x, y, z, method="pearson", resamples=50).value, 3)
+    0.978
+    """
+    x, y, controls, cluster_ids = complete_rows(x, y, controls, clusters=clusters)
+    if len(x) < 3:
+        return Interval(n=len(x), reason="fewer than 3 complete rows")
+
+    def partial(counts: np.ndarray) -> np.ndarray:
+        options = {"method": method, "cluster_ids": cluster_ids}
+        r_xy = resampled_correlations(x, y, counts, **options)
+        r_xz = resampled_correlations(x, controls, counts, **options)
+        r_yz = resampled_correlations(y, controls, counts, **options)
+        unexplained = (1 - r_xz**2) * (1 - r_yz**2)
+        scale = np.sqrt(np.where(unexplained > 1e-12, unexplained, np.nan))
+        return (r_xy - r_xz * r_yz) / scale
+
+    return statistic_interval(partial, cluster_ids, resamples, seed=seed, method=method)
+
+
 def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
     """Mean with its 95 % percentile interval, resampling whole clusters.
 

@@ -1,11 +1,14 @@
 """Ratings of empathic communication by experts, a crowd and three strong language models."""
 
+import re
+
 import pandas as pd
 
 from lib.data.corpora import attach_report, report_row
 from lib.data.storage import fetch_file
 
 FOLDER = "empathic_communication/annotations"
+TEXT_FOLDER = "empathic_communication/original_data"
 #: The four sets of conversations, with the column that names a conversation.
 CONVERSATION_COLUMNS = {
     "empatheticdialogues": "conv_id",
@@ -26,6 +29,12 @@ RATERS = {
 EXPERTS = ("expert 1", "expert 2", "expert 3")
 JUDGES = ("Claude 3.7 Sonnet", "Gemini 2.5 Pro", "GPT-4o")
 RATING_COLUMNS = ["corpus", "conversation", "dimension", "rater", "rating"]
+#: The files with texts, of the three sets that come with them.
+CONVERSATION_FILES = {
+    "empatheticdialogues": "sample_empatheticdialogues.csv",
+    "epitome": "sample_epitome.csv",
+    "lend_an_ear": "sample_lend_an_ear_conversations.csv",
+}
 NO_DIMENSION = {"rp_id", "full_conversation"}
 
 
@@ -75,6 +84,65 @@ def empathic_communication() -> pd.DataFrame:
     )
     ratings["rating"] = ratings["rating"].astype(float)
     return attach_report(ratings[RATING_COLUMNS], report_row("ratings", len(ratings)))
+
+
+def empathic_conversations() -> pd.DataFrame:
+    """Read the texts of 150 of the conversations: what the person who listens says.
+
+    The texts have licences of their own, so no notebook shows them. The fourth set (Perceived
+    Empathy) is given out on request only.
+
+    Returns:
+        A turn table: one row per message of the listener with `corpus`, `dialog` (the
+        `conversation` of `empathic_communication`), `turn`, `context` (all messages before) and
+        `response`. `system` and `agent` are the corpus: who listens is not known.
+
+    Raises:
+        DataError: a file is damaged, or cannot be downloaded.
+
+    Reference: Rashkin et al. (2019), EmpatheticDialogues; Sharma et al. (2020), EPITOME.
+    """
+    rows = []
+    for corpus, file_name in CONVERSATION_FILES.items():
+        id_column = CONVERSATION_COLUMNS[corpus]
+        file = fetch_file(f"{TEXT_FOLDER}/{file_name}")
+        table = pd.read_csv(file, dtype={id_column: "str"})
+        numbers = table[id_column].rank(method="dense").astype(int)
+        table["dialog"] = [f"{corpus} {number:02d}" for number in numbers]
+        for dialog, lines in table.groupby("dialog"):
+            context = []
+            for is_listener, text in _messages(corpus, lines):
+                if is_listener:
+                    rows.append(
+                        {
+                            "system": corpus,
+                            "agent": corpus,
+                            "corpus": corpus,
+                            "dialog": dialog,
+                            "turn": len(context),
+                            "context": list(context),
+                            "response": text,
+                        }
+                    )
+                context.append(text)
+    return attach_report(pd.DataFrame(rows), report_row("messages", len(rows)))
+
+
+def _messages(corpus: str, lines: pd.DataFrame) -> list[tuple[bool, str]]:
+    """The messages of one conversation in order, and whether the listener wrote each."""
+    if corpus == "epitome":
+        (line,) = lines.itertuples()
+        return [(False, line.seeker_post), (True, line.response_post)]
+    if corpus == "empatheticdialogues":
+        lines = lines.sort_values("utterance_idx")
+        texts = lines["utterance"].str.replace("_comma_", ",")
+        return list(zip(lines["utterance_idx"] % 2 == 0, texts, strict=True))
+    (line,) = lines.itertuples()
+    parts = re.split(r"(?m)^(Seeker|Supporter):", line.full_conversation)
+    speakers = parts[1::2]
+    texts = [text.strip() for text in parts[2::2]]
+    by_listener = [speaker == "Supporter" for speaker in speakers]
+    return list(zip(by_listener, texts, strict=True))
 
 
 def published_kappas() -> pd.DataFrame:

@@ -106,10 +106,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "baseline": (),
     "overlap": ("bleu", "rouge", "meteor", "word_f1"),
     "embedding": ("bertscore",),
-    "likelihood": ("fed", "bartscore", "prism", "usl_h", "mauve", "log_likelihood"),
+    "likelihood": ("fed", "bartscore", "prism", "mauve", "log_likelihood"),
     "psychological": ("agreeableness", "empathy"),
     "engagement": ("endex", "pred_en"),
     "classifier": (
+        "usl_h",
         "unieval",
         "dialogrpt",
         "grade",

@@ -83,7 +83,7 @@ def main() -> None:
         rows.append(row)
     usl_h = {
         "metric": "usl_h",
-        "family": "likelihood",
+        "family": "classifier",
         "parameters_millions": parameters("usl_h"),
     }
     rows.append(usl_h)  # no metric of a turn table alone: it needs trained classifiers
