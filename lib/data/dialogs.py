@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.file_contents import ImportReport
+from lib.data.log_times import read_times
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
@@ -36,6 +37,7 @@ class Utterance:
         role: "user", "assistant" (a bot), "tool", "system" (a prompt), or None where nothing tells.
         text: None where there are no words (a call of a tool, a picture).
         time: when it was written, in UTC.
+        written: the same as the file has it, where only all times together tell what it is.
         reply_to: the id of the utterance that it answers.
         system: the model or version that wrote it.
         references: replies that a person might have given instead.
@@ -45,6 +47,7 @@ class Utterance:
     role: str | None
     text: str | None
     time: datetime | None = None
+    written: str | None = None
     id: str | None = None
     reply_to: str | None = None
     system: str | None = None
@@ -97,11 +100,11 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     reason = "by the name of the role"
     bots = {name for name, role in roles.items() if role == "assistant"}
     if requested:
-        names = {name.strip().lower() for name in requested.split(",")}
+        names = {name.strip(" #").lower() for name in requested.split(",")}
         bots = {
             name
             for name, role in roles.items()
-            if name.lower() in names or role in names
+            if name.strip("#").lower() in names or role in names
         }
     elif not bots and "user" in roles.values():
         reason = "everybody but the user"
@@ -166,6 +169,23 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
                 "fact": dialog.facts,
                 "ratings": [*dialog.ratings, *reply.ratings],
             }
+
+
+def read_written_times(dialogs: Sequence[Dialog]) -> None:
+    """Set the times of utterances from dates whose order of day and month all together tell.
+
+    Raises:
+        UnknownFormat: where they can be read in two ways, with both.
+    """
+    written = {}
+    for number, dialog in enumerate(dialogs):
+        utterances = [u for u in dialog.utterances if u.written and not u.time]
+        if utterances and not is_threaded(dialog):
+            written[number] = utterances
+    texts = [[u.written for u in utterances] for utterances in written.values()]
+    for utterances, times in zip(written.values(), read_times(texts), strict=True):
+        for utterance, time in zip(utterances, times, strict=True):
+            utterance.time = time
 
 
 def put_in_order(dialog: Dialog) -> bool:

@@ -229,15 +229,23 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         "conv_id,utterance_idx,context"
     ):  # EmpatheticDialogues quotes nothing
         quoting = csv.QUOTE_NONE
-    reader = csv.reader(
-        io.StringIO(text), delimiter=delimiter, strict=True, quoting=quoting
-    )
-    rows = list(reader)
+    try:
+        rows = _cells(text, delimiter, quoting)
+    except csv.Error:
+        if delimiter != "\t":
+            raise
+        rows = _cells(text, delimiter, csv.QUOTE_NONE)  # where tabs separate, few quote
     for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
             raise ValueError(f"{problem}: check its delimiter and quotes")
     return _with_header(rows)
+
+
+def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
+    """The cells of a delimited text."""
+    lines = io.StringIO(text)
+    return list(csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting))
 
 
 def _with_header(rows: list[list[str]]) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from lib.data.log_parts import (
     time_of,
     user,
     words_of,
+    written_time,
 )
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
@@ -35,6 +36,10 @@ PARENT = (
     "parent",
 )
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
+BLOCKS = {
+    *("text", "input_text", "output_text", "thinking", "reasoning", "redacted_thinking"),
+    *("tool_use", "tool_result", "tool_call", "image", "image_url", "input_image", "file"),
+}
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
@@ -64,6 +69,7 @@ def read_utterance(
         role=role_of(str(speaker), fields, speaker_key),
         text=words_of(message, text_key),
         time=time_of(fields),
+        written=written_time(fields),
         id=first_text(message, ["id", "message_id", "utterance_id"]),
         reply_to=first_text(message, PARENT),
         system=first_value(fields, MODEL, str),
@@ -199,17 +205,25 @@ def message_list(cell: Any) -> list[dict]:
     """The messages in a field of a record; empty where it is no list of messages."""
     if isinstance(cell, str) and cell.startswith("[{"):
         cell = parse_list(cell)
-    if not isinstance(cell, list):
+    if not isinstance(cell, list) or is_blocks(cell):
         return []
     messages = []
     for item in cell:
-        if isinstance(item, list):  # ParlAI has them in pairs
+        if isinstance(item, list) and list(map(type, item)) == [str, str]:  # as ABCD has them
+            messages.append({"speaker": item[0], "text": item[1]})
+        elif isinstance(item, list):  # ParlAI has them in pairs
             messages += item
         else:
             messages.append(item)
     if not all(isinstance(message, dict) for message in messages):
         return []
     return messages
+
+
+def is_blocks(cell: list) -> bool:
+    """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
+    kinds = {item.get("type") for item in cell if isinstance(item, dict)}
+    return bool(kinds) and kinds <= BLOCKS
 
 
 def message_fields(record: dict) -> dict[str, MessageFormat]:
@@ -299,13 +313,8 @@ def reply_text(value: Any) -> str | None:
         return reply_text(value)
     if isinstance(value, dict):
         for name in (
-            "choices",
-            "generations",
-            "message",
-            "kwargs",
-            "content",
-            "text",
-            "output",
+            *("choices", "generations", "message", "kwargs", "content", "message.content"),
+            *("parts", "text", "output"),
         ):
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])

@@ -18,9 +18,9 @@ from lib.data.log_parts import (
     first_value,
     read_ratings,
     time_of,
-    to_time,
     user,
 )
+from lib.data.log_times import to_time
 
 TURN = WORDS["fields"]["turn"].split()
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
@@ -54,6 +54,14 @@ class Columns:
         self.time = first_value(self.names, TIME)
         self.speaker = self._speaker()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
+        self.with_prompts = self._with_prompts()
+
+    def _with_prompts(self) -> bool:
+        """Whether another speaker than "system" is a bot, so that "system" is a prompt."""
+        speakers = set(self.values(self.speaker)) if self.speaker else set()
+        others = {name for name in speakers if name.lower() != "system"}
+        roles = {value_role(snake_case(self.speaker), name) for name in others}
+        return len(others) < len(speakers) and "assistant" in roles
 
     def values(self, name: str) -> list[str]:
         """The texts in a column."""
@@ -126,8 +134,8 @@ class Columns:
                 continue
             speakers: dict[tuple, set] = {}
             for row in self.rows:
-                group = (row.get(self.dialog), row.get(name))
-                speakers.setdefault(group, set()).add(row.get(self.speaker))
+                group = (str(row.get(self.dialog)), str(row.get(name)))
+                speakers.setdefault(group, set()).add(str(row.get(self.speaker)))
             dialogs = {group[0] for group in speakers}
             if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
                 return name
@@ -225,9 +233,11 @@ def to_number(value: Any) -> float | None:
 
 
 def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
-    """The utterance in a row."""
+    """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
     role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
+    if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
+        role = "system"
     if role:
         utterance.role = role
     if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:

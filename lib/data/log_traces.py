@@ -11,11 +11,11 @@ from lib.data.log_parts import (
     first_text,
     first_value,
     text_of,
-    to_time,
     user,
     words_of,
 )
 from lib.data.log_platforms import from_json
+from lib.data.log_times import to_time
 
 THREAD = ("thread_id", "session_id", "conversation_id")
 
@@ -47,11 +47,19 @@ def trace_messages(value: Any) -> list[Utterance]:
         return [user(value)]
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    messages = [message for message in value or [] if isinstance(message, dict)]
+    messages = [plain_message(item) for item in value or [] if isinstance(item, dict)]
     if not messages:
         return []
     message_format = find_format(messages)
     return message_format.read(messages) if message_format else []
+
+
+def plain_message(message: dict) -> dict:
+    """A message with "message.role" as OpenInference writes it, or `parts` as Gemini does."""
+    plain = {name.removeprefix("message."): value for name, value in message.items()}
+    if "content" not in plain and "parts" in plain:
+        plain["content"] = plain.pop("parts")
+    return plain
 
 
 def read_langfuse(rows: list[dict], source) -> list[Dialog]:

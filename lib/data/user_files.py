@@ -19,6 +19,7 @@ from lib.data.dialogs import (
     Rating,
     parse_gap,
     put_in_order,
+    read_written_times,
     reply_rows,
     split_at_gaps,
 )
@@ -207,6 +208,7 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         else:
             threads[dialog.id] = dialog
             ordered.append(dialog)
+    read_written_times(ordered)
     for dialog in ordered:
         report.notes["dialogs were put in the order of their times"] += put_in_order(
             dialog
