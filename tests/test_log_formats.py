@@ -21,7 +21,11 @@ from test_chat_logs import workbook
 from lib.data import DataError, import_report, read_turns
 
 FORMATS = {example.name: example for example in examples("formats.txt")}
-SCHEMAS = {example.name: example for example in examples("schemas.txt")}
+SCHEMAS = {
+    example.name: example
+    for file in ("schemas.txt", "further.txt")
+    for example in examples(file)
+}
 REFUSED = [name for name, example in SCHEMAS.items() if "ask" in example.flags]
 
 
@@ -52,13 +56,15 @@ def test_a_file_that_nothing_is_sure_of_is_refused(name, tmp_path):
         read_back(SCHEMAS[name], tmp_path)
 
 
+ALL = SCHEMAS | FORMATS
 ASKED = [name for name, example in FORMATS.items() if "bot" in options(example)]
+ASKED += [name for name, example in SCHEMAS.items() if "ask-without" in example.flags]
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_where_nothing_tells_the_bot_it_is_asked_for(name, tmp_path):
     file = tmp_path / name
-    file.write_text(written(FORMATS[name], DIALOGS), encoding="utf-8")
+    file.write_text(written(ALL[name], DIALOGS), encoding="utf-8")
     with pytest.raises(DataError, match="BOT="):
         read_turns(file)
 

@@ -1,6 +1,5 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
 from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
-from lib.data.log_parts import SYNONYMS, has_path
+from lib.data.log_parts import SYNONYMS, first_value, has_path
 from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
     Columns,
@@ -68,7 +67,6 @@ class EachRecord(NamedTuple):
                 dialog.id = dialog.id or str(number)
                 dialogs.append(dialog)
         return dialogs
-
 
 
 # fmt: off
@@ -207,14 +205,19 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         if dialogs:
             return dialogs
         raise _unknown(value, kind)
-    columns = source.report.options.columns
     rows = records(value)
     for log_format in FORMATS:
         if kind not in (None, log_format.kind):
             continue
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return _read_records(log_format, rows, source)
-    rows = unfold_all(rows)
+    return _read_generic(unfold_all(rows), value, source)
+
+
+def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] | None:
+    """The dialogs in records of no known format, by what their fields mean; None for replies."""
+    kind = source.report.options.kind
+    columns = source.report.options.columns
     if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
         return _named(
             "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
@@ -222,6 +225,8 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     by_reply = has_response(columns) or is_reply_table(rows)
     by_utterance = "speaker" in columns or "text" in columns
     if kind in (None, "table") and by_reply and not by_utterance:
+        if "system" not in columns:
+            check_system_column(rows)
         return None
     names = {name: column for column, name in columns.items()}
     if names:
@@ -400,7 +405,25 @@ def is_reply_table(rows: list[dict]) -> bool:
     if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
         return False
     speaker = Columns(rows).speaker_by_values()
-    return speaker is None or snake_case(speaker) in SYNONYMS["system"].split()
+    return speaker is None
+
+
+def check_system_column(rows: list[dict]) -> None:
+    """Refuse a table whose column of systems may be one of speakers.
+
+    That is so where it names a side of each and no column has what was said before.
+
+    Raises:
+        UnknownFormat: with both readings.
+    """
+    speakers = Columns(rows).system_of_speakers()
+    if speakers and not has_context(rows[0]):
+        names = {snake_case(name): name for name in rows[0]}
+        text = first_value(names, RESPONSE)
+        raise UnknownFormat(
+            f"has a column {speakers!r} with users and bots: speakers, or systems that reply",
+            fix=f'say which: COLUMNS="speaker={speakers} text={text}" or "system={speakers}"',
+        )
 
 
 def has_response(row: Mapping[str, Any]) -> bool:
@@ -417,48 +440,7 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = [result[0] for result in results if result]
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
-    return _named("messages", name, without_beginnings(dialogs, source), source)
-
-
-def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
-    """Dialogs without those that are the beginning of another, where a file logs each request.
-
-    A file does so where of most dialogs with several replies the one before the last reply is
-    in it too.
-    """
-    after_replies = [reply_hashes(dialog) for dialog in dialogs]
-    whole = {hashes[-1] for hashes in after_replies if hashes}
-    several = [hashes for hashes in after_replies if len(hashes) > 1]
-    continued = Counter(hashes[-2] for hashes in several)
-    grown = sum(hashes[-2] in whole for hashes in several)
-    if grown <= len(several) / 2:
-        return dialogs
-    source.guess(
-        "kind", "requests", "each repeats the history: the longest of each are read"
-    )
-    longest = []
-    for dialog, hashes in zip(dialogs, after_replies, strict=True):
-        if hashes and continued[hashes[-1]] > 0:
-            continued[hashes[-1]] -= (
-                1  # another one of the same words is a dialog of its own
-            )
-        else:
-            longest.append(dialog)
-    source.exclude(
-        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
-    )
-    return longest
-
-
-def reply_hashes(dialog: Dialog) -> list[int]:
-    """A hash of all talk up to each reply of the bot."""
-    hashes = []
-    so_far = 0
-    for role, text in traces.talk_of(dialog):
-        so_far = hash((so_far, role, text))
-        if role == "assistant":
-            hashes.append(so_far)
-    return hashes
+    return _named("messages", name, traces.without_beginnings(dialogs, source), source)
 
 
 def utterance_form(rows: list[dict]) -> str:

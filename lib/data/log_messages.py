@@ -37,8 +37,23 @@ PARENT = (
 )
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 BLOCKS = {
-    *("text", "input_text", "output_text", "thinking", "reasoning", "redacted_thinking"),
-    *("tool_use", "tool_result", "tool_call", "image", "image_url", "input_image", "file"),
+    *(
+        "text",
+        "input_text",
+        "output_text",
+        "thinking",
+        "reasoning",
+        "redacted_thinking",
+    ),
+    *(
+        "tool_use",
+        "tool_result",
+        "tool_call",
+        "image",
+        "image_url",
+        "input_image",
+        "file",
+    ),
 }
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
@@ -209,7 +224,10 @@ def message_list(cell: Any) -> list[dict]:
         return []
     messages = []
     for item in cell:
-        if isinstance(item, list) and list(map(type, item)) == [str, str]:  # as ABCD has them
+        if isinstance(item, list) and list(map(type, item)) == [
+            str,
+            str,
+        ]:  # as ABCD has them
             messages.append({"speaker": item[0], "text": item[1]})
         elif isinstance(item, list):  # ParlAI has them in pairs
             messages += item
@@ -313,7 +331,14 @@ def reply_text(value: Any) -> str | None:
         return reply_text(value)
     if isinstance(value, dict):
         for name in (
-            *("choices", "generations", "message", "kwargs", "content", "message.content"),
+            *(
+                "choices",
+                "generations",
+                "message",
+                "kwargs",
+                "content",
+                "message.content",
+            ),
             *("parts", "text", "output"),
         ):
             if value.get(name):

@@ -58,7 +58,9 @@ def path_steps(path: str) -> list[Step]:
     """The steps of a path."""
     steps = []
     for part in re.split(r"(?<!\\)\.", path):
-        match = re.fullmatch(r"(?P<name>[^\[{]*)(?P<entered>\[(?P<filter>.*)\]|\{\})?", part)
+        match = re.fullmatch(
+            r"(?P<name>[^\[{]*)(?P<entered>\[(?P<filter>.*)\]|\{\})?", part
+        )
         key, _, wanted = (match["filter"] or "").partition("=")
         name = match["name"].replace("\\.", ".")
         entered = (match["entered"] or "")[:1]
@@ -112,7 +114,9 @@ def step_into(values: list[Any], step: Step, most: int | None) -> list[Any]:
             value = list(value.values())
         items = value[:most] if isinstance(value, list) else []
         if step.key:
-            items = [item for item in items if lower_text(item, step.key) in step.wanted]
+            items = [
+                item for item in items if lower_text(item, step.key) in step.wanted
+            ]
         further += items
     return further
 
@@ -143,6 +147,15 @@ def first_words(value: Any, path: str) -> str | None:
     return "\n".join(texts) if texts else None
 
 
+@cache
+def split_condition(condition: str) -> tuple[str, str | None]:
+    """A path and what it is to be, which stands behind the first "=" that is in no brackets."""
+    match = re.fullmatch(
+        r"(?P<path>(?:\[[^]]*\]|[^=[])*)(?:=(?P<wanted>.*))?", condition
+    )
+    return match["path"], match["wanted"]
+
+
 def has_path(value: Any, condition: str) -> bool:
     """Whether a record has something at a path; "path=a,b" is one of these, "path=str" texts only.
 
@@ -151,10 +164,10 @@ def has_path(value: Any, condition: str) -> bool:
     >>> has_path({"by": "A"}, "by=a,b"), has_path({"by": 1}, "by=str")
     (True, False)
     """
-    path, equals, wanted = condition.rpartition("=")
-    if not equals or "]" in wanted:
-        return bool(walk(value, condition, most=50))
+    path, wanted = split_condition(condition)
     found = walk(value, path, most=50)
+    if wanted is None:
+        return bool(found)
     if wanted == "str":
         return bool(found) and all(isinstance(item, str) for item in found)
     return any(str(item).lower() in wanted.lower().split(",") for item in found)
@@ -162,7 +175,9 @@ def has_path(value: Any, condition: str) -> bool:
 
 def holds_any(value: Any, conditions: str) -> bool:
     """Whether a record fulfils one of the conditions "a=b|c"; none of no conditions."""
-    return any(has_path(value, condition) for condition in conditions.split("|") if condition)
+    return any(
+        has_path(value, condition) for condition in conditions.split("|") if condition
+    )
 
 
 def dicts(value: Any) -> list[dict]:

@@ -123,7 +123,9 @@ class Shape:
         """Add the messages of a part of a record to their dialogs."""
         messages = self.messages_of(part)
         kept = [message for message in messages if not holds_any(message, self.drop)]
-        source.exclude("utterances", "are asides and notices", len(messages) - len(kept))
+        source.exclude(
+            "utterances", "are asides and notices", len(messages) - len(kept)
+        )
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))
@@ -134,11 +136,15 @@ class Shape:
 
     def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
         """The messages of a part of a record, with their accounts, in their order."""
-        messages = [item for item in values_at(part, self.messages) if isinstance(item, dict)]
+        messages = [
+            item for item in values_at(part, self.messages) if isinstance(item, dict)
+        ]
         if self.replies:
             messages = with_replies(messages, self.replies)
         if self.accounts:
-            accounts = {text_at(item, "id"): item for item in values_at(part, self.accounts)}
+            accounts = {
+                text_at(item, "id"): item for item in values_at(part, self.accounts)
+            }
             messages = [
                 {**message, "account": accounts.get(text_at(message, self.account))}
                 for message in messages
@@ -154,7 +160,9 @@ class Shape:
                 messages = [messages[place] for place in order]
         return messages
 
-    def utterance(self, message: Mapping[str, Any], part: Mapping[str, Any]) -> Utterance:
+    def utterance(
+        self, message: Mapping[str, Any], part: Mapping[str, Any]
+    ) -> Utterance:
         """The utterance in a message."""
         role = self.role(message)
         text = first_words(message, self.text)
@@ -212,9 +220,9 @@ def with_replies(messages: list[dict], path: str) -> list[dict]:
     while to_visit:
         message = to_visit.pop()
         found.append(message)
-        to_visit += [item for item in values_at(message, f"{path}[]") if isinstance(item, dict)][
-            ::-1
-        ]
+        to_visit += [
+            item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
+        ][::-1]
     return found
 
 

@@ -11,6 +11,7 @@ from lib.data.log_parts import (
     DIALOG,
     MODEL,
     SPEAKER,
+    SYNONYMS,
     TEXT,
     TIME,
     assistant,
@@ -79,16 +80,25 @@ class Columns:
 
     def speaker_by_values(self) -> str | None:
         """The column whose values are roles of both sides; None without one."""
+        systems = ["system", *SYNONYMS["system"].split()]
         by_values = [
-            name for name in self._with_roles() if snake_case(name) != "system"
+            name for name in self._with_roles() if snake_case(name) not in systems
         ]
         return by_values[0] if by_values else None
+
+    def system_of_speakers(self) -> str | None:
+        """The column of systems whose values are roles of both sides; None without one."""
+        systems = ["system", *SYNONYMS["system"].split()]
+        for name in self._with_roles():
+            if snake_case(name) in systems:
+                return name
+        return None
 
     def _with_roles(self) -> list[str]:
         """The columns whose values are few, and roles of both sides."""
         by_values = []
         for key, name in self.names.items():
-            if name == self.text:
+            if name == self.text or key in ("response", *SYNONYMS["response"].split()):
                 continue
             values = set(self.values(name)[:2000])
             roles = {value_role(key, value) for value in values}
@@ -161,7 +171,8 @@ def value_role(key: str, value: str) -> str | None:
         return DIRECTIONS.get(value.lower())
     if value in ("U", "S") and value.isupper():
         return {"U": "user", "S": "assistant"}[value]
-    return speaker_role(value) if len(value) <= 40 else None
+    is_name = len(value) <= 40 and value.count(" ") < 4 and value[-1:] not in ".!?"
+    return speaker_role(value) if is_name else None
 
 
 def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:

@@ -127,7 +127,8 @@ def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
     for number, row in enumerate(rows, start=1):
         names = {snake_case(name): name for name in row}
         text = first_value(row, [names[n] for n in TRANSCRIPTS if n in names], str)
-        lines = speaker_lines((text or "").replace("\r", ""), source)
+        text = re.sub(r"\r|<\|\w{1,30}\|>", "", text or "")
+        lines = speaker_lines(text, source)
         speakers = {line.speaker for line in lines} - {None}
         if len(speakers) < 2 or lines[0].speaker is None:
             return []

@@ -14,7 +14,9 @@ from dateutil import parser as date_parser
 from lib.data.file_contents import UnknownFormat
 
 EPOCH = re.compile(r"\d{9,17}(\.\d+)?")
-DATE_IN_WORDS = re.compile(r"[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]{2,8}\.? \d{4}")
+DATE_IN_WORDS = re.compile(
+    r"[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]{2,8}\.? \d{4}"
+)
 DATE_IN_NUMBERS = re.compile(
     r"(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),?(?:[ T]+(?:at )?"
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\.\d+)?(?:\s?(?P<half>[ap])\.?\s?m\.?)?)?",
@@ -31,7 +33,9 @@ def to_time(value: Any) -> datetime | None:
     >>> to_time("Mar 5, 2025, 10:14 AM").isoformat(), to_time("05/03/2025 10:14")
     ('2025-03-05T10:14:00+00:00', None)
     """
-    if isinstance(value, Mapping):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
+    if isinstance(
+        value, Mapping
+    ):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
         return to_time(value.get("$date", value.get("$numberLong")))
     if isinstance(value, str):
         text = value.strip()
@@ -64,7 +68,9 @@ def _text_time(text: str) -> datetime | None:
 
 def has_numeric_date(value: Any) -> bool:
     """Whether a value is a date of three numbers, such as 05/03/2025 or 5.3.25 10:14."""
-    return isinstance(value, str) and DATE_IN_NUMBERS.fullmatch(value.strip()) is not None
+    return (
+        isinstance(value, str) and DATE_IN_NUMBERS.fullmatch(value.strip()) is not None
+    )
 
 
 def numeric_time(text: str, order: str) -> datetime | None:
@@ -113,7 +119,9 @@ def read_times(dialogs: Sequence[Sequence[str]]) -> list[list[datetime]]:
     else:
         names = " or ".join(ORDERS[order] for order in chosen)
         problem = f"has dates such as {example!r} that can be read with {names}"
-    raise UnknownFormat(problem, fix="write them as 2025-03-14 10:05, or leave them out")
+    raise UnknownFormat(
+        problem, fix="write them as 2025-03-14 10:05, or leave them out"
+    )
 
 
 def runs_one_way(dialogs: Sequence[Sequence[datetime]]) -> bool:

@@ -1,6 +1,7 @@
 """Traces of requests to models, and logs of evaluations."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
@@ -163,7 +164,48 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
         for dialog in requests:
             add_history(paths, dialog, source)
         joined += paths
-    return joined
+    return without_beginnings(joined, source)
+
+
+def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
+    """Dialogs without those that are the beginning of another, where a file logs each request.
+
+    A file does so where of most dialogs with several replies the one before the last reply is
+    in it too.
+    """
+    after_replies = [reply_hashes(dialog) for dialog in dialogs]
+    whole = {hashes[-1] for hashes in after_replies if hashes}
+    several = [hashes for hashes in after_replies if len(hashes) > 1]
+    continued = Counter(hashes[-2] for hashes in several)
+    grown = sum(hashes[-2] in whole for hashes in several)
+    if grown <= len(several) / 2:
+        return dialogs
+    source.guess(
+        "kind", "requests", "each repeats the history: the longest of each are read"
+    )
+    longest = []
+    for dialog, hashes in zip(dialogs, after_replies, strict=True):
+        if hashes and continued[hashes[-1]] > 0:
+            continued[hashes[-1]] -= (
+                1  # another one of the same words is a dialog of its own
+            )
+        else:
+            longest.append(dialog)
+    source.exclude(
+        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
+    )
+    return longest
+
+
+def reply_hashes(dialog: Dialog) -> list[int]:
+    """A hash of all talk up to each reply of the bot."""
+    hashes = []
+    so_far = 0
+    for role, text in talk_of(dialog):
+        so_far = hash((so_far, role, text))
+        if role == "assistant":
+            hashes.append(so_far)
+    return hashes
 
 
 def is_single_exchange(dialog: Dialog) -> bool:

@@ -21,6 +21,7 @@ from lib.data.dialogs import (
     put_in_order,
     read_written_times,
     reply_rows,
+    speaker_role,
     split_at_gaps,
 )
 from lib.data.file_contents import (
@@ -32,6 +33,7 @@ from lib.data.file_contents import (
 )
 from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_parts import SYNONYMS, first_value, named_ratings
+from lib.data.log_texts import SPEAKER_START
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -308,6 +310,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
     cells = _with_key(cells, file, report)
+    cells = _without_names(cells, report)
     cells = _with_decimal_points(cells, report)
     cells, ratings = _join_raters(cells, report)
     turns = _typed(cells, file, names_in_file, scale)
@@ -441,6 +444,34 @@ def _with_key(cells: pd.DataFrame, file: Path, report: ImportReport) -> pd.DataF
             dialogs.append(f"{number} ({use})" if use > 1 else str(number))
         cells = cells.assign(dialog=dialogs)
     return cells
+
+
+def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """Replies and contexts without "System: " before them, where all replies begin with a bot's."""
+    matches = [SPEAKER_START.match(str(cell)[:60]) for cell in cells["response"]]
+    roles = {speaker_role(match["name"]) if match else None for match in matches}
+    if roles != {"assistant"}:
+        return cells
+    report.decide("columns", "names before replies", "they are taken away")
+    changed = {"response": cells["response"].map(_without_name)}
+    if "context" in cells:
+        changed["context"] = cells["context"].map(_without_name)
+    return cells.assign(**changed)
+
+
+def _without_name(cell: Any) -> Any:
+    """A text, each line of it or each text of a list, without a speaker of a role before it."""
+    if isinstance(cell, list):
+        return [_without_name(text) for text in cell]
+    if not isinstance(cell, str):
+        return cell
+    lines = []
+    for line in cell.split("\n"):
+        match = SPEAKER_START.match(line[:60])
+        if match and speaker_role(match["name"]) in ("user", "assistant"):
+            line = line[match.end() :]
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _with_decimal_points(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
