@@ -13,6 +13,7 @@ from lib.data.log_parts import (
     SPEAKER,
     SYNONYMS,
     TEXT,
+    TURN,
     assistant,
     first_text,
     first_value,
@@ -20,6 +21,7 @@ from lib.data.log_parts import (
     role_of,
     text_of,
     time_of,
+    to_number,
     user,
     words_of,
     written_time,
@@ -85,6 +87,7 @@ def read_utterance(
         text=words_of(message, text_key),
         time=time_of(fields),
         written=written_time(fields),
+        number=to_number(first_value(message, TURN)),
         id=first_text(message, ["id", "message_id", "utterance_id"]),
         reply_to=first_text(message, PARENT),
         system=first_value(fields, MODEL, str),
@@ -129,6 +132,10 @@ def in_turn(messages: list[dict]) -> list[Utterance]:
 def read_exchanges(messages: list[dict]) -> list[Utterance]:
     """Messages that hold what the user and what the bot said, each under its own name."""
     keys = exchange_keys(messages[0])
+    numbers = [to_number(first_value(message, TURN)) for message in messages]
+    if None not in numbers:
+        order = sorted(range(len(messages)), key=numbers.__getitem__)
+        messages = [messages[place] for place in order]
     utterances = []
     for message in messages:
         for name, role in zip(keys, ("user", "assistant"), strict=True):

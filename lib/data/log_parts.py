@@ -19,10 +19,11 @@ TEXT = WORDS["fields"]["text"].split()
 ROLE = WORDS["fields"]["role"].split()
 MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
+TURN = WORDS["fields"]["turn"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
-TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|sent_at")
+TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
 
@@ -36,6 +37,14 @@ def first_value(
             if isinstance(value, types) and value is not None and value != "":
                 return value
     return None
+
+
+def to_number(value: Any) -> float | None:
+    """A number, or None."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ from lib.data.log_parts import (
     holds_any,
     html_text,
     text_at,
+    to_number,
     user,
     value_at,
     values_at,
@@ -46,7 +47,7 @@ class Shape:
         text, html: the words, and whether they are HTML.
         asides: beginnings of texts that a tool wrote in the name of the user.
         speaker, time, model, id, parent: of a message, or else of its dialog.
-        number: what messages are sorted by.
+        number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
         rating: a person's rating of a reply.
     """
@@ -93,6 +94,9 @@ class Shape:
             requests = [self.request(record) for record in records]
             return join_histories(requests, source)
         dialogs: dict[str, Dialog] = {}
+        if not self.messages:
+            self.add_messages(dialogs, {"rows": records}, source.stem, source)
+            return list(dialogs.values())
         for number, record in enumerate(records, start=1):
             for place, part in enumerate(values_at(record, self.dialogs), start=1):
                 name = text_at(part, self.dialog)
@@ -103,7 +107,7 @@ class Shape:
 
     def name_by_place(self, record: int, part: int) -> str | None:
         """The name of a dialog without an id; None where threads, or the whole file, are one."""
-        if self.thread or not self.messages:
+        if self.thread:
             return None
         return f"{record}.{part}" if self.dialogs else f"{record}"
 
@@ -136,9 +140,8 @@ class Shape:
 
     def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
         """The messages of a part of a record, with their accounts, in their order."""
-        messages = [
-            item for item in values_at(part, self.messages) if isinstance(item, dict)
-        ]
+        items = values_at(part, self.messages or "rows[]")
+        messages = [item for item in items if isinstance(item, dict)]
         if self.replies:
             messages = with_replies(messages, self.replies)
         if self.accounts:
@@ -151,13 +154,15 @@ class Shape:
             ]
         if self.newest_first:
             messages.reverse()
-        if self.number:
-            messages.sort(key=lambda message: value_at(message, self.number) or 0)
-        elif self.asks:
-            times = [to_time(value_at(message, self.time)) for message in messages]
-            if None not in times:
-                order = sorted(range(len(times)), key=times.__getitem__)
-                messages = [messages[place] for place in order]
+        return self.sorted_exchanges(messages) if self.asks else messages
+
+    def sorted_exchanges(self, messages: list[dict]) -> list[dict]:
+        """Exchanges by their numbers or times, where all have one."""
+        for path, parse in ((self.number, to_number), (self.time, to_time)):
+            keys = [parse(value_at(message, path)) for message in messages]
+            if None not in keys:
+                order = sorted(range(len(keys)), key=keys.__getitem__)
+                return [messages[place] for place in order]
         return messages
 
     def utterance(
@@ -179,6 +184,7 @@ class Shape:
             text=text or None,
             time=to_time(time),
             written=time if isinstance(time, str) else None,
+            number=to_number(value_at(message, self.number)),
             id=text_at(message, self.id),
             reply_to=text_at(message, self.parent),
             system=model if role == "assistant" else None,

@@ -14,16 +14,17 @@ from lib.data.log_parts import (
     SYNONYMS,
     TEXT,
     TIME,
+    TURN,
     assistant,
     first_text,
     first_value,
     read_ratings,
     time_of,
+    to_number,
     user,
 )
 from lib.data.log_times import to_time
 
-TURN = WORDS["fields"]["turn"].split()
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_WORDS = (
     "id",
@@ -208,22 +209,43 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
     )
     dialogs: dict[str, Dialog] = {}
-    turn_before = None
-    part = 1
-    for row in rows:
-        name = str(row.get(columns.dialog)) if columns.dialog else source.stem
-        if not columns.dialog and columns.turn:
-            turn = to_number(row.get(columns.turn))
-            if turn_before is not None and turn is not None and turn < turn_before:
-                part += 1
-            turn_before = turn
-            name = f"{name} {part}"
+    for row, name in zip(rows, dialog_names(columns, source), strict=True):
         dialog = dialogs.setdefault(name, Dialog(name, []))
-        utterance = row_utterance(row, columns)
-        dialog.utterances.append(utterance)
-    if columns.dialog and columns.turn:
-        order_by_turn(dialogs, rows, columns)
+        dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def dialog_names(columns: Columns, source) -> list[str]:
+    """The name of the dialog of each row: its column, else the file's and where turns restart.
+
+    Raises:
+        UnknownFormat: for turns that restart, in rows that are not in their order.
+    """
+    if columns.dialog:
+        return columns.values(columns.dialog)
+    name = source.folder_id or source.stem
+    if not columns.turn:
+        return [name] * len(columns.rows)
+    turns = [to_number(row.get(columns.turn)) for row in columns.rows]
+    said = set(zip(turns, columns.values(columns.speaker), strict=True))
+    if len(said) == len(turns):
+        return [name] * len(columns.rows)
+    names = []
+    part = 1
+    for number, turn in enumerate(turns):
+        if (
+            number
+            and None not in (turn, turns[number - 1])
+            and turn < turns[number - 1]
+        ):
+            part += 1
+        names.append(f"{name} {part}")
+    if not restarts(columns) or part > turns.count(turns[0]):
+        raise UnknownFormat(
+            f"has no column with the dialogs, and {columns.turn} goes up and down",
+            fix='name it: COLUMNS="dialog=..."',
+        )
+    return names
 
 
 def restarts(columns: Columns) -> bool:
@@ -235,17 +257,10 @@ def restarts(columns: Columns) -> bool:
     return turns[0] in (0, 1) and len(first) > 1
 
 
-def to_number(value: Any) -> float | None:
-    """A number, or None."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
 def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
+    utterance.number = to_number(row.get(columns.turn))
     role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
     if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
         role = "system"
@@ -254,22 +269,6 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
         utterance.speaker = role
     return utterance
-
-
-def order_by_turn(
-    dialogs: Mapping[str, Dialog], rows: list[dict], columns: Columns
-) -> None:
-    """Put utterances in the order of their column of turns, where all have a number."""
-    turns: dict[str, list] = {}
-    for row in rows:
-        turns.setdefault(str(row.get(columns.dialog)), []).append(
-            to_number(row.get(columns.turn))
-        )
-    for name, numbers in turns.items():
-        if None in numbers:
-            continue
-        order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        dialogs[name].utterances = [dialogs[name].utterances[n] for n in order]
 
 
 def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:

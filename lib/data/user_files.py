@@ -189,7 +189,7 @@ def _count_unknown(
 def _with_ids(dialogs: list[Dialog], source: Source) -> list[Dialog]:
     """Dialogs with ids that differ between files: those of a file begin with its name."""
     prefix = ""
-    if len(source.files) > 1 and not source.spans_files:
+    if len(source.files) > 1 and not source.spans_files and not source.folder_id:
         prefix = f"{source.file.name.rpartition('.')[0] or source.file.name}/"
     for number, dialog in enumerate(dialogs, start=1):
         dialog.id = f"{prefix}{dialog.id or number}"
