@@ -19,7 +19,10 @@ def read_rasa(record: dict, source) -> list[Dialog]:
     """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
     sender = str(record["sender_id"])
     sessions: list[list[Utterance]] = [[]]
-    for event in record["events"]:
+    events = list(record["events"])
+    if all(event.get("timestamp") for event in events):
+        events.sort(key=lambda event: event["timestamp"])
+    for event in events:
         kind = event.get("event")
         if kind == "session_started" and sessions[-1]:
             sessions.append([])
@@ -39,7 +42,6 @@ def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
         events.setdefault(str(row["sender_id"]), []).append(json.loads(row["data"]))
     dialogs = []
     for sender, sender_events in events.items():
-        sender_events.sort(key=lambda event: event.get("timestamp") or 0)
         dialogs += read_rasa({"sender_id": sender, "events": sender_events}, source)
     return dialogs
 
