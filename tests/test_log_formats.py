@@ -94,6 +94,10 @@ def test_the_order_of_rows_with_ids_or_times_says_nothing(name, order, tmp_path)
     assert replies_of(file, example) == expected(example, DIALOGS)
 
 
+# Dialogs that only the order of rows tells, and clocks without a day.
+ROW_ORDER = ("turn_restarts.csv", "time_only_newest.csv")
+
+
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
 def test_what_holds_times_or_numbers_reads_the_same_in_any_order(order, tmp_path):
     tried = 0
@@ -102,7 +106,7 @@ def test_what_holds_times_or_numbers_reads_the_same_in_any_order(order, tmp_path
         file.write_text(written(example, DIALOGS), encoding="utf-8")
         if "ask" in example.flags or not tells_its_order(file, example):
             continue
-        if example.name == "turn_restarts.csv":  # whose dialogs only the order of rows tells
+        if example.name in ROW_ORDER:
             continue
         file.write_text(with_other_order(example, order), encoding="utf-8")
         assert replies_of(file, example) == expected(example, DIALOGS), example.name
@@ -119,7 +123,12 @@ def tells_its_order(file, example):
     if not dialogs:
         return False
     read_written_times(dialogs)
-    return all(is_threaded(dialog) or order_keys(dialog) for dialog in dialogs)
+    return all(is_threaded(dialog) or has_order(dialog) for dialog in dialogs)
+
+
+def has_order(dialog):
+    """Whether at most a user's words and the reply to them have the same place."""
+    return 2 * len(set(order_keys(dialog))) >= len(dialog.utterances)
 
 
 def with_other_order(example, order, within=True):
@@ -725,3 +734,104 @@ def test_newest_first_is_turned_round(case, tmp_path):
     turns = read_turns(file)
     assert turns["response"].tolist() == ["Ho", "No"]
     assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Tea?"]]
+
+
+def table(rows, header="conversation_id,role,text,date"):
+    """A table of utterances of one dialog."""
+    return "\n".join([header, *(f"c,{row}" for row in rows)]) + "\n"
+
+
+def contexts_of(text, folder, **options):
+    """The contexts of the replies in a table."""
+    file = folder / "log.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_turns(file, **options)["context"].tolist()
+
+
+def test_a_day_above_twelve_tells_the_order_of_day_and_month(tmp_path):
+    rows = [
+        "bot,B,14/03/2025",
+        "user,A,13/03/2025",
+        "user,Z,01/04/2025",
+        "bot,Y,02/04/2025",
+    ]
+    assert contexts_of(table(rows), tmp_path) == [["A"], ["A", "B", "Z"]]
+    rows = [row.replace("/04/", "/4/").replace("14/03", "03/14") for row in rows[:1]]
+    rows += ["user,A,03/13/2025"]
+    assert contexts_of(table(rows), tmp_path) == [["A"]]
+
+
+def test_dates_that_can_be_read_in_two_ways_are_asked_about_with_both(tmp_path):
+    rows = [
+        "user,A,01/02/2025",
+        "bot,B,03/01/2025",
+        "user,C,02/03/2025",
+        "bot,D,04/02/2025",
+    ]
+    with pytest.raises(DataError, match="the day first or the month first"):
+        contexts_of(table(rows), tmp_path)
+    in_order = contexts_of(table(rows), tmp_path, columns={"time": "none"})
+    assert in_order == [["A"], ["A", "B", "C"]]
+
+
+def test_dates_run_one_way_in_one_of_two_readings(tmp_path):
+    # as month and day the newest stands first, as day and month they go up and down
+    rows = [
+        "bot,B,05/01/2025",
+        "user,A,03/02/2025",
+        "bot,Y,02/03/2025",
+        "user,X,01/02/2025",
+    ]
+    assert contexts_of(table(rows), tmp_path) == [["X"], ["X", "Y", "A"]]
+
+
+def test_times_that_cannot_be_read_are_asked_about(tmp_path):
+    rows = ["bot,B,2 minutes ago", "user,A,3 minutes ago"]
+    with pytest.raises(DataError, match="time=none"):
+        contexts_of(table(rows), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["system", "model", "bot"])
+def test_a_column_of_systems_that_may_be_one_of_speakers_is_asked_about(name, tmp_path):
+    text = f"dialog,{name},response\nd,user,Hi\nd,bot,Ho\nd,user,So\nd,bot,Well\n"
+    with pytest.raises(DataError, match=f"speaker={name} text=response"):
+        contexts_of(text, tmp_path)
+    columns = {"speaker": name, "text": "response"}
+    spoken = contexts_of(text, tmp_path, columns=columns)
+    assert spoken == [["Hi"], ["Hi", "Ho", "So"]]
+    systems = contexts_of(text, tmp_path, columns={"system": name})
+    assert systems == [[], [], [], []]
+
+
+def test_people_may_be_systems_where_replies_have_contexts(tmp_path):
+    text = "dialog,system,context,response\nd,human,Hi,Ho\nd,gpt-4,Hi,Hello\n"
+    assert contexts_of(text, tmp_path) == [["Hi"], ["Hi"]]
+
+
+def test_a_folder_that_is_an_id_names_the_dialog(tmp_path):
+    name = "0020a0c5-1658-4747-99c1-2839e736b481"
+    folder = tmp_path / name / "transcription"
+    folder.mkdir(parents=True)
+    rows = "turn_id,speaker,start,utterance\n0,p1,0.1,Hi\n1,p2,1.5,Ho\n"
+    (folder / "transcript_cliffhanger.csv").write_text(rows)
+    for path in (tmp_path, folder / "transcript_cliffhanger.csv"):
+        assert read_turns(path, options={"bot": "p2"})["dialog"].tolist() == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("log.csv", "", "is empty"),
+        ("log.json", " \n", "is empty"),
+        ("log.zip", "no archive", "is no zip archive"),
+        ("log.csv", "a,b\n1,Hi\n2,Tea\n", 'COLUMNS="speaker=... text=..."'),
+        ("log.csv", "session,user_message,bot_response\n", "has no rows"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_do(name, content, said, tmp_path):
+    file = tmp_path / name
+    file.write_text(content)
+    with pytest.raises(DataError) as caught:
+        read_turns(file)
+    assert said in str(caught.value)
+    assert caught.value.fix

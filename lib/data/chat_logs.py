@@ -16,7 +16,7 @@ from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
 from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
-from lib.data.log_parts import SYNONYMS, first_value, has_path
+from lib.data.log_parts import SYNONYMS, TIME, first_value, has_path, names_a_time
 from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
     Columns,
@@ -181,7 +181,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("lima", "LIMA",
               ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
     LogFormat("soda", "SODA",
-              ("dialogue[]=str", "speakers[]=str"), EachRecord(corpora.read_soda)),
+              ("dialogue[]=str", "speakers[]=str|speaker[]=str"), EachRecord(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat",
               ("article_url", "content[].agent"), EachRecord(corpora.read_topical_chat)),
     LogFormat("dstc9", "DSTC9 track 1, with the replies of labels.json",
@@ -322,6 +322,10 @@ def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             value = [rename_keys(item, names) for item in value]
         renamed[names.get(key, key)] = value
+    if names.get("none") == "time":  # the rows stand in their order
+        for key in list(renamed):
+            if snake_case(key) in TIME or names_a_time(key):
+                del renamed[key]
     return renamed
 
 

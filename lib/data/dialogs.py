@@ -5,13 +5,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lib.data.file_contents import ImportReport
-from lib.data.log_times import read_times
+from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
@@ -174,20 +174,26 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
 
 
 def read_written_times(dialogs: Sequence[Dialog]) -> None:
-    """Set the times of utterances from dates whose order of day and month all together tell.
+    """Set the numbers of utterances from times that only all together tell.
+
+    Dates give their times, too.
 
     Raises:
-        UnknownFormat: where they can be read in two ways, with both.
+        UnknownFormat: where they cannot be read, or in two ways.
     """
-    written = {}
-    for number, dialog in enumerate(dialogs):
+    groups = []
+    for dialog in dialogs:
         utterances = [u for u in dialog.utterances if u.written and not u.time]
         if utterances and not is_threaded(dialog):
-            written[number] = utterances
-    texts = [[u.written for u in utterances] for utterances in written.values()]
-    for utterances, times in zip(written.values(), read_times(texts), strict=True):
-        for utterance, time in zip(utterances, times, strict=True):
-            utterance.time = time
+            groups.append(utterances)
+    texts = [[utterance.written for utterance in group] for group in groups]
+    dates = all(has_numeric_date(text) for group in texts for text in group)
+    for group, numbers in zip(groups, order_numbers(texts), strict=True):
+        for utterance, number in zip(group, numbers, strict=True):
+            if dates:
+                utterance.time = datetime.fromtimestamp(number, UTC)
+            elif utterance.number is None:
+                utterance.number = number
 
 
 def put_in_order(dialog: Dialog) -> bool:

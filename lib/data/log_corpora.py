@@ -132,8 +132,9 @@ def read_text_list(record: dict, source) -> list[Dialog]:
 
 
 def read_soda(record: dict, source) -> list[Dialog]:
-    """SODA: a list of texts and a list of their speakers."""
-    pairs = zip(record["speakers"], record["dialogue"], strict=True)
+    """SODA and Multi-Session Chat: a list of texts and a list of their speakers."""
+    speakers = first_value(record, ("speakers", "speaker"))
+    pairs = zip(speakers, record["dialogue"], strict=True)
     return [Dialog("", [Utterance(speaker, None, text) for speaker, text in pairs])]
 
 

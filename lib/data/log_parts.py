@@ -66,7 +66,7 @@ class Step(NamedTuple):
 def path_steps(path: str) -> list[Step]:
     """The steps of a path."""
     steps = []
-    for part in re.split(r"(?<!\\)\.", path):
+    for part in re.split(r"(?<!\\)\.(?![^\[]*\])", path):
         match = re.fullmatch(
             r"(?P<name>[^\[{]*)(?P<entered>\[(?P<filter>.*)\]|\{\})?", part
         )
@@ -293,10 +293,13 @@ def time_of(fields: Mapping[str, Any]) -> datetime | None:
 
 
 def written_time(fields: Mapping[str, Any]) -> str | None:
-    """The time of a message as it stands there, if it is a date that the others must explain."""
-    for name in (*TIME, *fields):
-        if (name in TIME or names_a_time(name)) and has_numeric_date(fields.get(name)):
-            return fields[name]
+    """The time of a message as it stands there, where `to_time` does not read it."""
+    for name, value in fields.items():
+        is_time = snake_case(name) in TIME or (
+            names_a_time(name) and has_numeric_date(value)
+        )
+        if is_time and isinstance(value, str | float | int) and str(value).strip():
+            return None if to_time(value) else str(value)
     return None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.log_parts import (
+    as_script,
     assistant,
     first_words,
     holds_any,
@@ -46,6 +47,7 @@ class Shape:
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
         asides: beginnings of texts that a tool wrote in the name of the user.
+        scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
@@ -74,6 +76,7 @@ class Shape:
     answers: str = ""
     input: str = ""
     output: str = ""
+    scripted: bool = False
     speaker: str = ""
     time: str = ""
     model: str = ""
@@ -113,13 +116,16 @@ class Shape:
 
     def request(self, record: Mapping[str, Any]) -> Dialog:
         """What was sent to a model, and what came back."""
-        return traced_dialog(
+        dialog = traced_dialog(
             text_at(record, self.thread) or "",
             value_at(record, self.input),
             output=value_at(record, self.output),
             time=value_at(record, self.time),
             model=text_at(record, self.model),
         )
+        if self.scripted:
+            dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
+        return dialog
 
     def add_messages(
         self, dialogs: dict[str, Dialog], part: Mapping[str, Any], name: str, source

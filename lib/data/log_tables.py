@@ -22,8 +22,9 @@ from lib.data.log_parts import (
     time_of,
     to_number,
     user,
+    written_time,
 )
-from lib.data.log_times import to_time
+from lib.data.log_times import order_numbers, to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_WORDS = (
@@ -311,6 +312,24 @@ def histories_grow(
     return growing > pairs / 2
 
 
+def rows_by_time(rows: list[dict], dialog: str) -> list[dict]:
+    """The rows in the order of their times, where all have one."""
+    times = [time_of(row) for row in rows]
+    if None in times:
+        written = [written_time(row) for row in rows]
+        if None in written:
+            return rows
+        groups: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            groups.setdefault(str(row.get(dialog)), []).append(place)
+        texts = [[written[place] for place in places] for places in groups.values()]
+        times = [0.0] * len(rows)
+        for places, numbers in zip(groups.values(), order_numbers(texts), strict=True):
+            for place, number in zip(places, numbers, strict=True):
+                times[place] = number
+    return [rows[place] for place in sorted(range(len(rows)), key=times.__getitem__)]
+
+
 def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
     """A row per exchange: `session, user_message, bot_response`."""
     dialog_key, user_key, bot_key = exchange_columns(rows)
@@ -319,10 +338,7 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
     if turn and all(to_number(row.get(turn)) is not None for row in rows):
         rows = sorted(rows, key=lambda row: to_number(row[turn]))
     else:
-        times = [time_of(row) for row in rows]
-        if None not in times:
-            order = sorted(range(len(rows)), key=times.__getitem__)
-            rows = [rows[number] for number in order]
+        rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
     dialogs: dict[str, Dialog] = {}

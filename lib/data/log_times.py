@@ -124,6 +124,58 @@ def read_times(dialogs: Sequence[Sequence[str]]) -> list[list[datetime]]:
     )
 
 
+def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
+    """Numbers that put the utterances of each dialog in order, from times as they are written.
+
+    Times of the day, and seconds from a start, tell only whether the newest stands first.
+
+    Raises:
+        UnknownFormat: for times that cannot be read, or go up and down.
+
+    >>> order_numbers([["10:03", "10:02"]]), order_numbers([["10:02", "10:03"]])
+    ([[2.0, 1.0]], [[0.0, 0.0]])
+    """
+    texts = [text for dialog in dialogs for text in dialog]
+    if all(has_numeric_date(text) for text in texts):
+        return [[time.timestamp() for time in times] for times in read_times(dialogs)]
+    keys = [[number_or_clock(text) for text in dialog] for dialog in dialogs]
+    if any(None in dialog for dialog in keys):
+        unknown = next(text for text in texts if number_or_clock(text) is None)
+        raise UnknownFormat(
+            f"has times such as {unknown!r}, which cannot be read",
+            fix='write them as 2025-03-14 10:05; or COLUMNS="time=none", if the rows are in order',
+        )
+    if all(descents(dialog) <= 1 for dialog in keys):
+        return [[0.0] * len(dialog) for dialog in keys]
+    if all(descents(dialog[::-1]) <= 1 for dialog in keys):
+        return [[float(n) for n in range(len(dialog), 0, -1)] for dialog in keys]
+    if any(":" in text for text in texts):
+        raise UnknownFormat(
+            f"has times such as {texts[0]!r} that go up and down",
+            fix="write them with their dates",
+        )
+    return [[0.0] * len(dialog) for dialog in keys]
+
+
+def number_or_clock(text: str) -> float | None:
+    """A number, or a time of the day in seconds; else None."""
+    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?", text.strip())
+    if clock:
+        hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return 3600 * hours + 60 * minutes + seconds
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def descents(numbers: Sequence[float]) -> int:
+    """How often a number is smaller than the one before it."""
+    return sum(
+        after < before for before, after in zip(numbers, numbers[1:], strict=False)
+    )
+
+
 def runs_one_way(dialogs: Sequence[Sequence[datetime]]) -> bool:
     """Whether the times of all dialogs run forward, or those of all run backward."""
     forward = all(list(times) == sorted(times) for times in dialogs)

@@ -107,6 +107,8 @@ def read_turns(
             )
     report = ImportReport(path, ImportOptions(columns=columns or {}, **(options or {})))
     files = _find_files(report)
+    if not files:
+        raise DataError("holds no files", path, fix="name the file with the dialogs")
     dialogs: list[Dialog] = []
     tables = []
     unknown = {}
@@ -299,7 +301,8 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
             rows.append(row | ratings)
         value = pd.DataFrame(rows, dtype=object)
     if value.empty:
-        raise DataError("has no rows", file)
+        fix = "export it again: it has a header only"
+        raise DataError("has no rows", file, fix=fix)
     cells = value.where(value.notna(), None)
     columns = report.options.columns
     suggested = suggest_columns(cells, columns)
@@ -521,6 +524,11 @@ def _rename(
             )
             hint = hint or f"write it like this:\n{examples(cells)}"
             fix = f'name it: COLUMNS="{name}=..."; {hint}'
+            if name == "response" and not near:
+                fix = (
+                    'name it: COLUMNS="response=..." for a row per reply, or '
+                    f'COLUMNS="speaker=... text=..." for a row per utterance; {hint}'
+                )
             raise DataError(problem, file, column=name, fix=fix)
     return table
 

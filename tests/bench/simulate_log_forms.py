@@ -25,7 +25,7 @@ from lib.report.verdict import differences, verdicts
 RUNS = 50  # of each form
 DIALOGS = 40  # of each version
 RATERS = 3
-WORDS = "tea rain cake boat hat moss lamp fern salt kite".split()
+WORDS = ["tea", "rain", "cake", "boat", "hat", "moss", "lamp", "fern", "salt", "kite"]
 
 
 def dialogs(rng):
