@@ -19,9 +19,17 @@ from pyarrow import parquet
 from test_chat_logs import workbook
 
 from lib.data import DataError, import_report, read_turns
+from lib.data.chat_logs import read_dialogs
+from lib.data.dialogs import is_threaded, order_keys, read_written_times
+from lib.data.file_contents import ImportOptions, ImportReport, read_contents
+from lib.data.log_files import Source, find_files
 
 FORMATS = {example.name: example for example in examples("formats.txt")}
-SCHEMAS = {example.name: example for example in examples("schemas.txt")}
+SCHEMAS = {
+    example.name: example
+    for file in ("schemas.txt", "further.txt")
+    for example in examples(file)
+}
 REFUSED = [name for name, example in SCHEMAS.items() if "ask" in example.flags]
 
 
@@ -29,9 +37,7 @@ def read_back(example, folder, dialogs=DIALOGS):
     """The replies and contexts that are read from the file of a template."""
     file = folder / example.name
     file.write_text(written(example, dialogs), encoding="utf-8")
-    turns = read_turns(file, options=options(example))
-    contexts = [tuple(context) for context in turns["context"]]
-    return sorted(zip(contexts, turns["response"], strict=True))
+    return replies_of(file, example)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -52,67 +58,107 @@ def test_a_file_that_nothing_is_sure_of_is_refused(name, tmp_path):
         read_back(SCHEMAS[name], tmp_path)
 
 
+ALL = SCHEMAS | FORMATS
 ASKED = [name for name, example in FORMATS.items() if "bot" in options(example)]
+ASKED += [name for name, example in SCHEMAS.items() if "ask-without" in example.flags]
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_where_nothing_tells_the_bot_it_is_asked_for(name, tmp_path):
     file = tmp_path / name
-    file.write_text(written(FORMATS[name], DIALOGS), encoding="utf-8")
+    file.write_text(written(ALL[name], DIALOGS), encoding="utf-8")
     with pytest.raises(DataError, match="BOT="):
         read_turns(file)
 
 
-# Where files hold times, ids or numbers of turns, the order of their rows says nothing.
-ROWS = [
-    "newest_first.csv",
-    "by_role.csv",
-    "multiwoz_rows.csv",
-    "exchange_shuffled.csv",
-    "by_sender.csv",
-]
-
-
-@pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("order", ["reversed", "shuffled"])
-def test_the_order_of_rows_with_times_or_turns_says_nothing(name, order, tmp_path):
-    example = SCHEMAS[name]
-    file = tmp_path / name
-    header, *rows = written(example, DIALOGS).strip().split("\n")
-    if order == "reversed":
-        rows.reverse()
-    else:
-        random.Random(1).shuffle(rows)
-    file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    turns = read_turns(file)
-    contexts = [tuple(context) for context in turns["context"]]
-    replies = sorted(zip(contexts, turns["response"], strict=True))
-    assert replies == expected(example, DIALOGS)
-
-
-SHUFFLED = [
+SHUFFLED = [  # rows that hold a history, or ids that are no numbers
     "convokit.jsonl",
     "oasst_messages.jsonl",
     "langfuse.json",
+    "langsmith.jsonl",
+    "portkey.jsonl",
+    "opik_traces.json",
     "dialogflow_bigquery.jsonl",
-    "openai_threads.json",
     "request_log.jsonl",
-    "telegram.json",
+    "exchange_shuffled.csv",
+    "session_user_bot_time.csv",
 ]
 
 
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
 @pytest.mark.parametrize("name", SHUFFLED)
-def test_the_order_of_messages_with_ids_or_times_says_nothing(name, tmp_path):
-    example = FORMATS[name]
-    value = read_json_or_lines(written(example, DIALOGS))
-    for rows in lists_in(value):
+def test_the_order_of_rows_with_ids_or_times_says_nothing(name, order, tmp_path):
+    example = ALL[name]
+    file = tmp_path / name
+    file.write_text(with_other_order(example, order, within=False), encoding="utf-8")
+    assert replies_of(file, example) == expected(example, DIALOGS)
+
+
+# Dialogs that only the order of rows tells, and clocks without a day.
+ROW_ORDER = ("turn_restarts.csv", "time_only_newest.csv")
+
+
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_what_holds_times_or_numbers_reads_the_same_in_any_order(order, tmp_path):
+    tried = 0
+    for example in ALL.values():
+        file = tmp_path / example.name
+        file.write_text(written(example, DIALOGS), encoding="utf-8")
+        if "ask" in example.flags or not tells_its_order(file, example):
+            continue
+        if example.name in ROW_ORDER:
+            continue
+        file.write_text(with_other_order(example, order), encoding="utf-8")
+        assert replies_of(file, example) == expected(example, DIALOGS), example.name
+        tried += 1
+    assert tried >= 60
+
+
+def tells_its_order(file, example):
+    """Whether each utterance has a time, a number or what it answers."""
+    report = ImportReport(file, ImportOptions(bot=options(example).get("bot")))
+    source = Source(next(iter(find_files(file, report))), report)
+    value = read_contents(source.file, report)
+    dialogs = None if isinstance(value, str) else read_dialogs(value, source)
+    if not dialogs:
+        return False
+    read_written_times(dialogs)
+    return all(is_threaded(dialog) or has_order(dialog) for dialog in dialogs)
+
+
+def has_order(dialog):
+    """Whether at most a user's words and the reply to them have the same place."""
+    return 2 * len(set(order_keys(dialog))) >= len(dialog.utterances)
+
+
+def with_other_order(example, order, within=True):
+    """The file of a template with its rows, and the messages in them, in another order."""
+    text = written(example, DIALOGS)
+    if example.name.endswith((".csv", ".tsv")):
+        header, *rows = text.strip().split("\n")
+        reorder(rows, order)
+        return "\n".join([header, *rows]) + "\n"
+    value = read_json_or_lines(text)
+    for rows in lists_in(value, within):
+        reorder(rows, order)
+    if example.name.endswith("jsonl"):
+        return "\n".join(map(json.dumps, value)) + "\n"
+    return json.dumps(value)
+
+
+def reorder(rows, order):
+    """Turn a list around, or shuffle it."""
+    if order == "reversed":
+        rows.reverse()
+    else:
         random.Random(2).shuffle(rows)
-    file = tmp_path / f"{name}.json"
-    file.write_text(json.dumps(value), encoding="utf-8")
+
+
+def replies_of(file, example):
+    """The replies and contexts in a file."""
     turns = read_turns(file, options=options(example))
     contexts = [tuple(context) for context in turns["context"]]
-    replies = sorted(zip(contexts, turns["response"], strict=True))
-    assert replies == expected(example, DIALOGS)
+    return sorted(zip(contexts, turns["response"], strict=True))
 
 
 def read_json_or_lines(text):
@@ -123,11 +169,27 @@ def read_json_or_lines(text):
         return [json.loads(line) for line in text.strip().split("\n")]
 
 
-def lists_in(value):
-    """The lists of rows at the top of a file, or below its names."""
-    if isinstance(value, list):
-        return [value]
-    return [cell for cell in value.values() if isinstance(cell, list)]
+def lists_in(value, within):
+    """The lists of mappings in a file: of rows or messages, not of the blocks of a message."""
+    lists = []
+    to_visit = [value]
+    while to_visit:
+        item = to_visit.pop()
+        if isinstance(item, dict):
+            to_visit += item.values()
+        elif isinstance(item, list):
+            if is_message_list(item):
+                lists.append(item)
+            to_visit += item if within or not lists else []
+    return lists
+
+
+def is_message_list(items):
+    """Whether items are mappings with more than a type and words."""
+    if not all(isinstance(item, dict) for item in items):
+        return False
+    keys = set().union(*items)
+    return bool(keys - {"type", "text", "content", "value", "kind"})
 
 
 PACKS = {
@@ -672,3 +734,104 @@ def test_newest_first_is_turned_round(case, tmp_path):
     turns = read_turns(file)
     assert turns["response"].tolist() == ["Ho", "No"]
     assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Tea?"]]
+
+
+def table(rows, header="conversation_id,role,text,date"):
+    """A table of utterances of one dialog."""
+    return "\n".join([header, *(f"c,{row}" for row in rows)]) + "\n"
+
+
+def contexts_of(text, folder, **options):
+    """The contexts of the replies in a table."""
+    file = folder / "log.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_turns(file, **options)["context"].tolist()
+
+
+def test_a_day_above_twelve_tells_the_order_of_day_and_month(tmp_path):
+    rows = [
+        "bot,B,14/03/2025",
+        "user,A,13/03/2025",
+        "user,Z,01/04/2025",
+        "bot,Y,02/04/2025",
+    ]
+    assert contexts_of(table(rows), tmp_path) == [["A"], ["A", "B", "Z"]]
+    rows = [row.replace("/04/", "/4/").replace("14/03", "03/14") for row in rows[:1]]
+    rows += ["user,A,03/13/2025"]
+    assert contexts_of(table(rows), tmp_path) == [["A"]]
+
+
+def test_dates_that_can_be_read_in_two_ways_are_asked_about_with_both(tmp_path):
+    rows = [
+        "user,A,01/02/2025",
+        "bot,B,03/01/2025",
+        "user,C,02/03/2025",
+        "bot,D,04/02/2025",
+    ]
+    with pytest.raises(DataError, match="the day first or the month first"):
+        contexts_of(table(rows), tmp_path)
+    in_order = contexts_of(table(rows), tmp_path, columns={"time": "none"})
+    assert in_order == [["A"], ["A", "B", "C"]]
+
+
+def test_dates_run_one_way_in_one_of_two_readings(tmp_path):
+    # as month and day the newest stands first, as day and month they go up and down
+    rows = [
+        "bot,B,05/01/2025",
+        "user,A,03/02/2025",
+        "bot,Y,02/03/2025",
+        "user,X,01/02/2025",
+    ]
+    assert contexts_of(table(rows), tmp_path) == [["X"], ["X", "Y", "A"]]
+
+
+def test_times_that_cannot_be_read_are_asked_about(tmp_path):
+    rows = ["bot,B,2 minutes ago", "user,A,3 minutes ago"]
+    with pytest.raises(DataError, match="time=none"):
+        contexts_of(table(rows), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["system", "model", "bot"])
+def test_a_column_of_systems_that_may_be_one_of_speakers_is_asked_about(name, tmp_path):
+    text = f"dialog,{name},response\nd,user,Hi\nd,bot,Ho\nd,user,So\nd,bot,Well\n"
+    with pytest.raises(DataError, match=f"speaker={name} text=response"):
+        contexts_of(text, tmp_path)
+    columns = {"speaker": name, "text": "response"}
+    spoken = contexts_of(text, tmp_path, columns=columns)
+    assert spoken == [["Hi"], ["Hi", "Ho", "So"]]
+    systems = contexts_of(text, tmp_path, columns={"system": name})
+    assert systems == [[], [], [], []]
+
+
+def test_people_may_be_systems_where_replies_have_contexts(tmp_path):
+    text = "dialog,system,context,response\nd,human,Hi,Ho\nd,gpt-4,Hi,Hello\n"
+    assert contexts_of(text, tmp_path) == [["Hi"], ["Hi"]]
+
+
+def test_a_folder_that_is_an_id_names_the_dialog(tmp_path):
+    name = "0020a0c5-1658-4747-99c1-2839e736b481"
+    folder = tmp_path / name / "transcription"
+    folder.mkdir(parents=True)
+    rows = "turn_id,speaker,start,utterance\n0,p1,0.1,Hi\n1,p2,1.5,Ho\n"
+    (folder / "transcript_cliffhanger.csv").write_text(rows)
+    for path in (tmp_path, folder / "transcript_cliffhanger.csv"):
+        assert read_turns(path, options={"bot": "p2"})["dialog"].tolist() == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("log.csv", "", "is empty"),
+        ("log.json", " \n", "is empty"),
+        ("log.zip", "no archive", "is no zip archive"),
+        ("log.csv", "a,b\n1,Hi\n2,Tea\n", 'COLUMNS="speaker=... text=..."'),
+        ("log.csv", "session,user_message,bot_response\n", "has no rows"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_do(name, content, said, tmp_path):
+    file = tmp_path / name
+    file.write_text(content)
+    with pytest.raises(DataError) as caught:
+        read_turns(file)
+    assert said in str(caught.value)
+    assert caught.value.fix

@@ -1,6 +1,5 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,7 +16,8 @@ from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
 from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
-from lib.data.log_parts import SYNONYMS, has_path
+from lib.data.log_parts import SYNONYMS, TIME, first_value, has_path, names_a_time
+from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
     Columns,
     exchange_columns,
@@ -53,18 +53,20 @@ class TextFormat(NamedTuple):
     read: Callable[[str, Source], list[Dialog]]
 
 
-def each(read: Callable[[dict, Source], list[Dialog]]) -> Callable:
+class EachRecord(NamedTuple):
     """A reader of records, from one of a single record, whose number is the id that it lacks."""
 
-    def read_all(records: list[dict], source: Source) -> list[Dialog]:
+    read: Callable[[dict, Source], list[Dialog]]
+    by_record: bool = True
+
+    def __call__(self, records: list[dict], source: Source) -> list[Dialog]:
+        """The dialogs of all records."""
         dialogs = []
         for number, record in enumerate(records, start=1):
-            for dialog in read(record, source):
+            for dialog in self.read(record, source):
                 dialog.id = dialog.id or str(number)
                 dialogs.append(dialog)
         return dialogs
-
-    return read_all
 
 
 # fmt: off
@@ -73,90 +75,76 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
     TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
     TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
-    TextFormat("irc", "IRC log", texts.is_irc, texts.read_irc),
+    TextFormat("irc", "IRC or chat log", texts.is_irc, texts.read_irc),
+    TextFormat("markdown", "Markdown, speakers as headings", texts.is_headed, texts.read_headed),
     TextFormat("transcript", "transcript", bool, texts.read_transcript),
 ]
 FORMATS = [  # in the order in which signatures are tried
     LogFormat("chatgpt", "ChatGPT export, the current branches",
-              ("mapping", "current_node"), each(assistants.read_chatgpt)),
-    LogFormat("claude", "Claude export",
-              ("chat_messages",), each(assistants.read_claude)),
+              ("mapping", "current_node"), EachRecord(assistants.read_chatgpt)),
     LogFormat("open_webui", "Open WebUI export",
-              ("chat.history.messages",), each(assistants.read_open_webui)),
+              ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts",), each(assistants.read_gemini)),
-    LogFormat("vercel", "Vercel UI messages",
-              ("messages[].parts", "messages[].role"), each(assistants.read_vercel)),
+              ("contents[].parts",), EachRecord(assistants.read_gemini)),
+    LogFormat("lm_studio", "LM Studio chat",
+              ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
-              ("output[].type", "input", "object"), each(assistants.read_openai_responses)),
-    LogFormat("openai_assistants", "OpenAI Assistants, a dialog per thread",
-              ("data[].thread_id", "data[].content"), each(assistants.read_openai_threads)),
+              ("output[].type", "input", "object"), EachRecord(assistants.read_openai_responses)),
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
-    LogFormat("request", "requests to OpenAI with replies",
-              ("request.messages", "response"), each(assistants.read_request)),
-    LogFormat("request", "requests to OpenAI with replies",
-              ("messages", "choices[].message"), each(assistants.read_request)),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("conversation_a", "conversation_b"), each(assistants.read_arena)),
+              ("conversation_a", "conversation_b"), EachRecord(assistants.read_arena)),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("prompt", "response_a", "response_b"), each(assistants.read_arena_table)),
+              ("prompt", "response_a", "response_b"), EachRecord(assistants.read_arena_table)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
-              ("prompt.replies", "message_tree_id"), each(assistants.read_oasst_tree)),
+              ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
               ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context",
-              ("chosen", "rejected"), each(assistants.read_preference)),
+              ("chosen", "rejected"), EachRecord(assistants.read_preference)),
     LogFormat("preference", "replies that were liked or not",
-              ("prompt", "completion", "label"), each(assistants.read_kto)),
+              ("prompt", "completion", "label"), EachRecord(assistants.read_kto)),
     LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
-              ("instruction=str", "output=str|response=str"), each(assistants.read_instruction)),
+              ("instruction=str", "output=str|response=str"),
+              EachRecord(assistants.read_instruction)),
     LogFormat("cohere", "Cohere chat",
-              ("chat_history", "message", "text"), each(assistants.read_cohere)),
-    LogFormat("request", "requests with replies",
-              ("inputs.messages", "output.choices"), each(assistants.read_request)),
-    LogFormat("request", "requests with replies",
-              ("request_body.messages", "response_body"), each(assistants.read_request)),
+              ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
     LogFormat("mt_bench", "MT-bench answers",
-              ("question_id", "choices[].turns"), each(assistants.read_mt_bench)),
+              ("question_id", "choices[].turns"), EachRecord(assistants.read_mt_bench)),
     LogFormat("telegram", "Telegram export, all chats",
-              ("chats.list",), each(chats.read_telegram_full)),
+              ("chats.list",), EachRecord(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat",
-              ("messages[].from_id", "name", "type"), each(chats.read_telegram)),
+              ("messages[].from_id", "name", "type"), EachRecord(chats.read_telegram)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type", "ts", "text"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
-              ("guild", "messages[].author"), each(chats.read_discord)),
+              ("guild", "messages[].author"), EachRecord(chats.read_discord)),
     LogFormat("discord", "DiscordChatExporter (CSV), a channel",
               ("AuthorID", "Author", "Date", "Content"), chats.read_discord_rows),
     LogFormat("sillytavern", "SillyTavern chat",
               ("mes", "is_user"), chats.read_sillytavern),
     LogFormat("rasa", "Rasa trackers, a dialog per session",
-              ("sender_id", "events[].event"), each(platforms.read_rasa)),
+              ("sender_id", "events[].event"), EachRecord(platforms.read_rasa)),
     LogFormat("rasa", "Rasa events, a dialog per session",
               ("sender_id", "type_name", "data"), platforms.read_rasa_rows),
     LogFormat("dialogflow", "Dialogflow CX conversations",
-              ("conversations[].interactions",), each(platforms.read_dialogflow)),
+              ("conversations[].interactions",), EachRecord(platforms.read_dialogflow)),
     LogFormat("dialogflow", "Dialogflow CX in BigQuery",
               ("conversation_name", "turn_position"), platforms.read_dialogflow_rows),
-    LogFormat("botpress", "Botpress messages",
-              ("messages[].direction", "messages[].conversationId"), each(platforms.read_botpress)),
     LogFormat("bot_framework", "Bot Framework transcript",
               ("type", "from.id", "conversation.id"), platforms.read_bot_framework),
     LogFormat("bot_framework", "Bot Framework transcript",
               ("transcript[].type", "transcript[].from"),
-              each(platforms.read_bot_framework_wrapped)),
+              EachRecord(platforms.read_bot_framework_wrapped)),
     LogFormat("bot_framework", "Bot Framework transcript",
               ("activities[].type", "activities[].from"),
-              each(platforms.read_bot_framework_wrapped)),
+              EachRecord(platforms.read_bot_framework_wrapped)),
     LogFormat("copilot_studio", "Copilot Studio transcripts",
-              ("conversationtranscriptid", "content"), each(platforms.read_copilot_studio)),
+              ("conversationtranscriptid", "content"), EachRecord(platforms.read_copilot_studio)),
     LogFormat("intercom", "Intercom conversations",
-              ("source", "conversation_parts"), each(platforms.read_intercom)),
+              ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
     LogFormat("zendesk", "Zendesk chats",
-              ("chats[].history",), each(platforms.read_zendesk_chats)),
-    LogFormat("twilio", "Twilio conversations",
-              ("messages[].conversation_sid", "messages[].author"), each(platforms.read_twilio)),
+              ("chats[].history",), EachRecord(platforms.read_zendesk_chats)),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse observations",
@@ -164,38 +152,43 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langsmith", "LangSmith runs",
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
-              ("resourceSpans",), each(traces.read_otel)),
+              ("resourceSpans",), EachRecord(traces.read_otel)),
     LogFormat("inspect", "Inspect log",
-              ("eval.model", "samples[].messages"), each(traces.read_inspect)),
+              ("eval.model", "samples[].messages"), EachRecord(traces.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
-              ("epoch", "messages[].role", "target"), each(traces.read_inspect_sample)),
+              ("epoch", "messages[].role", "target"), EachRecord(traces.read_inspect_sample)),
     LogFormat("openai_evals", "OpenAI evals, sampled replies",
               ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
     LogFormat("promptfoo", "promptfoo results",
-              ("results.results[].prompt",), each(traces.read_promptfoo)),
+              ("results.results[].prompt",), EachRecord(traces.read_promptfoo)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
               corpora.read_convokit),
     LogFormat("convokit", "ConvoKit utterances, old form",
               ("user", "text", "root"), corpora.read_convokit),
     LogFormat("blended_skill_talk", "Blended Skill Talk",
-              ("dialog", "guided_turker_utterance"), each(corpora.read_blended_skill_talk)),
+              ("dialog", "guided_turker_utterance"), EachRecord(corpora.read_blended_skill_talk)),
     LogFormat("blended_skill_talk", "Blended Skill Talk (hub)",
-              ("free_messages", "guided_messages"), each(corpora.read_blended_skill_talk_hub)),
+              ("free_messages", "guided_messages"),
+              EachRecord(corpora.read_blended_skill_talk_hub)),
     LogFormat("empathetic_dialogues", "EmpatheticDialogues",
               ("conv_id", "utterance_idx", "speaker_idx", "utterance"), corpora.read_empathetic),
+    LogFormat("personachat", "Persona-Chat (hub)",
+              ("conv_id", "utterance_idx", "history[]=str", "candidates[]=str"),
+              corpora.read_personachat_hub),
     LogFormat("daily_dialog", "DailyDialog (hub)",
-              ("dialog[]=str", "act", "emotion"), each(corpora.read_text_list)),
+              ("dialog[]=str", "act", "emotion"), EachRecord(corpora.read_text_list)),
     LogFormat("lima", "LIMA",
-              ("conversations[]=str", "source"), each(corpora.read_text_list)),
+              ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
     LogFormat("soda", "SODA",
-              ("dialogue[]=str", "speakers[]=str"), each(corpora.read_soda)),
+              ("dialogue[]=str", "speakers[]=str|speaker[]=str"), EachRecord(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat",
-              ("article_url", "content[].agent"), each(corpora.read_topical_chat)),
+              ("article_url", "content[].agent"), EachRecord(corpora.read_topical_chat)),
     LogFormat("dstc9", "DSTC9 track 1, with the replies of labels.json",
               ("messages[].speaker=U,S", "messages[].text"), corpora.read_dstc9),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
-              ("data", "annotations[].result"), each(corpora.read_label_studio)),
+              ("data", "annotations[].result"), EachRecord(corpora.read_label_studio)),
+    *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
 ]
 # fmt: on
 
@@ -212,14 +205,19 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         if dialogs:
             return dialogs
         raise _unknown(value, kind)
-    columns = source.report.options.columns
     rows = records(value)
     for log_format in FORMATS:
         if kind not in (None, log_format.kind):
             continue
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return _read_records(log_format, rows, source)
-    rows = unfold_all(rows)
+    return _read_generic(unfold_all(rows), value, source)
+
+
+def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] | None:
+    """The dialogs in records of no known format, by what their fields mean; None for replies."""
+    kind = source.report.options.kind
+    columns = source.report.options.columns
     if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
         return _named(
             "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
@@ -227,6 +225,8 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     by_reply = has_response(columns) or is_reply_table(rows)
     by_utterance = "speaker" in columns or "text" in columns
     if kind in (None, "table") and by_reply and not by_utterance:
+        if "system" not in columns:
+            check_system_column(rows)
         return None
     names = {name: column for column, name in columns.items()}
     if names:
@@ -235,6 +235,9 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         dialogs = _read_messages(rows, source)
         if dialogs:
             return dialogs
+        dialogs = texts.read_transcript_cells(rows, source)
+        if dialogs:
+            return _named("messages", "a transcript per record", dialogs, source)
     if kind in (None, "utterances"):
         dialogs = read_utterance_rows(rows, source)
         if dialogs:
@@ -258,7 +261,7 @@ def _read_records(
     log_format: LogFormat, rows: list[dict], source: Source
 ) -> list[Dialog]:
     """The dialogs of a format; readers of whole files get all rows, as headers are among them."""
-    if log_format.read.__name__ == "read_all":
+    if getattr(log_format.read, "by_record", False):
         matching = [row for row in rows if matches(row, log_format.signature)]
         source.exclude("dialogs", "are in another shape", len(rows) - len(matching))
         rows = matching
@@ -319,6 +322,10 @@ def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             value = [rename_keys(item, names) for item in value]
         renamed[names.get(key, key)] = value
+    if names.get("none") == "time":  # the rows stand in their order
+        for key in list(renamed):
+            if snake_case(key) in TIME or names_a_time(key):
+                del renamed[key]
     return renamed
 
 
@@ -347,8 +354,19 @@ def records(value: Any) -> list[dict]:
             return [{"id": name, **item} for name, item in value.items()]
         splits = [item for item in value.values() if isinstance(item, list)]
         value = sum(splits, [])
-    rows = [{"messages": item} if isinstance(item, list) else item for item in value]
+    rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def named_record(item: Any) -> Any:
+    """An item of a file as a record: a list is its messages; one below its name has it as id."""
+    if isinstance(item, list):
+        return {"messages": item}
+    if isinstance(item, dict) and len(item) == 1:
+        name, value = next(iter(item.items()))
+        if isinstance(value, dict) and len(value) > 1:
+            return {"id": name, **value}
+    return item
 
 
 def unfold_all(rows: list[dict]) -> list[dict]:
@@ -391,7 +409,25 @@ def is_reply_table(rows: list[dict]) -> bool:
     if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
         return False
     speaker = Columns(rows).speaker_by_values()
-    return speaker is None or snake_case(speaker) in SYNONYMS["system"].split()
+    return speaker is None
+
+
+def check_system_column(rows: list[dict]) -> None:
+    """Refuse a table whose column of systems may be one of speakers.
+
+    That is so where it names a side of each and no column has what was said before.
+
+    Raises:
+        UnknownFormat: with both readings.
+    """
+    speakers = Columns(rows).system_of_speakers()
+    if speakers and not has_context(rows[0]):
+        names = {snake_case(name): name for name in rows[0]}
+        text = first_value(names, RESPONSE)
+        raise UnknownFormat(
+            f"has a column {speakers!r} with users and bots: speakers, or systems that reply",
+            fix=f'say which: COLUMNS="speaker={speakers} text={text}" or "system={speakers}"',
+        )
 
 
 def has_response(row: Mapping[str, Any]) -> bool:
@@ -408,48 +444,7 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = [result[0] for result in results if result]
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
-    return _named("messages", name, without_beginnings(dialogs, source), source)
-
-
-def without_beginnings(dialogs: list[Dialog], source: Source) -> list[Dialog]:
-    """Dialogs without those that are the beginning of another, where a file logs each request.
-
-    A file does so where of most dialogs with several replies the one before the last reply is
-    in it too.
-    """
-    after_replies = [reply_hashes(dialog) for dialog in dialogs]
-    whole = {hashes[-1] for hashes in after_replies if hashes}
-    several = [hashes for hashes in after_replies if len(hashes) > 1]
-    continued = Counter(hashes[-2] for hashes in several)
-    grown = sum(hashes[-2] in whole for hashes in several)
-    if grown <= len(several) / 2:
-        return dialogs
-    source.guess(
-        "kind", "requests", "each repeats the history: the longest of each are read"
-    )
-    longest = []
-    for dialog, hashes in zip(dialogs, after_replies, strict=True):
-        if hashes and continued[hashes[-1]] > 0:
-            continued[hashes[-1]] -= (
-                1  # another one of the same words is a dialog of its own
-            )
-        else:
-            longest.append(dialog)
-    source.exclude(
-        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
-    )
-    return longest
-
-
-def reply_hashes(dialog: Dialog) -> list[int]:
-    """A hash of all talk up to each reply of the bot."""
-    hashes = []
-    so_far = 0
-    for role, text in traces.talk_of(dialog):
-        so_far = hash((so_far, role, text))
-        if role == "assistant":
-            hashes.append(so_far)
-    return hashes
+    return _named("messages", name, traces.without_beginnings(dialogs, source), source)
 
 
 def utterance_form(rows: list[dict]) -> str:

@@ -5,12 +5,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lib.data.file_contents import ImportReport
+from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
@@ -36,6 +37,8 @@ class Utterance:
         role: "user", "assistant" (a bot), "tool", "system" (a prompt), or None where nothing tells.
         text: None where there are no words (a call of a tool, a picture).
         time: when it was written, in UTC.
+        written: the same as the file has it, where only all times together tell what it is.
+        number: its place in its dialog, as the file has it.
         reply_to: the id of the utterance that it answers.
         system: the model or version that wrote it.
         references: replies that a person might have given instead.
@@ -45,6 +48,8 @@ class Utterance:
     role: str | None
     text: str | None
     time: datetime | None = None
+    written: str | None = None
+    number: float | None = None
     id: str | None = None
     reply_to: str | None = None
     system: str | None = None
@@ -97,11 +102,11 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     reason = "by the name of the role"
     bots = {name for name, role in roles.items() if role == "assistant"}
     if requested:
-        names = {name.strip().lower() for name in requested.split(",")}
+        names = {name.strip(" #").lower() for name in requested.split(",")}
         bots = {
             name
             for name, role in roles.items()
-            if name.lower() in names or role in names
+            if name.strip("#").lower() in names or role in names
         }
     elif not bots and "user" in roles.values():
         reason = "everybody but the user"
@@ -168,32 +173,63 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
             }
 
 
+def read_written_times(dialogs: Sequence[Dialog]) -> None:
+    """Set the numbers of utterances from times that only all together tell.
+
+    Dates give their times, too.
+
+    Raises:
+        UnknownFormat: where they cannot be read, or in two ways.
+    """
+    groups = []
+    for dialog in dialogs:
+        utterances = [u for u in dialog.utterances if u.written and not u.time]
+        if utterances and not is_threaded(dialog):
+            groups.append(utterances)
+    texts = [[utterance.written for utterance in group] for group in groups]
+    dates = all(has_numeric_date(text) for group in texts for text in group)
+    for group, numbers in zip(groups, order_numbers(texts), strict=True):
+        for utterance, number in zip(group, numbers, strict=True):
+            if dates:
+                utterance.time = datetime.fromtimestamp(number, UTC)
+            elif utterance.number is None:
+                utterance.number = number
+
+
 def put_in_order(dialog: Dialog) -> bool:
-    """Sort utterances by their times, else by their numbers; whether that changed their order."""
+    """Sort utterances by their times, numbers or ids; whether that changed their order.
+
+    What has the same time or number stands in the opposite order where the newest is first; where
+    there is no order at all, the user speaks before the bot.
+    """
+    keys = order_keys(dialog)
+    if is_threaded(dialog) or not keys or keys == sorted(keys):
+        return False
+    places = list(range(len(keys)))
+    if keys == sorted(keys, reverse=True):
+        places.reverse()
+    else:
+        places.sort(key=lambda place: dialog.utterances[place].role != "user")
+    places.sort(key=keys.__getitem__)
+    dialog.utterances = [dialog.utterances[place] for place in places]
+    return True
+
+
+def order_keys(dialog: Dialog) -> list:
+    """What tells the order of utterances: times, numbers, or ids that number them with few gaps."""
     times = [utterance.time for utterance in dialog.utterances]
-    if not any(times):
-        return _put_in_order_of_ids(dialog)
-    if is_threaded(dialog) or None in times or times == sorted(times):
-        return False
-    if (
-        times[0] > times[-1]
-    ):  # newest first: what has the same time is to be turned round too
-        dialog.utterances.reverse()
-    dialog.utterances.sort(key=lambda utterance: utterance.time)
-    return True
-
-
-def _put_in_order_of_ids(dialog: Dialog) -> bool:
-    """Sort utterances by ids that number them, with few gaps."""
+    numbers = [utterance.number for utterance in dialog.utterances]
+    if None in numbers or len(set(numbers)) == 1:
+        numbers = []
+    if None not in times:
+        return list(zip(times, numbers or [0] * len(times), strict=True))
+    if numbers or any(times):
+        return numbers
     ids = [utterance.id or "" for utterance in dialog.utterances]
-    if is_threaded(dialog) or not ids or not all(name.isdecimal() for name in ids):
-        return False
-    numbers = [int(name) for name in ids]
-    dense = max(numbers) - min(numbers) < 10 * len(numbers)
-    if len(set(numbers)) < len(numbers) or not dense or numbers == sorted(numbers):
-        return False
-    dialog.utterances.sort(key=lambda utterance: int(utterance.id))
-    return True
+    if len(set(ids)) < len(ids) or not all(name.isdecimal() for name in ids):
+        return []
+    keys = [int(name) for name in ids]
+    return keys if keys and max(keys) - min(keys) < 10 * len(keys) else []
 
 
 def split_at_gaps(dialog: Dialog, gap: timedelta) -> list[Dialog]:

@@ -120,9 +120,13 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
     """
     ending = Path(re.sub(r"\.(gz|zst|xz|bz2)$", "", file.name.lower())).suffix
     try:
-        raw = unpack(file.read(), report)
-        if not raw:
-            raise ValueError("it is empty")
+        packed = file.read()
+        raw = unpack(packed, report)
+        if not raw.strip():
+            raise DataError("is empty", fix="export it again, or name another file")
+        if ending == ".zip" and raw is packed:
+            problem = "is no zip archive, though its name says so"
+            raise DataError(problem, fix="fetch it again, or give it its right name")
         if ending == ".parquet" or raw[:4] == b"PAR1":
             return _parquet(raw, report)
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
@@ -188,7 +192,10 @@ def check_expansion(raw: bytes, report: ImportReport) -> None:
 def _decode(raw: bytes, report: ImportReport) -> str:
     utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
     if b"\0" in raw and not utf16:
-        raise UnknownFormat("is neither text nor a table")
+        raise UnknownFormat(
+            "is neither text nor a table",
+            fix="name the file that holds the dialogs, such as a .json, .csv or .txt",
+        )
     encoding = report.options.encoding or ("utf-16" if utf16 else "utf-8-sig")
     reason = "its first bytes say so" if utf16 else "all of it is valid"
     try:
@@ -229,10 +236,12 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         "conv_id,utterance_idx,context"
     ):  # EmpatheticDialogues quotes nothing
         quoting = csv.QUOTE_NONE
-    reader = csv.reader(
-        io.StringIO(text), delimiter=delimiter, strict=True, quoting=quoting
-    )
-    rows = list(reader)
+    try:
+        rows = _cells(text, delimiter, quoting)
+    except csv.Error:
+        if delimiter != "\t":
+            raise
+        rows = _cells(text, delimiter, csv.QUOTE_NONE)  # where tabs separate, few quote
     for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
@@ -240,9 +249,13 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
     return _with_header(rows)
 
 
+def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
+    """The cells of a delimited text."""
+    lines = io.StringIO(text)
+    return list(csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting))
+
+
 def _with_header(rows: list[list[str]]) -> pd.DataFrame:
-    if not rows:
-        raise ValueError("it is empty")
     header = [name.strip() for name in rows[0]]
     return pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
 

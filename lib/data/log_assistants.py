@@ -3,7 +3,7 @@
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.file_contents import parse_list
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import message_list, read_plain, reply_text, woven
 from lib.data.log_parts import (
     as_script,
@@ -14,9 +14,9 @@ from lib.data.log_parts import (
     path_to_root,
     read_ratings,
     text_of,
-    to_time,
     user,
 )
+from lib.data.log_times import to_time
 
 TRUE = ("1", "1.0", "True", "true")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -58,19 +58,6 @@ def chatgpt_utterance(message: dict) -> Utterance:
     )
 
 
-def read_claude(record: dict, source) -> list[Dialog]:
-    """Claude's export: text blocks where there are some, else the flat text."""
-    dialog = Dialog(first_text(record, ["uuid", "name"]) or "", [])
-    for message in record["chat_messages"]:
-        role = {"human": "user", "assistant": "assistant"}.get(message["sender"])
-        text = text_of(message.get("content") or message.get("text"))
-        time = to_time(message.get("created_at"))
-        dialog.utterances.append(
-            Utterance(message["sender"], role, text or None, time=time)
-        )
-    return [dialog]
-
-
 def read_open_webui(record: dict, source) -> list[Dialog]:
     """Open WebUI's export: the branch of currentId; annotation.rating is a person's."""
     history = record["chat"]["history"]
@@ -109,22 +96,18 @@ def read_gemini(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
-def read_vercel(record: dict, source) -> list[Dialog]:
-    """Vercel's UI messages: only parts of type text are talk."""
-    dialog = Dialog(first_text(record, ["id", "chatId"]) or "", [])
+def read_lm_studio(record: dict, source) -> list[Dialog]:
+    """LM Studio: messages in versions, of which one is selected; an answer has steps."""
+    dialog = Dialog(first_text(record, ["name"]) or "", [])
     for message in record["messages"]:
-        metadata = message.get("metadata") or {}
-        dialog.utterances.append(
-            Utterance(
-                speaker=message["role"],
-                role=message["role"],
-                text=text_of(message.get("parts") or message.get("content")),
-                time=to_time(
-                    first_value({**metadata, **message}, ("createdAt", "created_at"))
-                ),
-                system=metadata.get("model"),
-            )
-        )
+        version = message["versions"][message.get("currentlySelected") or 0]
+        blocks = version.get("steps") or [version]
+        texts = [text_of(block.get("content")) for block in blocks]
+        text = "\n".join(text for text in texts if text)
+        role = version["role"]
+        dialog.utterances.append(Utterance(role, role, text or None))
+        left = len(message["versions"]) - 1
+        source.exclude("utterances", "are versions that were left", left)
     return [dialog]
 
 
@@ -142,27 +125,12 @@ def read_openai_responses(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
-def read_openai_threads(record: dict, source) -> list[Dialog]:
-    """OpenAI's Assistants: a list of messages of one or more threads, ordered by their time."""
-    threads: dict[str, Dialog] = {}
-    for message in record["data"]:
-        name = str(message.get("thread_id"))
-        dialog = threads.setdefault(name, Dialog(name, []))
-        dialog.utterances.append(
-            Utterance(
-                speaker=message["role"],
-                role=message["role"],
-                text=text_of(message.get("content")),
-                time=to_time(message.get("created_at")),
-            )
-        )
-    for dialog in threads.values():
-        dialog.utterances.reverse()  # the API lists the newest first
-    return list(threads.values())
-
-
 def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
-    """OpenAI's Batch: replies in one file, joined by custom_id with the requests beside it."""
+    """OpenAI's Batch: replies in one file, joined by custom_id with the requests beside it.
+
+    Raises:
+        UnknownFormat: where the requests are not there.
+    """
     requests = {}
     for row in [*source.sibling_rows("custom_id"), *rows]:
         messages = (row.get("body") or {}).get("messages")
@@ -177,25 +145,11 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
             utterances.append(assistant(reply))
             dialogs.append(Dialog(str(row["custom_id"]), utterances, body.get("model")))
     if dialogs and not requests:
-        source.warn(
-            "the users' words stand in the file of the requests: read both in a folder"
+        raise UnknownFormat(
+            "holds replies without what the users said, which the file of the requests holds",
+            fix="put both files into one folder and read that",
         )
     return dialogs
-
-
-def read_request(record: dict, source) -> list[Dialog]:
-    """A log of requests: what was sent, and what came back."""
-    request = (
-        first_value(record, ("request", "request_body", "inputs", "body")) or record
-    )
-    response = first_value(record, ("response", "response_body", "output")) or record
-    utterances = read_plain(request["messages"])
-    reply = reply_text(response.get("choices") or response.get("content"))
-    utterances.append(assistant(reply))
-    time = to_time(first_value(record, ("timestamp", "created", "created_at", "time")))
-    utterances[-1].time = None if time is None else time
-    name = first_text(record, ["conversation_id", "session_id", "thread_id"]) or ""
-    return [Dialog(name, utterances, response.get("model") or request.get("model"))]
 
 
 def read_arena(record: dict, source) -> list[Dialog]:

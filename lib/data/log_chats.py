@@ -3,7 +3,8 @@
 import re
 
 from lib.data.dialogs import Dialog, Utterance
-from lib.data.log_parts import first_text, to_time
+from lib.data.log_parts import first_text
+from lib.data.log_times import to_time
 
 SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")

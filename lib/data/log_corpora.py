@@ -91,6 +91,19 @@ def read_empathetic(rows: list[dict], source) -> list[Dialog]:
     return list(dialogs.values())
 
 
+def read_personachat_hub(rows: list[dict], source) -> list[Dialog]:
+    """Persona-Chat on the Hugging Face hub: a row per reply, the last of its candidates."""
+    last_rows = {}
+    for row in sorted(rows, key=lambda row: int(row["utterance_idx"])):
+        last_rows[str(row["conv_id"])] = row
+    dialogs = []
+    for name, row in last_rows.items():
+        texts = [*row["history"], row["candidates"][-1]]
+        utterances = [two_people(number % 2, text) for number, text in enumerate(texts)]
+        dialogs.append(Dialog(name, utterances, facts=list(row["personality"])))
+    return dialogs
+
+
 def read_topical_chat(record: dict, source) -> list[Dialog]:
     """Topical-Chat: two people, agent_1 and agent_2; neither is a bot by its name."""
     dialog = Dialog(first_text(record, ["id"]) or "", [])
@@ -119,8 +132,9 @@ def read_text_list(record: dict, source) -> list[Dialog]:
 
 
 def read_soda(record: dict, source) -> list[Dialog]:
-    """SODA: a list of texts and a list of their speakers."""
-    pairs = zip(record["speakers"], record["dialogue"], strict=True)
+    """SODA and Multi-Session Chat: a list of texts and a list of their speakers."""
+    speakers = first_value(record, ("speakers", "speaker"))
+    pairs = zip(speakers, record["dialogue"], strict=True)
     return [Dialog("", [Utterance(speaker, None, text) for speaker, text in pairs])]
 
 

@@ -1,6 +1,7 @@
 """The files behind a path: a file, a folder, or an archive; and one of them as a reader gets it."""
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from lib.data.file_contents import ImportReport, check_size, max_bytes, read_contents
 from lib.data.storage import DataError
 
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 SPREADSHEET_PARTS = (
     "[Content_Types].xml",
     "mimetype",
@@ -126,6 +128,14 @@ class Source:
     def stem(self) -> str:
         """The name of the file without folder and endings."""
         return self.file.stem
+
+    @property
+    def folder_id(self) -> str | None:
+        """The name of a folder of the file that is an id, as each dialog of CANDOR has one."""
+        path = PurePosixPath(self.file.name)
+        if self.report.path.is_file():
+            path = PurePosixPath(self.report.path.resolve())
+        return next((name for name in path.parts[:-1] if UUID.fullmatch(name)), None)
 
     @property
     def folder(self) -> str:

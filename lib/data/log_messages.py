@@ -13,6 +13,7 @@ from lib.data.log_parts import (
     SPEAKER,
     SYNONYMS,
     TEXT,
+    TURN,
     assistant,
     first_text,
     first_value,
@@ -20,8 +21,10 @@ from lib.data.log_parts import (
     role_of,
     text_of,
     time_of,
+    to_number,
     user,
     words_of,
+    written_time,
 )
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
@@ -35,6 +38,25 @@ PARENT = (
     "parent",
 )
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
+BLOCKS = {
+    *(
+        "text",
+        "input_text",
+        "output_text",
+        "thinking",
+        "reasoning",
+        "redacted_thinking",
+    ),
+    *(
+        "tool_use",
+        "tool_result",
+        "tool_call",
+        "image",
+        "image_url",
+        "input_image",
+        "file",
+    ),
+}
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
@@ -64,6 +86,8 @@ def read_utterance(
         role=role_of(str(speaker), fields, speaker_key),
         text=words_of(message, text_key),
         time=time_of(fields),
+        written=written_time(fields),
+        number=to_number(first_value(message, TURN)),
         id=first_text(message, ["id", "message_id", "utterance_id"]),
         reply_to=first_text(message, PARENT),
         system=first_value(fields, MODEL, str),
@@ -108,6 +132,10 @@ def in_turn(messages: list[dict]) -> list[Utterance]:
 def read_exchanges(messages: list[dict]) -> list[Utterance]:
     """Messages that hold what the user and what the bot said, each under its own name."""
     keys = exchange_keys(messages[0])
+    numbers = [to_number(first_value(message, TURN)) for message in messages]
+    if None not in numbers:
+        order = sorted(range(len(messages)), key=numbers.__getitem__)
+        messages = [messages[place] for place in order]
     utterances = []
     for message in messages:
         for name, role in zip(keys, ("user", "assistant"), strict=True):
@@ -199,17 +227,28 @@ def message_list(cell: Any) -> list[dict]:
     """The messages in a field of a record; empty where it is no list of messages."""
     if isinstance(cell, str) and cell.startswith("[{"):
         cell = parse_list(cell)
-    if not isinstance(cell, list):
+    if not isinstance(cell, list) or is_blocks(cell):
         return []
     messages = []
     for item in cell:
-        if isinstance(item, list):  # ParlAI has them in pairs
+        if isinstance(item, list) and list(map(type, item)) == [
+            str,
+            str,
+        ]:  # as ABCD has them
+            messages.append({"speaker": item[0], "text": item[1]})
+        elif isinstance(item, list):  # ParlAI has them in pairs
             messages += item
         else:
             messages.append(item)
     if not all(isinstance(message, dict) for message in messages):
         return []
     return messages
+
+
+def is_blocks(cell: list) -> bool:
+    """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
+    kinds = {item.get("type") for item in cell if isinstance(item, dict)}
+    return bool(kinds) and kinds <= BLOCKS
 
 
 def message_fields(record: dict) -> dict[str, MessageFormat]:
@@ -299,13 +338,15 @@ def reply_text(value: Any) -> str | None:
         return reply_text(value)
     if isinstance(value, dict):
         for name in (
-            "choices",
-            "generations",
-            "message",
-            "kwargs",
-            "content",
-            "text",
-            "output",
+            *(
+                "choices",
+                "generations",
+                "message",
+                "kwargs",
+                "content",
+                "message.content",
+            ),
+            *("parts", "text", "output"),
         ):
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])

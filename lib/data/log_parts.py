@@ -3,14 +3,15 @@
 import html
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Rating, Utterance, speaker_role
 from lib.data.file_contents import parse_list
+from lib.data.log_times import has_numeric_date, to_time
 
 SYNONYMS = WORDS["synonyms"]  # what people call our columns
 SPEAKER = WORDS["fields"]["speaker"].split()
@@ -18,11 +19,11 @@ TEXT = WORDS["fields"]["text"].split()
 ROLE = WORDS["fields"]["role"].split()
 MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
+TURN = WORDS["fields"]["turn"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
-GERMAN_DATE = re.compile(r"^(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{4})")
-TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|sent_at")
+TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
 
@@ -38,41 +39,154 @@ def first_value(
     return None
 
 
+def to_number(value: Any) -> float | None:
+    """A number, or None."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
 def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
     """The first of these fields that is a text or a whole number, as text."""
     value = first_value(fields, names, str | int)
     return None if value is None else str(value)
 
 
-def has_path(value: Any, path: str) -> bool:
-    """Whether a record has a field at a path such as "messages[].author"; any item of a list.
+class Step(NamedTuple):
+    """A step of a path: a name, whether its items are entered, and which of them."""
 
-    "texts[]=str" is a list of texts only, "text=str" a text, "speaker=U,S" one of these values.
+    name: str
+    entered: str
+    key: str
+    wanted: tuple[str, ...]
+
+
+@cache
+def path_steps(path: str) -> list[Step]:
+    """The steps of a path."""
+    steps = []
+    for part in re.split(r"(?<!\\)\.(?![^\[]*\])", path):
+        match = re.fullmatch(
+            r"(?P<name>[^\[{]*)(?P<entered>\[(?P<filter>.*)\]|\{\})?", part
+        )
+        key, _, wanted = (match["filter"] or "").partition("=")
+        name = match["name"].replace("\\.", ".")
+        entered = (match["entered"] or "")[:1]
+        steps.append(Step(name, entered, key, tuple(wanted.lower().split(","))))
+    return steps
+
+
+def values_at(value: Any, path: str) -> list[Any]:
+    """What stands at a path in a record and is not empty.
+
+    "a.b" is a field of a field, "a[]" the items of a list, "a{}" those of a mapping, "a[b=c,d]"
+    the items whose field b is c or d (in any case; "" is none); "a|b" is the first that is there. A
+    text that holds JSON is entered as what it holds.
+
+    >>> messages = [{"by": "A", "text": "Hi"}, {"by": "B", "text": "Ho"}]
+    >>> values_at({"chat": messages}, "chat[by=b].text")
+    ['Ho']
+    """
+    if not path:
+        return [value]
+    for alternative in path.split("|"):
+        values = walk(value, alternative)
+        values = [item for item in values if item != "" and item != []]
+        if values:
+            return values
+    return []
+
+
+def walk(value: Any, path: str, most: int | None = None) -> list[Any]:
+    """What stands at one path, also empty texts and lists, of the first items of each list."""
+    values = [value]
+    for step in path_steps(path):
+        values = step_into(values, step, most)
+    return [item for item in values if item is not None]
+
+
+def step_into(values: list[Any], step: Step, most: int | None) -> list[Any]:
+    """The values one step further."""
+    further = []
+    for value in values:
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            value = parse_list(value)
+        if step.name:
+            value = value.get(step.name) if isinstance(value, dict) else None
+        if not step.entered:
+            further.append(value)
+            continue
+        if isinstance(value, str) and value[:1] == "[":
+            value = parse_list(value)
+        if step.entered == "{" and isinstance(value, dict):
+            value = list(value.values())
+        items = value[:most] if isinstance(value, list) else []
+        if step.key:
+            items = [
+                item for item in items if lower_text(item, step.key) in step.wanted
+            ]
+        further += items
+    return further
+
+
+def lower_text(item: Any, key: str) -> str:
+    """A field of a mapping as a text in lower case; "" where there is none."""
+    value = item.get(key) if isinstance(item, dict) else None
+    return "" if value is None else str(value).lower()
+
+
+def value_at(value: Any, path: str) -> Any:
+    """The first value at a path; None without one."""
+    return next(iter(values_at(value, path)), None) if path else None
+
+
+def text_at(value: Any, path: str) -> str | None:
+    """The first text or whole number at a path, as text."""
+    for item in values_at(value, path) if path else []:
+        if isinstance(item, str | int):
+            return str(item)
+    return None
+
+
+def first_words(value: Any, path: str) -> str | None:
+    """The words at a path: a text, blocks of a message, or several of them; None without any."""
+    texts = [text_of(item) for item in values_at(value, path)]
+    texts = [text for text in texts if text is not None]
+    return "\n".join(texts) if texts else None
+
+
+@cache
+def split_condition(condition: str) -> tuple[str, str | None]:
+    """A path and what it is to be, which stands behind the first "=" that is in no brackets."""
+    match = re.fullmatch(
+        r"(?P<path>(?:\[[^]]*\]|[^=[])*)(?:=(?P<wanted>.*))?", condition
+    )
+    return match["path"], match["wanted"]
+
+
+def has_path(value: Any, condition: str) -> bool:
+    """Whether a record has something at a path; "path=a,b" is one of these, "path=str" texts only.
 
     >>> has_path({"chat": [{}, {"author": "a"}]}, "chat[].author")
     True
+    >>> has_path({"by": "A"}, "by=a,b"), has_path({"by": 1}, "by=str")
+    (True, False)
     """
-    name, _, rest = path.partition(".")
-    if name.endswith("[]=str"):
-        value = (
-            value.get(name.removesuffix("[]=str")) if isinstance(value, dict) else None
-        )
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    name, equals, wanted_values = name.partition("=")
-    if equals:
-        value = value.get(name) if isinstance(value, dict) else None
-        if wanted_values == "str":
-            return isinstance(value, str) and bool(value)
-        return value in wanted_values.split(",")
-    value = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
-    if value is None:
-        return False
-    items = [value]
-    if name.endswith("[]"):
-        items = value[:50] if isinstance(value, list) else []
-    if not rest:
-        return bool(items)
-    return any(has_path(item, rest) for item in items)
+    path, wanted = split_condition(condition)
+    found = walk(value, path, most=50)
+    if wanted is None:
+        return bool(found)
+    if wanted == "str":
+        return bool(found) and all(isinstance(item, str) for item in found)
+    return any(str(item).lower() in wanted.lower().split(",") for item in found)
+
+
+def holds_any(value: Any, conditions: str) -> bool:
+    """Whether a record fulfils one of the conditions "a=b|c"; none of no conditions."""
+    return any(
+        has_path(value, condition) for condition in conditions.split("|") if condition
+    )
 
 
 def dicts(value: Any) -> list[dict]:
@@ -156,31 +270,6 @@ def html_text(source: str | None) -> str | None:
     return "\n".join(line for line in lines if line) or None
 
 
-def to_time(value: Any) -> datetime | None:
-    """A time in UTC, from seconds, milli- or microseconds since 1970, or ISO 8601; else None.
-
-    >>> to_time(1741169673000).isoformat(), to_time("2025-03-05T10:14:33Z").isoformat()
-    ('2025-03-05T10:14:33+00:00', '2025-03-05T10:14:33+00:00')
-    """
-    if isinstance(value, str):
-        try:
-            text = GERMAN_DATE.sub(r"\g<year>-\g<month>-\g<day>", value.strip())
-            time = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
-            return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-        except ValueError:
-            if not re.fullmatch(r"\d{9,17}(\.\d+)?", value):
-                return None
-            value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    while abs(value) > 1e11:
-        value /= 1000
-    try:
-        return datetime.fromtimestamp(value, UTC) if value > 1e8 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 @cache
 def names_a_time(name: str) -> bool:
     """Whether a field is called as one that holds a time.
@@ -200,6 +289,17 @@ def time_of(fields: Mapping[str, Any]) -> datetime | None:
         time = to_time(value) if names_a_time(name) else None
         if time:
             return time
+    return None
+
+
+def written_time(fields: Mapping[str, Any]) -> str | None:
+    """The time of a message as it stands there, where `to_time` does not read it."""
+    for name, value in fields.items():
+        is_time = snake_case(name) in TIME or (
+            names_a_time(name) and has_numeric_date(value)
+        )
+        if is_time and isinstance(value, str | float | int) and str(value).strip():
+            return None if to_time(value) else str(value)
     return None
 
 

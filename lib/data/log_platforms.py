@@ -10,17 +10,19 @@ from lib.data.log_parts import (
     first_text,
     first_value,
     html_text,
-    text_of,
-    to_time,
     user,
 )
+from lib.data.log_times import to_time
 
 
 def read_rasa(record: dict, source) -> list[Dialog]:
     """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
     sender = str(record["sender_id"])
     sessions: list[list[Utterance]] = [[]]
-    for event in record["events"]:
+    events = list(record["events"])
+    if all(event.get("timestamp") for event in events):
+        events.sort(key=lambda event: event["timestamp"])
+    for event in events:
         kind = event.get("event")
         if kind == "session_started" and sessions[-1]:
             sessions.append([])
@@ -40,7 +42,6 @@ def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
         events.setdefault(str(row["sender_id"]), []).append(json.loads(row["data"]))
     dialogs = []
     for sender, sender_events in events.items():
-        sender_events.sort(key=lambda event: event.get("timestamp") or 0)
         dialogs += read_rasa({"sender_id": sender, "events": sender_events}, source)
     return dialogs
 
@@ -109,24 +110,6 @@ def from_json(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in "{[":
         return json.loads(value)
     return value
-
-
-def read_botpress(record: dict, source) -> list[Dialog]:
-    """Botpress: messages of several conversations, newest first; outgoing ones are the bot's."""
-    dialogs: dict[str, Dialog] = {}
-    for message in reversed(record["messages"]):
-        name = str(message["conversationId"])
-        bot = message["direction"] == "outgoing"
-        dialog = dialogs.setdefault(name, Dialog(name, []))
-        dialog.utterances.append(
-            Utterance(
-                speaker="bot" if bot else "user",
-                role="assistant" if bot else "user",
-                text=(message.get("payload") or {}).get("text"),
-                time=to_time(message.get("createdAt")),
-            )
-        )
-    return list(dialogs.values())
 
 
 def read_bot_framework(rows: list[dict], source) -> list[Dialog]:
@@ -242,18 +225,3 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
             dialog.ratings.append(Rating(None, "rating", chat["rating"]))
         dialogs.append(dialog)
     return dialogs
-
-
-def read_twilio(record: dict, source) -> list[Dialog]:
-    """Twilio Conversations: messages of one or more conversations; authors are free names."""
-    dialogs: dict[str, Dialog] = {}
-    messages = sorted(record["messages"], key=lambda message: message.get("index") or 0)
-    for message in messages:
-        name = str(message["conversation_sid"])
-        dialog = dialogs.setdefault(name, Dialog(name, []))
-        time = to_time(message.get("date_created"))
-        text = text_of(message.get("body"))
-        dialog.utterances.append(
-            Utterance(str(message.get("author")), None, text, time=time)
-        )
-    return list(dialogs.values())

@@ -11,18 +11,21 @@ from lib.data.log_parts import (
     DIALOG,
     MODEL,
     SPEAKER,
+    SYNONYMS,
     TEXT,
     TIME,
+    TURN,
     assistant,
     first_text,
     first_value,
     read_ratings,
     time_of,
-    to_time,
+    to_number,
     user,
+    written_time,
 )
+from lib.data.log_times import order_numbers, to_time
 
-TURN = WORDS["fields"]["turn"].split()
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_WORDS = (
     "id",
@@ -54,6 +57,14 @@ class Columns:
         self.time = first_value(self.names, TIME)
         self.speaker = self._speaker()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
+        self.with_prompts = self._with_prompts()
+
+    def _with_prompts(self) -> bool:
+        """Whether another speaker than "system" is a bot, so that "system" is a prompt."""
+        speakers = set(self.values(self.speaker)) if self.speaker else set()
+        others = {name for name in speakers if name.lower() != "system"}
+        roles = {value_role(snake_case(self.speaker), name) for name in others}
+        return len(others) < len(speakers) and "assistant" in roles
 
     def values(self, name: str) -> list[str]:
         """The texts in a column."""
@@ -71,16 +82,25 @@ class Columns:
 
     def speaker_by_values(self) -> str | None:
         """The column whose values are roles of both sides; None without one."""
+        systems = ["system", *SYNONYMS["system"].split()]
         by_values = [
-            name for name in self._with_roles() if snake_case(name) != "system"
+            name for name in self._with_roles() if snake_case(name) not in systems
         ]
         return by_values[0] if by_values else None
+
+    def system_of_speakers(self) -> str | None:
+        """The column of systems whose values are roles of both sides; None without one."""
+        systems = ["system", *SYNONYMS["system"].split()]
+        for name in self._with_roles():
+            if snake_case(name) in systems:
+                return name
+        return None
 
     def _with_roles(self) -> list[str]:
         """The columns whose values are few, and roles of both sides."""
         by_values = []
         for key, name in self.names.items():
-            if name == self.text:
+            if name == self.text or key in ("response", *SYNONYMS["response"].split()):
                 continue
             values = set(self.values(name)[:2000])
             roles = {value_role(key, value) for value in values}
@@ -126,8 +146,8 @@ class Columns:
                 continue
             speakers: dict[tuple, set] = {}
             for row in self.rows:
-                group = (row.get(self.dialog), row.get(name))
-                speakers.setdefault(group, set()).add(row.get(self.speaker))
+                group = (str(row.get(self.dialog)), str(row.get(name)))
+                speakers.setdefault(group, set()).add(str(row.get(self.speaker)))
             dialogs = {group[0] for group in speakers}
             if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
                 return name
@@ -153,7 +173,8 @@ def value_role(key: str, value: str) -> str | None:
         return DIRECTIONS.get(value.lower())
     if value in ("U", "S") and value.isupper():
         return {"U": "user", "S": "assistant"}[value]
-    return speaker_role(value) if len(value) <= 40 else None
+    is_name = len(value) <= 40 and value.count(" ") < 4 and value[-1:] not in ".!?"
+    return speaker_role(value) if is_name else None
 
 
 def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
@@ -189,22 +210,43 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
     )
     dialogs: dict[str, Dialog] = {}
-    turn_before = None
-    part = 1
-    for row in rows:
-        name = str(row.get(columns.dialog)) if columns.dialog else source.stem
-        if not columns.dialog and columns.turn:
-            turn = to_number(row.get(columns.turn))
-            if turn_before is not None and turn is not None and turn < turn_before:
-                part += 1
-            turn_before = turn
-            name = f"{name} {part}"
+    for row, name in zip(rows, dialog_names(columns, source), strict=True):
         dialog = dialogs.setdefault(name, Dialog(name, []))
-        utterance = row_utterance(row, columns)
-        dialog.utterances.append(utterance)
-    if columns.dialog and columns.turn:
-        order_by_turn(dialogs, rows, columns)
+        dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def dialog_names(columns: Columns, source) -> list[str]:
+    """The name of the dialog of each row: its column, else the file's and where turns restart.
+
+    Raises:
+        UnknownFormat: for turns that restart, in rows that are not in their order.
+    """
+    if columns.dialog:
+        return columns.values(columns.dialog)
+    name = source.folder_id or source.stem
+    if not columns.turn:
+        return [name] * len(columns.rows)
+    turns = [to_number(row.get(columns.turn)) for row in columns.rows]
+    said = set(zip(turns, columns.values(columns.speaker), strict=True))
+    if len(said) == len(turns):
+        return [name] * len(columns.rows)
+    names = []
+    part = 1
+    for number, turn in enumerate(turns):
+        if (
+            number
+            and None not in (turn, turns[number - 1])
+            and turn < turns[number - 1]
+        ):
+            part += 1
+        names.append(f"{name} {part}")
+    if not restarts(columns) or part > turns.count(turns[0]):
+        raise UnknownFormat(
+            f"has no column with the dialogs, and {columns.turn} goes up and down",
+            fix='name it: COLUMNS="dialog=..."',
+        )
+    return names
 
 
 def restarts(columns: Columns) -> bool:
@@ -216,39 +258,18 @@ def restarts(columns: Columns) -> bool:
     return turns[0] in (0, 1) and len(first) > 1
 
 
-def to_number(value: Any) -> float | None:
-    """A number, or None."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
 def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
-    """The utterance in a row."""
+    """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
+    utterance.number = to_number(row.get(columns.turn))
     role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
+    if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
+        role = "system"
     if role:
         utterance.role = role
     if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
         utterance.speaker = role
     return utterance
-
-
-def order_by_turn(
-    dialogs: Mapping[str, Dialog], rows: list[dict], columns: Columns
-) -> None:
-    """Put utterances in the order of their column of turns, where all have a number."""
-    turns: dict[str, list] = {}
-    for row in rows:
-        turns.setdefault(str(row.get(columns.dialog)), []).append(
-            to_number(row.get(columns.turn))
-        )
-    for name, numbers in turns.items():
-        if None in numbers:
-            continue
-        order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        dialogs[name].utterances = [dialogs[name].utterances[n] for n in order]
 
 
 def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:
@@ -291,6 +312,24 @@ def histories_grow(
     return growing > pairs / 2
 
 
+def rows_by_time(rows: list[dict], dialog: str) -> list[dict]:
+    """The rows in the order of their times, where all have one."""
+    times = [time_of(row) for row in rows]
+    if None in times:
+        written = [written_time(row) for row in rows]
+        if None in written:
+            return rows
+        groups: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            groups.setdefault(str(row.get(dialog)), []).append(place)
+        texts = [[written[place] for place in places] for places in groups.values()]
+        times = [0.0] * len(rows)
+        for places, numbers in zip(groups.values(), order_numbers(texts), strict=True):
+            for place, number in zip(places, numbers, strict=True):
+                times[place] = number
+    return [rows[place] for place in sorted(range(len(rows)), key=times.__getitem__)]
+
+
 def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
     """A row per exchange: `session, user_message, bot_response`."""
     dialog_key, user_key, bot_key = exchange_columns(rows)
@@ -299,10 +338,7 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
     if turn and all(to_number(row.get(turn)) is not None for row in rows):
         rows = sorted(rows, key=lambda row: to_number(row[turn]))
     else:
-        times = [time_of(row) for row in rows]
-        if None not in times:
-            order = sorted(range(len(rows)), key=times.__getitem__)
-            rows = [rows[number] for number in order]
+        rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
     dialogs: dict[str, Dialog] = {}

@@ -2,21 +2,23 @@
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from lib.data.corpora import snake_case
 from lib.data.dialogs import Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import add_without_persona
+from lib.data.log_parts import DIALOG, first_text, first_value, read_ratings
 
 # A time, a name of at most 40 characters, a colon; matched in the start of a line only.
 SPEAKER_START = re.compile(
     r"(?:[\[(]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
     r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]* ?"
-    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_]* ?:[*_]*(?:\s|$)",
+    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_#]* ?:[*_]*(?:\s|$)",
     re.I,
 )
+TRANSCRIPTS = ("transcript", "dialogue", "dialog", "conversation", "chat")
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
 RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{TITLE})\s*$", re.I)
 EXCHANGE = re.compile(
@@ -39,9 +41,22 @@ NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"|(?:Missed (?:voice|video) call|Messages and calls are end-to-end encrypted).*"
 )
 NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
-IRC = re.compile(
-    r"(?:\[?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?)\]?\s+)?"
-    r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
+CHAT_LINES = [  # a time, a name and words, as clients for chats write them
+    re.compile(  # IRC and games
+        r"(?:\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?\]?\s+)?(?:\[[^\]<]{1,40}\]:? )?"
+        r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
+    ),
+    re.compile(  # WeeChat and LINE
+        r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t(?P<name>[^\t]{1,40})\t(?P<text>.*)"
+    ),
+    re.compile(  # Zoom
+        r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
+    ),
+]
+NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
+NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
+HEADING = re.compile(
+    r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
 )
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
@@ -104,6 +119,25 @@ def read_transcript(text: str, source) -> list[Dialog]:
     split = source.report.decide("split", guess, reason)
     roles = transcript_roles(names)
     return [spoken_dialog(block, roles, source) for block in splits.get(split, [lines])]
+
+
+def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
+    """Records with a dialog in one text, whose lines begin with the names of the speakers."""
+    dialogs = []
+    for number, row in enumerate(rows, start=1):
+        names = {snake_case(name): name for name in row}
+        text = first_value(row, [names[n] for n in TRANSCRIPTS if n in names], str)
+        text = re.sub(r"\r|<\|\w{1,30}\|>", "", text or "")
+        lines = speaker_lines(text, source)
+        speakers = {line.speaker for line in lines} - {None}
+        if len(speakers) < 2 or lines[0].speaker is None:
+            return []
+        dialog = spoken_dialog(lines, transcript_roles(speakers), source)
+        about = {snake_case(name): value for name, value in row.items()}
+        dialog.id = first_text(about, ["id", *DIALOG]) or str(number)
+        dialog.ratings = read_ratings(about)
+        dialogs.append(dialog)
+    return dialogs
 
 
 def transcript_roles(names: set[str]) -> dict[str, str | None]:
@@ -226,14 +260,17 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
             entries.append([start, line[start.end() :]])
         elif entries:
             entries[-1][1] += f"\n{line}"
-    times = whatsapp_times([start for start, _ in entries])
     dialog = Dialog("", [])
-    for time, (_, words) in zip(times, entries, strict=True):
+    for start, words in entries:
         name, colon, words = words.partition(": ")
         if not colon or len(name) > 60 or NOTICE.search(name):
             source.exclude("utterances", "are notices")
             continue
-        dialog.utterances.append(Utterance(name, speaker_role(name), words, time=time))
+        half = f" {start['half']}m" if start["half"] else ""
+        written = f"{start['date']} {start['time']}{half}"
+        dialog.utterances.append(
+            Utterance(name, speaker_role(name), words, written=written)
+        )
         clean_whatsapp(dialog.utterances[-1], source)
     return [dialog] if len({u.speaker for u in dialog.utterances}) > 1 else []
 
@@ -251,44 +288,77 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
         utterance.text = None
 
 
-def whatsapp_times(starts: list[re.Match]) -> list[datetime | None]:
-    """The times, with the day first or the month first, whichever makes time go forward."""
-    for order in ("dmy", "mdy", "ymd"):
-        times = [whatsapp_time(start, order) for start in starts]
-        if None not in times and times == sorted(times):
-            return times
-    return [None] * len(starts)
-
-
-def whatsapp_time(start: re.Match, order: str) -> datetime | None:
-    """The time of one message; None where its date cannot be in this order."""
-    numbers = dict(zip(order, map(int, re.split(r"[./-]", start["date"])), strict=True))
-    clock = [int(number) for number in re.split("[:.]", start["time"])]
-    if start["half"]:
-        clock[0] = clock[0] % 12 + 12 * (start["half"].lower() == "p")
-    year = numbers["y"] + 2000 * (numbers["y"] < 100)
-    try:
-        return datetime(year, numbers["m"], numbers["d"], *clock, tzinfo=UTC)
-    except ValueError:
-        return None
+def chat_line(line: str) -> re.Match | None:
+    """The name and the words in a line of a chat."""
+    return next(filter(None, (pattern.match(line) for pattern in CHAT_LINES)), None)
 
 
 def is_irc(text: str) -> bool:
-    """Whether most of the first lines are those of an IRC client."""
+    """Whether most of the first lines are those of an IRC client or the like.
+
+    Lines that go on from the one above begin with a tab.
+    """
     lines = [line for line in text.split("\n", 50)[:50] if line.strip()]
-    return len(lines) > 1 and sum(map(bool, map(IRC.match, lines))) > len(lines) / 2
+    lines = [line for line in lines if not line.startswith("\t")]
+    return len(lines) > 1 and sum(map(bool, map(chat_line, lines))) > len(lines) / 2
 
 
 def read_irc(text: str, source) -> list[Dialog]:
-    """IRC: `<nick> text`; joins, parts and actions are no talk."""
+    """IRC: `<nick> text`, or other clients; joins, parts and actions are no talk."""
     dialog = Dialog("", [])
     for line in text.split("\n"):
-        match = IRC.match(line)
-        if match:
-            name = match["name"]
-            dialog.utterances.append(Utterance(name, speaker_role(name), match["text"]))
+        match = chat_line(line)
+        if match and not NO_SPEAKER.fullmatch(match["name"]):
+            name = match["name"].strip()
+            words = match["text"].strip()
+            if NO_CHAT_WORDS.fullmatch(words):
+                words = None
+            dialog.utterances.append(Utterance(name, speaker_role(name), words))
+        elif line.startswith("\t") and dialog.utterances and not match:
+            before = dialog.utterances[-1].text
+            dialog.utterances[-1].text = f"{before or ''}\n{line.strip()}".strip()
         elif line.strip():
             source.exclude("utterances", "are notices")
+    return [dialog]
+
+
+def heading_names(text: str) -> set[str]:
+    """The speakers among the headings of a text in Markdown; none where they are no speakers.
+
+    Speakers are those of roles if both sides are, else two that recur, one of them a user.
+    """
+    headings = [HEADING.fullmatch(line[:120]) for line in text.split("\n")]
+    names = Counter(match["name"].strip() for match in headings if match)
+    roles = {name: speaker_role(name) for name in names}
+    both = {name for name, role in roles.items() if role in ("user", "assistant")}
+    if {"user", "assistant"} <= set(roles.values()):
+        return both
+    recurring = {name for name, count in names.items() if count > 1}
+    if len(recurring) == 2 and recurring & both:
+        return recurring
+    return set()
+
+
+def is_headed(text: str) -> bool:
+    """Whether headings such as "## User" or "**User**" say who speaks."""
+    return bool(heading_names(text))
+
+
+def read_headed(text: str, source) -> list[Dialog]:
+    """A dialog in Markdown: the speaker in a heading, the words below it."""
+    names = heading_names(text)
+    dialog = Dialog("", [])
+    for line in text.split("\n"):
+        match = HEADING.fullmatch(line[:120])
+        name = match["name"].strip() if match else None
+        if name in names:
+            dialog.utterances.append(Utterance(name, speaker_role(name), ""))
+        elif dialog.utterances:
+            dialog.utterances[-1].text += f"\n{line}"
+        elif line.strip():
+            source.exclude("utterances", "are lines before the first speaker")
+    for utterance in dialog.utterances:
+        utterance.text = re.sub(r"\n\s*---+\s*$", "", utterance.text.rstrip()).strip()
     return [dialog]
 
 

@@ -1,6 +1,7 @@
 """Traces of requests to models, and logs of evaluations."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
@@ -11,11 +12,11 @@ from lib.data.log_parts import (
     first_text,
     first_value,
     text_of,
-    to_time,
     user,
     words_of,
 )
 from lib.data.log_platforms import from_json
+from lib.data.log_times import to_time
 
 THREAD = ("thread_id", "session_id", "conversation_id")
 
@@ -47,11 +48,19 @@ def trace_messages(value: Any) -> list[Utterance]:
         return [user(value)]
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    messages = [message for message in value or [] if isinstance(message, dict)]
+    messages = [plain_message(item) for item in value or [] if isinstance(item, dict)]
     if not messages:
         return []
     message_format = find_format(messages)
     return message_format.read(messages) if message_format else []
+
+
+def plain_message(message: dict) -> dict:
+    """A message with "message.role" as OpenInference writes it, or `parts` as Gemini does."""
+    plain = {name.removeprefix("message."): value for name, value in message.items()}
+    if "content" not in plain and "parts" in plain:
+        plain["content"] = plain.pop("parts")
+    return plain
 
 
 def read_langfuse(rows: list[dict], source) -> list[Dialog]:
@@ -155,7 +164,48 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
         for dialog in requests:
             add_history(paths, dialog, source)
         joined += paths
-    return joined
+    return without_beginnings(joined, source)
+
+
+def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
+    """Dialogs without those that are the beginning of another, where a file logs each request.
+
+    A file does so where of most dialogs with several replies the one before the last reply is
+    in it too.
+    """
+    after_replies = [reply_hashes(dialog) for dialog in dialogs]
+    whole = {hashes[-1] for hashes in after_replies if hashes}
+    several = [hashes for hashes in after_replies if len(hashes) > 1]
+    continued = Counter(hashes[-2] for hashes in several)
+    grown = sum(hashes[-2] in whole for hashes in several)
+    if grown <= len(several) / 2:
+        return dialogs
+    source.guess(
+        "kind", "requests", "each repeats the history: the longest of each are read"
+    )
+    longest = []
+    for dialog, hashes in zip(dialogs, after_replies, strict=True):
+        if hashes and continued[hashes[-1]] > 0:
+            continued[hashes[-1]] -= (
+                1  # another one of the same words is a dialog of its own
+            )
+        else:
+            longest.append(dialog)
+    source.exclude(
+        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
+    )
+    return longest
+
+
+def reply_hashes(dialog: Dialog) -> list[int]:
+    """A hash of all talk up to each reply of the bot."""
+    hashes = []
+    so_far = 0
+    for role, text in talk_of(dialog):
+        so_far = hash((so_far, role, text))
+        if role == "assistant":
+            hashes.append(so_far)
+    return hashes
 
 
 def is_single_exchange(dialog: Dialog) -> bool:

@@ -19,7 +19,9 @@ from lib.data.dialogs import (
     Rating,
     parse_gap,
     put_in_order,
+    read_written_times,
     reply_rows,
+    speaker_role,
     split_at_gaps,
 )
 from lib.data.file_contents import (
@@ -31,6 +33,7 @@ from lib.data.file_contents import (
 )
 from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_parts import SYNONYMS, first_value, named_ratings
+from lib.data.log_texts import SPEAKER_START
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -104,6 +107,8 @@ def read_turns(
             )
     report = ImportReport(path, ImportOptions(columns=columns or {}, **(options or {})))
     files = _find_files(report)
+    if not files:
+        raise DataError("holds no files", path, fix="name the file with the dialogs")
     dialogs: list[Dialog] = []
     tables = []
     unknown = {}
@@ -186,7 +191,7 @@ def _count_unknown(
 def _with_ids(dialogs: list[Dialog], source: Source) -> list[Dialog]:
     """Dialogs with ids that differ between files: those of a file begin with its name."""
     prefix = ""
-    if len(source.files) > 1 and not source.spans_files:
+    if len(source.files) > 1 and not source.spans_files and not source.folder_id:
         prefix = f"{source.file.name.rpartition('.')[0] or source.file.name}/"
     for number, dialog in enumerate(dialogs, start=1):
         dialog.id = f"{prefix}{dialog.id or number}"
@@ -207,6 +212,7 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         else:
             threads[dialog.id] = dialog
             ordered.append(dialog)
+    read_written_times(ordered)
     for dialog in ordered:
         report.notes["dialogs were put in the order of their times"] += put_in_order(
             dialog
@@ -295,7 +301,8 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
             rows.append(row | ratings)
         value = pd.DataFrame(rows, dtype=object)
     if value.empty:
-        raise DataError("has no rows", file)
+        fix = "export it again: it has a header only"
+        raise DataError("has no rows", file, fix=fix)
     cells = value.where(value.notna(), None)
     columns = report.options.columns
     suggested = suggest_columns(cells, columns)
@@ -306,6 +313,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
     cells = _with_key(cells, file, report)
+    cells = _without_names(cells, report)
     cells = _with_decimal_points(cells, report)
     cells, ratings = _join_raters(cells, report)
     turns = _typed(cells, file, names_in_file, scale)
@@ -441,6 +449,34 @@ def _with_key(cells: pd.DataFrame, file: Path, report: ImportReport) -> pd.DataF
     return cells
 
 
+def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """Replies and contexts without "System: " before them, where all replies begin with a bot's."""
+    matches = [SPEAKER_START.match(str(cell)[:60]) for cell in cells["response"]]
+    roles = {speaker_role(match["name"]) if match else None for match in matches}
+    if roles != {"assistant"}:
+        return cells
+    report.decide("columns", "names before replies", "they are taken away")
+    changed = {"response": cells["response"].map(_without_name)}
+    if "context" in cells:
+        changed["context"] = cells["context"].map(_without_name)
+    return cells.assign(**changed)
+
+
+def _without_name(cell: Any) -> Any:
+    """A text, each line of it or each text of a list, without a speaker of a role before it."""
+    if isinstance(cell, list):
+        return [_without_name(text) for text in cell]
+    if not isinstance(cell, str):
+        return cell
+    lines = []
+    for line in cell.split("\n"):
+        match = SPEAKER_START.match(line[:60])
+        if match and speaker_role(match["name"]) in ("user", "assistant"):
+            line = line[match.end() :]
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def _with_decimal_points(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
     """Decimal commas as points, where no comma can separate thousands."""
     ratings = cells[number_columns(cells)].map(str)
@@ -488,6 +524,11 @@ def _rename(
             )
             hint = hint or f"write it like this:\n{examples(cells)}"
             fix = f'name it: COLUMNS="{name}=..."; {hint}'
+            if name == "response" and not near:
+                fix = (
+                    'name it: COLUMNS="response=..." for a row per reply, or '
+                    f'COLUMNS="speaker=... text=..." for a row per utterance; {hint}'
+                )
             raise DataError(problem, file, column=name, fix=fix)
     return table
 

@@ -1,5 +1,6 @@
 """A user's dialogs: read one file, or several to compare, and say what limits their scores."""
 
+import re
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,7 +63,7 @@ def import_details(turns: pd.DataFrame) -> str:
         prefix = f"{file}: " if file else ""
         for guess, value, reason, n_files in attrs.get("guesses", []):
             count = f", {n_files} files" if n_files > 1 else ""
-            hint = f"To change it: {guess.upper()}=..."
+            hint = f"To change it: {option_hint(guess, value)}"
             lines.append(f"{prefix}{guess}: {value} ({reason}{count}). {hint}")
         for row in attrs.get("report", []):
             note = f" ({row['notes']})" if row["notes"] else ""
@@ -75,6 +76,18 @@ def import_details(turns: pd.DataFrame) -> str:
         n_dialogs = len(replies[["agent", "dialog"]].drop_duplicates())
         lines.append(f"system {system}: {len(replies)} replies in {n_dialogs} dialogs")
     return "\n".join(lines)
+
+
+def option_hint(option: str, value: str) -> str:
+    """An option in the form that the command takes, with the names of columns it may say.
+
+    >>> option_hint("bot", "Ada"), option_hint("columns", "speaker='who' text='body'")
+    ('BOT=...', 'COLUMNS="speaker=... text=..."')
+    """
+    if option != "columns":
+        return f"{option.upper()}=..."
+    names = re.findall(r"(\w+)(?==|: )", value) or ["response"]
+    return f'COLUMNS="{" ".join(f"{name}=..." for name in names)}"'
 
 
 def describe_turns(turns: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +164,7 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         warn(
             "users among the systems?",
             f"{len(systems)} systems, such as {users[:1]}",
-            "if they are speakers: map the columns speaker and text, and name the bot",
+            'if they are speakers: COLUMNS="speaker=... text=..." BOT=...',
         )
     column = turns.attrs.get("columns", {}).get("response", "")
     if speaker_role(column) == "user":

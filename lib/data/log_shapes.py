@@ -1,0 +1,253 @@
+"""Formats that differ only in where things stand: read by their entries in `chat_shapes.toml`."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.log_parts import (
+    as_script,
+    assistant,
+    first_words,
+    holds_any,
+    html_text,
+    text_at,
+    to_number,
+    user,
+    value_at,
+    values_at,
+)
+from lib.data.log_times import to_time
+from lib.data.log_traces import join_histories, traced_dialog
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where the parts of a dialog stand in a format, as paths (see `values_at`).
+
+    A format has messages of one speaker (`user`, `bot`, `text`), exchanges of both (`asks`,
+    `answers`), or requests to a model (`input`, `output`), of which each repeats the history.
+
+    Attributes:
+        kind: what the option KIND calls it.
+        name: what the report calls it.
+        signature: what a record of the format has.
+        dialogs: the dialogs of a record; "": the record is one.
+        dialog: the id of a dialog, in it.
+        messages: the messages of a dialog, in it; "": each record of the file is a message.
+        thread: the id of a dialog, in each of its messages.
+        replies: the messages that answer one, in it.
+        accounts, account: the accounts of a dialog, and which of them wrote a message; it is then
+            found as "account" in the message.
+        user, bot, staff: conditions for what the user, the bot and people at its side wrote.
+            Without `user` and `bot` the user of this package names the bot.
+        drop: a condition for what is left out before anything else.
+        not_talk: a condition for what is no talk, as is what is of neither side.
+        text, html: the words, and whether they are HTML.
+        asides: beginnings of texts that a tool wrote in the name of the user.
+        scripted: whether the replies in a history are none of the model's.
+        speaker, time, model, id, parent: of a message, or else of its dialog.
+        number: the place of a message in its dialog.
+        newest_first: whether messages without times stand in the opposite order.
+        rating: a person's rating of a reply.
+    """
+
+    kind: str
+    name: str
+    signature: tuple[str, ...]
+    dialogs: str = ""
+    dialog: str = ""
+    messages: str = ""
+    thread: str = ""
+    replies: str = ""
+    accounts: str = ""
+    account: str = ""
+    user: str = ""
+    bot: str = ""
+    staff: str = ""
+    drop: str = ""
+    not_talk: str = ""
+    text: str = ""
+    html: bool = False
+    asides: tuple[str, ...] = ()
+    asks: str = ""
+    answers: str = ""
+    input: str = ""
+    output: str = ""
+    scripted: bool = False
+    speaker: str = ""
+    time: str = ""
+    model: str = ""
+    id: str = ""
+    parent: str = ""
+    number: str = ""
+    newest_first: bool = False
+    rating: str = ""
+
+    @property
+    def by_record(self) -> bool:
+        """Whether each record holds whole dialogs, and is read by itself."""
+        return bool(self.messages)
+
+    def __call__(self, records: list[dict], source) -> list[Dialog]:
+        """The dialogs in the records of a file."""
+        if self.input:
+            requests = [self.request(record) for record in records]
+            return join_histories(requests, source)
+        dialogs: dict[str, Dialog] = {}
+        if not self.messages:
+            self.add_messages(dialogs, {"rows": records}, source.stem, source)
+            return list(dialogs.values())
+        for number, record in enumerate(records, start=1):
+            for place, part in enumerate(values_at(record, self.dialogs), start=1):
+                name = text_at(part, self.dialog)
+                if not name:
+                    name = self.name_by_place(number, place) or source.stem
+                self.add_messages(dialogs, part, name, source)
+        return list(dialogs.values())
+
+    def name_by_place(self, record: int, part: int) -> str | None:
+        """The name of a dialog without an id; None where threads, or the whole file, are one."""
+        if self.thread:
+            return None
+        return f"{record}.{part}" if self.dialogs else f"{record}"
+
+    def request(self, record: Mapping[str, Any]) -> Dialog:
+        """What was sent to a model, and what came back."""
+        dialog = traced_dialog(
+            text_at(record, self.thread) or "",
+            value_at(record, self.input),
+            output=value_at(record, self.output),
+            time=value_at(record, self.time),
+            model=text_at(record, self.model),
+        )
+        if self.scripted:
+            dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
+        return dialog
+
+    def add_messages(
+        self, dialogs: dict[str, Dialog], part: Mapping[str, Any], name: str, source
+    ) -> None:
+        """Add the messages of a part of a record to their dialogs."""
+        messages = self.messages_of(part)
+        kept = [message for message in messages if not holds_any(message, self.drop)]
+        source.exclude(
+            "utterances", "are asides and notices", len(messages) - len(kept)
+        )
+        for message in kept:
+            thread = text_at(message, self.thread) or name
+            dialog = dialogs.setdefault(thread, Dialog(thread, []))
+            if self.asks:
+                dialog.utterances += self.exchange(message)
+            else:
+                dialog.utterances.append(self.utterance(message, part))
+
+    def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
+        """The messages of a part of a record, with their accounts, in their order."""
+        items = values_at(part, self.messages or "rows[]")
+        messages = [item for item in items if isinstance(item, dict)]
+        if self.replies:
+            messages = with_replies(messages, self.replies)
+        if self.accounts:
+            accounts = {
+                text_at(item, "id"): item for item in values_at(part, self.accounts)
+            }
+            messages = [
+                {**message, "account": accounts.get(text_at(message, self.account))}
+                for message in messages
+            ]
+        if self.newest_first:
+            messages.reverse()
+        return self.sorted_exchanges(messages) if self.asks else messages
+
+    def sorted_exchanges(self, messages: list[dict]) -> list[dict]:
+        """Exchanges by their numbers or times, where all have one."""
+        for path, parse in ((self.number, to_number), (self.time, to_time)):
+            keys = [parse(value_at(message, path)) for message in messages]
+            if None not in keys:
+                order = sorted(range(len(keys)), key=keys.__getitem__)
+                return [messages[place] for place in order]
+        return messages
+
+    def utterance(
+        self, message: Mapping[str, Any], part: Mapping[str, Any]
+    ) -> Utterance:
+        """The utterance in a message."""
+        role = self.role(message)
+        text = first_words(message, self.text)
+        if self.html:
+            text = html_text(text)
+        if text and text.lstrip().startswith(self.asides):
+            role = "tool"
+        model = text_at(message, self.model) or text_at(part, self.model)
+        speaker = text_at(message, self.speaker) or {None: "staff"}.get(role, role)
+        time = value_at(message, self.time)
+        utterance = Utterance(
+            speaker=speaker,
+            role=role,
+            text=text or None,
+            time=to_time(time),
+            written=time if isinstance(time, str) else None,
+            number=to_number(value_at(message, self.number)),
+            id=text_at(message, self.id),
+            reply_to=text_at(message, self.parent),
+            system=model if role == "assistant" else None,
+        )
+        if role == "assistant":
+            utterance.ratings = self.ratings(message)
+        return utterance
+
+    def role(self, message: Mapping[str, Any]) -> str | None:
+        """Who wrote a message: "user", "assistant", "tool" (no talk) or None (unknown or staff)."""
+        if holds_any(message, self.not_talk):
+            return "tool"
+        if holds_any(message, self.bot):
+            return "assistant"
+        if holds_any(message, self.user):
+            return "user"
+        if self.user and not holds_any(message, self.staff):
+            return "tool"
+        return "user" if self.bot and not self.staff else None
+
+    def exchange(self, message: Mapping[str, Any]) -> list[Utterance]:
+        """What the user asked and what the bot answered."""
+        time = to_time(value_at(message, self.time))
+        reply = assistant(first_words(message, self.answers), time=time)
+        reply.ratings = self.ratings(message)
+        asked = first_words(message, self.asks)
+        return [user(asked, time=time), reply] if asked else [reply]
+
+    def ratings(self, message: Mapping[str, Any]) -> list[Rating]:
+        """The rating of a reply, where there is one."""
+        value = value_at(message, self.rating) if self.rating else None
+        return [] if value is None else [Rating(None, "feedback", value)]
+
+
+def with_replies(messages: list[dict], path: str) -> list[dict]:
+    """The messages and, after each, those that answer it, of all generations."""
+    found = []
+    to_visit = messages[::-1]
+    while to_visit:
+        message = to_visit.pop()
+        found.append(message)
+        to_visit += [
+            item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
+        ][::-1]
+    return found
+
+
+def load_shapes() -> list[Shape]:
+    """The entries of `chat_shapes.toml`."""
+    file = Path(__file__).with_name("chat_shapes.toml")
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["shape"]
+    shapes = []
+    for entry in entries:
+        for name in ("signature", "asides"):
+            entry[name] = tuple(entry.get(name, ()))
+        shapes.append(Shape(**entry))
+    return shapes
+
+
+SHAPES = load_shapes()
