@@ -58,8 +58,9 @@ def bertscore_pairs(
     Args:
         hypotheses, references: texts, n of each.
         encoder: folder or hub id; the scores of two encoders do not compare.
-        options: `device`, `dtype`, `revision` and `layers` of `lib.models.load_encoder`. Vectors
-            are those of the last layer kept: the authors' for a paper's encoder, else the last.
+        options: `device`, `dtype`, `revision`, `batch_tokens` and `layers` of
+            `lib.models.load_encoder`. Vectors are those of the last layer kept: the authors' for a
+            paper's encoder, else the last.
 
     Returns:
         Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
