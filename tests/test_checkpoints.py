@@ -1,4 +1,4 @@
-"""Models are found in the stated order, checked, loaded from safetensors only, run in batches."""
+"""Models are found in the stated order, checked, read without running code, run in batches."""
 
 import shutil
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from hub_server import HubServer, use_hub
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -100,16 +101,11 @@ def half_download(tmp_path, monkeypatch):
 
 
 def test_half_a_download_is_completed_from_the_hub(half_download, monkeypatch):
-    def download(name, *, revision, allow_patterns, local_files_only=False):
-        if not local_files_only:
-            tiny_models.bert(half_download)
-        return str(half_download)
-
-    monkeypatch.setattr(
-        "huggingface_hub.HfApi.repo_info", lambda *args, **options: None
-    )
-    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    location = models.find_model("me/mine", revision=half_download.name)
+    root = half_download.parents[2] / "root"
+    tiny_models.bert(root / "me" / "mine")
+    with HubServer(root) as hub:
+        use_hub(monkeypatch, hub, half_download.parents[2])
+        location = models.find_model("me/mine", revision=half_download.name)
     assert location.weights == (half_download / "model.safetensors",)
 
 
@@ -144,13 +140,27 @@ def test_a_missing_model_is_named_with_the_ways_to_get_it(monkeypatch, name, hin
     assert hint in str(caught.value)
 
 
-def test_pickled_weights_are_not_read_and_the_error_says_what_to_use(tmp_path):
-    folder = tiny_models.bert(tmp_path)
-    weights = models.load_encoder(folder, device="cpu").network.state_dict()
-    torch.save(weights, folder / "pytorch_model.bin")
+def test_pickled_weights_are_converted_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.models.ROOT", tmp_path / "root")
+    folder = tiny_models.bert(tmp_path / "model")
+    expected = models.load_encoder(folder, device="cpu").network.state_dict()
+    torch.save(expected, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    message = "lacks model.safetensors.*a pickle can run code.*revision='refs/pr/1'"
-    with pytest.raises(models.CheckpointError, match=message):
+    found = models.load_encoder(folder, device="cpu").network.state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    converted = models.safetensors_folder(models.find_model(folder))
+    written = (converted / "model.safetensors").stat().st_mtime_ns
+    models._load_once.cache_clear()
+    models.load_encoder(folder, device="cpu")
+    assert (converted / "model.safetensors").stat().st_mtime_ns == written
+
+
+def test_a_damaged_pickle_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.models.ROOT", tmp_path / "root")
+    folder = tiny_models.bert(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"half a file")
+    with pytest.raises(models.CheckpointError, match="pytorch_model.bin .*damaged"):
         models.load_encoder(folder, device="cpu")
 
 

@@ -444,6 +444,16 @@ def test_a_checkpoint_that_is_not_whole_is_passed_over(tmp_path, run):
     assert not unfinished.exists()
 
 
+@pytest.mark.parametrize("name", ["record.json", "checkpoint-1/state.json"])
+def test_a_cut_off_state_is_passed_over(tmp_path, run, name):
+    """A power cut left half a JSON file: the run ends with the same weights, and says nothing."""
+    file = tmp_path / run.folder.name / name
+    file.parent.mkdir(parents=True)
+    file.write_text("[[0.69, 0.6")
+    again = endex.fine_tune(*endex.split(pairs()), tmp_path, OPTIONS)
+    assert again.record["weights_sha256"] == run.record["weights_sha256"]
+
+
 @pytest.mark.slow
 def test_two_processes_step_by_the_mean_of_their_gradients(tmp_path):
     """`accelerate launch`, on two processes; one of them prints the result."""

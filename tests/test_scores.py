@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import slow_metric
+import tiny_models
 
 from lib import endex, metrics, psychology  # noqa: F401 - rooms register their metrics
 
@@ -270,3 +271,22 @@ def test_three_kills_change_no_byte_and_repeat_no_finished_batch(
     # A batch counts as finished once it is on disk: at most the one at hand is done again per kill.
     assert len(done) == rows // batch
     assert sum(done.values()) - len(done) <= 3
+
+
+def test_a_model_that_is_not_packaged_is_kept_every_32_rows(tmp_path):
+    """A killed run loses about a minute, not a corpus; packaged models keep their batches."""
+    folder = tiny_models.bert(tmp_path / "bert")
+    table = pd.DataFrame({"response": [f"tea {n}" for n in range(70)]})
+    table["reference"] = [["tea"]] * 70
+    options = {"bertscore": {"encoder": str(folder), "device": "cpu"}}
+    kept = tmp_path / "kept"
+    metrics.compute(table, ["bertscore"], options=options, folder=kept, log=quiet)
+    assert len(list(kept.glob("*/*.parquet"))) == 3
+    next(kept.glob("*/000001.parquet")).unlink()
+    lines = []
+    metrics.compute(
+        table, ["bertscore"], options=options, folder=kept, log=lines.append
+    )
+    assert lines == ["bertscore: computed 32 rows, reused 38 rows"]
+    metrics.compute(table, ["bertscore"], folder=tmp_path / "packaged", log=quiet)
+    assert len(list((tmp_path / "packaged").glob("*/*.parquet"))) == 1

@@ -8,7 +8,13 @@ and systems, and every number traceable to the reply behind it. The path of a re
 from lib.cpdscore.connection import JudgeStopped
 from lib.cpdscore.judge import JudgeSettings, ask_all, asker, forecast
 from lib.cpdscore.parsing import parse_reply
-from lib.cpdscore.probes import audit, probe_effects, probe_turns, sample_spread
+from lib.cpdscore.probes import (
+    audit,
+    probe_effects,
+    probe_turns,
+    sample_spread,
+    steers_judge,
+)
 from lib.cpdscore.prompts import VARIANTS, Template, load_template
 from lib.cpdscore.reply_store import Job, ReplyStore, import_replies
 from lib.cpdscore.scores import (

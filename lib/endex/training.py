@@ -66,7 +66,7 @@ def fine_tune(
                 f"the {name} pairs ({len(part)}) are of one class only: more posts"
             )
     run = Path(folder) / _run_name(train, validation, options, seed=seed)
-    if not (run / RECORD).is_file():
+    if not _is_json(run / RECORD):
         _train(train, validation, run, options=options, seed=seed)
     return TrainedModel(run, read_json(run / RECORD))
 
@@ -226,21 +226,31 @@ def _save_checkpoint(
 
 
 def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
-    """Load the last whole checkpoint: losses by step and validation by epoch, empty without one."""
+    """Load the last whole checkpoint: losses by step and validation by epoch, empty without one.
+
+    A checkpoint whose state was cut off counts as none.
+    """
     import torch
     from safetensors.torch import load_model
 
-    epochs = [
-        int(file.parent.name.split("-")[1])
-        for file in folder.glob(f"checkpoint-*/{STATE}")
-    ]
-    if not epochs:
+    states = [file for file in folder.glob(f"checkpoint-*/{STATE}") if _is_json(file)]
+    if not states:
         return [], []
-    checkpoint = folder / f"checkpoint-{max(epochs)}"
-    load_model(network, checkpoint / NETWORK)
-    optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, weights_only=True))
-    losses, validation = read_json(checkpoint / STATE)
+    last = max(states, key=lambda file: int(file.parent.name.split("-")[1]))
+    load_model(network, last.with_name(NETWORK))
+    stored = torch.load(last.with_name(OPTIMIZER), weights_only=True)
+    optimizer.load_state_dict(stored)
+    losses, validation = read_json(last)
     return losses, validation
+
+
+def _is_json(file: Path) -> bool:
+    """Whether a file is there and whole; one that a full disk or a power cut left half is not."""
+    try:
+        read_json(file)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _run_name(

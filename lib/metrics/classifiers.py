@@ -5,6 +5,7 @@ Each needs its own checkpoint, which is not packaged: `lib.models.find` says how
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -56,7 +57,7 @@ def toxicity(
     Args:
         turns: turn table; uses `response`.
         checkpoint: folder or hub id of a classifier with a label "toxic".
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Series "toxicity" on `turns.index` in [0, 1]; NaN for a blank response.
@@ -81,9 +82,7 @@ def toxicity(
 
 
 @metric("bleurt", "classifier", ("response", "reference"), model=BLEURT_20, version="1")
-def bleurt(
-    turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, device: str | None = None
-) -> pd.Series:
+def bleurt(turns: pd.DataFrame, *, checkpoint: str = BLEURT_20, **options) -> pd.Series:
     """Score each response against its references by BLEURT; the best of them counts.
 
     The regression head over [CLS] of "[CLS] reference [SEP] response [SEP]", cut to the model's
@@ -93,7 +92,7 @@ def bleurt(
         turns: turn table; uses `response` and `reference`.
         checkpoint: a PyTorch conversion; BLEURT-20 (and D3 to D12) or an older bleurt-*; scores of
             two checkpoints do not compare, and older ones are not calibrated to any range.
-        device: a GPU where there is one by default.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Series "bleurt" on `turns.index`, about 0 to 1 for BLEURT-20, higher is better; NaN for a
@@ -101,7 +100,7 @@ def bleurt(
 
     Reference: Sellam et al. (2020), ACL; Pu et al. (2021), EMNLP (BLEURT-20).
     """
-    model = _load_bleurt(models.find_model(checkpoint), device)
+    model = _load_bleurt(checkpoint, **options)
 
     def score_batch(tokens, mask, types, _):
         return model(tokens, mask, token_type_ids=types * mask).logits[:, 0].float()
@@ -125,20 +124,30 @@ def bleurt(
     return pd.Series(scores, turns.index, name="bleurt")
 
 
+def _load_bleurt(
+    checkpoint: str, *, device=None, revision=None, batch_tokens=None, dtype="float32"
+) -> models.Model:
+    location = models.find_model(checkpoint, revision)
+    model = _load_bleurt_once(location, str(device or models.default_device()), dtype)
+    return replace(model, batch_tokens=batch_tokens)
+
+
 @lru_cache(maxsize=2)
-def _load_bleurt(location: models.Location, device: str | None = None) -> models.Model:
+def _load_bleurt_once(
+    location: models.Location, device: str, dtype: str
+) -> models.Model:
     """Load a BLEURT checkpoint as the architecture of transformers that it has.
 
     The conversions state the model type "bleurt", which transformers does not know. It is BERT, or
     with embeddings of their own width (BLEURT-20) RemBERT, under other names.
     """
+    import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    folder = location.folder
-    device = device or models.default_device()
+    folder = models.safetensors_folder(location)
     stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if stored.pop("model_type", "") != "bleurt":
-        return models.load_classifier(folder, device=device)
+        return models.load_classifier(folder, device=device, dtype=dtype)
     width = stored.get("embedding_size")
     architecture = "rembert" if width else "bert"
     stored |= {
@@ -157,7 +166,8 @@ def _load_bleurt(location: models.Location, device: str | None = None) -> models
         },
     )
     tokenizer = models.load_tokenizer(folder, config=config)
-    return models.Model(network.to(device), tokenizer, device)
+    network = network.to(device, getattr(torch, dtype))
+    return models.Model(network, tokenizer, torch.device(device))
 
 
 def dialogrpt_ensemble(scores: Mapping):
@@ -204,7 +214,7 @@ def dialogrpt(
     Args:
         turns: turn table; uses `context` and `response`.
         heads: name -> folder or hub id; all five by default.
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Columns dialogrpt_<head> in [0, 1], and dialogrpt (the ensemble), on `turns.index`; higher
@@ -282,7 +292,7 @@ def unieval(
     Args:
         turns: turn table; uses `context`, `response` and `fact`.
         checkpoint: folder or hub id.
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Columns unieval_<dimension> and unieval_overall (plain mean of the five, as published) on

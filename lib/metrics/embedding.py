@@ -58,8 +58,9 @@ def bertscore_pairs(
     Args:
         hypotheses, references: texts, n of each.
         encoder: folder or hub id; the scores of two encoders do not compare.
-        options: `device`, `dtype`, `revision` and `layers` of `lib.models.load_encoder`. Vectors
-            are those of the last layer kept: the authors' for a paper's encoder, else the last.
+        options: `device`, `dtype`, `revision`, `batch_tokens` and `layers` of
+            `lib.models.load_encoder`. Vectors are those of the last layer kept: the authors' for a
+            paper's encoder, else the last.
 
     Returns:
         Shape (n, 3): precision, recall, F1, rounded to six decimals; in [-1, 1], in practice above
@@ -168,14 +169,16 @@ def _match(
 
 
 @metric("bertscore", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2")
-def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
+def bertscore(
+    turns: pd.DataFrame, *, encoder: str = DEFAULT_ENCODER, **options
+) -> pd.DataFrame:
     """Score each response against its references, best reference per figure.
 
     As in the authors' package, precision, recall and F1 each take the maximum over references.
 
     Args:
         turns: turn table; uses `response` and `reference`.
-        options: as in `bertscore_pairs`.
+        encoder, options: as in `bertscore_pairs`.
 
     Returns:
         Columns bertscore_precision, bertscore_recall, bertscore_f1 on `turns.index`; higher is
@@ -187,7 +190,7 @@ def bertscore(turns: pd.DataFrame, **options) -> pd.DataFrame:
     """
 
     def score(references, responses):
-        return bertscore_pairs(responses, references, **options)
+        return bertscore_pairs(responses, references, encoder, **options)
 
     # Replies with the same references stand together, so that these are encoded once.
     order = np.argsort(turns["reference"].map(tuple).factorize()[0], kind="stable")
@@ -247,12 +250,14 @@ def _cosines(texts: Sequence[str], responses: Sequence[str], **options) -> np.nd
 @metric(
     "reference_similarity", "embedding", COMPARED, model=DEFAULT_ENCODER, version="2"
 )
-def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
+def reference_similarity(
+    turns: pd.DataFrame, *, encoder: str = DEFAULT_ENCODER, **options
+) -> pd.Series:
     """Cosine of the response with its most similar reference.
 
     Args:
         turns: turn table; uses `response` and `reference`.
-        options: as in `sentence_vectors`.
+        encoder, options: as in `sentence_vectors`.
 
     Returns:
         Series on `turns.index` in [-1, 1], rounded to six decimals, higher is closer, equal texts
@@ -262,7 +267,7 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     >>> print(reference_similarity(turns).round(3).tolist())
     [1.0, nan]
     """
-    cosines = partial(_cosines, **options)
+    cosines = partial(_cosines, encoder=encoder, **options)
     scores = best_over_texts(turns["reference"], turns["response"], cosines)
     return pd.Series(scores, turns.index, name="reference_similarity")
 
@@ -274,7 +279,9 @@ def reference_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     model=DEFAULT_ENCODER,
     version="2",
 )
-def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
+def context_similarity(
+    turns: pd.DataFrame, *, encoder: str = DEFAULT_ENCODER, **options
+) -> pd.Series:
     """Cosine of the response with the last turn of its context; NaN where one of them is blank.
 
     Range, rounding and options as in `reference_similarity`.
@@ -284,5 +291,5 @@ def context_similarity(turns: pd.DataFrame, **options) -> pd.Series:
     True
     """
     last_turns = [" ".join(texts) for texts in earlier_utterances(turns, last=1)]
-    scores = _cosines(last_turns, turns["response"], **options)
+    scores = _cosines(last_turns, turns["response"], encoder=encoder, **options)
     return pd.Series(scores, turns.index, name="context_similarity")

@@ -24,9 +24,11 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib import models
+from lib.data.storage import DataError, data_folder, file_sha256
 from lib.data.turn_table import is_blank
 from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
+from lib.model_files import tokenizer_class
 from lib.models import SMOLLM2, Model, score_in_batches, token_ids
 
 BART = "facebook/bart-large-cnn"
@@ -53,7 +55,8 @@ def segment_log_probabilities(
 
     Args:
         segments: columns of n texts each, no text empty.
-        max_tokens: most tokens in a batch; a longer text is a batch of its own.
+        max_tokens: most tokens in a batch, unless the model has `batch_tokens`; a longer text is a
+            batch of its own.
 
     Returns:
         Shape (n, segments, 2): the sum over the tokens of a segment, natural logarithm, and their
@@ -74,7 +77,7 @@ def segment_log_probabilities(
 
     sums = {}
     with torch.inference_mode():
-        trees = _packed_trees(sorted(set(paths)), max_tokens)
+        trees = _packed_trees(sorted(set(paths)), model.batch_tokens or max_tokens)
         for tree in tqdm(trees, "texts", delay=5, leave=False):
             sums |= _read_tree(model, tree)
     rows = []
@@ -184,7 +187,7 @@ def log_likelihood(
     Args:
         turns: turn table; uses the `last` turns of `context` (None: all) and `response`.
         checkpoint: folder, GGUF file or hub id of a causal language model; the packaged one.
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Columns log_likelihood, log_likelihood_alone (the start token is all that stands before) and
@@ -210,7 +213,11 @@ def log_likelihood(
 
 
 def log_probability(
-    model: Model, sources: Sequence[str], targets: Sequence[str], skip: int = 0
+    model: Model,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    skip: int = 0,
+    drop: int = 0,
 ) -> np.ndarray:
     r"""Mean log-probability of texts given others, by an encoder-decoder: s(source, target).
 
@@ -221,6 +228,7 @@ def log_probability(
         sources, targets: n texts each, of which the first 1,024 tokens are read, special ones
             included.
         skip: number of first tokens of a target that are not scored (a language tag).
+        drop: number of first tokens that the tokenizer writes and a target does not have.
 
     Returns:
         Shape (n,), natural logarithm, at most 0; higher is more probable. NaN where nothing counts.
@@ -237,7 +245,7 @@ def log_probability(
         return (logs * mask).sum(1) / mask.sum(1)
 
     source_ids = token_ids(model, sources, MAX_TOKENS)
-    target_ids = token_ids(model, targets, MAX_TOKENS)
+    target_ids = [ids[drop:] for ids in token_ids(model, targets, MAX_TOKENS)]
     return score_in_batches(model, score_batch, source_ids, target_ids)
 
 
@@ -266,13 +274,13 @@ def bartscore(
         turns: turn table; `context` is joined by blanks; the best of several references counts, in
             each direction.
         checkpoint: folder or hub id of a BART, or of a causal language model.
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Five columns on `turns.index`, at most 0, higher is better; equal texts do not reach 0. NaN
         where one of the two texts is blank.
     """
-    if _is_encoder_decoder(checkpoint):
+    if _is_encoder_decoder(checkpoint, options.get("revision")):
         separator = " "
         score = partial(log_probability, models.load_seq2seq(checkpoint, **options))
     else:
@@ -299,8 +307,8 @@ def bartscore(
     return add_model_name(pd.DataFrame(columns, turns.index), checkpoint, BART)
 
 
-def _is_encoder_decoder(checkpoint: str | Path) -> bool:
-    config = models.find_model(checkpoint).folder / "config.json"
+def _is_encoder_decoder(checkpoint: str | Path, revision: str | None = None) -> bool:
+    config = models.find_model(checkpoint, revision).folder / "config.json"
     if not config.exists():  # a GGUF file holds its own: a causal model
         return False
     return bool(json.loads(config.read_text()).get("is_encoder_decoder"))
@@ -311,7 +319,7 @@ def _is_encoder_decoder(checkpoint: str | Path) -> bool:
     "likelihood",
     ("context", "response", "reference"),
     model=TRANSLATOR,
-    version="1",
+    version="2",
 )
 def prism_style(
     turns: pd.DataFrame, *, checkpoint: str = TRANSLATOR, **options
@@ -332,21 +340,28 @@ def prism_style(
 
     Args:
         turns: turn table; `context` is joined by blanks; the best of several references counts.
-        checkpoint: folder or hub id of a translator with language tags (M2M-100 form).
-        options: `device`, `dtype`, `revision`.
+        checkpoint: folder or hub id of a translator with language tags (M2M-100 form). SMaLL-100
+            reads the tag of its target language before the source, and none before the target.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         Three columns on `turns.index`, at most 0, higher is better; NaN where a text is blank.
     """
     # The tokenizer puts the tag of its source language first, of English unless its file says so.
     model = models.load_seq2seq(checkpoint, **options)
+    folder = models.find_model(checkpoint, options.get("revision")).folder
+    tagged_source_only = tokenizer_class(folder) == "SMALL100Tokenizer"
     responses = turns["response"]
     contexts = [" ".join(texts) for texts in earlier_utterances(turns)]
 
     def p(sources, targets):
-        return score_where_text(
-            partial(log_probability, model, skip=1), sources, targets
+        score = partial(
+            log_probability,
+            model,
+            skip=0 if tagged_source_only else 1,
+            drop=1 if tagged_source_only else 0,
         )
+        return score_where_text(score, sources, targets)
 
     def both_directions(texts, responses):
         return (p(texts, responses) + p(responses, texts)) / 2
@@ -365,14 +380,29 @@ def prism_style(
 def follow_ups() -> FollowUps:
     """Read the follow-up utterances of FED's 18 attributes out of the authors' `fed.py`.
 
-    The file is downloaded once (and checked) into the user's cache; it is parsed as text, not run.
+    The file is `fed/fed.py` of the data folder, or downloaded once (and checked) into the user's
+    cache; it is parsed as text, not run.
 
     Returns:
         attribute -> {"positive": [...], "negative": [...]}; 8 of turns and 10 of dialogues.
+
+    Raises:
+        DataError: the file is neither here nor can it be downloaded.
     """
     import pooch
 
-    file = pooch.retrieve(SOURCE, f"sha256:{SOURCE_SHA256}", fname="fed_follow_ups.py")
+    file = data_folder() / "fed" / "fed.py"
+    if not file.is_file() or file_sha256(file) != SOURCE_SHA256:
+        known = f"sha256:{SOURCE_SHA256}"
+        try:
+            file = pooch.retrieve(SOURCE, known, fname="fed_follow_ups.py")
+        except (OSError, ValueError) as error:
+            raise DataError(
+                "the follow-ups of FED cannot be downloaded",
+                file=file,
+                fix=f"connect to the network, or save {SOURCE} under that name, or pass "
+                "follow-ups of your own (utterances=)",
+            ) from error
     tables = {}
     for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(
@@ -421,7 +451,7 @@ def fed(
         turns: turn table; uses the `last` turns of `context` (None: all) and `response`.
         checkpoint: folder, GGUF file or hub id of a causal language model.
         utterances: follow-ups of your own; `follow_ups()`, the authors', by default.
-        options: `device`, `dtype`, `revision`.
+        options: `device`, `dtype`, `revision`, `batch_tokens`.
 
     Returns:
         One column fed_<attribute> each on `turns.index`, with the name of a model other than

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from lib import models
 from lib.data.turn_table import is_blank
 from lib.metrics.embedding import sentence_vectors
-from lib.models import DEFAULT_ENCODER, score_in_batches, token_ids
+from lib.models import DEFAULT_ENCODER, MODEL_OPTIONS, score_in_batches, token_ids
 
 HINT = "call lib.metrics.mauve on two sets of texts, each of two or more"
 
@@ -32,7 +32,8 @@ def mauve(
     Args:
         responses, references: two sets of texts; sizes may differ.
         encoder: folder or hub id; a left-to-right model gives the authors' features.
-        options: of `mauve.compute_mauve`, such as num_buckets and seed (25).
+        options: `device`, `dtype`, `revision`, `batch_tokens` of the encoder; the others are those
+            of `mauve.compute_mauve`, such as num_buckets and seed (25).
 
     Returns:
         Series with mauve and mauve_star in [0, 1] (higher is closer), buckets, and the two sizes.
@@ -57,12 +58,14 @@ def mauve(
         )
     from mauve import compute_mauve
 
+    of_model = {name: options.pop(name) for name in MODEL_OPTIONS if name in options}
+    features = partial(_features, encoder=encoder, **of_model)
     with threadpool_limits(
         1
     ):  # the clusters depend on last digits, and these on the threads
         result = compute_mauve(
-            p_features=_features(tuple(references), encoder),
-            q_features=_features(tuple(responses), encoder),
+            p_features=features(tuple(references)),
+            q_features=features(tuple(responses)),
             verbose=False,
             **options,
         )
@@ -78,16 +81,15 @@ def mauve(
 
 
 @lru_cache(maxsize=4)  # several systems are compared with the same human texts
-def _features(texts: tuple[str, ...], encoder: str) -> np.ndarray:
-    if (
-        models.load_encoder(encoder).tokenizer.cls_token_id is not None
-    ):  # reads both ways
-        return sentence_vectors(texts, encoder=encoder)
-    model = models.load_causal(encoder)
+def _features(texts: tuple[str, ...], encoder: str, **options) -> np.ndarray:
+    tokenizer = models.load_encoder(encoder, **options).tokenizer
+    if tokenizer.cls_token_id is not None:  # reads both ways
+        return sentence_vectors(texts, encoder=encoder, **options)
+    model = models.load_causal(encoder, **options)
 
     def last_state(tokens, mask):
         network = model.network.base_model  # without the head: no next token is needed
         states = network(input_ids=tokens, attention_mask=mask).last_hidden_state
-        return states[range(len(mask)), mask.sum(1) - 1]
+        return states[range(len(mask)), mask.sum(1) - 1].float()
 
     return score_in_batches(model, last_state, token_ids(model, texts))

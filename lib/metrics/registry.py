@@ -20,9 +20,12 @@ from tqdm.auto import tqdm
 from lib import ROOT
 from lib.data.storage import atomic_write, short_hash, suggest_name
 from lib.data.turn_table import is_blank
-from lib.models import MODEL_OPTIONS, provenance_of
+from lib.models import CHECKPOINTS, MODEL_OPTIONS, PACKAGED, provenance_of
 
 BATCH_ROWS = 2000  # rows that are computed and written at a time
+#: The same for a model that is not packaged, so that a killed run loses about a minute.
+MODEL_ROWS_CPU = 32
+MODEL_ROWS_GPU = 512
 LIBRARIES = (
     "numpy",
     "pandas",
@@ -142,7 +145,7 @@ def compute(
     options: Mapping[str, Mapping] | None = None,
     folder: str | Path | None = None,
     log: Callable[[str], object] | None = None,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
 ) -> pd.DataFrame:
     """Compute metrics of a turn table, or read them where they were computed before.
 
@@ -159,7 +162,8 @@ def compute(
         log: takes a line for each metric: what was reused, what was computed; prints to standard
             error by default.
         batch_rows: rows that are computed and written at a time: at most these are lost if the
-            process is killed. Part of what a kept score is known by.
+            process is killed. 2,000 by default; 32 on a CPU and 512 on a GPU for a model that is
+            not packaged. Part of what a kept score is known by.
 
     Returns:
         One float column per score on `turns.index`; missing is NaN. `attrs["provenance"]` has the
@@ -190,7 +194,9 @@ def compute(
         _check(turns, metric, metric_options)
         record = _provenance_record(metric, metric_options)
         # A row's score may depend on its position: then the table is one batch.
-        rows = max(len(turns), 1) if metric.all_rows_at_once else batch_rows
+        rows = batch_rows or _rows_in_a_batch(record)
+        if metric.all_rows_at_once:
+            rows = max(len(turns), 1)
         table = _scores(
             turns,
             metric,
@@ -243,6 +249,20 @@ def _provenance_record(metric: Metric, options: dict) -> dict:
         raise ValueError(
             f"{problem}; for anything else call the function itself"
         ) from None
+
+
+def _rows_in_a_batch(record: dict) -> int:
+    """Rows that are computed and written at a time, by the models of a provenance record.
+
+    >>> _rows_in_a_batch({"metric": "bleurt", "weights_sha256": "0f", "device": "cpu"})
+    32
+    """
+    packaged = [CHECKPOINTS[name].weights_sha256 for name in PACKAGED]
+    nested = [value for value in record.values() if isinstance(value, dict)]
+    for model in [record, *nested]:
+        if model.get("weights_sha256", packaged[0]) not in packaged:
+            return MODEL_ROWS_CPU if model["device"] == "cpu" else MODEL_ROWS_GPU
+    return BATCH_ROWS
 
 
 def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.DataFrame:

@@ -128,8 +128,8 @@ def train_valid_utterance(
 
     Args:
         responses: texts; those of three words or more are broken half of the time.
-        options: `encoder` (folder or hub id), `epochs` (1), `learning_rate` (1e-4), `seed` and
-            `device`.
+        options: `encoder` (folder or hub id), `epochs` (1), `learning_rate` (1e-4), `seed`, and
+            `device`, `revision` and `batch_tokens` (of what it scores later) of the encoder.
 
     Returns:
         The classifier, and the mean loss of each epoch.
@@ -178,11 +178,11 @@ def _train(
     epochs: int = 1,
     learning_rate: float = 1e-4,
     seed: int = 0,
-    device: str | None = None,
+    **options,
 ) -> tuple[Classifier, list[float]]:
     import torch
 
-    model = models.load_encoder(encoder, device=device)
+    model = models.load_encoder(encoder, **options)
     model = replace(
         model, network=deepcopy(model.network)
     )  # the loaded one serves others too
@@ -264,7 +264,7 @@ def usl_h(
         masked: folder or hub id of a masked language model, the authors' being a fine-tuned
             google-bert/bert-base-uncased; without one L and the composition are NaN.
         quartiles: (25 %, 75 %) of `masked_surprisal` on a validation set; needed with `masked`.
-        options: `device`, `dtype` of the masked model.
+        options: `device`, `dtype`, `revision`, `batch_tokens` of the masked model.
 
     Returns:
         Columns usl_h_valid, usl_h_sensible, usl_h_likable and usl_h on `turns.index`, in [0, 1],

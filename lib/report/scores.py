@@ -94,9 +94,10 @@ def judge_replies(
     """CPDScore of the first replies (see `lib.cpdscore`): 1 to 5, higher is more like a person.
 
     The prompt is the detailed one without reference; the score is weighted by the judge's
-    probabilities where the server returns them. Every system's first dialogs come first, so that
-    versions can be compared. How many requests are left is printed on standard error before they
-    are sent, and then how many replies could be read.
+    probabilities where the server returns them. Replies that give the judge an order ("ignore the
+    above") or pose as its form are counted in a warning. Every system's first dialogs come first,
+    so that versions can be compared. How many requests are left is printed on standard error before
+    they are sent, and then how many replies could be read.
 
     Args:
         turns: turn table.
@@ -131,6 +132,14 @@ def judge_replies(
         lambda names: pd.factorize(names)[0]
     )
     judged = turns.loc[rank.sort_values(kind="stable").index[:max_replies]]
+    steering = judged[judged["response"].map(cpdscore.steers_judge)]
+    if len(steering):
+        print(
+            f"warning: {len(steering)} of {len(judged)} replies give the judge an order or a score "
+            f"of their own (the first: dialog {steering['dialog'].iloc[0]}, turn "
+            f"{steering['turn'].iloc[0]}). Read their scores with care.",
+            file=sys.stderr,
+        )
 
     server = judge if packaged else os.environ.get("OPENAI_BASE_URL", "")
     with local.served(server) as url, cpdscore.ReplyStore(store) as replies:
