@@ -6,6 +6,9 @@ import pandas as pd
 
 from lib.report import dialogs, issues, profiles, validity, verdict
 from lib.report import scores as scoring
+from lib.report.answer import Answer, first_answer, picture_rows
+from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
+from lib.report.ranking import version_ranking, win_rates
 
 
 @dataclass(frozen=True)
@@ -13,6 +16,13 @@ class Report:
     """Everything that is said about a file of dialogs.
 
     Attributes:
+        answer: the first screen in words (`answer.first_answer`).
+        picture: the differences that it shows (`answer.picture_rows`).
+        score: the rating or metric that orders versions and dialogs; "" where nothing does.
+        pairs: replies of two versions to the same context (`pairs.reply_pairs`).
+        examples: dialogs to look at where there are no pairs (`pairs.typical_and_worst`).
+        ranking: of three versions or more, their order (`ranking.version_ranking`).
+        win_rates: of preferences between two replies (`ranking.win_rates`).
         turns: the turn table; each `system` is a version, the first is what others are compared to.
         scores: a column per metric on the index of `turns`.
         import_details: how the file was read, line by line (`dialogs.import_details`).
@@ -31,6 +41,13 @@ class Report:
         correlations: of each metric with a rating (`validity.correlations_with_ratings`).
     """
 
+    answer: Answer
+    picture: pd.DataFrame
+    score: str
+    pairs: ReplyPairs
+    examples: pd.DataFrame
+    ranking: pd.DataFrame
+    win_rates: pd.DataFrame
     turns: pd.DataFrame
     scores: pd.DataFrame
     import_details: str
@@ -90,15 +107,41 @@ def build_report(
     )
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
+    file_warnings = dialogs.warnings(turns, max_replies)
+    verdicts = verdict.verdicts(differences)
+    issue_table = issues.issue_table(found, signals)
+    mean_ratings = profiles.mean_ratings(turns, seed=seed)
+    score = _ordering_score(turns, metric_validity)
+    pairs = reply_pairs(turns, scores, score)
+    examples = pd.DataFrame()
+    if score and not pairs.total:
+        examples = typical_and_worst(turns, scores, score)
+    ranking = pd.DataFrame()
+    if score and len(verdicts) > 1:
+        ranking = version_ranking(turns, scores, score, seed=seed)
     return Report(
+        answer=first_answer(
+            turns,
+            scores,
+            verdicts=verdicts,
+            ratings=mean_ratings,
+            issues=issue_table,
+            warnings=file_warnings,
+        ),
+        picture=picture_rows(turns, scores, differences, score),
+        score=score,
+        pairs=pairs,
+        examples=examples,
+        ranking=ranking,
+        win_rates=win_rates(turns),
         turns=turns,
         scores=scores,
         import_details=dialogs.import_details(turns),
-        warnings=dialogs.warnings(turns, max_replies),
-        verdicts=verdict.verdicts(differences),
+        warnings=file_warnings,
+        verdicts=verdicts,
         differences=differences,
-        ratings=profiles.mean_ratings(turns, seed=seed),
-        issues=issues.issue_table(found, signals),
+        ratings=mean_ratings,
+        issues=issue_table,
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
@@ -108,3 +151,13 @@ def build_report(
         validity=metric_validity,
         correlations=validity.correlations_with_ratings(turns, scores, seed),
     )
+
+
+def _ordering_score(turns: pd.DataFrame, metric_validity: pd.DataFrame) -> str:
+    """The rating that orders replies, else the first metric that agrees with people, else ""."""
+    ratings = dialogs.rating_columns(turns)
+    if "human_overall" in ratings:
+        return "human_overall"
+    agrees = metric_validity["status"] == validity.AGREES
+    metrics = metric_validity.loc[agrees, "metric"].tolist()
+    return next(iter([*ratings, *metrics]), "")

@@ -2,7 +2,8 @@
 // Numbers sort as numbers, texts as texts, and missing values come last in both directions.
 (() => {
   const MISSING = new Set(["", "nan", "none", "<na>", "nat"]);
-  const text = (cell) => (cell ? cell.textContent.trim() : "");
+  // A number is written for people ("12 %", "< .001"); its value stands beside it.
+  const text = (cell) => (cell ? cell.dataset.value ?? cell.textContent.trim() : "");
   const missing = (value) => MISSING.has(value.toLowerCase());
   const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity"));
 
