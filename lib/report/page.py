@@ -19,6 +19,7 @@ from lib.report.result import Report
 
 HERE = Path(__file__).parent
 SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
+P_VALUES = ("p", "p_adjusted", "powered_p")
 MARKDOWN_SYMBOLS = re.compile(r"([\\`*_\[\]|~$#])")
 
 
@@ -62,7 +63,7 @@ def _render(template: str, report: Report, **values: str) -> str:
     )
     environment.filters |= {
         "md": escape_markdown,
-        "table": as_table,
+        "table": table_to_print,
         "cell": format_cell,
     }
     figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
@@ -80,6 +81,19 @@ def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
     """
     table = pd.DataFrame(rows)
     return table.reset_index() if any(table.index.names) else table
+
+
+def table_to_print(rows: pd.DataFrame | list) -> pd.DataFrame:
+    """`as_table`, with a p below .001 as "< .001": smaller ones say nothing more.
+
+    >>> table_to_print(pd.DataFrame({"p": [0.0, 0.02]}))["p"].tolist()
+    ['< .001', 0.02]
+    """
+    table = as_table(rows)
+    for column in table.columns.intersection(P_VALUES):
+        p = table[column]
+        table[column] = p.astype(object).mask(p < 0.001, "< .001")
+    return table
 
 
 def format_cell(cell: object) -> object:

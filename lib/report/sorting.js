@@ -4,7 +4,7 @@
   const MISSING = new Set(["", "nan", "none", "<na>", "nat"]);
   const text = (cell) => (cell ? cell.textContent.trim() : "");
   const missing = (value) => MISSING.has(value.toLowerCase());
-  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity"));
+  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity").replace(/^< /, ""));
 
   function compare(numeric, direction) {
     const order = new Intl.Collator(undefined, { numeric: true });
