@@ -244,7 +244,11 @@ def _with_header(rows: list[list[str]]) -> pd.DataFrame:
     if not rows:
         raise ValueError("it is empty")
     header = [name.strip() for name in rows[0]]
-    return pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
+    table = pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
+    blank = [number for number, row in enumerate(rows[1:]) if not any(row)]
+    if blank:
+        table.attrs["blank_rows"] = blank
+    return table
 
 
 def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:

@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from lib.report import dialogs, issues, profiles, validity, verdict
+from lib.meta_evaluation.evaluation_sets import shipped_scores
+from lib.report import (
+    dialogs,
+    issues,
+    profiles,
+    rating_sheets,
+    rating_study,
+    validity,
+    verdict,
+)
 from lib.report import scores as scoring
 from lib.report.answer import Answer, first_answer, picture_rows
 from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
@@ -30,6 +39,8 @@ class Report:
         verdicts: of each version after the first, with what it rests on (`verdict.Verdict`).
         differences: of each version from the first, per rating and metric (`verdict.differences`).
         ratings: mean rating of each system (`profiles.mean_ratings`).
+        rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
+            people rated (`rating_study.RatingStudy`).
         issues: per rule, replies with its issue and its error rates (`issues.issue_table`).
         cases: the clearest replies of each issue (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
@@ -55,6 +66,10 @@ class Report:
     verdicts: list[verdict.Verdict]
     differences: pd.DataFrame
     ratings: pd.DataFrame
+    rater_agreement: pd.DataFrame
+    rated_estimates: pd.DataFrame
+    further_ratings: pd.DataFrame
+    annotator_test: pd.DataFrame
     issues: pd.DataFrame
     cases: pd.DataFrame
     agents: pd.DataFrame
@@ -74,6 +89,7 @@ def build_report(
     judge: str = "",
     max_judged: int = 200,
     per_issue: int = 10,
+    rated: rating_study.DialogRatings | None = None,
     seed: int = 0,
 ) -> Report:
     """Score the dialogs, compare the versions, and find issues.
@@ -85,6 +101,8 @@ def build_report(
         judge: "packaged", or a model at OPENAI_BASE_URL; "" asks none.
         max_judged: replies that the judge reads.
         per_issue: replies to list per issue.
+        rated: ratings of dialogs drawn at random (`rating_study.ratings_of_sheet`); by default the
+            file's own (`rating_study.ratings_of_file`).
         seed: seeds every random draw.
 
     >>> from lib.data import load
@@ -92,11 +110,18 @@ def build_report(
     >>> [(row.version, row.verdict) for row in report.verdicts]
     [('ferry', 'worse'), ('pebble', 'worse')]
     """
+    order = rating_sheets.draw_order(turns)
+    from_sheet = rated is not None and rated.from_sheet
     scores = scoring.report_scores(
-        turns, embeddings, max_replies=max_replies, seed=seed
+        turns,
+        embeddings,
+        max_replies=max_replies,
+        always_read=rated.means.index if from_sheet else None,
+        seed=seed,
     )
     if judge:
-        scores = scores.join(scoring.judge_replies(turns, judge, max_judged))
+        to_judge = rating_sheets.turns_in_order(turns, order) if from_sheet else turns
+        scores = scores.join(scoring.judge_replies(to_judge, judge, max_judged))
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
     differences = verdict.differences(
@@ -105,9 +130,30 @@ def build_report(
         higher_is_better=metric_validity.loc[agrees, "metric"].tolist(),
         seed=seed,
     )
+    judges = list(shipped_scores(turns).columns.intersection(scores.columns))
+    if judge:
+        judges.append("cpds")
+    study = rating_study.RatingStudy()
+    rated = rated or rating_study.ratings_of_file(turns)
+    if rated is not None:
+        study = rating_study.study_ratings(
+            turns,
+            scores,
+            rated,
+            order,
+            predictor=rating_study.choose_predictor(metric_validity),
+            judges=judges,
+        )
+    differences = rating_study.decide_by_sheet(differences, study)
+    warnings = dialogs.warnings(turns, max_replies)
+    if study.question:
+        warnings.loc[len(warnings)] = {
+            "topic": "drawn at random?",
+            "finding": study.question,
+            "consequence": "only a random draw stands for the other dialogs",
+        }
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
-    file_warnings = dialogs.warnings(turns, max_replies)
     verdicts = verdict.verdicts(differences)
     issue_table = issues.issue_table(found, signals)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
@@ -126,7 +172,7 @@ def build_report(
             verdicts=verdicts,
             ratings=mean_ratings,
             issues=issue_table,
-            warnings=file_warnings,
+            warnings=warnings,
         ),
         picture=picture_rows(turns, scores, differences, score),
         score=score,
@@ -137,10 +183,14 @@ def build_report(
         turns=turns,
         scores=scores,
         import_details=dialogs.import_details(turns),
-        warnings=file_warnings,
+        warnings=warnings,
         verdicts=verdicts,
         differences=differences,
         ratings=mean_ratings,
+        rater_agreement=study.agreement,
+        rated_estimates=study.estimates,
+        further_ratings=study.further,
+        annotator_test=study.annotator_test,
         issues=issue_table,
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
