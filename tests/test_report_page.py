@@ -80,7 +80,8 @@ def test_one_version_is_described_by_its_rating_its_commonest_issue_and_its_dist
 
 def test_the_picture_has_the_differences_in_standard_deviations_ratings_first(compared):
     turns = compared.turns
-    rows = picture_rows(turns, compared.scores, compared.differences)
+    deviations = turns[["human_overall"]].join(compared.scores).std(ddof=0)
+    rows = picture_rows(compared.differences, deviations)
     assert rows["role"].iloc[0] == "rating"
     ratings = turns.groupby("system")["human_overall"].mean()
     expected = (ratings["new"] - ratings["old"]) / turns["human_overall"].std(ddof=0)

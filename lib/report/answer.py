@@ -173,15 +173,17 @@ def farthest_from_corpora(scores: pd.DataFrame) -> str:
 
 
 def picture_rows(
-    turns: pd.DataFrame,
-    scores: pd.DataFrame,
-    differences: pd.DataFrame,
-    score: str = "",
+    differences: pd.DataFrame, deviations: pd.Series, score: str = ""
 ) -> pd.DataFrame:
     """The differences that the picture shows, in standard deviations of the replies.
 
     Of one comparison: ratings first, then the metrics of which higher is better, then the three
     largest differences of metrics that only describe. Of several, one row per version, in `score`.
+
+    Args:
+        differences: what `verdict.differences` returns.
+        deviations: standard deviation of each rating and metric, by its name.
+        score: the rating or metric that orders several versions.
 
     Returns:
         version, against, score, label, difference, low, high (in standard deviations), role
@@ -190,8 +192,7 @@ def picture_rows(
     """
     if differences.empty:
         return differences
-    values = turns.filter(regex="^human_").join(scores).astype(float)
-    deviation = differences["score"].map(values.std(ddof=0)).replace(0, np.nan)
+    deviation = differences["score"].map(deviations).replace(0, np.nan)
     table = differences[["version", "against", "score"]].copy()
     for column in ("difference", "low", "high"):
         table[column] = differences[column] / deviation

@@ -152,6 +152,10 @@ def build_report(
             "finding": study.question,
             "consequence": "only a random draw stands for the other dialogs",
         }
+    ratings = turns.filter(regex="^human_")
+    deviations = ratings.join(scores).astype(float).std(ddof=0)
+    if from_sheet:
+        deviations[rating_study.RATING] = rated.means.std(ddof=0)
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
     verdicts = verdict.verdicts(differences)
@@ -174,7 +178,7 @@ def build_report(
             issues=issue_table,
             warnings=warnings,
         ),
-        picture=picture_rows(turns, scores, differences, score),
+        picture=picture_rows(differences, deviations, score),
         score=score,
         pairs=pairs,
         examples=examples,
