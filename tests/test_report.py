@@ -380,6 +380,57 @@ def test_dry_says_how_the_file_was_read_and_writes_the_turns_and_no_page(
     assert len(pd.read_parquet(turns)) == 200 and not page_file.exists()
 
 
+def test_help_comes_at_once_and_shows_commands_as_they_are_typed():
+    program = (
+        "import sys; from lib.report.__main__ import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, cwd=ROOT, stdout=-1, text=True)
+    assert not {"numpy", "pandas", "torch", "lib.data"} & set(done.stdout.split())
+    assert 'COLUMNS="speaker=from text=body' in done.stdout
+    for names in report.FILES.values():
+        assert all(hasattr(report, name) for name in names)
+
+
+@pytest.mark.parametrize("argument", ["response", "=Reply"])
+def test_a_column_without_a_name_is_refused_in_plain_words(argument, capsys):
+    with pytest.raises(SystemExit):
+        main(["chats.csv", "--columns", argument])
+    assert "is not of the form name=value" in capsys.readouterr().err
+
+
+EMPTY_ZIP = b"PK\5\6" + bytes(18)
+NO_DIALOGS = [
+    ("empty.csv", b"", "is empty"),
+    ("empty.txt", b"", "is empty"),
+    ("blank.csv", b"  \n\n", "has no rows"),
+    ("nothing.zip", EMPTY_ZIP, "empty archive"),
+    ("cut.zip", b"PK\3\4\0\0", "neither text nor a table"),
+]
+
+
+@pytest.mark.parametrize("name, raw, problem", NO_DIALOGS)
+def test_a_file_without_dialogs_says_what_is_wrong_and_what_to_do(
+    name, raw, problem, tmp_path, capsys
+):
+    (tmp_path / name).write_bytes(raw)
+    assert main([str(tmp_path / name)]) == 2
+    message = capsys.readouterr().err
+    assert problem in message and "What to do: " in message and name in message
+
+
+def test_a_small_p_is_printed_as_below_one_in_a_thousand(result):
+    tiny = pd.DataFrame({"p": [0.0, 0.0004, 0.02], "p_adjusted": [1e-9, np.nan, 0.5]})
+    changed, (caption,) = with_tables(result, differences=tiny)
+    for text in (page.render_html(changed, "t"), page.render_markdown(changed, "t")):
+        table = html.unescape(text).partition(caption)[2]
+        assert table.count("< .001") >= 3 and "0.02" in table
+    rows = json.loads(page.render_json(changed, "t"))["tables"][caption]
+    assert rows[0]["p"] == 0.0
+
+
 def test_an_override_changes_what_would_be_guessed(tmp_path, capsys):
     file = tmp_path / "log.txt"
     file.write_text("Ada: Hi\nBen: Hello\nAda: Well\n")

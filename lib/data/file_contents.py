@@ -30,6 +30,7 @@ PACKED = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
+OTHER_FILE = "choose a file that holds dialogs"
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -122,7 +123,7 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
     try:
         raw = unpack(file.read(), report)
         if not raw:
-            raise ValueError("it is empty")
+            raise DataError("is empty", fix=OTHER_FILE)
         if ending == ".parquet" or raw[:4] == b"PAR1":
             return _parquet(raw, report)
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
@@ -188,7 +189,8 @@ def check_expansion(raw: bytes, report: ImportReport) -> None:
 def _decode(raw: bytes, report: ImportReport) -> str:
     utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
     if b"\0" in raw and not utf16:
-        raise UnknownFormat("is neither text nor a table")
+        fix = "save it as text, JSON, CSV, Excel or Parquet; or fetch it again"
+        raise UnknownFormat("is neither text nor a table", fix=fix)
     encoding = report.options.encoding or ("utf-16" if utf16 else "utf-8-sig")
     reason = "its first bytes say so" if utf16 else "all of it is valid"
     try:
@@ -242,7 +244,7 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
 
 def _with_header(rows: list[list[str]]) -> pd.DataFrame:
     if not rows:
-        raise ValueError("it is empty")
+        raise DataError("is empty", fix=OTHER_FILE)
     header = [name.strip() for name in rows[0]]
     table = pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
     blank = [number for number, row in enumerate(rows[1:]) if not any(row)]

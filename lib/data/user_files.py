@@ -295,7 +295,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
             rows.append(row | ratings)
         value = pd.DataFrame(rows, dtype=object)
     if value.empty:
-        raise DataError("has no rows", file)
+        raise DataError("has no rows", file, fix="choose a file that holds dialogs")
     cells = value.where(value.notna(), None)
     columns = report.options.columns
     suggested = suggest_columns(cells, columns)

@@ -17,7 +17,7 @@ FILES = {
     ],
     "plots": ["profile_plot", "quantile_plot", "score_quantiles"],
     "profiles": ["agent_profile", "mean_ratings", "state_or_trait"],
-    "rating_sheets": ["draw_order", "read_rating_sheet", "write_rating_sheets"],
+    "rating_sheets": ["draw_order", "read_rating_sheets", "write_rating_sheets"],
     "rating_study": ["study_ratings"],
     "result": ["Report", "build_report"],
     "scores": ["family_coverage", "judge_replies", "report_scores"],

@@ -96,7 +96,11 @@ def _parser() -> argparse.ArgumentParser:
         help="with RATE: the score that may narrow the intervals; by default the first "
         "that agrees with people on public corpora (PREDICTOR=)",
     )
-    add("--ratings", help="the sheet with ratings, .csv, .xlsx or .ods (RATINGS=)")
+    add(
+        "--ratings",
+        help="the sheet with ratings, .csv, .xlsx or .ods; or one of each rater, "
+        "RATINGS=ann.xlsx,ben.xlsx",
+    )
     add("--key", help="the key of the sheet, where it is not beside the dialogs (KEY=)")
     add(
         "--drawn",
@@ -189,15 +193,16 @@ def _read_ratings(args: argparse.Namespace, turns):
     """The ratings of the sheet that came back (`rating_study.DialogRatings`)."""
     from lib.report import rating_sheets, rating_study
 
-    sheet = Path(args.ratings)
-    base = _sheet_base(args)
-    path = Path(args.key) if args.key else rating_sheets.find_sheet_key(sheet, base)
+    sheets = [Path(args.ratings)]
+    if not sheets[0].is_file():
+        sheets = [Path(name.strip()) for name in args.ratings.split(",")]
+    path = Path(args.key or rating_sheets.find_sheet_key(sheets[0], _sheet_base(args)))
     key = rating_sheets.read_sheet_key(path, turns)
-    ratings = rating_sheets.read_rating_sheet(sheet, key, turns)
+    ratings = rating_sheets.read_rating_sheets(sheets, key, turns)
     order = rating_sheets.draw_order(turns)
     rated = rating_study.ratings_of_sheet(ratings, key, order)
     print(
-        f"ratings: {len(ratings)} of {len(rated.means)} dialogs by "
+        f"ratings read: {len(ratings)}, of {len(rated.means)} dialogs by "
         f"{ratings['rater'].nunique()} rater(s); {len(key.dialogs)} were drawn; key: {path}"
     )
     return rated
@@ -207,6 +212,8 @@ def _write_sheets(args: argparse.Namespace, turns, rated) -> int:
     """Write the sheets to rate and their key, and say what to do with them."""
     from lib.report import rating_sheets
 
+    if args.predictor:
+        rating_sheets.check_predictor(args.predictor, turns)
     base = Path(f"{_sheet_base(args)}_rate{args.rate}")
     if args.out:
         base = Path(args.out).with_suffix("")

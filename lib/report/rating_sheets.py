@@ -12,6 +12,7 @@ import math
 import re
 import unicodedata
 from dataclasses import asdict, dataclass, field
+from os.path import commonprefix
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,9 @@ import pandas as pd
 from lib.data import DataError
 from lib.data.file_contents import ImportReport, read_contents
 from lib.data.log_files import LogFile
-from lib.data.storage import atomic_write, read_json
+from lib.data.storage import atomic_write, read_json, suggest_name
 from lib.data.user_files import parse_rating, with_point
+from lib.meta_evaluation import evaluation_sets
 from lib.report.verdict import KEY, bootstrap_units
 
 SEED = 0  # of every draw: the first 40 dialogs of 60 are those of a draw of 40
@@ -37,7 +39,8 @@ INSTRUCTION = (
     "Please change nothing else."
 )
 LINE_LENGTH = 100  # characters of a line in a cell
-CELL_LINES = 30  # a spreadsheet shows no cell that is much higher
+CELL_LINES = 28  # a spreadsheet shows no cell that is much higher
+MAX_HEIGHT = 409  # points, of a row in Excel
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def write_rating_sheets(
     """Draw dialogs at random and write the sheets to rate, as CSV and as Excel, and their key.
 
     The files are `base` with the endings .csv, .xlsx and _key.json. The sheets have the columns id,
-    dialog (for a long one also "dialog 2" and so on), and a column for each of three raters; above
+    a column for each of three raters, and dialog (for a long one also "dialog 2" and so on); above
     them stands one line of instruction. Nothing there names a version or a score.
 
     Args:
@@ -132,7 +135,7 @@ def write_rating_sheets(
         file: names of the files that the dialogs were read from.
         scale: lowest and highest rating.
         predictor: a score to name before there are ratings (see `SheetKey`).
-        ratings: those of an earlier, smaller sheet (`read_rating_sheet`), which are filled in.
+        ratings: those of an earlier, smaller sheet (`read_rating_sheets`), which are filled in.
 
     Returns:
         A row per version: system, drawn, dialogs (that may be drawn), left_out, paired.
@@ -210,6 +213,18 @@ def find_sheet_key(sheet: Path, base: Path) -> Path:
     return keys[0] if keys else base.parent / name
 
 
+def check_predictor(name: str, turns: pd.DataFrame) -> None:
+    """Refuse a name that will be no score of these dialogs, before people start to rate.
+
+    Known are the metrics of a report, the file's own `score_` columns, and a judge's cpds.
+    """
+    own = evaluation_sets.shipped_scores(turns).columns
+    known = [*own, "cpds", *evaluation_sets.QUICK, *evaluation_sets.ENCODER]
+    if name.removeprefix("score_") not in known:
+        hint = suggest_name(name, known) or f"it is one of {', '.join(known)}"
+        raise DataError(f"PREDICTOR={name} is no score of a report", fix=hint)
+
+
 def parse_scale(text: str) -> tuple[float, float]:
     """The ends of a scale that is written as "1-5".
 
@@ -270,16 +285,16 @@ def dialog_lines(replies: pd.DataFrame) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """A text without the control characters that a spreadsheet refuses."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc")
+    """A text without what a spreadsheet refuses or drops: control characters and tabs."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) != "Cc")
 
 
 def split_cells(lines: list[str]) -> list[str]:
     """The lines of a dialog in as many cells as it takes to show all of it.
 
     >>> [len(cell) for cell in split_cells(["Bot: " + "x" * 4000, "Bot: short"])]
-    [3000, 1027]
+    [2800, 1227]
     """
     size = LINE_LENGTH * CELL_LINES
     cells = [""]
@@ -315,13 +330,18 @@ def _cells_of_dialogs(turns: pd.DataFrame, key: SheetKey) -> dict[str, list[str]
     return cells
 
 
+def _text_columns(cells_of_id: dict[str, list[str]]) -> list[str]:
+    """The names of the columns that hold the texts of the dialogs."""
+    n_cells = max(len(cells) for cells in cells_of_id.values())
+    return ["dialog", *(f"dialog {number}" for number in range(2, n_cells + 1))]
+
+
 def _sheet_rows(
     turns: pd.DataFrame, key: SheetKey, ratings: pd.DataFrame | None
 ) -> list[list]:
     """The rows of a sheet, all of the same length: instruction, header, dialogs by id."""
     cells = _cells_of_dialogs(turns, key)
-    n_cells = max(len(of_dialog) for of_dialog in cells.values())
-    names = ["dialog", *(f"dialog {number}" for number in range(2, n_cells + 1))]
+    names = _text_columns(cells)
     raters = list(RATER_COLUMNS)
     given = {}
     if ratings is not None:
@@ -334,13 +354,13 @@ def _sheet_rows(
         raters = [*of_ratings, *(name for name in raters if name not in of_ratings)]
         raters = raters[: max(len(of_ratings), len(RATER_COLUMNS))]
     instruction = INSTRUCTION.format(low=key.low, high=key.high)
-    header = ["id", *names, *raters]
+    header = ["id", *raters, *names]
     rows: list[list] = [[instruction, *[""] * (len(header) - 1)], header]
     for sheet_id, dialog in key.dialogs.items():
         of_dialog = cells[sheet_id]
-        empty = [""] * (n_cells - len(of_dialog))
+        empty = [""] * (len(names) - len(of_dialog))
         of_raters = [given.get((*dialog, rater), "") for rater in raters]
-        rows.append([sheet_id, *of_dialog, *empty, *of_raters])
+        rows.append([sheet_id, *of_raters, *of_dialog, *empty])
     return rows
 
 
@@ -359,34 +379,39 @@ def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
     from openpyxl.styles import Alignment, Font
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
+    from openpyxl.worksheet.properties import PageSetupProperties
 
     book = Workbook()
     sheet = book.active
     sheet.title = "dialogs to rate"
     for row in rows:
-        sheet.append(row)
+        sheet.append([None if cell == "" else cell for cell in row])
+    bold = Font(name="Calibri", bold=True)
     wrapped = Alignment(wrap_text=True, vertical="top")
     header = rows[1]
     for number, name in enumerate(header, start=1):
         is_text = name.startswith("dialog")
         width = LINE_LENGTH if is_text else 12
         sheet.column_dimensions[get_column_letter(number)].width = width
-        sheet.cell(row=2, column=number).font = Font(bold=True)
+        sheet.cell(row=2, column=number).font = bold
         for row in range(3, len(rows) + 1):
             cell = sheet.cell(row=row, column=number)
             cell.alignment = wrapped
             if is_text and cell.value:
                 cell.data_type = "s"
     for row, cells in enumerate(rows[2:], start=3):
-        height = max(_height(str(cell)) for cell in cells)
-        sheet.row_dimensions[row].height = min(
-            409, 14 * height + 4
-        )  # in points; Excel's limit
-    sheet.cell(row=1, column=1).font = Font(bold=True)
-    sheet.freeze_panes = "B3"
-    n_texts = sum(name == "id" or name.startswith("dialog") for name in header)
-    first = get_column_letter(n_texts + 1)
-    last = get_column_letter(len(header))
+        lines = max(_height(str(cell)) for cell in cells)
+        sheet.row_dimensions[row].height = min(MAX_HEIGHT, 14 * lines + 4)
+    sheet.cell(row=1, column=1).font = bold
+    sheet.cell(row=1, column=1).alignment = wrapped
+    sheet.merge_cells(start_row=1, end_row=1, start_column=1, end_column=len(header))
+    sheet.row_dimensions[1].height = 36
+    # Header, ids and ratings stay in view beside a long dialog.
+    sheet.freeze_panes = sheet.cell(row=3, column=header.index("dialog") + 1)
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.fitToHeight = 0
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    last = get_column_letter(header.index("dialog"))
     on_scale = DataValidation(
         type="decimal",
         operator="between",
@@ -396,7 +421,7 @@ def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
         showErrorMessage=True,
         error=f"A number from {key.low:g} to {key.high:g}, or nothing.",
     )
-    on_scale.add(f"{first}3:{last}{len(rows)}")
+    on_scale.add(f"B3:{last}{len(rows)}")
     sheet.add_data_validation(on_scale)
     with atomic_write(path) as unfinished:
         book.save(unfinished)
@@ -409,7 +434,10 @@ def read_sheet_key(path: Path, turns: pd.DataFrame) -> SheetKey:
         DataError: it is missing, cannot be read, or was made for other dialogs.
     """
     if not path.is_file():
-        fix = "say where it is: KEY=path; or make it again: RATE with the same number and file"
+        fix = (
+            "say where it is, KEY=path; or make it again by RATE with the same file, number, SCALE "
+            "and PREDICTOR, and with PAGE=another_name"
+        )
         raise DataError("the key of the sheet is missing", path, fix=fix)
     try:
         key = SheetKey(**read_json(path))
@@ -423,15 +451,18 @@ def read_sheet_key(path: Path, turns: pd.DataFrame) -> SheetKey:
     return key
 
 
-def read_rating_sheet(path: Path, key: SheetKey, turns: pd.DataFrame) -> pd.DataFrame:
-    """The ratings of a sheet that came back, from any spreadsheet: a row per rating.
+def read_rating_sheets(
+    paths: list[Path], key: SheetKey, turns: pd.DataFrame
+) -> pd.DataFrame:
+    """The ratings of sheets that came back, from any spreadsheet: a row per rating.
 
-    The sheet has either a column per rater, whose name begins with "rater", or a row per rater,
-    with the columns id, rater and rating. Columns named notes or comments are ignored.
+    A sheet has either a column per rater, whose name begins with "rater", or a row per rater, with
+    the columns id, rater and rating. Columns named notes or comments are ignored. Of several sheets
+    each has raters of its own, and the file's name becomes a part of theirs.
 
     Args:
-        path: CSV, Excel or OpenDocument.
-        key: of this sheet.
+        paths: CSV, Excel or OpenDocument.
+        key: of these sheets.
         turns: the dialogs that were drawn from.
 
     Returns:
@@ -440,8 +471,19 @@ def read_rating_sheet(path: Path, key: SheetKey, turns: pd.DataFrame) -> pd.Data
     Raises:
         DataError: an unknown id, a rating that is no number or off the scale, a changed text, an
             unknown column, or a dialog twice; with the row as a spreadsheet numbers it. Nothing of
-            such a sheet is used.
+            any sheet is then used.
     """
+    tables = []
+    for path in paths:
+        table = _read_sheet(path, key, turns)
+        if len(paths) > 1:
+            table["rater"] = path.name.partition(".")[0] + ": " + table["rater"]
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _read_sheet(path: Path, key: SheetKey, turns: pd.DataFrame) -> pd.DataFrame:
+    """The ratings of one sheet."""
     rows = _cell_rows(path)
     header, records = _records(rows, path)
     by_row = "rating" in header
@@ -563,14 +605,25 @@ def _check_texts(
     columns = [name for name in header if name.startswith("dialog")]
     if not columns:  # a row per rater needs no texts
         return
+    needed = _text_columns(cells_of_id)
+    for column in needed:
+        if column not in columns:
+            fix = "leave the texts in the sheet: they show that no row was shifted"
+            raise DataError("this column is missing", path, column=column, fix=fix)
     for row, cells in records:
         written = cells_of_id[cells["id"]]
-        for number, column in enumerate(columns):
+        for number, column in enumerate(needed):
             expected = written[number] if number < len(written) else ""
-            if _plain(cells[column]) != _plain(expected):
-                problem = "this text is not the one that was written for this id"
-                fix = f"restore it: it begins with {expected[:40]!r}; was only a part sorted?"
-                raise DataError(problem, path, row, column, fix)
+            found = _plain(cells[column])
+            if found == _plain(expected):
+                continue
+            same = len(commonprefix([found, _plain(expected)]))
+            start = max(0, same - 20)
+            here = found[start : same + 20]
+            problem = f"text is not what was written for this id: {here!r}"
+            written_here = _plain(expected)[start : same + 20]
+            fix = f"restore it, it was {written_here!r}; sort only whole rows, and save as UTF-8"
+            raise DataError(problem, path, row, column, fix)
 
 
 def _plain(text: str) -> str:

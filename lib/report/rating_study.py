@@ -97,7 +97,7 @@ def ratings_of_sheet(ratings: pd.DataFrame, key, order: pd.DataFrame) -> DialogR
     """The ratings of a sheet, with a dialog as an item.
 
     Args:
-        ratings: what `rating_sheets.read_rating_sheet` returns.
+        ratings: what `rating_sheets.read_rating_sheets` returns.
         key: the `rating_sheets.SheetKey`.
         order: what `rating_sheets.draw_order` returns.
     """
