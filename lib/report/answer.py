@@ -25,6 +25,8 @@ MAX_ROWS = 12  # rows of the picture
 SENTENCES = {
     "better": "{version} is better than {against}.",
     "worse": "{version} is worse than {against}.",
+    "leaning better": "Metrics lean to {version}: it may be better than {against}.",
+    "leaning worse": "Metrics lean to {against}: {version} may be worse.",
     "mixed": "{version} is better than {against} in some respects and worse in others.",
     "no difference shown": "No difference between {version} and {against} is shown.",
     "no verdict": "Nothing in this file decides between {version} and {against}.",
@@ -38,12 +40,14 @@ class Answer:
     Attributes:
         sentences: one verdict for each version after the first, or what the only version is.
         basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
+        error_rate: how often such verdicts were wrong on public corpora, where no ratings decide.
         findings: of a single version, its most telling figures.
         cautions: warnings that could turn the answer round.
     """
 
     sentences: list[str]
     basis: str
+    error_rate: str
     findings: list[str]
     cautions: list[str]
 
@@ -79,6 +83,7 @@ def first_answer(
         return Answer(
             sentences=[f"One version, {version}: {size}."],
             basis="With a second version, this page compares the two.",
+            error_rate="",
             findings=_findings(scores, ratings=ratings, issues=issues),
             cautions=cautions,
         )
@@ -93,7 +98,11 @@ def first_answer(
             )
         )
     return Answer(
-        sentences=sentences, basis=_basis(verdicts[0]), findings=[], cautions=cautions
+        sentences=sentences,
+        basis=_basis(verdicts[0]),
+        error_rate=verdicts[0].error_rate,
+        findings=[],
+        cautions=cautions,
     )
 
 

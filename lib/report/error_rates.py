@@ -8,6 +8,7 @@ that rests on metrics.
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from scipy import stats
 from tqdm.auto import tqdm
 
 from lib.meta_evaluation.evaluation_sets import EvaluationSet
-from lib.report.verdict import LEVEL, differences, verdicts
+from lib.report.verdict import LEANING, LEVEL, Verdict, differences, verdicts
 
+MAX_WRONG = 0.1  # beyond it, the upper bound of a rule's wrong calls makes it a leaning
 MIN_ITEMS = 20  # replies of each system; with fewer, a pair of systems says little
 
 
@@ -196,3 +198,43 @@ def known_rate(table: pd.DataFrame, scores: Sequence[str]) -> ErrorRate | None:
         if set(row.pop("rule").split(" + ")) == set(scores):
             return ErrorRate(**row)
     return None
+
+
+def state_error_rates(found: Sequence[Verdict], table: pd.DataFrame) -> list[Verdict]:
+    """Say how often each verdict by metrics would be wrong, and make a leaning of a doubtful one.
+
+    A verdict by ratings stays as it is. One by metrics is a leaning where the upper bound of its
+    rule's wrong calls is beyond one in ten, or was never measured.
+
+    Args:
+        found: what `verdict.verdicts` returns.
+        table: rates as for `known_rate`.
+
+    >>> rates = pd.DataFrame(columns=["rule", *ErrorRate._fields])
+    >>> by_metric = Verdict("new", "old", "worse", decided_by="metric", scores=["bleu4_coco"])
+    >>> state_error_rates([by_metric], rates)[0].verdict
+    'leaning worse'
+    """
+    stated = []
+    for verdict in found:
+        if verdict.decided_by != "metric":
+            stated.append(verdict)
+            continue
+        rate = known_rate(table, verdict.scores)
+        call = verdict.verdict
+        if call in ("better", "worse") and not (rate and rate.high <= MAX_WRONG):
+            call = LEANING + call
+        stated.append(replace(verdict, verdict=call, error_rate=_rate_sentence(rate)))
+    return stated
+
+
+def _rate_sentence(rate: ErrorRate | None) -> str:
+    if rate is None or rate.right + rate.wrong == 0:
+        return "How often a verdict by these metrics is wrong was never measured."
+    pairs = rate.right + rate.silent + rate.wrong
+    return (
+        f"Of 100 such calls on public corpora, about {100 * rate.wrong_share:.0f} pointed the wrong "
+        f"way (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f}): of {pairs} pairs of "
+        f"bots that raters distinguish, {rate.right} were called right, {rate.wrong} wrong, and "
+        f"nothing was said of {rate.silent}."
+    )

@@ -7,6 +7,7 @@ import pandas as pd
 from lib.meta_evaluation.evaluation_sets import shipped_scores
 from lib.report import (
     dialogs,
+    error_rates,
     issues,
     profiles,
     rating_sheets,
@@ -158,7 +159,10 @@ def build_report(
         deviations[rating_study.RATING] = rated.means.std(ddof=0)
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
-    verdicts = verdict.verdicts(differences)
+    rates = validity.reference_table(
+        "08_verdict_errors", ["rule", *error_rates.ErrorRate._fields]
+    )
+    verdicts = error_rates.state_error_rates(verdict.verdicts(differences), rates)
     issue_table = issues.issue_table(found, signals)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
     score = _ordering_score(turns, metric_validity)

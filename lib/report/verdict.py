@@ -19,11 +19,9 @@ MAX_PAIRED = (
 LEVEL = 0.05
 POWER = 0.8
 KEY = ["system", "agent", "dialog"]
-UNDECIDED = (
-    "There are no ratings, and no metric of which higher is better: nothing is decided."
-)
+LEANING = "leaning "
 CONDITION = re.compile(
-    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)"
+    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(?:leaning )?(?:better|worse)|mixed)"
 )
 
 
@@ -33,8 +31,10 @@ class Verdict:
 
     Attributes:
         version, against: names of the two systems.
-        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict".
+        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict"; "leaning better"
+            or "leaning worse" where metrics decide that point the wrong way too often.
         explanation: a few sentences, with the size of each difference.
+        error_rate: how often such verdicts were wrong on public corpora; "" where ratings decide.
         decided_by: "rating" or "metric"; "" where nothing decides.
         scores: the ratings or metrics that decide.
         dialogs: bootstrap units of the smaller version.
@@ -45,6 +45,7 @@ class Verdict:
     against: str = ""
     verdict: str = "no verdict"
     explanation: str = ""
+    error_rate: str = ""
     decided_by: str = ""
     scores: Sequence[str] = ()
     dialogs: int = 0
@@ -236,7 +237,8 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         if deciding.empty:
             deciding = tested[tested["better"] == "higher"]
         if deciding.empty:
-            result.append(Verdict(version, against, explanation=UNDECIDED))
+            explanation = _why_undecided(rows)
+            result.append(Verdict(version, against, explanation=explanation))
             continue
         significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]
         verdict = "no difference shown"
@@ -257,6 +259,21 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             )
         )
     return result
+
+
+def _why_undecided(rows: pd.DataFrame) -> str:
+    """Why no rating and no metric could be tested."""
+    may_decide = rows[(rows["kind"] == "rating") | (rows["better"] == "higher")]
+    if may_decide.empty:
+        return (
+            "There are no ratings, and no metric of which higher is better could be computed: "
+            "nothing is decided."
+        )
+    texts = []
+    for reason, scores in may_decide.groupby("reason", sort=False)["score"]:
+        names = ", ".join(scores.str.removeprefix("human_"))
+        texts.append(f"{names}: {reason}")
+    return f"No test was possible. {'; '.join(texts)}."
 
 
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
@@ -299,7 +316,8 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
         verdicts: of each version that was compared with the first.
         condition: a version (its name; "b" also for the first one compared, "all" for any of them),
             "not" if it is to be negated, and "better", "worse" or "mixed". A version without a
-            verdict is neither better nor worse.
+            verdict is neither better nor worse, and so is one with a leaning; "leaning worse" holds
+            for a leaning and for a verdict.
 
     Raises:
         DataError: the condition cannot be read, or names a version that was not compared.
@@ -316,7 +334,8 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
             fix=f'write "b worse" or "b not better"; versions: {versions}',
         )
     for verdict in named:
-        holds = verdict.verdict == match["verdict"]
+        asked = match["verdict"]
+        holds = verdict.verdict in (asked, asked.removeprefix(LEANING))
         if holds != bool(match["negated"]):
             return True
     return False
