@@ -1,7 +1,7 @@
 """Evaluation sets, the overview, family contributions, and the published figures."""
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from unittest import mock
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from lib import ROOT, psychology
-from lib.analysis import regression
+from lib.analysis import regression, systems
 from lib.data import DataError, load
 from lib.meta_evaluation import evaluation_sets, figures, overview
 from lib.meta_evaluation.replication import papers
@@ -87,6 +87,82 @@ def test_overview_ranks_only_metrics_that_cover_the_items(bots):
     assert np.isnan(row["rank"]) and row["n"] == 20 and "of the items" in row["reason"]
 
 
+def noise_set(seed: int, signal: float = 0.0) -> evaluation_sets.EvaluationSet:
+    """Forty dialogs of three turns, six metrics; the first knows `signal` of the rating."""
+    rng = np.random.default_rng(seed)
+    dialogs = np.repeat(np.arange(40), 3).astype(str)
+    table = pd.DataFrame({"system": "bot", "dialog": dialogs, "written_by": "machine"})
+    human = pd.Series(rng.normal(size=120), name="human_overall")
+    scores = pd.DataFrame(rng.normal(size=(120, 6)), columns=list("abcdef"))
+    scores["a"] += signal * human
+    return evaluation_sets.EvaluationSet("noise", "turn", table, human, scores)
+
+
+def test_no_metric_is_the_best_where_there_is_no_signal():
+    named = []
+    for seed in range(60):
+        table = overview.correlation_overview([noise_set(seed)], resamples=200)
+        named.append(table["best"].any())
+        assert (table["rank"] == 1).any(), "someone is always first"
+    assert np.mean(named) <= 0.1
+
+    table = overview.correlation_overview([noise_set(0, signal=1.0)], resamples=200)
+    assert table.loc[table["best"], "metric"].tolist() == ["a"]
+
+
+def test_a_negative_correlation_is_not_the_best():
+    against = overview.correlation_overview([noise_set(0, signal=-2.0)], resamples=200)
+    row = against.set_index("metric").loc["a"]
+    assert row["p_adjusted"] < 0.05 and not row["best"]
+
+
+def test_the_best_of_six_that_know_nothing_drops_to_nothing_on_other_dialogs():
+    drawn = []
+    left_out = []
+    for seed in range(20):
+        table = overview.best_of_many(noise_set(seed), resamples=100)
+        assert table["chosen"].sum() == pytest.approx(1)
+        drawn.append((table["chosen"] * table["drawn"]).sum())
+        left_out.append((table["chosen"] * table["left_out"]).sum())
+    # The largest of six normal variables of standard deviation 1/sqrt(120), drawn twice.
+    assert np.mean(drawn) > 0.1
+    assert abs(np.mean(left_out)) < 0.06
+
+    known = overview.best_of_many(noise_set(0, signal=2.0), resamples=100)
+    assert known["metric"].tolist() == ["a"]
+    assert known["left_out"].item() == pytest.approx(known["drawn"].item(), abs=0.03)
+
+
+def test_soft_accuracy_is_tested_by_every_order_of_the_systems():
+    rng = np.random.default_rng(0)
+    human = pd.DataFrame(rng.normal(size=(4, 30)) + [[0], [0.3], [0.6], [0.9]])
+    scores = human + rng.normal(size=(4, 30))
+    reached = []
+    for order in permutations(range(4)):
+        permuted = scores.iloc[list(order)].set_axis(scores.index)
+        reached.append(
+            systems.soft_pairwise_accuracy(permuted, human, 200, seed=3).value
+        )
+    expected = np.mean(np.array(reached) >= reached[0] - 1e-9)
+    assert systems.soft_accuracy_p(scores, human, 200, seed=3) == pytest.approx(
+        expected
+    )
+    scores.iloc[0, 0] = np.nan
+    assert np.isnan(systems.soft_accuracy_p(scores, human, 200))
+
+
+def test_machine_replies_leave_out_people_and_corpora_without_labels(bots):
+    table = bots.table.assign(written_by="machine")
+    table.loc[bots.table["system"] == bots.table["system"].iloc[0], "written_by"] = (
+        "person"
+    )
+    machines = evaluation_sets.machine_replies(replace(bots, table=table))
+    assert (machines.table["system"] != bots.table["system"].iloc[0]).all()
+    assert machines.human.index.equals(machines.scores.index)
+    unlabelled = replace(bots, table=table.assign(written_by=np.nan))
+    assert evaluation_sets.machine_replies(unlabelled) is None
+
+
 def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
     scored = pd.read_csv(ROOT / "data/results/08_overview.csv").set_index(
         ["metric", "corpus"]
@@ -96,29 +172,56 @@ def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
     assert list(scored["endex"].index) == corpora
 
 
-def test_the_heat_map_stars_what_was_not_ranked_and_limits_stand_below():
-    table = pd.DataFrame(
-        {
-            "metric": ["length", "endex", "question", "limit_for_a_metric"],
-            "value": [0.3, 0.5, -0.001, 0.8],
-            "n": [100, 70, 100, 100],
-            "rank": [1, np.nan, 2, 0],
-        }
+def cells(corpus, people, values, best=()):
+    """Rows of `author_overview` for one corpus: {(metric, replies): value}."""
+    rows = []
+    for (metric, replies), value in values.items():
+        row = {"corpus": corpus, "metric": metric, "replies": replies, "value": value}
+        row |= {"low": value - 0.1, "high": value + 0.1}
+        row["people"] = people if replies == "all" else 0
+        row["best"] = (metric, replies) in best
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def test_the_heat_map_has_a_column_for_each_kind_of_replies():
+    kinds = ["all", "machines only", "within context"]
+    bots_only = {("length", kind): 0.2 for kind in kinds}
+    mixed = dict(
+        zip([("length", kind) for kind in kinds], [0.3, -0.05, 0.4], strict=True)
     )
-    table = table.assign(corpus="usr_topical", rating="overall", low=0, high=0.9)
-    axes = figures.heat_map(table, "one corpus").axes[0]
-    texts = [text.get_text() for text in axes.texts]
-    assert {"0.30", "0.50*", "0.00", "0.80", "0.00 to 0.90", "rated: overall"} == set(
-        texts
+    mixed[("endex", "all")] = -0.001
+    unlabelled = {("length", "all"): 0.3, ("length", "machines only"): np.nan}
+    ceiling = {("noise ceiling", "all"): 0.92, ("noise ceiling", "machines only"): 0.84}
+    table = pd.concat(
+        [
+            cells("grade_convai2", 0, bots_only),
+            cells("usr_topical", 2, mixed, best=[("length", "machines only")]),
+            cells("better", 0, unlabelled),
+            cells("usr_topical", 0, ceiling),
+        ]
     )
-    assert "not ranked" in axes.get_xlabel() and len(axes.patches) == 1, (
-        "the best is framed"
-    )
-    assert [text.get_text() for text in axes.get_xticklabels()] == [
-        "USR Topical\nn=100"
-    ]
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names[0] == "length in words" and names[-1] == "limit for a metric"
+    axes = figures.heat_map(table, "three corpora").axes[0]
+    letters = [label.get_text() for label in axes.get_xticklabels()]
+    assert letters == [
+        "a",
+        "m",
+        "c",
+        "m",
+        "c",
+        "a",
+    ]  # with people first; a is m in GRADE
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["length in words", "EnDex", "noise ceiling"]
+    written = {}
+    for text in axes.texts:
+        x, y = text.get_position()
+        written[(x, y)] = text
+    assert written[(0, 0)].get_text() == ".30" and written[(0, 1)].get_text() == ".00"
+    assert written[(1, 2)].get_text() == ".84"
+    assert written[(1, 0)].get_color() != written[(0, 0)].get_color(), "holds 0"
+    (frame,) = axes.patches
+    assert frame.get_x() == pytest.approx(1 - 0.46) and frame.get_y() < 0
 
 
 def test_limits_stand_beside_the_points():
@@ -145,8 +248,9 @@ def test_a_metric_of_your_own_stands_in_every_table_and_in_the_figure():
         items.scores["exclamations"].sum()
         == items.table["response"].str.count("!").sum()
     )
-    table = overview.correlation_overview([items], resamples=20)
-    assert table.set_index("metric").loc["exclamations", "family"] == "a family of mine"
+    table = overview.author_overview([items], resamples=20).assign(best=False)
+    families = table.set_index("metric")["family"]
+    assert set(families["exclamations"]) == {"a family of mine"}
     axes = figures.heat_map(table, "with a metric of mine").axes[0]
     assert axes.get_yticklabels()[-1].get_text() == "exclamations"
 

@@ -106,31 +106,67 @@ def test_bootstrap_from_moments_equals_refitting_on_resampled_rows(data):
     np.testing.assert_allclose(result, np.quantile(gains, [0.025, 0.975]), atol=1e-9)
 
 
-def test_cross_validated_gain_equals_scikit_learns_predictions_on_new_clusters(data):
-    """Clusters of unequal size, so that a mean over rows would be another number."""
-    uneven = pd.concat([data, *[data[data["dialog"] == 39]] * 20], ignore_index=True)
-    uneven["y"] += uneven["p"]
-    scaled = regression.zscore(uneven[["y", "a", "p"]])
-    errors = []
-    folds = GroupKFold(10, shuffle=True, random_state=2)
-    for columns in (["a"], ["a", "p"]):
-        split = {"groups": uneven["dialog"], "cv": folds}
-        guess = cross_val_predict(
-            LinearRegression(), scaled[columns], scaled["y"], **split
-        )
-        errors.append((scaled["y"] - guess).abs())
-    drop = errors[0] - errors[1]
-    per_cluster = drop.groupby(uneven["dialog"]).mean()
-    result = regression.cross_validated_gain(
-        uneven, "y", ["a"], ["p"], uneven["dialog"], seed=2
+def unseen_r2(frame, columns, groups, seed):
+    """R2 of predictions for clusters that scikit-learn left out of the fit."""
+    guess = cross_val_predict(
+        LinearRegression(),
+        frame[columns],
+        frame["y"],
+        groups=groups,
+        cv=GroupKFold(10, shuffle=True, random_state=seed),
     )
-    expected = (per_cluster.mean(), stats.ttest_1samp(per_cluster, 0).pvalue)
-    assert result == pytest.approx(expected, abs=1e-12)
-    assert result.statistic > 0 and abs(result.statistic - drop.mean()) > 1e-3
+    return 1 - np.mean((frame["y"] - guess) ** 2)
+
+
+def test_cross_validated_gain_equals_scikit_learn_refitted_on_flipped_residuals(data):
+    """Clusters of unequal size; the ratings are z-scored, so a squared error is 1 - R2."""
+    uneven = pd.concat([data, *[data[data["dialog"] == 39]] * 5], ignore_index=True)
+    groups = uneven["dialog"].to_numpy()
+    frame = regression.zscore(uneven[["y", "a", "p"]])
+    fit = smf.ols("y ~ a", frame).fit()
+    signs = np.random.default_rng(2).choice([-1.0, 1.0], size=(40, 20))
+    signs[:, 0] = 1
+    gains = []
+    for column in signs.T:
+        drawn = frame.assign(y=fit.fittedvalues + fit.resid * column[groups])
+        larger = unseen_r2(drawn, ["a", "p"], groups, seed=2)
+        gains.append(larger - unseen_r2(drawn, ["a"], groups, seed=2))
+    result = regression.cross_validated_gain(
+        uneven, "y", ["a"], ["p"], groups, draws=19, seed=2
+    )
+    assert result.statistic == pytest.approx(gains[0], abs=1e-12)
+    assert result.p == np.mean(np.array(gains) >= gains[0])
     too_few = regression.cross_validated_gain(
         data, "y", ["a"], ["p"], np.arange(200) % 9
     )
     assert np.isnan(too_few.p), "nine clusters cannot be cut into ten folds"
+    copy = data.assign(p=2 * data["a"] - 1)
+    assert np.isnan(regression.cross_validated_gain(copy, "y", ["a"], ["p"]).p)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_cross_validated_gain_keeps_its_level_and_finds_a_twentieth(count):
+    """60 contexts of 6 replies; one added predictor has a partial R2 of 0 or of .05."""
+    rng = np.random.default_rng(count)
+    contexts = np.repeat(np.arange(60), 6)
+    added = [f"p{j}" for j in range(count)]
+    rates = {}
+    for partial_r2 in (0, 0.05):
+        p_values = []
+        for _ in range(200):
+            shared = rng.normal(size=(60, count + 2))[contexts]
+            values = 0.3**0.5 * shared + 0.7**0.5 * rng.normal(size=shared.shape)
+            frame = pd.DataFrame(values, columns=["a", "rest", *added])
+            slope = (partial_r2 / (1 - partial_r2)) ** 0.5
+            frame["y"] = 0.5 * frame["a"] + frame["rest"] + slope * frame["p0"]
+            test = regression.cross_validated_gain(
+                frame, "y", ["a"], added, contexts, draws=99
+            )
+            p_values.append(test.p)
+        rates[partial_r2] = np.mean(np.array(p_values) <= 0.05)
+    # Three standard errors of 200 rounds: .05 (.046); a test at its level has at least .7 power.
+    assert 0.004 < rates[0] < 0.1
+    assert rates[0.05] > 0.7
 
 
 @pytest.mark.parametrize(

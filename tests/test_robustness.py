@@ -58,6 +58,20 @@ def test_interval_is_wilsons_over_originals():
     assert again["low"] == pytest.approx(1 / (1 + z**2 / 2))
 
 
+def test_all_intervals_of_a_table_hold_together():
+    """Of three shares each has the level 1 - .05 / 3, so that 95 of 100 tables have no miss."""
+    pairs = pairs_of(list("9999911111"), list("5555555555"))
+    pairs = pd.concat([pairs.assign(perturbation=name) for name in "abc"])
+    pairs = pairs.reset_index(drop=True)
+    sides = robustness.text_sides(pairs)
+    items = sides.drop_duplicates("item").set_index("item")
+    table = robustness.win_shares(pairs, sides, items[["response"]].astype(float))
+    expected = binomtest(5, 10).proportion_ci(1 - 0.05 / 3, method="wilson")
+    assert len(table) == 3
+    for row in table.itertuples():
+        assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
+
+
 def test_a_dialog_scores_the_mean_of_its_turns():
     pairs = pairs_of([["0", "1", "3"]], [["9", "9", "", "-6"]], [[]], "dialog")
     row = table_of(pairs, lambda text: float(text) if text else np.nan)

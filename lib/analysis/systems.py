@@ -1,5 +1,6 @@
 """Do metric and people order the systems alike? Correlation and pairwise accuracy over systems."""
 
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -193,6 +194,51 @@ def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccurac
         p_values.append(_paired_p(values[first] - values[second], signs))
     error = np.abs(p_values[0] - p_values[1]).mean()
     return SoftAccuracy(float(1 - error), len(first), "")
+
+
+def soft_accuracy_p(scores, human, resamples=1000, seed=0) -> float:
+    """p-value of a soft pairwise accuracy: how often a metric blind to the systems reaches it.
+
+    The systems change their rows of `scores`, in every order (up to seven systems; else in 5,000
+    random orders), and the accuracy is computed again. The p-value is the share of the orders, the
+    observed one among them, that reach the observed accuracy, so six systems give at least 1/720.
+
+    Args:
+        scores, human: systems x contexts frames with the same labels, without a missing cell.
+
+    Returns:
+        NaN where a cell is missing.
+
+    >>> human = pd.DataFrame([[1.0, 2, 1, 2], [4, 5, 4, 4], [7, 8, 7, 9]])
+    >>> round(soft_accuracy_p(human, human), 3)
+    0.167
+    """
+    if scores.isna().to_numpy().any() or human.isna().to_numpy().any():
+        return np.nan
+    n_systems, n_contexts = scores.shape
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, (resamples, n_contexts)) * 2.0 - 1
+    of_scores = _p_of_ordered_pairs(scores.to_numpy(float), signs)
+    of_human = _p_of_ordered_pairs(human.to_numpy(float), signs)
+    if n_systems <= 7:
+        orders = list(permutations(range(n_systems)))
+    else:
+        observed = np.arange(n_systems)
+        orders = [observed, *(rng.permutation(n_systems) for _ in range(4999))]
+    upper = np.triu_indices(n_systems, 1)
+    errors = []
+    for order in orders:
+        permuted = of_scores[np.ix_(order, order)]
+        errors.append(np.abs(permuted - of_human)[upper].mean())
+    return float(np.mean(np.array(errors) <= errors[0] + 1e-9))
+
+
+def _p_of_ordered_pairs(values: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """`_paired_p` of every ordered pair of systems (rows), (systems, systems)."""
+    n_systems = len(values)
+    first, second = np.indices((n_systems, n_systems)).reshape(2, -1)
+    p = _paired_p(values[first] - values[second], signs)
+    return p.reshape(n_systems, n_systems)
 
 
 def _paired_p(differences: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -14,12 +14,23 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from lib import ROOT, metrics
+from lib.analysis.authorship import ALL, MACHINES, WITHIN_CONTEXT
+from lib.analysis.correlation import coefficient
 from lib.data import DataError
 from lib.data.storage import read_json
-from lib.meta_evaluation.evaluation_sets import metric_family, sort_by_family
+from lib.meta_evaluation.evaluation_sets import (
+    EvaluationSet,
+    metric_family,
+    sort_by_family,
+)
 from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_means
 
 MARKED = "tab:orange"
+PEOPLE = "tab:orange"
+CEILING = "noise ceiling"
+
+#: The letter of each kind of replies in `heat_map`.
+KINDS = {ALL: "a", MACHINES: "m", WITHIN_CONTEXT: "c"}
 NAMES = read_json(ROOT / "data" / "display_names.json")
 
 
@@ -35,60 +46,89 @@ def display_name(name: str) -> str:
 
 
 def heat_map(table: pd.DataFrame, title: str) -> Figure:
-    """Metrics x evaluation sets: colour is the correlation, the small figures its interval.
+    """Metrics x corpora; each corpus has a column for every kind of replies that it holds.
 
-    A framed cell belongs to the best significance cluster of its set; a starred one was not ranked
-    (it scores too few of the items); an empty cell has no value (the metric needs references,
-    say). `table` is the result of `correlation_overview`; rows of rank 0 are the noise ceiling of
-    each set, written below the cells.
+    The columns a, m and c are the correlations over all replies, over machines' only and within
+    context (`KINDS`). Where nobody but machines wrote, a and m are one and only m is drawn. A
+    figure is grey where its interval holds 0. A frame marks the best metrics among machines (all
+    replies where a corpus does not say who wrote them).
 
-    >>> frame = pd.DataFrame({"corpus": ["a"], "metric": ["bleu4"], "value": [0.2], "low": [0.1],
-    ...                       "high": [0.3], "n": [100], "rank": [1.0], "rating": ["overall"]})
-    >>> len(heat_map(frame, "one cell").axes)
+    Args:
+        table: result of `overview.author_overview` with a column `best`, True for the
+            framed cells. Rows of the metric "noise ceiling" stand below the others.
+
+    >>> rows = pd.DataFrame({"corpus": "a", "metric": "bleu4", "replies": ["all", "machines only"],
+    ...                      "value": [0.2, 0.1], "low": [0.1, -0.1], "high": [0.3, 0.3],
+    ...                      "people": [1, 0], "best": [False, True]})
+    >>> len(heat_map(rows, "one corpus").axes)
     2
     """
-    limit = table[table["rank"] == 0]
-    table = table[table["rank"] != 0]
-    metrics = sort_by_family(table["metric"])
-    sets = list(dict.fromkeys(table["corpus"]))
-    lines = [*metrics, *limit["metric"].unique()]
-    width = 4.5 + 0.8 * len(sets)
-    height = 1.4 + 0.36 * len(lines)
+    ceiling = table["metric"] == CEILING
+    metrics = [*sort_by_family(table.loc[~ceiling, "metric"])]
+    lines = metrics + [CEILING] * bool(ceiling.any())
+    columns = _columns(table[~ceiling])
+    corpora = [corpus for corpus, _ in columns]
+    width = 2.6 + 0.262 * len(columns)
+    height = 1.9 + 0.25 * len(lines)
     figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
-    axes.set_title(title, pad=24, loc="left")
-    values = table.pivot(index="metric", columns="corpus", values="value")
-    values = values.reindex(index=lines, columns=sets).astype(float)
-    image = axes.imshow(values, cmap="RdBu", vmin=-0.8, vmax=0.8, aspect="auto")
-    rows = pd.concat([table, limit]).dropna(subset="value")
-    for row in rows.itertuples():
-        x = sets.index(row.corpus)
-        y = lines.index(row.metric)
-        _cell(axes, x, y, row)
+    figure.suptitle(title, fontsize=12)
+    values = table.pivot(
+        index="metric", columns=["corpus", "replies"], values="value"
+    ).reindex(index=lines, columns=pd.MultiIndex.from_tuples(columns))
+    shown = values.drop(index=CEILING, errors="ignore").reindex(lines).astype(float)
+    image = axes.imshow(shown, cmap="RdBu", vmin=-0.7, vmax=0.7, aspect="auto")
+    for row in table.dropna(subset="value").itertuples():
+        column = (row.corpus, row.replies)
+        if column in columns:
+            _cell(axes, columns.index(column), lines.index(row.metric), row)
 
-    heads = table.groupby("corpus").agg({"rating": "first", "n": "max"})
-    heads = heads.loc[sets]
-    names = []
-    for corpus, head in heads.iterrows():
-        name = textwrap.fill(display_name(corpus), 11, break_long_words=False)
-        names.append(f"{name}\nn={head['n']}")
-    axes.set_xticks(range(len(sets)), names, fontsize=8)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(lines)), map(display_name, lines), fontsize=8)
     axes.grid(False)
+    letters = [KINDS[replies] for _, replies in columns]
+    axes.set_xticks(range(len(columns)), letters, fontsize=9)
+    axes.tick_params(length=0)
+    axes.set_yticks(range(len(lines)), map(display_name, lines), fontsize=11)
     families = [metric_family(line) for line in lines]
     for start in _starts(families):
         axes.axhline(start - 0.5, color="black", linewidth=1)
-    ratings = heads["rating"].map(display_name).tolist()
-    for start in _starts(ratings):
+    starts = _starts(corpora)
+    for start, end in zip(starts, [*starts[1:], len(columns)], strict=True):
         axes.axvline(start - 0.5, color="black", linewidth=1)
-        text = f"rated: {ratings[start]}"
-        axes.text(start - 0.45, -2.1, text, fontsize=8, style="italic")
-    figure.colorbar(image, ax=axes, shrink=0.5, label="correlation with human ratings")
-    if table["rank"].isna().any():
-        axes.set_xlabel(
-            "* not ranked: scores too few of the items", loc="right", fontsize=8
+        name = textwrap.fill(display_name(corpora[start]), 12, break_long_words=False)
+        axes.text(
+            (start + end) / 2 - 0.5,
+            -0.75,
+            name,
+            fontsize=9,
+            rotation=55,
+            rotation_mode="anchor",
+            va="center",
         )
+    bar = figure.colorbar(image, ax=axes, shrink=0.4, aspect=30, location="bottom")
+    bar.set_label(
+        "correlation with people: a all replies, m machines only, c within context\n"
+        "grey figure: interval holds 0; frame: above 0, and no metric here is better",
+        fontsize=9,
+    )
+    bar.ax.tick_params(labelsize=8)
     return figure
+
+
+def _columns(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """The corpora with their kinds of replies; corpora that mix people and machines come first."""
+    people = table.groupby("corpus", sort=False)["people"].max()
+    order = people.sort_values(key=lambda counts: counts == 0, kind="stable").index
+    defined = set(
+        table.dropna(subset="value")[["corpus", "replies"]].itertuples(
+            index=False, name=None
+        )
+    )
+    columns = []
+    for corpus in order:
+        kinds = [replies for replies in KINDS if (corpus, replies) in defined]
+        if people[corpus] == 0 and MACHINES in kinds:
+            kinds.remove(ALL)
+        columns.extend((corpus, replies) for replies in kinds)
+    return columns
 
 
 def _starts(names: Sequence[str]) -> np.ndarray:
@@ -98,24 +138,154 @@ def _starts(names: Sequence[str]) -> np.ndarray:
 
 
 def _cell(axes: Axes, x: int, y: int, row: tuple) -> None:
-    colour = "white" if abs(row.value) > 0.55 and row.rank != 0 else "black"
-    style = {"ha": "center", "va": "center", "color": colour}
-    star = "*" if np.isnan(row.rank) else ""
-    axes.text(x, y - 0.14, f"{row.value:z.2f}{star}", fontsize=8, **style)
-    if not np.isnan(row.low):
-        interval = f"{row.low:z.2f} to {row.high:z.2f}"
-        axes.text(x, y + 0.24, interval, fontsize=5.5, **style)
-    if row.rank == 1:
-        corner = (x - 0.47, y - 0.46)
+    """Write a correlation without its leading zero, and frame it if it is of the best."""
+    holds_zero = row.low <= 0 <= row.high
+    colour = "white" if abs(row.value) > 0.5 and row.metric != CEILING else "black"
+    if holds_zero:
+        colour = "0.5"
+    text = f"{row.value:z.2f}".replace("0.", ".")
+    axes.text(x, y, text, fontsize=6.5, ha="center", va="center", color=colour)
+    if row.best:
         frame = plt.Rectangle(
-            corner,
-            width=0.94,
-            height=0.92,
+            (x - 0.46, y - 0.44),
+            width=0.92,
+            height=0.88,
             fill=False,
             linewidth=1.6,
             edgecolor="black",
         )
         axes.add_patch(frame)
+
+
+def forest_plot(table: pd.DataFrame) -> Figure:
+    """The mean of each metric over corpora: thick its interval, thin the prediction interval.
+
+    Machines' replies only in colour, all replies in grey above them.
+
+    Args:
+        table: result of `over_corpora.metrics_over_corpora`; metrics without a mean are left out.
+
+    >>> rows = pd.DataFrame({"metric": ["a"], "replies": ["all"], "mean": [0.2], "low": [0.1],
+    ...     "high": [0.3], "prediction_low": [-0.1], "prediction_high": [0.5], "corpora": [4]})
+    >>> len(forest_plot(rows).axes)
+    1
+    """
+    table = table.dropna(subset="mean")
+    metrics = table["metric"].unique()[::-1]
+    figure, axes = plt.subplots(figsize=(7.5, 1.2 + 0.36 * len(metrics)))
+    styles = {MACHINES: ("C0", -0.15), ALL: ("0.6", 0.2)}
+    for replies, (colour, offset) in styles.items():
+        rows = table[table["replies"] == replies].set_index("metric").reindex(metrics)
+        y = np.arange(len(metrics)) + offset
+        axes.hlines(
+            y,
+            rows["prediction_low"],
+            rows["prediction_high"],
+            color=colour,
+            linewidth=1,
+        )
+        axes.hlines(y, rows["low"], rows["high"], color=colour, linewidth=4)
+        axes.plot(
+            rows["mean"], y, "o", color=colour, label=replies, markeredgecolor="w"
+        )
+    counts = table.drop_duplicates("metric").set_index("metric")["corpora"]
+    names = [f"{display_name(name)} ({counts[name]:.0f})" for name in metrics]
+    axes.set_yticks(range(len(metrics)), names)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set(xlim=(-0.8, 0.9), ylim=(-0.6, len(metrics) - 0.4))
+    axes.set_xlabel(
+        "correlation with people: mean over corpora (thick: its interval; "
+        "thin: another corpus)"
+    )
+    axes.legend(loc="lower right")
+    return figure
+
+
+def who_wrote_it_plot(
+    items: EvaluationSet, metric: pd.Series, label: str, table: pd.DataFrame
+) -> Figure:
+    """One corpus whose trend turns without its people, and every metric on every such corpus.
+
+    Args:
+        items: a set of turns in which people wrote some replies.
+        metric: a score of each reply, named `label` below the axis.
+        table: result of `overview.author_overview`; corpora without people are left out. In
+            the second panel an orange point has another sign among machines than over all replies,
+            where the interval of the latter leaves out 0.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    people = items.table["written_by"] == "person"
+    jitter = np.random.default_rng(0).normal(0, 0.06, len(people))
+    groups = {
+        "people": (people, PEOPLE),
+        "machines": (~people, "C0"),
+        "all replies": (people | ~people, "0.3"),
+    }
+    for name, (chosen, colour) in groups.items():
+        x = metric[chosen]
+        y = items.human[chosen]
+        rho = coefficient(x, y, "spearman").value
+        if name != "all replies":
+            left.scatter(
+                x, y + jitter[chosen], s=10, color=colour, alpha=0.5, linewidth=0
+            )
+        line = np.polyfit(x, y, 1)
+        ends = np.array([x.min(), x.quantile(0.99)])
+        style = "--" if name == "all replies" else "-"
+        left.plot(
+            ends,
+            np.polyval(line, ends),
+            style,
+            color=colour,
+            linewidth=3,
+            label=f"{name}: {rho:z.2f}".replace("0.", "."),
+        )
+    # Room above the ratings for the legend.
+    lowest = items.human.min()
+    highest = items.human.max()
+    left.set(
+        xlim=(0, metric.quantile(0.99) + 1),
+        ylim=(lowest - 0.3, highest + 0.45 * (highest - lowest)),
+        yticks=range(int(np.ceil(lowest)), int(highest) + 1),
+    )
+    left.legend(title="Spearman", fontsize=12, title_fontsize=12, loc="upper left")
+    left.set_xlabel(label, fontsize=12)
+    left.set_ylabel("rating by people", fontsize=12)
+    left.set_title(f"One corpus: {display_name(items.name)}", fontsize=13)
+
+    mixed = table[table.groupby("corpus")["people"].transform("max") > 0]
+    wide = mixed.pivot(index=["metric", "corpus"], columns="replies", values="value")
+    overall = mixed[mixed["replies"] == ALL].set_index(["metric", "corpus"])
+    wide = wide[[ALL, MACHINES]].dropna().join(overall[["low", "high"]])
+    n_corpora = wide.index.get_level_values("corpus").nunique()
+    clear = (wide["low"] > 0) | (wide["high"] < 0)
+    turned = clear & (wide[ALL] * wide[MACHINES] < 0)
+    right.axhspan(-1, 0, 0.5, 1, color=PEOPLE, alpha=0.12, linewidth=0)
+    right.axhspan(0, 1, 0, 0.5, color=PEOPLE, alpha=0.12, linewidth=0)
+    right.plot([-1, 1], [-1, 1], color="0.6", linewidth=1)
+    right.axhline(0, color="0.3", linewidth=0.8)
+    right.axvline(0, color="0.3", linewidth=0.8)
+    colours = np.where(turned, PEOPLE, "C0")
+    right.scatter(wide[ALL], wide[MACHINES], s=22, color=colours, linewidth=0)
+    length = wide[wide.index.get_level_values("metric") == "length"]
+    right.scatter(
+        length[ALL],
+        length[MACHINES],
+        s=70,
+        facecolor="none",
+        edgecolor="black",
+        label="length in words",
+    )
+    limit = 0.7
+    right.set(xlim=(-limit, limit), ylim=(-limit, limit))
+    right.set_xlabel("correlation over all replies", fontsize=12)
+    right.set_ylabel("over machines' replies only", fontsize=12)
+    right.set_title(
+        f"{n_corpora} corpora: sign turns in {turned.sum()} of {len(wide)}",
+        fontsize=13,
+    )
+    right.legend(loc="upper left", fontsize=11)
+    return figure
 
 
 def interval_plot(table: pd.DataFrame, names: str) -> Figure:

@@ -1,17 +1,63 @@
 """The tables of notebook 08: every metric on every evaluation set, with intervals over dialogs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from tqdm.auto import tqdm
 
-from lib.analysis import regression, resampling, significance, systems
+from lib.analysis import (
+    agreement,
+    authorship,
+    regression,
+    resampling,
+    significance,
+    systems,
+)
 from lib.data import DataError
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, metric_family
+from lib.meta_evaluation.over_corpora import holm
 
 #: A metric is ranked on a set if it scores at least this share of its items.
 COVERAGE = 0.8
+
+#: A metric is above 0 on a set if its adjusted p is at most this.
+LEVEL = 0.05
+
+
+def shared_metrics(sets: Sequence[EvaluationSet], part: float = 1 / 3) -> list[str]:
+    """Metrics that score at least this part of the sets, in the order in which they come.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
+    >>> shared_metrics([bots])
+    ['length']
+    """
+    names = []
+    for items in sets:
+        names.extend(items.scores.columns)
+    counts = pd.Series(names).value_counts(sort=False)
+    return counts.index[counts >= part * len(sets)].tolist()
+
+
+def restrict_metrics(
+    sets: Iterable[EvaluationSet], names: list[str]
+) -> list[EvaluationSet]:
+    """The sets with these metrics only, without the sets that have none of them.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
+    >>> restrict_metrics([bots], ["question"])[0].scores.columns.tolist()
+    ['question']
+    """
+    restricted = []
+    for items in sets:
+        scores = items.scores[[name for name in items.scores if name in names]]
+        if len(scores.columns):
+            restricted.append(replace(items, scores=scores))
+    return restricted
 
 
 def describe_sets(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
@@ -57,6 +103,38 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
     return usable
 
 
+def author_overview(
+    sets: Iterable[EvaluationSet],
+    method: str = "spearman",
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Three correlations of each metric on each set: all items, machines' only, within context.
+
+    Returns:
+        corpus, rating, metric, family, then the columns of
+        `analysis.authorship.correlations_by_author`, three rows for each metric of each set.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length",))
+    >>> author_overview([bots], resamples=50)[["metric", "replies"]].values.tolist()[1]
+    ['length', 'machines only']
+    """
+    options = {"method": method, "resamples": resamples, "seed": seed}
+    tables = []
+    for items in tqdm(list(sets), desc="who wrote it"):
+        for metric, scores in items.scores.items():
+            rows = authorship.correlations_by_author(
+                scores, items.human, items.table, **options
+            )
+            rows.insert(0, "corpus", items.name)
+            rows.insert(1, "rating", items.dimension)
+            rows.insert(2, "metric", metric)
+            rows.insert(3, "family", metric_family(metric))
+            tables.append(rows)
+    return pd.concat(tables, ignore_index=True)
+
+
 def correlation_overview(
     sets: Iterable[EvaluationSet],
     method: str = "spearman",
@@ -70,14 +148,16 @@ def correlation_overview(
 
     Returns:
         corpus, rating, metric, family, value, low, high, n, clusters, rank (1 is the best cluster,
-        NaN if not ranked), reason.
+        NaN if not ranked), p_adjusted (Holm, over the metrics of the set: that the correlation is
+        0), best, reason. `best` is True for a metric of rank 1 that is above 0 by its adjusted p:
+        where a set shows no signal, no metric of it is the best.
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
     >>> correlation_overview([bots], resamples=50)[["metric", "family", "rank"]].values.tolist()
     [['length', 'baseline', 1]]
     """
-    rows = []
+    tables = []
     for items in tqdm(list(sets), desc="overview"):
         options = {"method": method, "resamples": resamples, "seed": seed}
         coverage = items.scores.notna().mean()
@@ -86,6 +166,7 @@ def correlation_overview(
             ranked, items.human, items.clusters, **options
         )
         ranks = ranks.set_index("metric")["rank"]
+        rows = []
         for metric, scores in items.scores.items():
             interval = resampling.bootstrap_interval(
                 scores, items.human, items.clusters, **options
@@ -110,7 +191,100 @@ def correlation_overview(
                     "reason": interval.reason or not_ranked,
                 }
             )
-    return pd.DataFrame(rows)
+        table = pd.DataFrame(rows)
+        p = resampling_p(table).where(table["rank"].notna())
+        table.insert(10, "p_adjusted", holm(p))
+        above_zero = (table["p_adjusted"] <= LEVEL) & (table["value"] > 0)
+        table.insert(11, "best", (table["rank"] == 1) & above_zero)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def resampling_p(intervals: pd.DataFrame) -> pd.Series:
+    """Two-sided p that a correlation is 0, from its 95 % interval (columns value, low, high).
+
+    Normal on Fisher's z, with half the interval's width over 1.96 as the standard error.
+
+    >>> row = pd.DataFrame({"value": [np.tanh(0.196)], "low": [0.0], "high": [np.tanh(0.392)]})
+    >>> resampling_p(row).round(3).tolist()
+    [0.05]
+    """
+    z = np.arctanh(intervals[["value", "low", "high"]].clip(-0.9999, 0.9999))
+    error = (z["high"] - z["low"]) / (2 * stats.norm.ppf(0.975))
+    return pd.Series(2 * stats.norm.sf(z["value"].abs() / error), intervals.index)
+
+
+def noise_ceilings(sets: Iterable[EvaluationSet]) -> pd.DataFrame:
+    """The noise ceiling of each set with single ratings, over all items and over machines' only.
+
+    Returns:
+        corpus, rating, metric ("noise ceiling"), replies, value, low, high
+        (`agreement.rating_noise_ceiling`); rows without a value are left out.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set
+    >>> noise_ceilings([load_set("sample_bots")])["replies"].tolist()
+    ['all', 'machines only']
+    """
+    rows = []
+    for items in sets:
+        by_machine = np.flatnonzero(items.table["written_by"] == "machine")
+        machines = items.ratings[items.ratings["item"].isin(by_machine)]
+        kinds = {authorship.ALL: items.ratings, authorship.MACHINES: machines}
+        for replies, ratings in kinds.items():
+            ceiling = agreement.rating_noise_ceiling(ratings, items.dimension)
+            row = {"corpus": items.name, "rating": items.dimension}
+            row |= {"metric": "noise ceiling", "replies": replies}
+            row["value"], row["low"], row["high"] = ceiling
+            rows.append(row)
+    return pd.DataFrame(rows).dropna(subset="value", ignore_index=True)
+
+
+def best_of_many(
+    items: EvaluationSet, method: str = "spearman", resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """How often each metric would be chosen as the best, and what it reaches on other dialogs.
+
+    Whole dialogs are drawn with replacement. On each draw the metric with the highest correlation
+    is chosen; then it is correlated with people on the dialogs that were not drawn. The mean drop
+    from the first to the second is the optimism of naming the best of many.
+
+    Returns:
+        A row per metric that was chosen: metric, chosen (share of the draws), drawn and left_out
+        (mean correlation on the dialogs that chose it, and on the others). Metrics that miss more
+        than a fifth of the items take no part; the others are compared on the items that all
+        score. A draw counts only where both correlations are defined.
+
+    >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
+    >>> bots = score_set(load_set("sample_bots"), names=("length", "question"))
+    >>> float(best_of_many(bots, resamples=50)["chosen"].sum())
+    1.0
+    """
+    covering = items.scores.loc[:, items.scores.notna().mean() >= COVERAGE]
+    complete = covering.notna().all(axis=1)
+    covering = covering[complete]
+    human = items.human[complete].to_numpy()
+    cluster_ids, names = pd.factorize(items.clusters[complete])
+    rng = np.random.default_rng(seed)
+    counts = resampling.bootstrap_counts(rng, resamples, len(names))
+    drawn = {}
+    left_out = {}
+    options = {"method": method, "cluster_ids": cluster_ids}
+    for metric, scores in covering.items():
+        drawn[metric] = resampling.resampled_correlations(
+            scores, human, counts, **options
+        )
+        left_out[metric] = resampling.resampled_correlations(
+            scores, human, counts == 0, **options
+        )
+    drawn = pd.DataFrame(drawn).dropna(how="all")
+    best = drawn.idxmax(axis=1)
+    draws = pd.DataFrame({"metric": best, "drawn": drawn.max(axis=1)})
+    of_best = pd.DataFrame(left_out).stack()
+    draws["left_out"] = of_best.reindex(list(zip(best.index, best, strict=True))).array
+    draws = draws.dropna()
+    table = draws.groupby("metric")[["drawn", "left_out"]].mean()
+    table.insert(0, "chosen", draws["metric"].value_counts(normalize=True))
+    return table.sort_values("chosen", ascending=False).reset_index()
 
 
 def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
@@ -122,8 +296,8 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
     Returns:
         One row per set and ordered pair of families: corpus, rating, base ("none" for the family
         alone), added, metrics (number of predictors added), n, r2_base, r2_both (adjusted), gain
-        (r2_both - r2_base), cv_gain and p_cv (`cross_validated_gain`: drop of the absolute error on
-        dialogs not fitted to, in standard deviations of the rating; positive is better), q_cv
+        (r2_both - r2_base), cv_gain and p_cv (`cross_validated_gain`: rise of R2 on
+        dialogs that were not fitted to; positive is better; p is one-sided), q_cv
         (Benjamini-Hochberg over the rows of the table).
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
@@ -198,7 +372,8 @@ def soft_accuracies(
 ) -> pd.DataFrame:
     """Soft pairwise accuracy of every metric that scores all items, best first.
 
-    Columns: metric, spa, pairs (of systems that share a context), reason (why spa is NaN).
+    Columns: metric, spa, pairs (of systems that share a context), p (`systems.soft_accuracy_p`),
+    p_adjusted (Holm, over the metrics), reason (why spa is NaN).
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
@@ -212,6 +387,9 @@ def soft_accuracies(
         spa, pairs, reason = systems.soft_pairwise_accuracy(
             matrix, human, resamples=resamples, seed=seed
         )
-        rows.append({"metric": metric, "spa": spa, "pairs": pairs, "reason": reason})
-    table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "reason"])
+        p = systems.soft_accuracy_p(matrix, human, resamples=resamples, seed=seed)
+        row = {"metric": metric, "spa": spa, "pairs": pairs, "p": p}
+        rows.append(row | {"reason": reason})
+    table = pd.DataFrame(rows, columns=["metric", "spa", "pairs", "p", "reason"])
+    table.insert(4, "p_adjusted", holm(table["p"]))
     return table.sort_values("spa", ascending=False, ignore_index=True)
