@@ -21,6 +21,7 @@ DECISIVE = (
     "few dialogs",
 )
 MAX_DESCRIBING = 3  # metrics in the picture that decide nothing
+MAX_CHANGES = 3  # issues that the first screen names
 MAX_ROWS = 12  # rows of the picture
 SENTENCES = {
     "better": "{version} is better than {against}.",
@@ -41,7 +42,8 @@ class Answer:
         sentences: one verdict for each version after the first, or what the only version is.
         basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
         error_rate: how often such verdicts were wrong on public corpora, where no ratings decide.
-        findings: of a single version, its most telling figures.
+        findings: the largest changes of issues between versions; of a single version, its most
+            telling figures.
         cautions: warnings that could turn the answer round.
     """
 
@@ -59,18 +61,19 @@ def first_answer(
     verdicts: Sequence[Verdict],
     ratings: pd.DataFrame,
     issues: pd.DataFrame,
+    changes: pd.DataFrame,
     warnings: pd.DataFrame,
 ) -> Answer:
     """Put the verdicts into sentences; of a single version, say what it is like.
 
     Args:
         turns, scores: the turn table and its metrics.
-        verdicts, ratings, issues, warnings: as in `Report`.
+        verdicts, ratings, issues, warnings: as in `Report`; changes: its `issue_changes`.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
     >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
     >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
-    ...              warnings=nothing).sentences
+    ...              changes=nothing, warnings=nothing).sentences
     ['One version, A: 1 reply in 1 dialog.']
     """
     decisive = warnings[warnings["topic"].isin(DECISIVE)]
@@ -101,7 +104,7 @@ def first_answer(
         sentences=sentences,
         basis=_basis(verdicts[0]),
         error_rate=verdicts[0].error_rate,
-        findings=[],
+        findings=_change_sentences(changes),
         cautions=cautions,
     )
 
@@ -126,6 +129,21 @@ def _basis(verdict: Verdict) -> str:
     return (
         f"It rests on {source} ({', '.join(names)}) of {dialogs} per version, {pairs}."
     )
+
+
+def _change_sentences(changes: pd.DataFrame) -> list[str]:
+    """The three largest changes of issues, with their intervals in per cent of the replies."""
+    sentences = []
+    for row in changes.head(MAX_CHANGES).to_dict("records"):
+        before = (
+            f"{100 * row['share_against']:.0f} % of the replies of {row['against']}"
+        )
+        interval = f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f} points"
+        sentences.append(
+            f"{row['issue'].capitalize()}: {100 * row['share']:.0f} % of the replies of "
+            f"{row['version']}, {before} (95 % interval of the change {interval})."
+        )
+    return sentences
 
 
 def _findings(

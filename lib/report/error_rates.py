@@ -141,8 +141,8 @@ def error_rates(
     >>> outcomes = pd.DataFrame({"corpus": "a", "rule": "length"}, index=range(10))
     >>> outcomes["outcome"] = ["right"] * 9 + ["wrong"]
     >>> rate = error_rates(outcomes, {"a": "A"}).iloc[0]
-    >>> rate["right"], rate["wrong"], round(rate["wrong_share"], 2), round(rate["high"], 3)
-    (9, 1, 0.1, 0.445)
+    >>> [round(float(rate[name]), 3) for name in ("right", "wrong", "wrong_share", "high")]
+    [9.0, 1.0, 0.1, 0.445]
     """
     rows = []
     for rule, calls in outcomes.groupby("rule", sort=False):
@@ -232,9 +232,11 @@ def _rate_sentence(rate: ErrorRate | None) -> str:
     if rate is None or rate.right + rate.wrong == 0:
         return "How often a verdict by these metrics is wrong was never measured."
     pairs = rate.right + rate.silent + rate.wrong
+    low = f"{100 * rate.low:.0f}"
+    high = f"{100 * rate.high:.0f}"
     return (
-        f"Of 100 such calls on public corpora, about {100 * rate.wrong_share:.0f} pointed the wrong "
-        f"way (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f}): of {pairs} pairs of "
-        f"bots that raters distinguish, {rate.right} were called right, {rate.wrong} wrong, and "
-        f"nothing was said of {rate.silent}."
+        f"Of 100 such calls on public corpora, about {100 * rate.wrong_share:.0f} pointed the "
+        f"wrong way (95 % interval {low} to {high}): of {pairs} pairs of bots that raters "
+        f"distinguish, {rate.right} were called right, {rate.wrong} wrong, and nothing was said "
+        f"of {rate.silent}."
     )

@@ -162,7 +162,7 @@ def choose_predictor(validity: pd.DataFrame) -> str:
     The first that agrees with people on public corpora. The rule reads no rating of the file, so
     the choice cannot favour a result.
 
-    >>> choose_predictor(pd.DataFrame({"metric": ["length"], "status": ["sign varies"]}))
+    >>> choose_predictor(pd.DataFrame({"metric": ["length"], "status": ["uncertain"]}))
     ''
     """
     agreeing = validity.loc[validity["status"] == AGREES, "metric"]

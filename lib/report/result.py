@@ -43,6 +43,7 @@ class Report:
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
         issues: per rule, replies with its issue and its error rates (`issues.issue_table`).
+        issue_changes: share of replies with each issue, by version (`issues.issue_changes`).
         cases: the clearest replies of each issue (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
@@ -72,6 +73,7 @@ class Report:
     further_ratings: pd.DataFrame
     annotator_test: pd.DataFrame
     issues: pd.DataFrame
+    issue_changes: pd.DataFrame
     cases: pd.DataFrame
     agents: pd.DataFrame
     means: pd.DataFrame
@@ -164,6 +166,7 @@ def build_report(
     )
     verdicts = error_rates.state_error_rates(verdict.verdicts(differences), rates)
     issue_table = issues.issue_table(found, signals)
+    changes = issues.issue_changes(turns, found, signals, seed=seed)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
     score = _ordering_score(turns, metric_validity)
     pairs = reply_pairs(turns, scores, score)
@@ -180,6 +183,7 @@ def build_report(
             verdicts=verdicts,
             ratings=mean_ratings,
             issues=issue_table,
+            changes=changes,
             warnings=warnings,
         ),
         picture=picture_rows(differences, deviations, score),
@@ -200,6 +204,7 @@ def build_report(
         further_ratings=study.further,
         annotator_test=study.annotator_test,
         issues=issue_table,
+        issue_changes=changes,
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),

@@ -273,7 +273,10 @@ def _why_undecided(rows: pd.DataFrame) -> str:
     for reason, scores in may_decide.groupby("reason", sort=False)["score"]:
         names = ", ".join(scores.str.removeprefix("human_"))
         texts.append(f"{names}: {reason}")
-    return f"No test was possible. {'; '.join(texts)}."
+    start = "No test was possible."
+    if not (may_decide["kind"] == "rating").any():
+        start = "There are no ratings, and no metric could be tested."
+    return f"{start} {'; '.join(texts)}."
 
 
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
