@@ -11,9 +11,7 @@ from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
 from lib.metrics.baselines import tokenize_words
 from lib.report.validity import reference_table
-from lib.report.verdict import KEY, differences
 
-UNIT_COLUMNS = [*KEY, "turn", "context"]  # what tells which dialogs belong together
 STUTTER = re.compile(r"\b(?P<words>\w+(?: \w+){1,9}) (?P=words)\b")
 NEGATIONS = {"not", "no", "never", "nothing", "nobody", "cannot"}
 OPEN_END = re.compile(r"[\w,;:(-]\s*$")
@@ -37,7 +35,7 @@ class Rule(NamedTuple):
         return values <= self.bound if self.when == "at most" else values >= self.bound
 
 
-#: A reply counts under every rule that applies to it, and is listed under the first of them.
+#: A reply is listed under the first rule that applies to it.
 RULES = [
     Rule("empty", "length", "at most", 0, ""),
     Rule("toxic", "toxicity", "at least", 0.5, ""),
@@ -146,14 +144,14 @@ def _split_negations(text: str) -> tuple[frozenset[str], bool]:
 
 
 def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
-    """Each reply to which a rule applies, under every such rule, clearest cases first.
+    """Each reply to which a rule applies, once: under the first such rule, clearest cases first.
 
     Returns:
         Columns reply (its label in the index), rule (position in `RULES`), issue, metric, value.
 
     >>> signals = pd.DataFrame({"length": [0.0, 3.0], "specificity": [0.0, 1.0]})
     >>> find_issues(signals)["issue"].tolist()
-    ['empty', 'generic', 'generic']
+    ['empty', 'generic']
     """
     tables = []
     for number, rule in enumerate(RULES):
@@ -163,50 +161,8 @@ def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
         values = values.sort_values(ascending=rule.when == "at most", kind="stable")
         table = values.rename("value").rename_axis("reply").reset_index()
         tables.append(table.assign(rule=number, issue=rule.issue, metric=rule.metric))
-    issues = pd.concat(tables, ignore_index=True)
+    issues = pd.concat(tables).drop_duplicates("reply", ignore_index=True)
     return issues[["reply", "rule", "issue", "metric", "value"]]
-
-
-def issue_changes(
-    turns: pd.DataFrame, issues: pd.DataFrame, signals: pd.DataFrame, seed: int = 0
-) -> pd.DataFrame:
-    """The share of replies with each issue in each version, and its change from the first one.
-
-    A reply has an issue where one of its rules applies. Shares are compared as scores are
-    (`verdict.differences`), so dialogs are resampled and p is adjusted over the issues.
-
-    Args:
-        turns, signals: on the same index.
-        issues: what `find_issues` returns.
-
-    Returns:
-        version, against, issue, share, share_against, change, low, high (95 %), p_adjusted, dialogs;
-        the largest change first. An issue that no version has is left out. No rows for one version.
-
-    >>> turns = pd.DataFrame({"system": ["A", "B"] * 20, "agent": "x", "turn": 0, "context": [[]] * 40,
-    ...     "dialog": [str(k) for k in range(40)]})
-    >>> signals = pd.DataFrame({"length": [3.0, 0.0] * 20})
-    >>> issue_changes(turns, find_issues(signals), signals)[["issue", "change"]].values.tolist()
-    [['empty', 1.0]]
-    """
-    columns = ["version", "against", "issue", "share", "share_against", "change"]
-    columns += ["low", "high", "p_adjusted", "dialogs"]
-    names = issues["issue"].unique()
-    if len(names) == 0 or turns["system"].nunique() < 2:
-        return pd.DataFrame(columns=columns)
-    flags = pd.DataFrame(0.0, signals.index, names)
-    for name, replies in issues.groupby("issue")["reply"]:
-        flags.loc[replies, name] = 1.0
-    table = differences(turns[UNIT_COLUMNS], flags, seed=seed)
-    titles = {
-        "score": "issue",
-        "mean": "share",
-        "mean_against": "share_against",
-        "difference": "change",
-    }
-    table = table.rename(columns=titles)[columns]
-    order = table["change"].abs().sort_values(ascending=False, kind="stable").index
-    return table.loc[order].reset_index(drop=True)
 
 
 def issue_table(issues: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
@@ -262,7 +218,7 @@ def reading_list(
     [['generic', '1', 'Ok.']]
     """
     columns = ["system", "dialog", "turn", "context", "response"]
-    table = issues.drop_duplicates("reply").join(turns[columns], on="reply")
+    table = issues.join(turns[columns], on="reply")
     text = table["response"].str.strip().str.casefold()
     table = table[~text.duplicated()]
     table = table.groupby("issue", sort=False).head(per_issue)

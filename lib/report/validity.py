@@ -6,7 +6,6 @@ import pandas as pd
 from lib import ROOT
 from lib.analysis.significance import rank_metrics
 from lib.meta_evaluation.evaluation_sets import ENCODER
-from lib.meta_evaluation.over_corpora import FOLLOWS
 from lib.report.dialogs import rating_columns
 
 AGREES = "agrees with people"  # a status of `known_validity`
@@ -20,31 +19,23 @@ def reference_table(name: str, columns: list[str]) -> pd.DataFrame:
 def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     """How well each metric agrees with people on public corpora, and which damage it detects.
 
-    From notebook 08, over machines' replies: `mean`, the random-effects mean of Spearman's
-    correlation with people over the number of `corpora`, its 95 % interval (`low`, `high`), and the
-    interval for one more corpus (`prediction_low`, `prediction_high`); `detects`, the kinds of
-    damage (of 18) where it prefers the original text, its interval above one half, and
-    `prefers_damage`, those where it prefers the damaged one. `status`:
+    From notebook 08: the median and the lowest Spearman correlation with people over the number of
+    `corpora`; `detects`, the kinds of damage (of 18) where it prefers the original text, its
+    interval above one half, and `prefers_damage`, those where it prefers the damaged one. `status`:
 
-    - "agrees with people": over at least three corpora the mean is above 0 (p at most .05, adjusted
-      for the number of metrics);
-    - "uncertain": over at least three corpora it is not;
+    - "agrees with people": on each of at least three corpora the correlation was above 0;
+    - "sign varies": above 0 on some of them only;
     - "not tested": fewer corpora;
     - "no information": it is constant on these replies, or defined for less than half of them.
 
-    Metrics that agree with people come first, by their mean; the others have no order.
+    Metrics that agree with people come first, by their median; the others have no order.
 
     >>> scores = pd.DataFrame({"flat": [1.0, 1.0], "mine": [1.0, 2.0]})
     >>> known_validity(scores)[["metric", "status"]].values.tolist()
     [['flat', 'no information'], ['mine', 'not tested']]
     """
-    intervals = ["low", "high", "prediction_low", "prediction_high"]
     public = reference_table(
-        "08_metric_validity",
-        ["metric", "mean_machines", *intervals, "corpora_machines", "standing"],
-    )
-    public = public.rename(
-        columns={"mean_machines": "mean", "corpora_machines": "corpora"}
+        "08_metric_validity", ["metric", "corpora", "median", "lowest"]
     )
     table = pd.DataFrame({"metric": list(scores)})
     table = table.merge(public, on="metric", how="left")
@@ -57,12 +48,11 @@ def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     constant = (scores.nunique() <= 1).to_numpy()
     rare = (share_scored(scores) < 0.5).to_numpy()
     tested = table["corpora"] >= 3
-    follows = table.pop("standing") == FOLLOWS
-    conditions = [constant, ~tested, rare, follows]
+    conditions = [constant, ~tested, rare, table["lowest"] > 0]
     statuses = ["no information", "not tested", "no information", AGREES]
-    table["status"] = np.select(conditions, statuses, "uncertain")
-    mean = table["mean"].where(table["status"] == AGREES)
-    order = mean.sort_values(ascending=False).index
+    table["status"] = np.select(conditions, statuses, "sign varies")
+    median = table["median"].where(table["status"] == AGREES)
+    order = median.sort_values(ascending=False).index
     return table.loc[order].reset_index(drop=True)
 
 

@@ -19,9 +19,11 @@ MAX_PAIRED = (
 LEVEL = 0.05
 POWER = 0.8
 KEY = ["system", "agent", "dialog"]
-LEANING = "leaning "
+UNDECIDED = (
+    "There are no ratings, and no metric of which higher is better: nothing is decided."
+)
 CONDITION = re.compile(
-    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(?:leaning )?(?:better|worse)|mixed)"
+    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)"
 )
 
 
@@ -31,10 +33,8 @@ class Verdict:
 
     Attributes:
         version, against: names of the two systems.
-        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict"; "leaning better"
-            or "leaning worse" where metrics decide that point the wrong way too often.
+        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict".
         explanation: a few sentences, with the size of each difference.
-        error_rate: how often such verdicts were wrong on public corpora; "" where ratings decide.
         decided_by: "rating" or "metric"; "" where nothing decides.
         scores: the ratings or metrics that decide.
         dialogs: bootstrap units of the smaller version.
@@ -45,7 +45,6 @@ class Verdict:
     against: str = ""
     verdict: str = "no verdict"
     explanation: str = ""
-    error_rate: str = ""
     decided_by: str = ""
     scores: Sequence[str] = ()
     dialogs: int = 0
@@ -237,8 +236,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         if deciding.empty:
             deciding = tested[tested["better"] == "higher"]
         if deciding.empty:
-            explanation = _why_undecided(rows)
-            result.append(Verdict(version, against, explanation=explanation))
+            result.append(Verdict(version, against, explanation=UNDECIDED))
             continue
         significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]
         verdict = "no difference shown"
@@ -259,24 +257,6 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             )
         )
     return result
-
-
-def _why_undecided(rows: pd.DataFrame) -> str:
-    """Why no rating and no metric could be tested."""
-    may_decide = rows[(rows["kind"] == "rating") | (rows["better"] == "higher")]
-    if may_decide.empty:
-        return (
-            "There are no ratings, and no metric of which higher is better could be computed: "
-            "nothing is decided."
-        )
-    texts = []
-    for reason, scores in may_decide.groupby("reason", sort=False)["score"]:
-        names = ", ".join(scores.str.removeprefix("human_"))
-        texts.append(f"{names}: {reason}")
-    start = "No test was possible."
-    if not (may_decide["kind"] == "rating").any():
-        start = "There are no ratings, and no metric could be tested."
-    return f"{start} {'; '.join(texts)}."
 
 
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
@@ -319,8 +299,7 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
         verdicts: of each version that was compared with the first.
         condition: a version (its name; "b" also for the first one compared, "all" for any of them),
             "not" if it is to be negated, and "better", "worse" or "mixed". A version without a
-            verdict is neither better nor worse, and so is one with a leaning; "leaning worse" holds
-            for a leaning and for a verdict.
+            verdict is neither better nor worse.
 
     Raises:
         DataError: the condition cannot be read, or names a version that was not compared.
@@ -337,8 +316,7 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
             fix=f'write "b worse" or "b not better"; versions: {versions}',
         )
     for verdict in named:
-        asked = match["verdict"]
-        holds = verdict.verdict in (asked, asked.removeprefix(LEANING))
+        holds = verdict.verdict == match["verdict"]
         if holds != bool(match["negated"]):
             return True
     return False
