@@ -6,6 +6,7 @@
 #                  ask a judge as well                      (JUDGE=packaged, or a model at OPENAI_BASE_URL; JUDGED=200)
 #                  let encoder and EnDex read more          (READ=100000; 10,000 replies at most by default)
 #                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
+#                  have people rate dialogs drawn at random  (RATE=40 writes a sheet, RATINGS=sheet.xlsx brings it back)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 # make site        render the notebooks as pages that need no network, in build/site
 
@@ -68,6 +69,8 @@ report: .venv/users
 	@$(BIN)/python -m lib.report $(if $(A),"$(A)" "$(B)","$(DIALOGS)") $(GIVEN) $(if $(filter command,$(firstword $(origin COLUMNS))),--columns $(COLUMNS)) \
 	  $(if $(DRY),--dry) $(if $(OUT),--turns "$(OUT)") $(if $(PAGE),--out "$(PAGE)") \
 	  $(if $(READ),--read $(READ)) $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
+	  $(if $(RATE),--rate $(RATE)) $(if $(SCALE),--scale="$(SCALE)") $(if $(PREDICTOR),--predictor "$(PREDICTOR)") \
+	  $(if $(RATINGS),--ratings "$(RATINGS)") $(if $(KEY),--key "$(KEY)") $(if $(DRAWN),--drawn "$(DRAWN)") \
 	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers

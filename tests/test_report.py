@@ -188,9 +188,8 @@ def test_a_report_says_what_its_verdicts_rest_on(result):
     assert result.scores.index.equals(result.turns.index)
 
 
-@pytest.mark.parametrize("render", [page.render_html, page.render_markdown])
-def test_the_page_has_every_section_table_and_figure(render, result):
-    written = render(result, "My title")
+def test_the_page_has_every_section_table_and_figure(result):
+    written = page.render_html(result, "My title")
     assert "My title" in written
     for section in page.SECTIONS:
         assert section["title"] in html.unescape(written)
@@ -198,13 +197,14 @@ def test_the_page_has_every_section_table_and_figure(render, result):
             table = page.as_table(getattr(result, part.get("table", ""), []))
             assert (part.get("caption", "no caption") in written) == (len(table) > 0)
             assert part.get("empty", "no such sentence") not in written or table.empty
+    assert page.as_table(result.verdicts).shape[0] == 2
     assert (
         written.count("Quantiles of each corpus")
         == written.count("Means of 6 agents")
         == 1
     )
     one_version = replace(result, verdicts=[])
-    assert "There is only one version." in render(one_version, "t")
+    assert "There is only one version." in page.render_html(one_version, "t")
 
 
 def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
@@ -231,13 +231,15 @@ def test_texts_stay_texts_on_the_page_in_markdown_and_in_every_table(
     )
     assert all(link["href"].startswith("#") for link in body.find_all("a"))
 
-    markdown = page.render_markdown(hostile, title)
+    monkeypatch.setattr(page, "difference_plot", lambda rows: plt.figure())
+    picture = pd.DataFrame({"label": PAYLOADS, "difference": 0, "low": 0, "high": 0})
+    markdown = page.render_markdown(replace(hostile, picture=picture), title)
     rendered = BeautifulSoup(markdown2html(markdown), "lxml")
     assert not rendered.select("script, img, iframe, svg, a[href^=javascript], td *")
-    cells = [cell.text.split() for cell in rendered.find("table").select("td")]
-    assert len(cells) == len(PAYLOADS) and cells[-1] == ["$x$"]
+    cells = [cell.text for cell in rendered.find("table").select("td:first-child")]
+    assert len(cells) == len(PAYLOADS) and cells[-1] == "$x$"
 
-    rows = json.loads(page.render_json(hostile, title))["tables"][caption]
+    rows = json.loads(page.render_json(hostile, title))["tables"]["agents"]
     assert [row[PAYLOADS[0]] for row in rows] == PAYLOADS
 
     monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
@@ -259,29 +261,29 @@ def test_the_page_stands_alone_and_runs_no_script_but_ours(result):
     loaded = [tag.get("src") or tag.get("href") for tag in body.select("[src], [href]")]
     assert all(address.startswith(("data:", "#")) for address in loaded)
     headings = [heading.name for heading in body.select("h1, h2")]
-    assert body.html["lang"] == "en" and headings == ["h1"] + ["h2"] * len(
-        page.SECTIONS
-    )
+    n_headings = len(page.SECTIONS) + 2  # side by side, and how the file was read
+    assert body.html["lang"] == "en" and headings == ["h1"] + ["h2"] * n_headings
     targets = {heading.get("id") for heading in body.select("h2")}
     assert {link["href"].removeprefix("#") for link in body.select("nav a")} == targets
     table = body.find("caption", string=caption).parent
     (shown,) = pd.read_html(io.StringIO(str(table)))  # readable without the script, too
-    assert shown["n"].tolist() == [3, 1, 2, 4] and shown["value"].isna().tolist()[1]
+    assert shown["Replies"].tolist() == [3, 1, 2, 4]
+    assert shown["Value"].isna().tolist()[1]
     assert {th["scope"] for th in body.select("th")} == {"col"}
     assert body.select_one("[tabindex] > table")
 
 
-def test_json_has_each_table_by_its_caption_and_null_for_a_missing_value(result):
-    numbered, (caption, empty) = with_tables(result, agents=TABLE, warnings=TABLE[:0])
+def test_json_has_each_table_by_its_name_and_null_for_a_missing_value(result):
+    numbered, _ = with_tables(result, agents=TABLE, warnings=TABLE[:0])
     written = json.loads(page.render_json(numbered, "t"))
-    assert written["title"] == "t" and empty not in written["tables"]
-    assert [row["value"] for row in written["tables"][caption]] == [
+    assert written["title"] == "t" and written["tables"]["warnings"] == []
+    assert [row["value"] for row in written["tables"]["agents"]] == [
         10.0,
         None,
         -2.5,
         -9.0,
     ]
-    ferry, pebble = written["tables"]["Each version against the first"]
+    ferry, pebble = written["tables"]["verdicts"]
     assert [ferry["version"], pebble["version"]] == ["ferry", "pebble"]
     assert ferry["verdict"] == result.verdicts[0].verdict
     assert ferry["scores"] == list(result.verdicts[0].scores)
@@ -376,6 +378,57 @@ def test_dry_says_how_the_file_was_read_and_writes_the_turns_and_no_page(
     assert main(arguments) == 0
     assert "To change it: COLUMNS=..." in capsys.readouterr().out
     assert len(pd.read_parquet(turns)) == 200 and not page_file.exists()
+
+
+def test_help_comes_at_once_and_shows_commands_as_they_are_typed():
+    program = (
+        "import sys; from lib.report.__main__ import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, cwd=ROOT, stdout=-1, text=True)
+    assert not {"numpy", "pandas", "torch", "lib.data"} & set(done.stdout.split())
+    assert 'COLUMNS="speaker=from text=body' in done.stdout
+    for names in report.FILES.values():
+        assert all(hasattr(report, name) for name in names)
+
+
+@pytest.mark.parametrize("argument", ["response", "=Reply"])
+def test_a_column_without_a_name_is_refused_in_plain_words(argument, capsys):
+    with pytest.raises(SystemExit):
+        main(["chats.csv", "--columns", argument])
+    assert "is not of the form name=value" in capsys.readouterr().err
+
+
+EMPTY_ZIP = b"PK\5\6" + bytes(18)
+NO_DIALOGS = [
+    ("empty.csv", b"", "is empty"),
+    ("empty.txt", b"", "is empty"),
+    ("blank.csv", b"  \n\n", "has no rows"),
+    ("nothing.zip", EMPTY_ZIP, "empty archive"),
+    ("cut.zip", b"PK\3\4\0\0", "neither text nor a table"),
+]
+
+
+@pytest.mark.parametrize("name, raw, problem", NO_DIALOGS)
+def test_a_file_without_dialogs_says_what_is_wrong_and_what_to_do(
+    name, raw, problem, tmp_path, capsys
+):
+    (tmp_path / name).write_bytes(raw)
+    assert main([str(tmp_path / name)]) == 2
+    message = capsys.readouterr().err
+    assert problem in message and "What to do: " in message and name in message
+
+
+def test_a_small_p_is_printed_as_below_one_in_a_thousand(result):
+    tiny = pd.DataFrame({"p": [0.0, 0.0004, 0.02], "p_adjusted": [1e-9, np.nan, 0.5]})
+    changed, (caption,) = with_tables(result, differences=tiny)
+    for text in (page.render_html(changed, "t"), page.render_markdown(changed, "t")):
+        table = html.unescape(text).partition(caption)[2]
+        assert table.count("< .001") >= 3 and "0.02" in table
+    rows = json.loads(page.render_json(changed, "t"))["tables"][caption]
+    assert rows[0]["p"] == 0.0
 
 
 def test_an_override_changes_what_would_be_guessed(tmp_path, capsys):

@@ -30,6 +30,7 @@ PACKED = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
+OTHER_FILE = "choose a file that holds dialogs"
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -257,7 +258,11 @@ def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
 
 def _with_header(rows: list[list[str]]) -> pd.DataFrame:
     header = [name.strip() for name in rows[0]]
-    return pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
+    table = pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
+    blank = [number for number, row in enumerate(rows[1:]) if not any(row)]
+    if blank:
+        table.attrs["blank_rows"] = blank
+    return table
 
 
 def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:

@@ -43,7 +43,11 @@ def find_files(path: Path, report: ImportReport) -> list[LogFile]:
     Links that lead out of the folder are counted and not followed.
     """
     if not path.is_dir():
-        return _archive_files(LogFile(path.name, path.read_bytes), report)
+        files = _archive_files(LogFile(path.name, path.read_bytes), report)
+        if not files:
+            fix = "choose an archive that holds dialogs"
+            raise DataError("is an empty archive", path, fix=fix)
+        return files
     files = []
     root = path.resolve()
     for file in sorted(path.rglob("*")):

@@ -1,19 +1,33 @@
 """Score your own chatbot: read, warn, score, compare versions, find issues, write a page.
 
-`python -m lib.report dialogs.csv` builds a `Report` of the file and writes it as HTML.
+`python -m lib.report dialogs.csv` builds a `Report` of the file and writes it as HTML. A name of
+this room is imported from its file when it is first used, so that `--help` needs no metric.
 """
 
-from lib.report.dialogs import describe_turns, import_details, read_versions, warnings
-from lib.report.issues import (
-    find_issues,
-    issue_table,
-    reading_list,
-    reply_signals,
-    rule_accuracy,
-)
-from lib.report.plots import profile_plot, quantile_plot, score_quantiles
-from lib.report.profiles import agent_profile, mean_ratings, state_or_trait
-from lib.report.result import Report, build_report
-from lib.report.scores import family_coverage, judge_replies, report_scores
-from lib.report.validity import AGREES, correlations_with_ratings, known_validity
-from lib.report.verdict import Verdict, differences, verdicts
+from importlib import import_module
+
+FILES = {
+    "dialogs": ["describe_turns", "import_details", "read_versions", "warnings"],
+    "issues": [
+        "find_issues",
+        "issue_table",
+        "reading_list",
+        "reply_signals",
+        "rule_accuracy",
+    ],
+    "plots": ["profile_plot", "quantile_plot", "score_quantiles"],
+    "profiles": ["agent_profile", "mean_ratings", "state_or_trait"],
+    "rating_sheets": ["draw_order", "read_rating_sheets", "write_rating_sheets"],
+    "rating_study": ["study_ratings"],
+    "result": ["Report", "build_report"],
+    "scores": ["family_coverage", "judge_replies", "report_scores"],
+    "validity": ["AGREES", "correlations_with_ratings", "known_validity"],
+    "verdict": ["Verdict", "differences", "verdicts"],
+}
+
+
+def __getattr__(name: str):
+    for file, names in FILES.items():
+        if name in names:
+            return getattr(import_module(f"lib.report.{file}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -171,7 +171,8 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         warn(
             "the user's words?",
             f"the replies stand in {column!r}",
-            "the user's words are scored as if a bot had written them",
+            "the user's words are scored as if a bot had written them; "
+            'if so: make report DIALOGS=... COLUMNS="response=..."',
         )
     dialogs = describe_turns(turns)["dialogs"]
     small = dialogs[dialogs < MIN_DIALOGS]
@@ -191,7 +192,8 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         warn(
             "no context",
             f"{no_context:.0%} of the turns have no context",
-            "matching metrics (style, emotion, context similarity) are missing there",
+            "matching metrics (style, emotion, context similarity) are missing there; "
+            'COLUMNS="context=..." says which column holds it',
         )
     no_reference = turns["reference"].map(len).eq(0).mean()
     if no_reference > 0:
@@ -204,7 +206,8 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         warn(
             "no ratings",
             "no column human_<dimension>",
-            "how well the metrics agree with people is taken from public corpora, not from yours",
+            "how well the metrics agree with people is taken from public corpora, not from yours; "
+            "make report DIALOGS=... RATE=40 writes a sheet for people to rate",
         )
     english = english_share(turns["response"])
     if english < 0.25:
@@ -216,7 +219,7 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
     if len(turns) > max_replies:
         warn(
             "a sample for the networks",
-            f"of {len(turns):,} replies encoder and EnDex read some {max_replies:,} (READ): "
+            f"of {len(turns):,} replies encoder and EnDex read some {max_replies:,} (READ=...): "
             "whole dialogs, as many replies of each system",
             "their numbers rest on these, as the intervals show; their rules read no others",
         )

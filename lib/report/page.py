@@ -7,6 +7,8 @@ import io
 import json
 import re
 import tomllib
+from dataclasses import asdict
+from numbers import Integral, Number
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -14,47 +16,80 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from matplotlib.figure import Figure
 
+from lib.meta_evaluation.figures import display_name
+from lib.report.answer import difference_plot
+from lib.report.chat import chat_lines
+from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
 
 HERE = Path(__file__).parent
+SCRIPTS = ("sorting.js", "pairs.js")
+SCHEMA_VERSION = 2
 SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
+COLUMNS = tomllib.loads((HERE / "columns.toml").read_text("utf-8"))
+COLUMNS_OF_METRICS = {"metric", "metrics", "score", "scores", "rating"}
+TABLES_OF_TEXTS = {"cases"}
 MARKDOWN_SYMBOLS = re.compile(r"([\\`*_\[\]|~$#])")
 
 
-def render_html(report: Report, title: str) -> str:
-    """The report as one self-contained HTML page; its only script sorts the tables.
+def render_html(report: Report, title: str, texts: bool = True) -> str:
+    """The report as one self-contained HTML page; its script sorts tables and searches pairs.
 
-    Every text of the user's file stays a text. Without JavaScript the tables cannot be sorted.
+    Every text of the user's file stays a text. Without JavaScript the tables cannot be sorted, and
+    all pairs are shown.
+
+    Args:
+        texts: whether replies are shown. Without them the page may be passed on.
     """
-    script = (HERE / "sorting.js").read_text("utf-8")
+    scripts = [(HERE / name).read_text("utf-8") for name in SCRIPTS]
+    script = "\n".join(scripts)
     digest = hashlib.sha256(script.encode()).digest()
     policy = f"script-src 'sha256-{base64.b64encode(digest).decode()}'"
     return _render(
-        "page.html", report, title=title, script=script, script_policy=policy
+        "page.html",
+        report,
+        title=title,
+        texts=texts,
+        script=script,
+        script_policy=policy,
+        shown=CONTEXT_SHOWN,
+        first=report.turns["system"].iloc[0],
+        pairs=report.pairs.table.to_dict("records"),
+        examples=_example_dialogs(report),
     )
 
 
-def render_markdown(report: Report, title: str) -> str:
-    """The report as Markdown, for the summary of a CI job; a figure is described in words."""
-    return _render("page.md", report, title=title)
+def render_markdown(report: Report, title: str, texts: bool = True) -> str:
+    """The first screen as Markdown, for a comment or the summary of a CI job: no replies in it."""
+    return _render("page.md", report, title=title, texts=texts)
 
 
-def render_json(report: Report, title: str) -> str:
-    """The report as JSON, for a program: each table by its caption, a list of rows.
+def render_json(report: Report, title: str, texts: bool = True) -> str:
+    """The report as JSON, for a program, as `docs/report.schema.json` describes it.
 
-    A missing value is null; an empty table is left out.
+    Each table stands under the name that it has in `Report`, as a list of rows. A missing value is
+    null. Without `texts`, tables that hold replies are empty.
     """
     tables = {}
     for section in SECTIONS:
         for part in section["part"]:
-            table = as_table(getattr(report, part.get("table", ""), []))
-            if len(table):
-                tables[part["caption"]] = json.loads(table.to_json(orient="records"))
-    return json.dumps({"title": title, "tables": tables}, ensure_ascii=False)
+            if "table" in part:
+                name = part["table"]
+                table = as_table(getattr(report, name))
+                if name in TABLES_OF_TEXTS and not texts:
+                    table = table[:0]
+                tables[name] = json.loads(table.to_json(orient="records"))
+    written = {
+        "schema": SCHEMA_VERSION,
+        "title": title,
+        "answer": asdict(report.answer),
+        "tables": tables,
+    }
+    return json.dumps(written, ensure_ascii=False)
 
 
-def _render(template: str, report: Report, **values: str) -> str:
+def _render(template: str, report: Report, *, texts: bool, **values) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(["html"]),
@@ -64,12 +99,54 @@ def _render(template: str, report: Report, **values: str) -> str:
         "md": escape_markdown,
         "table": as_table,
         "cell": format_cell,
+        "head": column_head,
+        "is_number": is_number,
+        "metric": metric_title,
     }
+    sections = SECTIONS
+    if not texts:
+        sections = [_without_texts(section) for section in SECTIONS]
+    page = environment.get_template(template)
+    return page.render(
+        report=report,
+        sections=sections,
+        figures=_figures(report),
+        texts=texts,
+        **values,
+    )
+
+
+def _without_texts(section: dict) -> dict:
+    parts = [
+        part for part in section["part"] if part.get("table") not in TABLES_OF_TEXTS
+    ]
+    return section | {"part": parts}
+
+
+def _figures(report: Report) -> dict[str, dict[str, str]]:
     figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
     if report.profile["z"].notna().any():
         figures["profile"] = _image(profile_plot(report.profile))
-    page = environment.get_template(template)
-    return page.render(report=report, sections=SECTIONS, figures=figures, **values)
+    if len(report.picture):
+        figures["differences"] = _image(difference_plot(report.picture))
+    return figures
+
+
+def _example_dialogs(report: Report) -> list[dict]:
+    """The dialogs of `report.examples`, each with the lines of its chat."""
+    examples = []
+    values = report.turns.filter(regex="^human_")
+    if report.score in report.scores:
+        values = values.join(report.scores[report.score])
+    for row in report.examples.to_dict("records"):
+        chosen = (
+            (report.turns["system"] == row["version"])
+            & (report.turns["agent"] == row["agent"])
+            & (report.turns["dialog"] == row["dialog"])
+        )
+        lines = chat_lines(report.turns[chosen], values)
+        examples.append(row | {"lines": lines})
+    return examples
 
 
 def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
@@ -82,17 +159,63 @@ def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
     return table.reset_index() if any(table.index.names) else table
 
 
-def format_cell(cell: object) -> object:
-    """A number with three significant digits, a text in one line, nothing for a missing value.
+def column_head(column: str) -> dict[str, str]:
+    """The title of a column and what it means, for a reader; a metric has its display name.
 
-    >>> [format_cell(cell) for cell in (1.23456, "two  words", float("nan"), 7)]
-    [1.23, 'two words', '', 7]
+    >>> column_head("p_adjusted")["title"], column_head("bleu4_coco")["title"]
+    ('p, adjusted', 'BLEU-4')
     """
+    return COLUMNS.get(column, {"title": metric_title(column), "meaning": ""})
+
+
+def metric_title(name: str) -> str:
+    """A rating or metric as people write it.
+
+    >>> metric_title("human_overall"), metric_title("bertscore_f1")
+    ('overall', 'BERTScore')
+    """
+    return display_name(str(name).removeprefix("human_"))
+
+
+def is_number(cell: object) -> bool:
+    """Whether a cell holds a number: it is aligned at the right, and sorted by its value.
+
+    >>> is_number(1.5), is_number("1.5"), is_number(True)
+    (True, False, False)
+    """
+    return isinstance(cell, Number) and not isinstance(cell, bool)
+
+
+def format_cell(cell: object, column: str = "") -> str:
+    """A cell as a person reads it.
+
+    A number has three significant digits, a share is in per cent, a p below .001 is "< .001", a
+    missing value is empty. A text stands in one line; the names of metrics are written out.
+
+    >>> [format_cell(cell) for cell in (1.23456, 12345.6, "two  words", float("nan"), 7)]
+    ['1.23', '12,346', 'two words', '', '7']
+    >>> format_cell(0.00001, "p"), format_cell(0.123, "share"), format_cell("length", "metric")
+    ('< .001', '12 %', 'length in words')
+    """
+    if isinstance(cell, list | tuple):
+        return ", ".join(format_cell(item, column) for item in cell)
     if isinstance(cell, str):
+        if column in COLUMNS_OF_METRICS:
+            names = cell.split(", ")
+            return ", ".join(metric_title(name) for name in names)
         return " ".join(cell.split())
     if cell is None or cell != cell:
         return ""
-    return float(f"{cell:.3g}") if isinstance(cell, float) else cell
+    if not is_number(cell):
+        return str(cell)
+    kind = COLUMNS.get(column, {}).get("format", "")
+    if kind == "p":
+        return "< .001" if cell < 0.001 else f"{cell:.3f}"
+    if kind == "share":
+        return f"{100 * cell:.3g} %" if cell < 0.1 else f"{100 * cell:.0f} %"
+    if abs(cell) >= 1000 or isinstance(cell, Integral):
+        return f"{cell:,.0f}"
+    return f"{float(f'{cell:.3g}'):.6g}"
 
 
 def escape_markdown(text: object) -> str:

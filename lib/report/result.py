@@ -4,8 +4,21 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from lib.report import dialogs, issues, profiles, validity, verdict
+from lib.meta_evaluation.evaluation_sets import shipped_scores
+from lib.report import (
+    dialogs,
+    error_rates,
+    issues,
+    profiles,
+    rating_sheets,
+    rating_study,
+    validity,
+    verdict,
+)
 from lib.report import scores as scoring
+from lib.report.answer import Answer, first_answer, picture_rows
+from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
+from lib.report.ranking import version_ranking, win_rates
 
 
 @dataclass(frozen=True)
@@ -13,6 +26,13 @@ class Report:
     """Everything that is said about a file of dialogs.
 
     Attributes:
+        answer: the first screen in words (`answer.first_answer`).
+        picture: the differences that it shows (`answer.picture_rows`).
+        score: the rating or metric that orders versions and dialogs; "" where nothing does.
+        pairs: replies of two versions to the same context (`pairs.reply_pairs`).
+        examples: dialogs to look at where there are no pairs (`pairs.typical_and_worst`).
+        ranking: of three versions or more, their order (`ranking.version_ranking`).
+        win_rates: of preferences between two replies (`ranking.win_rates`).
         turns: the turn table; each `system` is a version, the first is what others are compared to.
         scores: a column per metric on the index of `turns`.
         import_details: how the file was read, line by line (`dialogs.import_details`).
@@ -20,7 +40,10 @@ class Report:
         verdicts: of each version after the first, with what it rests on (`verdict.Verdict`).
         differences: of each version from the first, per rating and metric (`verdict.differences`).
         ratings: mean rating of each system (`profiles.mean_ratings`).
+        rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
+            people rated (`rating_study.RatingStudy`).
         issues: per rule, replies with its issue and its error rates (`issues.issue_table`).
+        issue_changes: share of replies with each issue, by version (`issues.issue_changes`).
         cases: the clearest replies of each issue (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
@@ -31,6 +54,13 @@ class Report:
         correlations: of each metric with a rating (`validity.correlations_with_ratings`).
     """
 
+    answer: Answer
+    picture: pd.DataFrame
+    score: str
+    pairs: ReplyPairs
+    examples: pd.DataFrame
+    ranking: pd.DataFrame
+    win_rates: pd.DataFrame
     turns: pd.DataFrame
     scores: pd.DataFrame
     import_details: str
@@ -38,7 +68,12 @@ class Report:
     verdicts: list[verdict.Verdict]
     differences: pd.DataFrame
     ratings: pd.DataFrame
+    rater_agreement: pd.DataFrame
+    rated_estimates: pd.DataFrame
+    further_ratings: pd.DataFrame
+    annotator_test: pd.DataFrame
     issues: pd.DataFrame
+    issue_changes: pd.DataFrame
     cases: pd.DataFrame
     agents: pd.DataFrame
     means: pd.DataFrame
@@ -57,6 +92,7 @@ def build_report(
     judge: str = "",
     max_judged: int = 200,
     per_issue: int = 10,
+    rated: rating_study.DialogRatings | None = None,
     seed: int = 0,
 ) -> Report:
     """Score the dialogs, compare the versions, and find issues.
@@ -68,6 +104,8 @@ def build_report(
         judge: "packaged", or a model at OPENAI_BASE_URL; "" asks none.
         max_judged: replies that the judge reads.
         per_issue: replies to list per issue.
+        rated: ratings of dialogs drawn at random (`rating_study.ratings_of_sheet`); by default the
+            file's own (`rating_study.ratings_of_file`).
         seed: seeds every random draw.
 
     >>> from lib.data import load
@@ -75,11 +113,18 @@ def build_report(
     >>> [(row.version, row.verdict) for row in report.verdicts]
     [('ferry', 'worse'), ('pebble', 'worse')]
     """
+    order = rating_sheets.draw_order(turns)
+    from_sheet = rated is not None and rated.from_sheet
     scores = scoring.report_scores(
-        turns, embeddings, max_replies=max_replies, seed=seed
+        turns,
+        embeddings,
+        max_replies=max_replies,
+        always_read=rated.means.index if from_sheet else None,
+        seed=seed,
     )
     if judge:
-        scores = scores.join(scoring.judge_replies(turns, judge, max_judged))
+        to_judge = rating_sheets.turns_in_order(turns, order) if from_sheet else turns
+        scores = scores.join(scoring.judge_replies(to_judge, judge, max_judged))
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
     differences = verdict.differences(
@@ -88,17 +133,78 @@ def build_report(
         higher_is_better=metric_validity.loc[agrees, "metric"].tolist(),
         seed=seed,
     )
+    judges = list(shipped_scores(turns).columns.intersection(scores.columns))
+    if judge:
+        judges.append("cpds")
+    study = rating_study.RatingStudy()
+    rated = rated or rating_study.ratings_of_file(turns)
+    if rated is not None:
+        study = rating_study.study_ratings(
+            turns,
+            scores,
+            rated,
+            order,
+            predictor=rating_study.choose_predictor(metric_validity),
+            judges=judges,
+        )
+    differences = rating_study.decide_by_sheet(differences, study)
+    warnings = dialogs.warnings(turns, max_replies)
+    if study.question:
+        warnings.loc[len(warnings)] = {
+            "topic": "drawn at random?",
+            "finding": study.question,
+            "consequence": "only a random draw stands for the other dialogs",
+        }
+    ratings = turns.filter(regex="^human_")
+    deviations = ratings.join(scores).astype(float).std(ddof=0)
+    if from_sheet:
+        deviations[rating_study.RATING] = rated.means.std(ddof=0)
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
+    rates = validity.reference_table(
+        "08_verdict_errors", ["rule", *error_rates.ErrorRate._fields]
+    )
+    verdicts = error_rates.state_error_rates(verdict.verdicts(differences), rates)
+    issue_table = issues.issue_table(found, signals)
+    changes = issues.issue_changes(turns, found, signals, seed=seed)
+    mean_ratings = profiles.mean_ratings(turns, seed=seed)
+    score = _ordering_score(turns, metric_validity)
+    pairs = reply_pairs(turns, scores, score)
+    examples = pd.DataFrame()
+    if score and not pairs.total:
+        examples = typical_and_worst(turns, scores, score)
+    ranking = pd.DataFrame()
+    if score and len(verdicts) > 1:
+        ranking = version_ranking(turns, scores, score, seed=seed)
     return Report(
+        answer=first_answer(
+            turns,
+            scores,
+            verdicts=verdicts,
+            ratings=mean_ratings,
+            issues=issue_table,
+            changes=changes,
+            warnings=warnings,
+        ),
+        picture=picture_rows(differences, deviations, score),
+        score=score,
+        pairs=pairs,
+        examples=examples,
+        ranking=ranking,
+        win_rates=win_rates(turns),
         turns=turns,
         scores=scores,
         import_details=dialogs.import_details(turns),
-        warnings=dialogs.warnings(turns, max_replies),
-        verdicts=verdict.verdicts(differences),
+        warnings=warnings,
+        verdicts=verdicts,
         differences=differences,
-        ratings=profiles.mean_ratings(turns, seed=seed),
-        issues=issues.issue_table(found, signals),
+        ratings=mean_ratings,
+        rater_agreement=study.agreement,
+        rated_estimates=study.estimates,
+        further_ratings=study.further,
+        annotator_test=study.annotator_test,
+        issues=issue_table,
+        issue_changes=changes,
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
@@ -108,3 +214,13 @@ def build_report(
         validity=metric_validity,
         correlations=validity.correlations_with_ratings(turns, scores, seed),
     )
+
+
+def _ordering_score(turns: pd.DataFrame, metric_validity: pd.DataFrame) -> str:
+    """The rating that orders replies, else the first metric that agrees with people, else ""."""
+    ratings = dialogs.rating_columns(turns)
+    if "human_overall" in ratings:
+        return "human_overall"
+    agrees = metric_validity["status"] == validity.AGREES
+    metrics = metric_validity.loc[agrees, "metric"].tolist()
+    return next(iter([*ratings, *metrics]), "")

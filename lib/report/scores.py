@@ -23,13 +23,15 @@ def report_scores(
     turns: pd.DataFrame,
     embeddings: bool = True,
     max_replies: float = np.inf,
+    always_read: pd.MultiIndex | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Every metric that needs no download, one column each, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap and psychological metrics,
     those registered in a notebook, and (with `embeddings`) those of the encoder with the shipped
-    EnDex, nearly all of the cost, which read the replies that `sample_dialogs` draws;
+    EnDex, nearly all of the cost, which read the replies that `sample_dialogs` draws, and the
+    dialogs (system, agent, dialog) in `always_read`;
     `lib.metrics.compute` stores them all. A metric that is defined nowhere (no references, say)
     gives no column; `family_coverage` says what it needs.
 
@@ -41,6 +43,9 @@ def report_scores(
     frames = [evaluation_sets.shipped_scores(turns), _compute_in_blocks(turns, quick)]
     if embeddings:
         sample = sample_dialogs(turns, max_replies, seed)
+        if always_read is not None:
+            named = pd.MultiIndex.from_frame(turns[KEY]).isin(always_read)
+            sample = turns[named | turns.index.isin(sample.index)]
         frames.append(_compute_in_blocks(sample, evaluation_sets.ENCODER))
     scores = pd.concat(frames, axis=1).dropna(axis=1, how="all")
     return scores.loc[:, ~scores.columns.duplicated()]

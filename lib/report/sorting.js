@@ -2,9 +2,10 @@
 // Numbers sort as numbers, texts as texts, and missing values come last in both directions.
 (() => {
   const MISSING = new Set(["", "nan", "none", "<na>", "nat"]);
-  const text = (cell) => (cell ? cell.textContent.trim() : "");
+  // A number is written for people ("12 %", "< .001"); its value stands beside it.
+  const text = (cell) => (cell ? cell.dataset.value ?? cell.textContent.trim() : "");
   const missing = (value) => MISSING.has(value.toLowerCase());
-  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity"));
+  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity").replace(/^< /, ""));
 
   function compare(numeric, direction) {
     const order = new Intl.Collator(undefined, { numeric: true });

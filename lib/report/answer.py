@@ -1,0 +1,287 @@
+"""What the first screen of a report says: the answer, a picture of it, and what could change it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.meta_evaluation.figures import display_name
+from lib.report.plots import strip_symbols
+from lib.report.validity import reference_table
+from lib.report.verdict import Verdict
+
+#: Warnings that could turn a verdict round: who was scored, and how much there was to score.
+DECISIVE = (
+    "users among the systems?",
+    "the user's words?",
+    "not English?",
+    "few dialogs",
+)
+MAX_DESCRIBING = 3  # metrics in the picture that decide nothing
+MAX_CHANGES = 3  # issues that the first screen names
+MAX_ROWS = 12  # rows of the picture
+SENTENCES = {
+    "better": "{version} is better than {against}.",
+    "worse": "{version} is worse than {against}.",
+    "leaning better": "Metrics lean to {version}: it may be better than {against}.",
+    "leaning worse": "Metrics lean to {against}: {version} may be worse.",
+    "mixed": "{version} is better than {against} in some respects and worse in others.",
+    "no difference shown": "No difference between {version} and {against} is shown.",
+    "no verdict": "Nothing in this file decides between {version} and {against}.",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first screen in words.
+
+    Attributes:
+        sentences: one verdict for each version after the first, or what the only version is.
+        basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
+        error_rate: how often such verdicts were wrong on public corpora, where no ratings decide.
+        findings: the largest changes of issues between versions; of a single version, its most
+            telling figures.
+        cautions: warnings that could turn the answer round.
+    """
+
+    sentences: list[str]
+    basis: str
+    error_rate: str
+    findings: list[str]
+    cautions: list[str]
+
+
+def first_answer(
+    turns: pd.DataFrame,
+    scores: pd.DataFrame,
+    *,
+    verdicts: Sequence[Verdict],
+    ratings: pd.DataFrame,
+    issues: pd.DataFrame,
+    changes: pd.DataFrame,
+    warnings: pd.DataFrame,
+) -> Answer:
+    """Put the verdicts into sentences; of a single version, say what it is like.
+
+    Args:
+        turns, scores: the turn table and its metrics.
+        verdicts, ratings, issues, warnings: as in `Report`; changes: its `issue_changes`.
+
+    >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
+    >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
+    >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
+    ...              changes=nothing, warnings=nothing).sentences
+    ['One version, A: 1 reply in 1 dialog.']
+    """
+    decisive = warnings[warnings["topic"].isin(DECISIVE)]
+    topics = decisive["topic"].str.capitalize().str.rstrip("?")
+    cautions = (topics + ": " + decisive["finding"] + ".").tolist()
+    if not verdicts:
+        version = turns["system"].iloc[0]
+        n_dialogs = len(turns[["agent", "dialog"]].drop_duplicates())
+        size = f"{_count(len(turns), 'reply')} in {_count(n_dialogs, 'dialog')}"
+        return Answer(
+            sentences=[f"One version, {version}: {size}."],
+            basis="With a second version, this page compares the two.",
+            error_rate="",
+            findings=_findings(scores, ratings=ratings, issues=issues),
+            cautions=cautions,
+        )
+    sentences = []
+    for verdict in verdicts:
+        form = SENTENCES.get(verdict.verdict, "{version}: {verdict} ({against}).")
+        sentences.append(
+            form.format(
+                version=verdict.version,
+                against=verdict.against,
+                verdict=verdict.verdict,
+            )
+        )
+    return Answer(
+        sentences=sentences,
+        basis=_basis(verdicts[0]),
+        error_rate=verdicts[0].error_rate,
+        findings=_change_sentences(changes),
+        cautions=cautions,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "replies" if noun == "reply" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def _basis(verdict: Verdict) -> str:
+    """What a verdict rests on, in one sentence."""
+    if not verdict.decided_by:
+        return verdict.explanation
+    names = [display_name(name.removeprefix("human_")) for name in verdict.scores]
+    source = "people's ratings" if verdict.decided_by == "rating" else "metrics"
+    if len(names) > 4:
+        names = [*names[:3], f"{len(names) - 3} more"]
+    pairs = "none of them paired"
+    if verdict.paired:
+        pairs = f"{verdict.paired} of them in pairs with the same opening"
+    dialogs = _count(verdict.dialogs, "dialog")
+    return (
+        f"It rests on {source} ({', '.join(names)}) of {dialogs} per version, {pairs}."
+    )
+
+
+def _change_sentences(changes: pd.DataFrame) -> list[str]:
+    """The three largest changes of issues, with their intervals in per cent of the replies."""
+    sentences = []
+    for row in changes.head(MAX_CHANGES).to_dict("records"):
+        before = (
+            f"{100 * row['share_against']:.0f} % of the replies of {row['against']}"
+        )
+        interval = f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f} points"
+        sentences.append(
+            f"{row['issue'].capitalize()}: {100 * row['share']:.0f} % of the replies of "
+            f"{row['version']}, {before} (95 % interval of the change {interval})."
+        )
+    return sentences
+
+
+def _findings(
+    scores: pd.DataFrame, *, ratings: pd.DataFrame, issues: pd.DataFrame
+) -> list[str]:
+    """The most telling figures of one version: rating, commonest issue, distance from others."""
+    findings = []
+    for row in ratings.head(1).to_dict("records"):
+        name = row["rating"].removeprefix("human_")
+        interval = f"95 % interval {row['low']:.2f} to {row['high']:.2f}"
+        findings.append(
+            f"People rate it {row['mean']:.2f} on average ({name}; {interval})."
+        )
+    found = issues[issues["replies"] > 0].sort_values("share", ascending=False).head(1)
+    for row in found.to_dict("records"):
+        count = _count(row["replies"], "reply")
+        findings.append(
+            f"Commonest issue: {row['issue']}, {count} ({100 * row['share']:.0f} %)."
+        )
+    distance = farthest_from_corpora(scores)
+    if distance:
+        findings.append(distance)
+    return findings
+
+
+def farthest_from_corpora(scores: pd.DataFrame) -> str:
+    """The metric whose median lies farthest outside the medians of the public corpora, in words.
+
+    The distance is measured in middle halves (interquartile ranges) of the public corpora. Empty
+    where every median lies among theirs.
+
+    >>> farthest_from_corpora(pd.DataFrame({"length": [400.0, 500.0]}))
+    'Farthest from the public corpora: length in words, with a median of 450; theirs are 8 to 19.'
+    """
+    columns = ["metric", "q25", "q50", "q75"]
+    public = reference_table("11_reference_quantiles", columns).set_index("metric")
+    distances = {}
+    for metric, median in scores.median().items():
+        if metric not in public.index:
+            continue
+        corpora = public.loc[[metric]]
+        spread = (corpora["q75"] - corpora["q25"]).median()
+        beyond = max(median - corpora["q50"].max(), corpora["q50"].min() - median)
+        if beyond > 0 and spread > 0:
+            distances[metric] = beyond / spread
+    if not distances:
+        return ""
+    metric = max(distances, key=distances.get)
+    medians = public.loc[[metric], "q50"]
+    return (
+        f"Farthest from the public corpora: {display_name(metric)}, with a median of "
+        f"{scores[metric].median():.3g}; theirs are {medians.min():.3g} to {medians.max():.3g}."
+    )
+
+
+def picture_rows(
+    differences: pd.DataFrame, deviations: pd.Series, score: str = ""
+) -> pd.DataFrame:
+    """The differences that the picture shows, in standard deviations of the replies.
+
+    Of one comparison: ratings first, then the metrics of which higher is better, then the three
+    largest differences of metrics that only describe. Of several, one row per version, in `score`.
+
+    Args:
+        differences: what `verdict.differences` returns.
+        deviations: standard deviation of each rating and metric, by its name.
+        score: the rating or metric that orders several versions.
+
+    Returns:
+        version, against, score, label, difference, low, high (in standard deviations), role
+        ("rating", "may decide" or "describes"). A score that is the same everywhere is left out; no
+        rows for one version.
+    """
+    if differences.empty:
+        return differences
+    deviation = differences["score"].map(deviations).replace(0, np.nan)
+    table = differences[["version", "against", "score"]].copy()
+    for column in ("difference", "low", "high"):
+        table[column] = differences[column] / deviation
+    role = differences["kind"].where(differences["kind"] == "rating", "describes")
+    higher = (role != "rating") & (differences["better"] == "higher")
+    table["role"] = role.mask(higher, "may decide")
+    table = table.dropna(subset=["difference", "low"])
+    roles = ["rating", "may decide", "describes"]
+    table["order"] = table["role"].map(roles.index)
+    table["size"] = table["difference"].abs()
+    if table["version"].nunique() > 1:
+        table = table[table["score"] == score].assign(label=table["version"])
+        return table.head(MAX_ROWS)
+    names = table["score"].str.removeprefix("human_").map(display_name)
+    table = table.assign(label=names)
+    table = table.sort_values(["order", "size"], ascending=[True, False], kind="stable")
+    describing = (table["role"] == "describes").cumsum()
+    keep = (table["role"] != "describes") | (describing <= MAX_DESCRIBING)
+    return table[keep].head(MAX_ROWS)
+
+
+def difference_plot(rows: pd.DataFrame) -> Figure:
+    """The differences of `picture_rows` with their intervals, ratings first.
+
+    >>> row = {"label": "fun", "difference": -0.5, "low": -0.8, "high": -0.2, "role": "rating",
+    ...        "version": "B", "against": "A", "score": "human_fun"}
+    >>> difference_plot(pd.DataFrame([row])).get_label()
+    'Differences from A in standard deviations, with 95 % intervals. fun: -0.50 (-0.80 to -0.20).'
+    """
+    styles = {
+        "rating": ("C0", "o"),
+        "may decide": ("C2", "s"),
+        "describes": ("0.5", "D"),
+    }
+    figure, axes = plt.subplots(
+        figsize=(7, 0.7 + 0.34 * len(rows)), layout="constrained"
+    )
+    axes.axvline(0, color="0.3", linewidth=1)
+    for role, (color, marker) in styles.items():
+        chosen = rows[rows["role"] == role]
+        if chosen.empty:
+            continue
+        places = [rows.index.get_loc(label) for label in chosen.index]
+        axes.hlines(places, chosen["low"], chosen["high"], color=color, linewidth=2.5)
+        axes.plot(
+            chosen["difference"], places, marker, color=color, markersize=7, label=role
+        )
+    axes.set_yticks(range(len(rows)), rows["label"].map(strip_symbols))
+    axes.invert_yaxis()
+    against = strip_symbols(rows["against"].iloc[0])
+    several = rows["version"].nunique() > 1
+    score = display_name(rows["score"].iloc[0].removeprefix("human_"))
+    what = f" in {score}" if several else ""
+    axes.set_xlabel(f"difference from {against}{what}, in standard deviations")
+    axes.legend(loc="best", fontsize="small", frameon=True)
+
+    texts = []
+    for row in rows.to_dict("records"):
+        interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+        texts.append(f"{row['label']}: {row['difference']:+.2f} ({interval})")
+    figure.set_label(
+        f"Differences from {rows['against'].iloc[0]}{what} in standard deviations, with 95 % "
+        f"intervals. {'; '.join(texts)}."
+    )
+    return figure

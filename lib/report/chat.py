@@ -1,0 +1,85 @@
+"""A dialog as a chat: its utterances in order, with the ratings and scores beside each reply."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lib.report.verdict import KEY
+
+USER = "user"
+EARLIER = "earlier"  # an utterance of the context whose speaker the file does not tell
+
+
+@dataclass(frozen=True)
+class ChatLine:
+    """One utterance of a chat.
+
+    Attributes:
+        speaker: name of the system, "user", or "earlier" where the speaker is not known.
+        text: what was said.
+        values: ratings and scores of a reply, by name; empty for other utterances.
+        marked: whether this is the reply in question.
+    """
+
+    speaker: str
+    text: str
+    values: Mapping[str, float]
+    marked: bool = False
+
+
+def chat_lines(
+    replies: pd.DataFrame,
+    values: pd.DataFrame | None = None,
+    marked: Collection = (),
+) -> list[ChatLine]:
+    """The utterances of one dialog in order, with the ratings and scores of each reply.
+
+    They are the context of the last reply and that reply; the system's earlier replies stand at
+    their turns. The other utterances are the user's if the table holds several replies of the
+    dialog, or a single one that answers a single utterance; else their speaker is not known.
+
+    Args:
+        replies: rows of the turn table that belong to one dialog of one system.
+        values: columns to show beside each reply, on the index of `replies`; a missing value is
+            not shown.
+        marked: labels of the replies in question.
+
+    Raises:
+        ValueError: the rows are of more than one dialog, or there are none.
+
+    >>> replies = pd.DataFrame({"system": "bot", "agent": "bot", "dialog": "1", "turn": [1, 3],
+    ...     "context": [["Hi"], ["Hi", "Hello", "Tea?"]], "response": ["Hello", "Yes"]})
+    >>> [(line.speaker, line.text) for line in chat_lines(replies)]
+    [('user', 'Hi'), ('bot', 'Hello'), ('user', 'Tea?'), ('bot', 'Yes')]
+    """
+    if len(replies[KEY].drop_duplicates()) != 1:
+        raise ValueError(
+            "a chat shows one dialog: choose the rows of one system and dialog"
+        )
+    last = replies.loc[replies["turn"].idxmax()]
+    context = last["context"]
+    reply_at = {}
+    if last["turn"] == len(context):  # else the file numbers its turns in another way
+        reply_at = {turn: label for label, turn in replies["turn"].items()}
+    reply_at[len(context)] = last.name
+    speaker_known = len(reply_at) > 1 or len(context) == 1
+
+    lines = []
+    for position, text in enumerate([*context, last["response"]]):
+        label = reply_at.get(position)
+        if label is None:
+            other = USER if speaker_known else EARLIER
+            lines.append(ChatLine(other, text, values={}))
+            continue
+        shown = {}
+        if values is not None:
+            shown = values.loc[label].dropna().to_dict()
+        line = ChatLine(
+            speaker=last["system"],
+            text=replies.at[label, "response"],
+            values=shown,
+            marked=label in marked,
+        )
+        lines.append(line)
+    return lines

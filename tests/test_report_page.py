@@ -1,0 +1,273 @@
+"""The page that answers first: its sentence, its picture, and the way from a number to a dialog."""
+
+import json
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from scipy import optimize, stats
+
+from lib import data, report
+from lib.report import page
+from lib.report.answer import difference_plot, picture_rows
+from lib.report.chat import chat_lines
+from lib.report.pairs import reply_pairs, typical_and_worst
+from lib.report.ranking import version_ranking, win_rates
+
+
+def two_versions(dialogs: int = 30, loss: float = 1.0, seed: int = 0) -> pd.DataFrame:
+    """Two versions answer the same openings; the new one is rated lower by `loss`."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(dialogs):
+        for system, level in (("old", 4.0), ("new", 4.0 - loss)):
+            rows.append(
+                {
+                    "system": system,
+                    "agent": system,
+                    "dialog": f"{system}-{number}",
+                    "turn": 1,
+                    "context": [f"What about number {number}?"],
+                    "response": f"The {system} answer to number {number}.",
+                    "reference": [],
+                    "fact": [],
+                    "human_overall": level + rng.normal(scale=0.5),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return report.build_report(two_versions(), embeddings=False)
+
+
+def shown(result, **options) -> BeautifulSoup:
+    return BeautifulSoup(page.render_html(result, "t", **options), "lxml")
+
+
+def test_the_first_screen_says_which_version_is_better_and_on_what_that_rests(compared):
+    answer = shown(compared).select_one(".answer").text
+    assert "new is worse than old." in answer
+    assert (
+        "people's ratings (overall) of 30 dialogs per version, 30 of them in pairs"
+        in (" ".join(answer.split()))
+    )
+    markdown = page.render_markdown(compared, "t")
+    assert "new is worse than old." in markdown
+    assert len(markdown.splitlines()) <= 60
+
+
+def test_equal_versions_are_not_called_different():
+    result = report.build_report(two_versions(loss=0.0, seed=1), embeddings=False)
+    assert result.answer.sentences == ["No difference between new and old is shown."]
+
+
+def test_one_version_is_described_by_its_rating_its_commonest_issue_and_its_distance():
+    turns = two_versions()
+    one = turns[turns["system"] == "old"].reset_index(drop=True)
+    one.loc[:8, "response"] = "Ok."
+    result = report.build_report(one, embeddings=False)
+    findings = " ".join(result.answer.findings)
+    assert result.answer.sentences == ["One version, old: 30 replies in 30 dialogs."]
+    assert f"People rate it {one['human_overall'].mean():.2f} on average" in findings
+    assert "Commonest issue: generic, 9 replies (30 %)." in findings
+    assert "Compared with" not in shown(result).text
+
+
+def test_the_picture_has_the_differences_in_standard_deviations_ratings_first(compared):
+    turns = compared.turns
+    deviations = turns[["human_overall"]].join(compared.scores).std(ddof=0)
+    rows = picture_rows(compared.differences, deviations)
+    assert rows["role"].iloc[0] == "rating"
+    ratings = turns.groupby("system")["human_overall"].mean()
+    expected = (ratings["new"] - ratings["old"]) / turns["human_overall"].std(ddof=0)
+    assert rows["difference"].iloc[0] == pytest.approx(expected)
+    figure = difference_plot(rows)
+    assert f"overall: {expected:+.2f}" in figure.get_label()
+    plt.close(figure)
+
+
+def test_replies_to_the_same_context_stand_in_pairs_the_largest_change_first(compared):
+    table = compared.pairs.table
+    assert compared.pairs.total == len(table) == 30
+    assert table["change"].abs().is_monotonic_decreasing
+    row = table.iloc[0]
+    turns = compared.turns.set_index(["system", "response"])["human_overall"]
+    change = turns["new", row["reply"]] - turns["old", row["reply_against"]]
+    assert row["change"] == pytest.approx(change)
+    items = shown(compared).select("#pairs > li")
+    assert row["reply"] in items[0].text
+    assert row["context"][0] in items[0].text
+
+
+def test_equal_replies_are_counted_and_greetings_pair_nothing():
+    turns = two_versions()
+    turns.loc[turns.index[:2], "response"] = ["Same  answer.", "Same answer."]
+    pairs = reply_pairs(turns, turns[[]], "human_overall")
+    assert (pairs.identical, pairs.total) == (1, 29)
+    greeted = two_versions().assign(context=[["hi"]] * 60)
+    assert reply_pairs(greeted, turns[[]], "human_overall").total == 0
+    listed = reply_pairs(turns, turns[[]], "human_overall", limit=5)
+    assert (len(listed.table), listed.total) == (5, 29)
+
+
+def test_versions_without_a_common_context_show_a_typical_and_the_lowest_dialog():
+    turns = two_versions()
+    by_system = turns["system"].map({"old": ["Good morning"], "new": ["Good evening"]})
+    turns["context"] = by_system
+    result = report.build_report(turns, embeddings=False)
+    assert result.pairs.total == 0
+    examples = typical_and_worst(turns, turns[[]], "human_overall")
+    for version, group in turns.groupby("system"):
+        rated = group.set_index("dialog")["human_overall"]
+        chosen = examples[examples["version"] == version].set_index("which")["dialog"]
+        assert chosen["lowest"] == rated.idxmin()
+        median = rated.median()
+        assert chosen["typical"] == (rated - median).abs().idxmin()
+    lowest = turns.loc[turns["human_overall"].idxmin(), "response"]
+    assert lowest in shown(result).select_one("details").text
+
+
+def test_a_chat_puts_each_reply_at_its_turn_with_its_scores_and_marks_the_one_in_question():
+    turns = data.load("sample_bots").turns
+    dialog = turns[turns["dialog"] == turns["dialog"].iloc[0]]
+    values = dialog[["human_overall"]]
+    lines = chat_lines(dialog, values, marked=[dialog.index[1]])
+    ours = [line for line in lines if line.speaker == dialog["system"].iloc[0]]
+    assert [line.text for line in ours] == dialog["response"].tolist()
+    assert [line.marked for line in ours] == [False, True] + [False] * (len(ours) - 2)
+    assert [line.values["human_overall"] for line in ours] == values.squeeze().tolist()
+    assert {line.speaker for line in lines} - {ours[0].speaker} == {"user"}
+
+    single = dialog.tail(1)  # nobody knows who said what before it
+    speakers = [line.speaker for line in chat_lines(single)]
+    assert set(speakers[:-1]) == {"earlier"}
+    with pytest.raises(ValueError, match="one dialog"):
+        chat_lines(turns)
+
+
+def test_versions_have_one_rank_where_no_test_distinguishes_them():
+    rng = np.random.default_rng(3)
+    levels = {"a": 3.0, "b": 3.0, "c": 1.0, "d": np.nan}
+    tables = []
+    for system, level in levels.items():
+        turns = two_versions(dialogs=40)
+        turns = turns[turns["system"] == "old"].assign(system=system, agent=system)
+        turns["dialog"] = system + turns["dialog"]
+        turns["human_overall"] = level + rng.normal(scale=0.3, size=40)
+        tables.append(turns)
+    turns = pd.concat(tables, ignore_index=True)
+    table = version_ranking(turns, turns[[]], "human_overall").set_index("version")
+    assert table.loc[["a", "b", "c"], "rank"].tolist() == [1, 1, 3]
+    assert np.isnan(table.loc["d", "rank"])
+
+
+def arena(strengths: dict[str, float], contests: int, seed: int = 0) -> pd.DataFrame:
+    """Pairs of replies to one context; the preferred one is drawn by Bradley-Terry."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(contests):
+        a, b = rng.choice(list(strengths), 2, replace=False)
+        chance = 1 / (1 + np.exp(strengths[b] - strengths[a]))
+        won = 0.5 if number % 10 == 0 else float(rng.random() < chance)
+        for system, preference in ((a, won), (b, 1 - won)):
+            rows.append(
+                {
+                    "system": system,
+                    "agent": system,
+                    "dialog": f"{number}",
+                    "turn": 1,
+                    "context": [f"question {number}"],
+                    "human_preference": preference,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def test_bradley_terry_strengths_are_the_maximum_of_the_written_out_likelihood():
+    turns = arena({"x": 1.0, "y": 0.0, "z": -1.0}, contests=400)
+    table = win_rates(turns).set_index("version")
+
+    first = turns.iloc[::2].reset_index(drop=True)
+    second = turns.iloc[1::2].reset_index(drop=True)
+
+    def minus_log_likelihood(free):
+        beta = {"x": free[0], "y": free[1], "z": -free[0] - free[1]}
+        gap = first["system"].map(beta) - second["system"].map(beta)
+        won = first["human_preference"]
+        return -(
+            won * stats.logistic.logcdf(gap) + (1 - won) * stats.logistic.logsf(gap)
+        ).sum()
+
+    best = optimize.minimize(minus_log_likelihood, [0.0, 0.0]).x
+    expected = [best[0], best[1], -best.sum()]
+    assert table.loc[["x", "y", "z"], "strength"].tolist() == pytest.approx(
+        expected, abs=1e-3
+    )
+    for version, strength in {"x": 1.0, "z": -1.0}.items():
+        row = table.loc[version]
+        # Ties, every tenth comparison, pull strengths towards 0.
+        assert row["strength_low"] < 0.9 * strength < row["strength_high"]
+        wins = turns.loc[turns["system"] == version, "human_preference"]
+        assert row["win_rate"] == pytest.approx(wins.mean())
+        assert row["low"] < row["win_rate"] < row["high"]
+
+
+def test_a_version_that_always_wins_has_no_finite_strength():
+    turns = arena({"x": 50.0, "y": 0.0, "z": 0.0}, contests=60)
+    turns = turns[turns["human_preference"] != 0.5]
+    assert win_rates(turns)["strength"].isna().all()
+
+
+def test_without_texts_no_reply_and_no_utterance_of_the_file_is_on_the_page(compared):
+    texts = [*compared.turns["response"], *compared.turns["context"].str[0]]
+    assert any(text in shown(compared).text for text in texts)
+    left_out = shown(compared, texts=False).text
+    assert not any(text in left_out for text in texts)
+    written = page.render_json(compared, "t", texts=False)
+    assert not any(text in written for text in texts)
+
+
+def test_every_column_that_a_person_reads_has_a_plain_head_and_a_meaning():
+    result = report.build_report(data.load("sample_bots").turns, embeddings=False)
+    for head in shown(result).select("th"):
+        assert "_" not in head.text, head.text
+        if head.text in {"System", "p, adjusted", "Recall"}:
+            assert head["title"]
+
+
+def test_numbers_are_written_for_people_and_sorted_by_their_value(compared):
+    body = shown(compared)
+    numbers = body.select("td.number")
+    assert numbers
+    for cell in numbers:
+        value = float(cell["data-value"])
+        text = cell.text.replace(",", "")
+        if text.startswith("<"):
+            assert value < 0.001
+        elif text.endswith("%"):
+            assert float(text.rstrip(" %")) == pytest.approx(100 * value, abs=0.51)
+        elif text:
+            assert float(text) == pytest.approx(value, rel=0.01, abs=0.0005)
+
+
+def test_the_pages_numbers_are_those_of_its_json(compared):
+    written = json.loads(page.render_json(compared, "t"))
+    assert written["answer"]["sentences"] == compared.answer.sentences
+    row = next(
+        row
+        for row in written["tables"]["differences"]
+        if row["score"] == "human_overall"
+    )
+    caption = re.compile("Differences of each version")
+    table = shown(compared).find("caption", string=caption).parent
+    cells = [
+        cell.get("data-value") for cell in table.select("tbody tr")[0].select("td")
+    ]
+    numbers = [float(cell) for cell in cells if cell]
+    for name in ("difference", "low", "high"):
+        assert any(number == pytest.approx(row[name]) for number in numbers), name
