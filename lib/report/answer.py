@@ -61,19 +61,18 @@ def first_answer(
     verdicts: Sequence[Verdict],
     ratings: pd.DataFrame,
     issues: pd.DataFrame,
-    changes: pd.DataFrame,
     warnings: pd.DataFrame,
 ) -> Answer:
     """Put the verdicts into sentences; of a single version, say what it is like.
 
     Args:
         turns, scores: the turn table and its metrics.
-        verdicts, ratings, issues, warnings: as in `Report`; changes: its `issue_changes`.
+        verdicts, ratings, issues, warnings: as in `Report`.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
     >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
     >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
-    ...              changes=nothing, warnings=nothing).sentences
+    ...              warnings=nothing).sentences
     ['One version, A: 1 reply in 1 dialog.']
     """
     decisive = warnings[warnings["topic"].isin(DECISIVE)]
@@ -103,8 +102,8 @@ def first_answer(
     return Answer(
         sentences=sentences,
         basis=_basis(verdicts[0]),
-        error_rate=verdicts[0].error_rate,
-        findings=_change_sentences(changes),
+        error_rate=_error_rate(verdicts[0]),
+        findings=_change_sentences(issues, verdicts[0].against),
         cautions=cautions,
     )
 
@@ -131,17 +130,32 @@ def _basis(verdict: Verdict) -> str:
     )
 
 
-def _change_sentences(changes: pd.DataFrame) -> list[str]:
-    """The three largest changes of issues, with their intervals in per cent of the replies."""
+def _error_rate(verdict: Verdict) -> str:
+    """How often such a verdict was wrong on public corpora; "" where that was not measured."""
+    if np.isnan(verdict.wrong_share):
+        return ""
+    interval = "without an interval"
+    if not np.isnan(verdict.wrong_high):
+        low = f"{100 * verdict.wrong_low:.0f}"
+        interval = f"95 % interval {low} to {100 * verdict.wrong_high:.0f}"
+    return (
+        f"Of 100 such calls on public corpora, {100 * verdict.wrong_share:.0f} pointed the wrong "
+        f"way ({interval})."
+    )
+
+
+def _change_sentences(issues: pd.DataFrame, first: str) -> list[str]:
+    """The three largest changes of issues from the first version, with their intervals."""
+    before = issues[issues["version"] == first].set_index("rule")["share"]
+    changed = issues[issues["change"].abs() > 0]
+    order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
     sentences = []
-    for row in changes.head(MAX_CHANGES).to_dict("records"):
-        before = (
-            f"{100 * row['share_against']:.0f} % of the replies of {row['against']}"
-        )
+    for row in changed.loc[order].head(MAX_CHANGES).to_dict("records"):
         interval = f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f} points"
         sentences.append(
-            f"{row['issue'].capitalize()}: {100 * row['share']:.0f} % of the replies of "
-            f"{row['version']}, {before} (95 % interval of the change {interval})."
+            f"{row['issue'].capitalize()} ({row['rule']}): {100 * row['share']:.0f} % of the "
+            f"replies of {row['version']}, {100 * before[row['rule']]:.0f} % of those of {first} "
+            f"(95 % interval of the change {interval})."
         )
     return sentences
 

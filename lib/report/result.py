@@ -7,7 +7,6 @@ import pandas as pd
 from lib.meta_evaluation.evaluation_sets import shipped_scores
 from lib.report import (
     dialogs,
-    error_rates,
     issues,
     profiles,
     rating_sheets,
@@ -42,8 +41,7 @@ class Report:
         ratings: mean rating of each system (`profiles.mean_ratings`).
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
-        issues: per rule, replies with its issue and its error rates (`issues.issue_table`).
-        issue_changes: share of replies with each issue, by version (`issues.issue_changes`).
+        issues: per rule and version, the replies with its issue (`issues.issue_table`).
         cases: the clearest replies of each issue (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
@@ -73,7 +71,6 @@ class Report:
     further_ratings: pd.DataFrame
     annotator_test: pd.DataFrame
     issues: pd.DataFrame
-    issue_changes: pd.DataFrame
     cases: pd.DataFrame
     agents: pd.DataFrame
     means: pd.DataFrame
@@ -161,12 +158,8 @@ def build_report(
         deviations[rating_study.RATING] = rated.means.std(ddof=0)
     signals = issues.reply_signals(turns, scores)
     found = issues.find_issues(signals)
-    rates = validity.reference_table(
-        "08_verdict_errors", ["rule", *error_rates.ErrorRate._fields]
-    )
-    verdicts = error_rates.state_error_rates(verdict.verdicts(differences), rates)
-    issue_table = issues.issue_table(found, signals)
-    changes = issues.issue_changes(turns, found, signals, seed=seed)
+    verdicts = verdict.verdicts(differences)
+    issue_table = issues.issue_table(turns, signals, seed)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
     score = _ordering_score(turns, metric_validity)
     pairs = reply_pairs(turns, scores, score)
@@ -183,7 +176,6 @@ def build_report(
             verdicts=verdicts,
             ratings=mean_ratings,
             issues=issue_table,
-            changes=changes,
             warnings=warnings,
         ),
         picture=picture_rows(differences, deviations, score),
@@ -204,7 +196,6 @@ def build_report(
         further_ratings=study.further,
         annotator_test=study.annotator_test,
         issues=issue_table,
-        issue_changes=changes,
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
