@@ -498,18 +498,18 @@ def test_the_commands_write_a_sheet_and_read_it_back(tmp_path, capsys):
 def one_study(seed, paired):
     """The p-values of a study of two versions that are equally good, by both tests."""
     rng = np.random.default_rng(seed)
-    n = 120
+    n = 200
     turns = pd.DataFrame(
         {"system": ["A"] * n + ["B"] * n, "agent": "x", "turn": 1, "response": "r"}
     )
-    number = [str(k) for k in range(n)]
+    number = [f"d{k}" for k in range(n)]
     turns["dialog"] = number * 2
     other = number if paired else [f"other {k}" for k in number]
     turns["context"] = [[opening] for opening in [*number, *other]]
-    quality = rng.normal(size=2 * n)
-    if paired:
-        quality += np.tile(rng.normal(size=n), 2)
-    scores = pd.DataFrame({"judge": quality + rng.normal(size=2 * n)})
+    of_opening = rng.normal(size=n) if paired else np.zeros(n)
+    quality = 0.6 * np.tile(of_opening, 2) + rng.normal(size=2 * n)
+    noise = rng.normal(size=2 * n) * np.sqrt(1 / 0.7**2 - 1)  # a correlation of .7
+    scores = pd.DataFrame({"judge": quality + noise})
     turns["rating"] = np.clip(np.round(3 + quality), 1, 5)
     order = rating_sheets.draw_order(turns, seed)
     drawn = order.groupby("system").head(40)

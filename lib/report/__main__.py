@@ -227,9 +227,10 @@ def _write_sheets(args: argparse.Namespace, turns, rated) -> int:
         ratings=rated.ratings if args.ratings else None,
     )
     for row in drawn.to_dict("records"):
-        how = "pairs with the same opening" if row["paired"] else "by itself"
+        how = ", in pairs with the same opening" if row["paired"] else ""
         print(
-            f"drawn: {row['drawn']} of {row['dialogs']} dialogs of {row['system']}, {how}"
+            f"drawn at random{how}: {row['drawn']} of {row['dialogs']} dialogs "
+            f"of {row['system']}"
         )
         if row["left_out"]:
             print(

@@ -474,26 +474,28 @@ def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
     ):  # an interval without a width would say that all is known
         low = high = np.nan
         reason = "all ratings are equal"
-    row = {
+    powered = Estimate(np.nan, np.nan, np.nan) if reason else mean.powered
+    powered_low, powered_high = powered.interval()
+    return {
         "quantity": "difference" if quantity.against else "mean",
         "version": quantity.version,
         "against": quantity.against,
         "rated": quantity.rated,
-        "others": quantity.others,
         "value": mean.classical.value,
         "low": low,
         "high": high,
         "p": _p_value(mean.classical) if quantity.against else np.nan,
+        "powered": powered.value,
+        "powered_low": powered_low,
+        "powered_high": powered_high,
+        "powered_p": _p_value(powered) if quantity.against else np.nan,
+        "reason": reason,
+        "saving": np.nan if reason else mean.saving,
+        "r": mean.correlation,
+        "break_even": mean.break_even,
+        "predictor": predictor,
+        "others": quantity.others,
     }
-    columns = ["powered", "powered_low", "powered_high", "powered_p"]
-    row |= dict.fromkeys([*columns, "r", "break_even", "saving"], np.nan)
-    row |= {"r": mean.correlation, "break_even": mean.break_even}
-    if not reason:
-        low, high = mean.powered.interval()
-        row |= {"powered": mean.powered.value, "powered_low": low, "powered_high": high}
-        row["powered_p"] = _p_value(mean.powered) if quantity.against else np.nan
-        row["saving"] = mean.saving
-    return row | {"predictor": predictor, "reason": reason}
 
 
 def _further_row(quantity: _Quantity) -> dict:
