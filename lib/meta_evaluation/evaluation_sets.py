@@ -56,6 +56,17 @@ PUBLIC = (
 )
 SAMPLE = ("sample_bots", "sample_personas")
 
+#: Corpora that the same people made under one rating scheme; any other is a family of its own.
+CORPUS_FAMILIES = {
+    "usr_topical": "USR",
+    "usr_persona": "USR",
+    "fed_turn": "FED",
+    "fed_engaging": "FED",
+    "gpt4_fed": "FED",
+    "dstc10_dailydialog_zhao": "Zhao",
+    "dstc10_persona_zhao": "Zhao",
+} | dict.fromkeys([*POOLED, *sum(POOLED.values(), [])], "GRADE")
+
 #: Ratings that are on one scale only after standardising each worker, as their authors do.
 STANDARDISED = {"gpt4_reliable": "z_overall", "ji2022": "z_overall"}
 
@@ -239,6 +250,24 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
     mean = scores[FED_TURN].mean(axis=1, skipna=False)
     return scores.filter(regex="^(?!fed_)|^fed_(engaging|relevant)$").assign(
         fed_mean=mean
+    )
+
+
+def machine_replies(items: EvaluationSet) -> EvaluationSet | None:
+    """The set without the items that people wrote; None where the corpus does not label them.
+
+    >>> len(machine_replies(load_set("sample_bots")).human) == len(load_set("sample_bots").human)
+    True
+    """
+    by_machine = items.table["written_by"] == "machine"
+    if not by_machine.any():
+        return None
+    return replace(
+        items,
+        table=items.table[by_machine],
+        human=items.human[by_machine],
+        scores=items.scores[by_machine].dropna(axis=1, how="all"),
+        ratings=None,  # they number the items of the whole set
     )
 
 

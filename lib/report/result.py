@@ -20,7 +20,7 @@ class Report:
         verdicts: of each version after the first, with what it rests on (`verdict.Verdict`).
         differences: of each version from the first, per rating and metric (`verdict.differences`).
         ratings: mean rating of each system (`profiles.mean_ratings`).
-        issues: per rule, replies with its issue and its error rates (`issues.issue_table`).
+        issues: per rule and version, the replies with its issue (`issues.issue_table`).
         cases: the clearest replies of each issue (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
@@ -98,7 +98,7 @@ def build_report(
         verdicts=verdict.verdicts(differences),
         differences=differences,
         ratings=profiles.mean_ratings(turns, seed=seed),
-        issues=issues.issue_table(found, signals),
+        issues=issues.issue_table(turns, signals, seed),
         cases=issues.reading_list(turns, found, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
