@@ -505,7 +505,7 @@ def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for(
     listed = report.reading_list(turns, issues, per_issue=2)
     assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(issues) == 5
     assert listed["issue"].tolist() == ["empty", "generic", "generic"]
-    table = report.issue_table(issues, signals).set_index("rule")
+    table = report.issue_table(turns, signals).set_index("rule")
     assert table.loc["length in words at most 0", ["replies", "share"]].tolist() == [
         2,
         0.4,

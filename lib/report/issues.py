@@ -11,6 +11,7 @@ from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
 from lib.metrics.baselines import tokenize_words
 from lib.report.validity import reference_table
+from lib.report.verdict import differences
 
 STUTTER = re.compile(r"\b(?P<words>\w+(?: \w+){1,9}) (?P=words)\b")
 NEGATIONS = {"not", "no", "never", "nothing", "nobody", "cannot"}
@@ -35,7 +36,7 @@ class Rule(NamedTuple):
         return values <= self.bound if self.when == "at most" else values >= self.bound
 
 
-#: A reply is listed under the first rule that applies to it.
+#: A reply is listed under each rule that applies to it.
 RULES = [
     Rule("empty", "length", "at most", 0, ""),
     Rule("toxic", "toxicity", "at least", 0.5, ""),
@@ -60,6 +61,7 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         negated_fact, the word overlap of a sentence with a fact where only one of the two is
         negated; open_end, the share of the system's replies that end with a punctuation mark, where
         this one does not; dialogs_with_it, the dialogs in which its system gives this very reply.
+        An empty reply has a length and nothing else.
 
     >>> turns = pd.DataFrame({"system": "A", "dialog": ["1"], "context": [["So you have a dog?"]],
     ...     "response": ["I do not have a dog."], "fact": [["I have a dog."]]})
@@ -87,6 +89,7 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     signals["dialogs_with_it"] = turns.groupby(["system", text])["dialog"].transform(
         "nunique"
     )
+    signals.loc[text == "", signals.columns != "length"] = float("nan")
     return signals
 
 
@@ -144,12 +147,12 @@ def _split_negations(text: str) -> tuple[frozenset[str], bool]:
 
 
 def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
-    """Each reply to which a rule applies, once: under the first such rule, clearest cases first.
+    """Each reply to which a rule applies, under every such rule, clearest cases first.
 
     Returns:
         Columns reply (its label in the index), rule (position in `RULES`), issue, metric, value.
 
-    >>> signals = pd.DataFrame({"length": [0.0, 3.0], "specificity": [0.0, 1.0]})
+    >>> signals = pd.DataFrame({"length": [0.0, 3.0], "specificity": [4.0, 1.0]})
     >>> find_issues(signals)["issue"].tolist()
     ['empty', 'generic']
     """
@@ -161,53 +164,76 @@ def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
         values = values.sort_values(ascending=rule.when == "at most", kind="stable")
         table = values.rename("value").rename_axis("reply").reset_index()
         tables.append(table.assign(rule=number, issue=rule.issue, metric=rule.metric))
-    issues = pd.concat(tables).drop_duplicates("reply", ignore_index=True)
+    issues = pd.concat(tables, ignore_index=True)
     return issues[["reply", "rule", "issue", "metric", "value"]]
 
 
-def issue_table(issues: pd.DataFrame, signals: pd.DataFrame) -> pd.DataFrame:
-    """Every rule: in how many replies it finds its issue, and how far to trust it.
+def issue_table(
+    turns: pd.DataFrame, signals: pd.DataFrame, seed: int = 0
+) -> pd.DataFrame:
+    """Every rule: in how many replies of each version it applies, and how far to trust it.
 
-    Columns issue, rule, replies, share (of those that have the score), recall and
-    false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
+    Args:
+        turns: turn table; each `system` is a version.
+        signals: what `reply_signals` returns.
 
+    Returns:
+        A row per rule and version, or one row, its version "all", for a rule that found nothing:
+        issue, rule, version, replies, share (of those that have the score), change (of the share,
+        from the first version's), low, high (its 95 % interval, as in `verdict.differences`),
+        recall and false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
+
+    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": list("12"), "turn": 1,
+    ...                       "context": [[], []]})
     >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
-    >>> issue_table(find_issues(signals), signals)[["replies", "note"]].values.tolist()[:2]
-    [[1, ''], [0, 'not looked for: no score of toxicity']]
+    >>> issue_table(turns, signals)[["version", "replies", "note"]].values.tolist()[:2]
+    [['A', 1, ''], ['all', 0, 'not looked for: no score of toxicity']]
     """
-    counts = issues["rule"].value_counts()
+    applies = pd.DataFrame(index=signals.index)
+    for number, rule in enumerate(RULES):
+        if rule.metric in signals:
+            scored = signals[rule.metric].notna() | (rule.metric not in METRICS)
+            applies[number] = rule.applies(signals).where(scored).astype(float)
+    unrated = turns[["system", "agent", "dialog", "turn", "context"]]
+    changes = differences(unrated, applies, seed=seed)
+    if len(changes):
+        changes = changes.rename(columns={"score": "number", "difference": "change"})
+        changes = changes[["version", "number", "change", "low", "high"]]
+    by_version = applies.groupby(turns["system"], sort=False)
+    replies = by_version.sum().astype(int)
+    shares = by_version.mean()
+
     rows = []
     for number, rule in enumerate(RULES):
         name = display_name(rule.metric)
-        scored = len(signals)
-        if rule.metric in METRICS and rule.metric in signals:
-            scored = signals[rule.metric].notna().sum()
-        replies = counts.get(number, 0)
-        rows.append(
-            {
-                "issue": rule.issue,
-                "metric": rule.metric,
-                "rule": f"{name} {rule.when} {rule.bound:g}",
-                "replies": replies,
-                "share": replies / max(scored, 1),
-                "note": ""
-                if rule.metric in signals
-                else f"not looked for: no score of {name}",
-            }
-        )
+        row = {"issue": rule.issue, "metric": rule.metric, "number": number}
+        row |= {"rule": f"{name} {rule.when} {rule.bound:g}", "note": ""}
+        if number not in applies:
+            note = f"not looked for: no score of {name}"
+            rows.append(row | {"version": "all", "replies": 0, "note": note})
+        elif replies[number].sum() == 0:
+            rows.append(row | {"version": "all", "replies": 0, "share": 0.0})
+        else:
+            for version in replies.index:
+                found = replies.loc[version, number]
+                share = shares.loc[version, number]
+                rows.append(
+                    row | {"version": version, "replies": found, "share": share}
+                )
+    table = pd.DataFrame(rows)
+    if len(changes):
+        table = table.merge(changes, on=["version", "number"], how="left")
     columns = ["issue", "metric", "recall", "false_positive_rate"]
     accuracy = reference_table("11_rule_accuracy", columns)
-    table = pd.DataFrame(rows)
     table = table.merge(accuracy, on=["issue", "metric"], how="left")
-    return table[
-        ["issue", "rule", "replies", "share", "recall", "false_positive_rate", "note"]
-    ]
+    columns = ["issue", "rule", "version", "replies", "share", "change", "low", "high"]
+    return table.reindex(columns=[*columns, "recall", "false_positive_rate", "note"])
 
 
 def reading_list(
     turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10
 ) -> pd.DataFrame:
-    """Replies to read: of every issue the `per_issue` clearest, no text twice.
+    """Replies to read: of every issue the `per_issue` clearest, no text twice in one issue.
 
     Columns issue, metric, value, system, dialog, turn, before (the last utterance), reply.
 
@@ -220,7 +246,7 @@ def reading_list(
     columns = ["system", "dialog", "turn", "context", "response"]
     table = issues.join(turns[columns], on="reply")
     text = table["response"].str.strip().str.casefold()
-    table = table[~text.duplicated()]
+    table = table[~table.assign(text=text).duplicated(["issue", "text"])]
     table = table.groupby("issue", sort=False).head(per_issue)
     table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]

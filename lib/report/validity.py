@@ -9,33 +9,41 @@ from lib.meta_evaluation.evaluation_sets import ENCODER
 from lib.report.dialogs import rating_columns
 
 AGREES = "agrees with people"  # a status of `known_validity`
+FOLLOWS = "follows people"  # a standing of `08_metric_validity.csv`
+MIN_CORPORA = 3
 
 
-def reference_table(name: str, columns: list[str]) -> pd.DataFrame:
-    """Columns of a table of `data/reference`, which its README describes."""
+def reference_table(name: str, columns: list[str] | None = None) -> pd.DataFrame:
+    """Columns of a table of `data/reference`, by default all; its README describes them."""
     return pd.read_csv(ROOT / "data" / "reference" / f"{name}.csv", usecols=columns)
 
 
 def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     """How well each metric agrees with people on public corpora, and which damage it detects.
 
-    From notebook 08: the median and the lowest Spearman correlation with people over the number of
-    `corpora`; `detects`, the kinds of damage (of 18) where it prefers the original text, its
-    interval above one half, and `prefers_damage`, those where it prefers the damaged one. `status`:
+    From notebook 08, on replies that no person wrote: `mean`, the random-effects mean of the
+    Spearman correlations with people over `corpora`, with its 95 % interval (`low`, `high`), and
+    the 95 % prediction interval, where the correlation on another corpus may lie; `detects`, the
+    kinds of damage (of 18) where it prefers the original text, its interval above one half, and
+    `prefers_damage`, those where it prefers the damaged one. `status`:
 
-    - "agrees with people": on each of at least three corpora the correlation was above 0;
-    - "sign varies": above 0 on some of them only;
+    - "agrees with people": the mean over at least three corpora is above 0, at a p of .05 adjusted
+      for the number of metrics of 08 (Holm);
+    - "uncertain": that is not shown;
     - "not tested": fewer corpora;
     - "no information": it is constant on these replies, or defined for less than half of them.
 
-    Metrics that agree with people come first, by their median; the others have no order.
+    Metrics that agree with people come first, by their mean; the others have no order.
 
     >>> scores = pd.DataFrame({"flat": [1.0, 1.0], "mine": [1.0, 2.0]})
     >>> known_validity(scores)[["metric", "status"]].values.tolist()
     [['flat', 'no information'], ['mine', 'not tested']]
     """
-    public = reference_table(
-        "08_metric_validity", ["metric", "corpora", "median", "lowest"]
+    columns = ["metric", "corpora_machines", "mean_machines", "low", "high"]
+    columns += ["prediction_low", "prediction_high", "standing"]
+    public = reference_table("08_metric_validity", columns)[columns]
+    public = public.rename(
+        columns={"corpora_machines": "corpora", "mean_machines": "mean"}
     )
     table = pd.DataFrame({"metric": list(scores)})
     table = table.merge(public, on="metric", how="left")
@@ -47,12 +55,13 @@ def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
 
     constant = (scores.nunique() <= 1).to_numpy()
     rare = (share_scored(scores) < 0.5).to_numpy()
-    tested = table["corpora"] >= 3
-    conditions = [constant, ~tested, rare, table["lowest"] > 0]
+    tested = table["corpora"] >= MIN_CORPORA
+    follows = table.pop("standing") == FOLLOWS
+    conditions = [constant, ~tested, rare, follows]
     statuses = ["no information", "not tested", "no information", AGREES]
-    table["status"] = np.select(conditions, statuses, "sign varies")
-    median = table["median"].where(table["status"] == AGREES)
-    order = median.sort_values(ascending=False).index
+    table["status"] = np.select(conditions, statuses, "uncertain")
+    mean = table["mean"].where(table["status"] == AGREES)
+    order = mean.sort_values(ascending=False).index
     return table.loc[order].reset_index(drop=True)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from lib.analysis.resampling import bootstrap_counts, resample_blocks
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
 from lib.report.dialogs import rating_columns
+from lib.report.validity import reference_table
 
 MAX_PAIRED = (
     10  # dialogs of one version with the same opening; with more, it is a greeting
@@ -19,11 +20,11 @@ MAX_PAIRED = (
 LEVEL = 0.05
 POWER = 0.8
 KEY = ["system", "agent", "dialog"]
-UNDECIDED = (
-    "There are no ratings, and no metric of which higher is better: nothing is decided."
-)
+MAX_WRONG = 0.1  # a rule decides if the interval of its wrong calls ends by then
+TOO_FEW = "fewer than 2 dialogs of a version"
+SAME = "the same scores in both versions"
 CONDITION = re.compile(
-    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>better|worse|mixed)"
+    r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(leaning )?(better|worse)|mixed)"
 )
 
 
@@ -33,12 +34,17 @@ class Verdict:
 
     Attributes:
         version, against: names of the two systems.
-        verdict: "better", "worse", "mixed", "no difference shown" or "no verdict".
+        verdict: "better", "worse", "leaning better", "leaning worse", "mixed", "no difference
+            shown" or "no verdict". It only leans where metrics decide by a rule that may be
+            wrong in more than one call of ten.
         explanation: a few sentences, with the size of each difference.
         decided_by: "rating" or "metric"; "" where nothing decides.
         scores: the ratings or metrics that decide.
         dialogs: bootstrap units of the smaller version.
         paired: units that both versions have.
+        wrong_share, wrong_low, wrong_high: of the calls by these metrics on public corpora, the
+            share that contradicts the raters, and its 95 % interval; NaN where ratings decide,
+            where nothing is called, and where it is not known.
     """
 
     version: str
@@ -49,6 +55,9 @@ class Verdict:
     scores: Sequence[str] = ()
     dialogs: int = 0
     paired: int = 0
+    wrong_share: float = np.nan
+    wrong_low: float = np.nan
+    wrong_high: float = np.nan
 
 
 def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
@@ -91,9 +100,10 @@ def differences(
 
     .. math:: d \pm t_{c-1} \sqrt{c/(c-1)}\, SE, \qquad p = 2 P(t_{c-1} > |d| / SE)
 
-    p is at least :math:`2^{1-c}`, as in a permutation test. Benjamini-Hochberg adjusts it over all
-    ratings, and separately over all metrics. `detectable` is the true difference that a test at the
-    level .05 / (number of tests) finds with a power of 80 %.
+    p is at least :math:`2^{1-c}`, as in a permutation test. Benjamini-Hochberg adjusts it over the
+    ratings, over the metrics of which higher is better, and over the other metrics, each apart: so
+    a metric that only describes changes no verdict. `detectable` is the true difference that a test
+    at the level .05 / (number of tests of its kind) finds with a power of 80 %.
 
     Args:
         turns: turn table; each `system` is a version.
@@ -124,10 +134,11 @@ def differences(
 
     is_rating = table["score"].isin(ratings)
     table["kind"] = np.where(is_rating, "rating", "metric")
-    table["p_adjusted"] = benjamini_hochberg(table["p"], table["kind"])
     directed = is_rating | table["score"].isin(higher_is_better)
     table["better"] = np.where(directed, "higher", "")
-    tests = table.groupby("kind")["p"].transform("count").clip(lower=1)
+    tested_together = table["kind"] + table["better"]
+    table["p_adjusted"] = benjamini_hochberg(table["p"], tested_together)
+    tests = table.groupby(tested_together)["p"].transform("count").clip(lower=1)
     df = table["dialogs"] - 1
     critical = stats.t.isf(LEVEL / 2 / tests, df)
     quantiles = critical + stats.t.isf(1 - POWER, df)
@@ -175,8 +186,7 @@ def _compare(
 
     too_few = n_units < 2
     constant = (error == 0) & (difference == 0)
-    reasons = ["fewer than 2 dialogs of a version", "all scores equal"]
-    reason = np.select([too_few, constant], reasons, "")
+    reason = np.select([too_few, constant], [TOO_FEW, SAME], "")
     return pd.DataFrame(
         {
             "version": versions[1],
@@ -216,9 +226,9 @@ def _resample(has_unit: np.ndarray, resamples: int, seed: int) -> Iterator[np.nd
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
     """Decide for each version whether it is better or worse than the first, and how sure that is.
 
-    Ratings decide; without any, the metrics of which higher is better. Worse: some of them are
-    lower (adjusted p <= .05) and none is higher; better: the other way round; mixed: both; else no
-    difference is shown.
+    Ratings decide; without any, the metrics of which higher is better (`call`). Metrics decide
+    where at most one in ten of such calls on public corpora was wrong, by the upper end of the
+    interval in `08_verdict_errors.csv`; else, or where that is not known, they only lean.
 
     Args:
         table: what `differences` returns.
@@ -229,6 +239,9 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     >>> verdicts(pd.DataFrame([row]))[0].verdict
     'worse'
     """
+    columns = ["rule", "pairs", "right", "silent", "wrong", "families"]
+    columns += ["wrong_share", "low", "high"]
+    rates = reference_table("08_verdict_errors", columns).set_index("rule")
     result = []
     for (version, against), rows in table.groupby(["version", "against"], sort=False):
         tested = rows[rows["reason"] == ""]
@@ -236,27 +249,115 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         if deciding.empty:
             deciding = tested[tested["better"] == "higher"]
         if deciding.empty:
-            result.append(Verdict(version, against, explanation=UNDECIDED))
+            result.append(Verdict(version, against, explanation=_undecided(rows)))
             continue
-        significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]
-        verdict = "no difference shown"
-        if len(significant):
-            verdict = "better" if significant.gt(0).any() else "worse"
-        if significant.gt(0).any() and significant.lt(0).any():
-            verdict = "mixed"
-        result.append(
-            Verdict(
-                version=version,
-                against=against,
-                verdict=verdict,
-                explanation=_explain(deciding, version, against),
-                decided_by=deciding["kind"].iloc[0],
-                scores=deciding["score"].tolist(),
-                dialogs=int(deciding["dialogs"].max()),
-                paired=int(deciding["paired"].max()),
-            )
+        verdict = Verdict(
+            version=version,
+            against=against,
+            verdict=call(deciding),
+            explanation=_explain(deciding, version, against),
+            decided_by=deciding["kind"].iloc[0],
+            scores=deciding["score"].tolist(),
+            dialogs=int(deciding["dialogs"].max()),
+            paired=int(deciding["paired"].max()),
         )
+        if verdict.decided_by == "metric":
+            name = rule_name(verdict.scores)
+            rate = rates.loc[name] if name in rates.index else None
+            verdict = _with_error_rate(verdict, rate)
+        result.append(verdict)
     return result
+
+
+def call(deciding: pd.DataFrame) -> str:
+    """What the ratings or metrics of one version say of it, all of which are better if higher.
+
+    "worse": some of them are lower (adjusted p <= .05) and none is higher; "better": the other way
+    round; "mixed": both; else "no difference shown".
+
+    >>> call(pd.DataFrame({"difference": [0.2, -0.1], "p_adjusted": [0.01, 0.3]}))
+    'better'
+    """
+    significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]
+    if significant.empty:
+        return "no difference shown"
+    if significant.gt(0).any() and significant.lt(0).any():
+        return "mixed"
+    return "better" if significant.gt(0).any() else "worse"
+
+
+def rule_name(metrics: Collection[str]) -> str:
+    """The name of the rule that these metrics together decide: a key of `08_verdict_errors.csv`.
+
+    >>> rule_name(["endex", "bleu4"])
+    'bleu4 + endex'
+    """
+    return " + ".join(sorted(metrics))
+
+
+def _with_error_rate(verdict: Verdict, rate: pd.Series | None) -> Verdict:
+    """A verdict by metrics, and how often such a one contradicted raters on public corpora."""
+    explanation = verdict.explanation
+    if rate is None:
+        unknown = "How often this choice of metrics is wrong was never measured."
+        if verdict.verdict not in ("better", "worse"):
+            return replace(verdict, explanation=f"{explanation} {unknown}")
+    elif verdict.verdict == "no difference shown":
+        silent = rate["silent"] / rate["pairs"]
+        silence = (
+            f"By these metrics nothing showed for {silent:.0%} of the {rate['pairs']:.0f} pairs of "
+            "systems on public corpora that raters distinguish."
+        )
+        return replace(verdict, explanation=f"{explanation} {silence}")
+    elif verdict.verdict == "mixed":
+        return verdict
+
+    decides = rate is not None and rate["high"] <= MAX_WRONG
+    leaning = verdict.verdict if decides else f"leaning {verdict.verdict}"
+    winner = verdict.version if verdict.verdict == "better" else verdict.against
+    if rate is None:
+        explanation = f"This leans to {winner}. {explanation} {unknown}"
+        return replace(verdict, verdict=leaning, explanation=explanation)
+    calls = rate["right"] + rate["wrong"]
+    interval = "without an interval"
+    if not np.isnan(rate["high"]):
+        bounds = 100 * rate[["low", "high"]].astype(float)
+        interval = f"95 % interval {bounds['low']:.0f} to {bounds['high']:.0f}"
+    wrong = 100 * rate["wrong_share"]
+    measured = (
+        f"Of 100 such calls on public corpora, {wrong:.0f} pointed the wrong way "
+        f"({interval}, from {calls:.0f} calls in {rate['families']:.0f} families of corpora)."
+    )
+    explanation = f"{explanation} {measured}"
+    if not decides:
+        explanation = f"This leans to {winner}. {explanation}"
+    return replace(
+        verdict,
+        verdict=leaning,
+        explanation=explanation,
+        wrong_share=rate["wrong_share"],
+        wrong_low=rate["low"],
+        wrong_high=rate["high"],
+    )
+
+
+def _undecided(rows: pd.DataFrame) -> str:
+    """Why neither ratings nor metrics can decide, and what to do."""
+    candidates = rows[rows["better"] == "higher"]
+    sentences = []
+    if not (candidates["kind"] == "rating").any():
+        sentences.append("There are no ratings.")
+    if not (candidates["kind"] == "metric").any():
+        sentences.append("There is no metric that agrees with people (section 7).")
+    for reason, of_reason in candidates.groupby("reason", sort=False):
+        names = ", ".join(of_reason["score"].str.removeprefix("human_"))
+        sentences.append(f"Not tested: {names} ({reason}).")
+    reasons = set(candidates["reason"])
+    if TOO_FEW in reasons:
+        sentences.append("A verdict needs two dialogs of each version, better twenty.")
+    if reasons == {SAME}:
+        sentences.append("Is it the same file twice?")
+    return " ".join(sentences)
 
 
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
@@ -298,8 +399,9 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
     Args:
         verdicts: of each version that was compared with the first.
         condition: a version (its name; "b" also for the first one compared, "all" for any of them),
-            "not" if it is to be negated, and "better", "worse" or "mixed". A version without a
-            verdict is neither better nor worse.
+            "not" if it is to be negated, and "better", "worse", "mixed", "leaning better" or
+            "leaning worse". A version that only leans, or without a verdict, is neither better nor
+            worse; one that is worse also satisfies "leaning worse".
 
     Raises:
         DataError: the condition cannot be read, or names a version that was not compared.
@@ -316,7 +418,7 @@ def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
             fix=f'write "b worse" or "b not better"; versions: {versions}',
         )
     for verdict in named:
-        holds = verdict.verdict == match["verdict"]
+        holds = match["verdict"] in (verdict.verdict, f"leaning {verdict.verdict}")
         if holds != bool(match["negated"]):
             return True
     return False
