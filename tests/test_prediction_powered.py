@@ -1,9 +1,11 @@
 """Prediction-powered means and differences: against ppi-python, by formula and by simulation."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import isotonic_regression
 
+from lib import ROOT
 from lib.analysis.prediction_powered import (
     Estimate,
     calibrated_scores,
@@ -178,3 +180,24 @@ def test_the_planned_variance_is_that_of_the_stated_errors():
         variances.append(powered_mean(ratings, scores, others).powered.error ** 2)
     planned = powered_variance(0.6, n_rated=50, n_scored=300) / 50
     assert np.mean(variances) == pytest.approx(planned, rel=0.03)
+
+
+def test_the_committed_simulation_covers_and_saves_what_the_prose_tells():
+    """Figures of the specification: coverage .939, .946, .950 at 20, 50 and 100 dialogs."""
+    table = pd.read_csv(ROOT / "data/results/coverage_powered.csv")
+    one = table[table["mean_of"] == "one system"]
+    coverage = one.groupby("rated_dialogs")[["coverage", "classical_coverage"]].mean()
+    assert coverage.stack().between(0.93, 0.965).all()
+    assert coverage["coverage"].tolist() == pytest.approx(
+        [0.939, 0.946, 0.95], abs=0.01
+    )
+    assert one[["alarms", "classical_alarms"]].mean().between(12, 28).all(), "of 400"
+    rows = table.set_index(["corpus", "score", "mean_of", "rated_dialogs"])["saving"]
+    assert rows["gpt4_fed", "gpt4", "all systems", 50] == pytest.approx(0.51, abs=0.03)
+    assert rows["gpt4_fed", "gpt4", "one system", 20] == pytest.approx(0.18, abs=0.03)
+    assert rows["gpt4_reliable", "gpt4", "one system", 50] == pytest.approx(
+        0.11, abs=0.03
+    )
+    assert rows["usr_topical", "unieval", "one system", 50] == pytest.approx(
+        0.125, abs=0.03
+    )

@@ -24,7 +24,8 @@ from lib.psychology.traits import (
     trait_models,
 )
 
-#: Options of each metric that come closest to Tables 15-18 of Giorgi et al. (2023).
+#: Options of each metric that we take for those of Giorgi et al. (2023). They come close to Tables
+#: 15-18; for entropy and emotion matching another reading is closer (notebook 09, section 3).
 PAPER_READING = {
     "emotional_entropy": PAPER_ENTROPY,
     "emotion_matching": {"context": "all", "weighting": "relative"},
