@@ -1,4 +1,5 @@
 # make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
+#                  with models of the hub                     (PROFILE=hub, MODELS="bertscore:FacebookAI/roberta-large unieval"; DRY=1 only tells)
 # make test        run the test suite
 # make lab         open JupyterLab
 # make judge       keep a judge running on this machine        (GGUF=path/to/file.gguf)
@@ -48,7 +49,8 @@ $(BIN)/python $(SITE)/python:
 	touch $@
 
 notebooks: .venv/users
-	$(BIN)/python -m lib.notebook_runs --profile $(PROFILE) $(if $(ONLY),--only $(ONLY)) $(if $(FORCE),--force)
+	$(BIN)/python -m lib.notebook_runs --profile $(PROFILE) $(if $(ONLY),--only $(ONLY)) $(if $(FORCE),--force) \
+	  $(if $(MODELS),--models "$(MODELS)") $(if $(DRY),--dry)
 
 test: .venv/developers
 	$(BIN)/python -m pytest -n 2 --dist loadfile

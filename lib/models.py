@@ -41,7 +41,8 @@ MODEL_OPTIONS = ("device", "dtype", "layers", "revision", "batch_tokens")
 
 _TABLE = pd.read_csv(ROOT / "data" / "checkpoints.csv", keep_default_na=False)
 #: Every model that a metric may use, by hub id. A revision is the commit that a download asks for,
-#: "main" where none could be confirmed; a checksum is compared where it is known.
+#: "main" where none could be confirmed; a checksum is compared where it is known. Files are those
+#: that a public source names; sizes, checksums and files that none states are "unknown".
 CHECKPOINTS = {row.hub_id: row for row in _TABLE.itertuples(index=False)}
 
 
@@ -387,8 +388,8 @@ def _checked(path: Path, name: str, revision: str) -> Location:
     sha256 = checksums[0]
     if len(checksums) > 1:
         sha256 = hashlib.sha256("".join(checksums).encode()).hexdigest()
-    expected = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else ""
-    if expected and sha256 != expected:
+    expected = CHECKPOINTS[name].weights_sha256 if name in CHECKPOINTS else "unknown"
+    if expected not in ("unknown", sha256):
         problem = (
             f"The weights of {name} in {path} have SHA-256 {sha256}, not {expected}"
         )

@@ -153,6 +153,34 @@ def test_other_parameters_write_beside_the_profile(project, monkeypatch):
     assert (project / "build/own/results/05_beside.csv").is_file()
 
 
+def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):
+    """And a run that was asked for other models is not up to date."""
+    monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
+    takes = notebook_with("print(MODELS)")
+    takes.cells[0].source += '\nMODELS: str = ""  # models of the hub'
+    nbformat.write(takes, project / "notebooks" / "04_takes.ipynb")
+    asked = ["03", "04"]
+
+    def said(profile, **options):
+        outcomes = runner.run_all(profile, asked, **options)
+        folder = project / "build" / profile / "notebooks"
+        texts = []
+        for path in sorted(folder.glob("*.ipynb")):
+            cells = nbformat.read(path, as_version=4).cells
+            texts.append(cells[-1].outputs[0].text)
+        return [outcome.status for outcome in outcomes], texts
+
+    statuses, texts = said("sample", models="bleurt unieval")
+    assert statuses == ["ran", "ran"]
+    assert "MODELS" not in texts[0] and "'MODELS': 'bleurt unieval'" in texts[1]
+    assert said("sample", models="bleurt unieval")[0] == ["up to date"] * 2
+    assert said("sample")[0] == ["ran", "ran"]
+    profiles = '[public.all]\nN = 8\n[hub.all]\nPROFILE = "hub"\n'
+    (project / "notebooks" / "profiles.toml").write_text(profiles)
+    _, texts = said("hub", models="bleurt")
+    assert "'N': 8" in texts[1] and "'PROFILE': 'hub'" in texts[1]
+
+
 def test_public_run_puts_outputs_back_but_not_parameters(project):
     profiles = '[public.all]\nPROFILE = "public"\nN = 8\n'
     (project / "notebooks" / "profiles.toml").write_text(profiles)

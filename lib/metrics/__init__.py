@@ -1,5 +1,12 @@
 """Every automatic metric by name, and the scores that are kept."""
 
+from lib.metrics.asked_models import (
+    AskedModel,
+    compute_asked,
+    fetch_models,
+    models_table,
+    parse_models,
+)
 from lib.metrics.baselines import length, question, random, specificity, tokenize_words
 from lib.metrics.classifiers import (
     bleurt,

@@ -167,7 +167,8 @@ def compute(
 
     Returns:
         One float column per score on `turns.index`; missing is NaN. `attrs["provenance"]` has the
-        provenance record of each column and `attrs["missing"]` its NaN counts by reason.
+        provenance record of each column, `attrs["missing"]` its NaN counts by reason, and
+        `attrs["computed"]` the number of rows that were not reused.
 
     Raises:
         ValueError: unknown metric or option, or a missing column.
@@ -188,6 +189,7 @@ def compute(
     tables = [pd.DataFrame(index=range(len(turns)))]
     provenance = {}
     missing = {}
+    all_computed = 0
     for name in names:
         metric = get_metric(name)
         metric_options = dict((options or {}).get(name, {}))
@@ -197,7 +199,7 @@ def compute(
         rows = batch_rows or _rows_in_a_batch(record)
         if metric.all_rows_at_once:
             rows = max(len(turns), 1)
-        table = _scores(
+        table, computed = _scores(
             turns,
             metric,
             metric_options,
@@ -206,13 +208,18 @@ def compute(
             batch_rows=rows,
             log=log,
         )
+        all_computed += computed
         reasons = missing_reasons(turns, metric.needs).to_numpy()
         for column, values in table.items():
             provenance[column] = record
             missing[column] = pd.Series(reasons[values.isna()]).value_counts().to_dict()
         tables.append(table)
     scores = pd.concat(tables, axis=1).set_axis(turns.index)
-    scores.attrs = {"provenance": provenance, "missing": missing}
+    scores.attrs = {
+        "provenance": provenance,
+        "missing": missing,
+        "computed": all_computed,
+    }
     return scores
 
 
@@ -265,8 +272,10 @@ def _rows_in_a_batch(record: dict) -> int:
     return BATCH_ROWS
 
 
-def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.DataFrame:
-    """Scores of one metric: batches that are in the folder are read, the others computed."""
+def _scores(
+    turns, metric, options, *, record, folder, batch_rows, log
+) -> tuple[pd.DataFrame, int]:
+    """Scores of one metric, and how many rows were computed: the others were in the folder."""
     texts = turns[list(metric.needs)].to_numpy(dtype=object).tolist()
     key = json.dumps([record, batch_rows, texts], sort_keys=True, default=list)
     folder = folder / f"{metric.name}-{short_hash(key, 16)}"
@@ -288,7 +297,7 @@ def _scores(turns, metric, options, *, record, folder, batch_rows, log) -> pd.Da
     counts = {"computed": computed, "reused": len(turns) - computed}
     done = [f"{verb} {count:,} rows" for verb, count in counts.items() if count]
     log(f"{metric.name}: {', '.join(done) or 'no rows'}")
-    return pd.concat(batches, ignore_index=True)
+    return pd.concat(batches, ignore_index=True), computed
 
 
 def _read_batch(file: Path) -> pd.DataFrame | None:

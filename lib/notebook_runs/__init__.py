@@ -19,7 +19,11 @@ from IPython.display import display
 from lib import ROOT
 from lib.notebook_runs.parameters import changed_parameters
 
-DATA = {"sample": "synthetic sample", "public": "public corpora"}
+DATA = {
+    "sample": "synthetic sample",
+    "public": "public corpora",
+    "hub": "public corpora, with models of the hub",
+}
 PROFILES = tuple(DATA)
 STATED_PACKAGES = ("numpy", "pandas", "scipy")
 SAMPLE_STAMP = "synthetic sample data"
@@ -28,8 +32,8 @@ SAMPLE_STAMP = "synthetic sample data"
 def profile_folder(profile: str, kind: str) -> Path:
     """Folder of a profile's `results`, `reference` tables, `figures` or `notebooks`.
 
-    The public profile writes what is committed; the sample profile writes to `build/sample`, so
-    that trying things out never changes a committed result.
+    The public profile writes what is committed; the others write to `build/sample` and `build/hub`,
+    so that trying things out never changes a committed result.
 
     >>> profile_folder("sample", "results").relative_to(ROOT).as_posix()
     'build/sample/results'
@@ -40,8 +44,8 @@ def profile_folder(profile: str, kind: str) -> Path:
         raise ValueError(
             f"PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}"
         )
-    if profile == "sample":
-        return ROOT / "build" / "sample" / kind
+    if profile != "public":
+        return ROOT / "build" / profile / kind
     if kind in ("results", "reference"):
         return ROOT / "data" / kind
     return ROOT / kind
@@ -53,7 +57,7 @@ class Run:
 
     Attributes:
         number: two digits, as in the notebook's file name; its output files start with it.
-        profile: "sample" or "public"; it names the output folders.
+        profile: "sample", "public" or "hub"; it names the output folders.
         own: with parameters that are not the profile's; it writes to `build/own`.
     """
 
@@ -165,7 +169,7 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
 
     Args:
         number: number of the notebook, such as "08".
-        profile: "sample" or "public".
+        profile: "sample", "public" or "hub".
         seed: for `random`, `numpy.random` and, if it is imported already, `torch`. Functions of
             `lib` that draw at random have a seed of their own.
 

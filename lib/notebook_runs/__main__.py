@@ -1,4 +1,4 @@
-"""Command line: `python -m lib.notebook_runs [--profile public] [--only 03,08] [--force]`."""
+"""Command line: `python -m lib.notebook_runs [--profile hub] [--only 03,08] [--models bleurt]`."""
 
 import argparse
 import logging
@@ -22,11 +22,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--force", action="store_true", help="also run what is up to date"
     )
+    parser.add_argument(
+        "--models",
+        default="",
+        help='"all", or metrics with models: bertscore:FacebookAI/roberta-large unieval',
+    )
+    parser.add_argument(
+        "--dry",
+        action="store_true",
+        help="show the models that are asked for, and stop",
+    )
     options = parser.parse_args(arguments)
+    if options.models and options.profile == "public":
+        # What the public profile writes is committed, and made with the packaged models.
+        print("With MODELS the public corpora are those of the profile hub.")
+        options.profile = "hub"
+    if options.profile == "hub" and not options.models:
+        options.models = "all"
     logging.getLogger("papermill").setLevel(logging.ERROR)
     only = [number.strip() for number in options.only.split(",") if number.strip()]
     try:
-        outcomes = run_all(options.profile, only, options.force)
+        models = _provide_models(options.models, dry=options.dry)
+        if options.dry:
+            return 0
+        outcomes = run_all(options.profile, only, options.force, models)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -44,6 +63,29 @@ def main(arguments: list[str] | None = None) -> int:
     if options.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))
+
+
+def _provide_models(words: str, dry: bool) -> str:
+    """Show the models that are asked for and fetch them; return the words of those that are here.
+
+    Raises:
+        ValueError: an unknown metric or model.
+    """
+    from lib.metrics import fetch_models, models_table, parse_models
+
+    asked = parse_models(words)
+    if asked:
+        table = models_table(asked)
+        print(table.to_string(index=False))
+        print(f"to download: {table['to_download_gb'].sum():.1f} GB at most")
+    elif dry:
+        print("no models are asked for: the packaged ones run (MODELS= or PROFILE=hub)")
+    if dry:
+        return ""
+    here, problems = fetch_models(asked)
+    for name, problem in problems.items():
+        print(f"left out: {name}: {problem}", file=sys.stderr)
+    return " ".join(map(str, here))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,11 @@ from papermill.exceptions import PapermillExecutionError
 from lib import ROOT
 from lib.data.storage import atomic_write
 from lib.notebook_runs import profile_folder
-from lib.notebook_runs.parameters import load_profiles, profile_parameters
+from lib.notebook_runs.parameters import (
+    load_profiles,
+    parameter_model,
+    profile_parameters,
+)
 
 INPUTS = ("lib", "data/sample", "data/published", "data/models", "data/reference")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -49,14 +53,15 @@ def find_notebooks() -> list[Path]:
 
 
 def run_all(
-    profile: str, only: list[str] | None = None, force: bool = False
+    profile: str, only: list[str] | None = None, force: bool = False, models: str = ""
 ) -> list[Outcome]:
     """Run the notebooks of a profile, two at a time, each after those that it needs.
 
     Args:
-        profile: "sample" or "public".
+        profile: "sample", "public" or "hub".
         only: numbers to run, for example ["03", "08"]; all by default.
         force: also run notebooks that are up to date.
+        models: words of `lib.metrics.parse_models`, for the notebooks with a parameter MODELS.
 
     Returns:
         One outcome for each notebook asked for. A notebook whose needs failed is "not run"; the
@@ -75,6 +80,9 @@ def run_all(
     parameters = {
         number: profile_parameters(profile, path) for number, path in paths.items()
     }
+    for number, path in paths.items():
+        if models and "MODELS" in parameter_model(path).model_fields:
+            parameters[number]["MODELS"] = models
     all_needs = load_profiles().get("needs", {})
     started: dict[str, Future[Outcome]] = {}
 
@@ -88,10 +96,12 @@ def run_all(
             outcome = Outcome(
                 path.stem, "not run", message=f"needs {', '.join(failed)}"
             )
-        elif not force and is_up_to_date(path, profile, needs):
+        elif not force and is_up_to_date(path, profile, needs, models):
             outcome = Outcome(path.stem, "up to date")
         else:
             outcome = run_notebook(path, profile, parameters[number])
+            if outcome.status == "ran":
+                stamp_file(path, profile).write_text(models, encoding="utf-8")
         print(
             f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}",
             flush=True,
@@ -142,20 +152,22 @@ def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
 
 
 def stamp_file(path: Path, profile: str) -> Path:
-    """The empty file that is touched when a notebook has run."""
+    """The file that is written when a notebook has run; it holds the models that were asked for."""
     return ROOT / "build" / profile / "finished" / path.stem
 
 
-def is_up_to_date(path: Path, profile: str, needs: list[str]) -> bool:
+def is_up_to_date(path: Path, profile: str, needs: list[str], models: str = "") -> bool:
     """Whether nothing that a notebook reads or wrote is newer than its last run, as in `make`.
 
     That is the notebook, the profiles, the code of `lib`, the shipped data, the locked versions,
     the results of the notebooks that it needs, and what it wrote itself (which a run by hand
-    overwrites).
+    overwrites). A run that was asked for other models is not up to date either.
     """
     stamp = stamp_file(path, profile)
     output = profile_folder(profile, "notebooks") / path.name
     if not (stamp.is_file() and output.is_file()):
+        return False
+    if stamp.read_text(encoding="utf-8") != models:
         return False
     files = [path, output, path.with_name("profiles.toml"), ROOT / "requirements.lock"]
     for name in INPUTS:
