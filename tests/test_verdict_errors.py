@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.meta_evaluation import verdict_errors
+from lib.report import verdict_errors
 from lib.meta_evaluation.evaluation_sets import EvaluationSet
 from lib.report.verdict import differences, verdicts
 
