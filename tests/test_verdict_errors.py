@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.report import verdict_errors
 from lib.meta_evaluation.evaluation_sets import EvaluationSet
+from lib.report import verdict_errors
 from lib.report.verdict import differences, verdicts
 
 QUALITY = {"plain": 0.0, "good": 2.0, "best": 4.0}
