@@ -16,7 +16,14 @@ from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
 from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
-from lib.data.log_parts import SYNONYMS, TIME, first_value, has_path, names_a_time
+from lib.data.log_parts import (
+    SYNONYMS,
+    TIME,
+    first_name,
+    first_value,
+    has_path,
+    names_a_time,
+)
 from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
     Columns,
@@ -206,8 +213,9 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     rows = records(value)
+    names = set().union(*rows[:50])
     for log_format in FORMATS:
-        if kind not in (None, log_format.kind):
+        if kind not in (None, log_format.kind) or not begins_in(names, log_format):
             continue
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return _read_records(log_format, rows, source)
@@ -245,6 +253,14 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     if isinstance(value, pd.DataFrame) and kind in (None, "table"):
         return None  # whose columns may be mapped
     raise _unknown(value, kind)
+
+
+def begins_in(names: set[str], log_format: LogFormat) -> bool:
+    """Whether the paths of a signature begin with these names of fields, which is quick to see."""
+    for paths in log_format.signature:
+        if not any(first_name(path) in names for path in paths.split("|")):
+            return False
+    return True
 
 
 def matches(record: Mapping, signature: tuple[str, ...]) -> bool:

@@ -247,8 +247,11 @@ def message_list(cell: Any) -> list[dict]:
 
 def is_blocks(cell: list) -> bool:
     """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
+    first = cell[0] if cell else None
+    if not isinstance(first, dict) or first.get("type") not in BLOCKS:
+        return False
     kinds = {item.get("type") for item in cell if isinstance(item, dict)}
-    return bool(kinds) and kinds <= BLOCKS
+    return kinds <= BLOCKS
 
 
 def message_fields(record: dict) -> dict[str, MessageFormat]:

@@ -41,6 +41,8 @@ def first_value(
 
 def to_number(value: Any) -> float | None:
     """A number, or None."""
+    if value is None:
+        return None
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -163,6 +165,12 @@ def split_condition(condition: str) -> tuple[str, str | None]:
         r"(?P<path>(?:\[[^]]*\]|[^=[])*)(?:=(?P<wanted>.*))?", condition
     )
     return match["path"], match["wanted"]
+
+
+@cache
+def first_name(condition: str) -> str:
+    """The field of a record that a condition begins with."""
+    return path_steps(split_condition(condition)[0])[0].name
 
 
 def has_path(value: Any, condition: str) -> bool:
@@ -322,10 +330,13 @@ def role_of(
     return role
 
 
-def named_ratings(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Rating by dimension, for what stands in `ratings`, `annotations` or `scores`."""
+def named_ratings(
+    fields: Mapping[str, Any],
+    names: Iterable[str] = ("ratings", "annotations", "scores"),
+) -> dict[str, Any]:
+    """Rating by dimension, for what stands below these names."""
     ratings = {}
-    for name in ("ratings", "annotations", "scores"):
+    for name in names:
         if isinstance(fields.get(name), dict):
             ratings |= {snake_case(key): value for key, value in fields[name].items()}
     return ratings
@@ -344,8 +355,7 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
             comment = isinstance(value, str) and value.strip().lower() not in THUMBS
             if not (comment and dimension.endswith("feedback")):
                 values[dimension] = value
-    without_scores = {name: value for name, value in fields.items() if name != "scores"}
-    values |= named_ratings(without_scores)
+    values |= named_ratings(fields, ("ratings", "annotations"))
     ratings = []
     for dimension, value in values.items():
         if not isinstance(value, dict) and value is not None:

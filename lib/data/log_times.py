@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from dateutil import parser as date_parser
+import pandas as pd
 
 from lib.data.file_contents import UnknownFormat
 
@@ -60,7 +60,7 @@ def _text_time(text: str) -> datetime | None:
         if len(text) > 60 or not DATE_IN_WORDS.search(text):
             return None
         try:
-            time = date_parser.parse(text, tzinfos={})
+            time = pd.Timestamp(text).to_pydatetime()
         except (ValueError, OverflowError):
             return None
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
@@ -145,10 +145,11 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
             f"has times such as {unknown!r}, which cannot be read",
             fix='write them as 2025-03-14 10:05; or COLUMNS="time=none", if the rows are in order',
         )
-    if all(descents(dialog) <= 1 for dialog in keys):
-        return [[0.0] * len(dialog) for dialog in keys]
-    if all(descents(dialog[::-1]) <= 1 for dialog in keys):
-        return [[float(n) for n in range(len(dialog), 0, -1)] for dialog in keys]
+    for midnights in (0, 1):  # at which clocks begin again
+        if all(descents(dialog) <= midnights for dialog in keys):
+            return [[0.0] * len(dialog) for dialog in keys]
+        if all(descents(dialog[::-1]) <= midnights for dialog in keys):
+            return [[float(n) for n in range(len(dialog), 0, -1)] for dialog in keys]
     if any(":" in text for text in texts):
         raise UnknownFormat(
             f"has times such as {texts[0]!r} that go up and down",
