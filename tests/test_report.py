@@ -466,8 +466,8 @@ ISSUES = [  # the issue, a reply that has it, a reply without, and other columns
     ),
     ("repeats the user", FULL, HUT, {"context": [["No.", "So.", FULL]] * 2}),
     ("cut off", "We went to the lake and", FULL, {}),
-    ("off topic", "cos.", FULL, {}),
-    ("toxic", "tox", FULL, {}),
+    ("off topic", "Cosines rarely moved eleven harbour boats.", FULL, {}),
+    ("toxic", "Toxins rarely moved eleven harbour boats.", FULL, {}),
     (
         "contradicts the persona",
         "I don't own a red boat.",
@@ -491,8 +491,12 @@ def test_each_issue_is_found_in_the_reply_that_has_it_alone(
     facts = columns.get("fact", [])
     turns["fact"] = facts + [[]] * (len(turns) - len(facts))
     scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)
-    scores["context_similarity"] = np.where(turns["response"] == "cos.", 0.01, 0.4)
-    scores["toxicity"] = np.where(turns["response"] == "tox", 0.9, 0.1)
+    scores["context_similarity"] = np.where(
+        turns["response"] == "Cosines rarely moved eleven harbour boats.", 0.01, 0.4
+    )
+    scores["toxicity"] = np.where(
+        turns["response"] == "Toxins rarely moved eleven harbour boats.", 0.9, 0.1
+    )
     issues = report.find_issues(report.reply_signals(turns, scores))
     assert issues[["reply", "issue"]].values.tolist() == [[0, issue]]
 
