@@ -3,6 +3,7 @@
 The rooms lie along the path of the data, and each imports only rooms above it:
 
 - `data`: the turn table, corpora, personas, a user's file
+- `model_files`: fetch models from the hub, make safetensors of other forms, tokenizers
 - `models`: find and load pretrained models, run texts through them in batches
 - `metrics`: the registry and the kept scores; overlap, embedding, likelihood, classifier metrics
 - `psychology`: lexica, emotions, language style, traits

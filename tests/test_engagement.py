@@ -305,6 +305,42 @@ def test_missing_inputs_are_named(tmp_path, months):
         engagement.build_red(tmp_path, emotions=months[1])
 
 
+def command(*options, **paths):
+    """Run the command; paths become options."""
+    for name, path in paths.items():
+        options = (*options, f"--{name}", str(path))
+    return engagement.main(list(options))
+
+
+def test_the_command_writes_the_sample(months, tmp_path, capsys):
+    folder, emotions, _, _ = months
+    out = tmp_path / "red.parquet"
+    given = {"comments": folder, "emotions": emotions, "out": out, "cap": 300}
+    assert command(**given) == 0
+    ours = engagement.build_red(folder, Settings(cap=300), emotions).sample
+    pd.testing.assert_frame_equal(pd.read_parquet(out), ours, check_dtype=False)
+    assert "300 engaging and 300 other posts" in capsys.readouterr().out
+    assert command("--without-emotions", comments=folder, out=out) == 0
+    assert command(comments=folder, out=out) == 1
+    assert "pass emotions=" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_draws_the_same_sample_on_spark(months, tmp_path, monkeypatch):
+    settings = "--conf spark.sql.shuffle.partitions=4 --conf spark.ui.enabled=false"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
+    folder, emotions, _, _ = months
+    given = {"comments": folder, "emotions": emotions, "cap": 300}
+    assert command(out=tmp_path / "duckdb.parquet", **given) == 0
+    spark = {"engine": "spark", "master": "local[2]"}
+    assert command(out=tmp_path / "spark.parquet", **spark, **given) == 0
+    ours, theirs = (
+        pd.read_parquet(tmp_path / f"{engine}.parquet")
+        for engine in ("duckdb", "spark")
+    )
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, rtol=1e-9)
+
+
 def test_settings_are_checked():
     for change in (
         {"alpha": "mean"},

@@ -2,9 +2,17 @@
 
 The equations are plain SQL, which DuckDB and Spark run unchanged: the dimensions and their monotone
 submodular normalization in engagement.sql, the labelled sample in sample.sql.
+
+From a shell, on this machine or on a Spark cluster (`pip install '.[spark]'`):
+
+    python -m lib.endex.red --comments comments --emotions emotions --out red.parquet
+    python -m lib.endex.red --engine spark --master spark://host:7077 --comments comments \
+        --without-emotions --out red.parquet
 """
 
+import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +20,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
+from lib.data.storage import atomic_write
 from lib.endex.reddit import parquet_files
 
 # Of Table 1: the footnote of section 2.4; "median": the median of the adjusted dimension, as the
@@ -285,3 +294,74 @@ def _no_sample_message(red: Red) -> str:
         "other forums or a smaller kappa. Comments left after each condition:\n"
         + red.funnel().to_string(index=False)
     )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Curate from a shell: score the posts, draw the sample, write it as one Parquet file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.endex.red",
+        description="Score the engagement of posts and draw RED's labelled sample.",
+    )
+    add = parser.add_argument
+    add("--comments", required=True, help="folder written by lib.endex.to_parquet")
+    add("--out", required=True, help="Parquet file for the sample")
+    add("--emotions", help="Parquet with id and ee, written by lib.endex.score_replies")
+    add("--without-emotions", action="store_true", help="give EE the weight 0")
+    add("--toxicity", help="Parquet with id and toxicity; needs --toxicity-above")
+    add("--toxicity-above", type=float, help="leave out more toxic posts")
+    add("--kappa", type=float, default=1.0, help="standard deviations from the mean")
+    add("--cap", type=int, default=40_162, help="most posts of a class")
+    add("--edge-days", type=float, default=1.0, help="last days that are left out")
+    add("--seed", type=int, default=0)
+    add("--engine", choices=["duckdb", "spark"], default="duckdb")
+    add(
+        "--master",
+        help="of Spark, such as spark://host:7077; its own setting by default",
+    )
+    given = parser.parse_args(arguments)
+    weights = FOOTNOTE_WEIGHTS | ({"ee": 0.0} if given.without_emotions else {})
+    settings = RedSettings(
+        weights=weights,
+        kappa=given.kappa,
+        cap=given.cap,
+        seed=given.seed,
+        toxicity_above=given.toxicity_above,
+        edge_days=given.edge_days,
+    )
+    engine = DuckDB()
+    if given.engine == "spark":
+        engine = Spark(_spark_session(given.master))
+    try:
+        red = build_red(
+            given.comments,
+            settings,
+            emotions=given.emotions,
+            toxicity=given.toxicity,
+            engine=engine,
+        )
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    with atomic_write(given.out) as unfinished:
+        red.sample.to_parquet(unfinished, index=False)
+    counts = red.sample["label"].value_counts()
+    print(f"{given.out}: {counts[1]:,} engaging and {counts[0]:,} other posts")
+    return 0
+
+
+def _spark_session(master: str | None):
+    """A Spark session at a master, or where Spark's own settings say."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        sys.exit(
+            "Spark is not installed: pip install '.[spark]' (it needs Java as well)"
+        )
+    builder = SparkSession.builder.appName("RED")
+    if master:
+        builder = builder.master(master)
+    return builder.getOrCreate()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -238,8 +238,8 @@ def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
         return [], []
     last = max(states, key=lambda file: int(file.parent.name.split("-")[1]))
     load_model(network, last.with_name(NETWORK))
-    stored = torch.load(last.with_name(OPTIMIZER), weights_only=True)
-    optimizer.load_state_dict(stored)
+    file = last.with_name(OPTIMIZER)
+    optimizer.load_state_dict(torch.load(file, weights_only=True))
     losses, validation = read_json(last)
     return losses, validation
 
