@@ -288,7 +288,10 @@ def difference_plot(rows: pd.DataFrame) -> Figure:
     score = display_name(rows["score"].iloc[0].removeprefix("human_"))
     what = f" in {score}" if several else ""
     axes.set_xlabel(f"difference from {against}{what}, in standard deviations")
-    axes.legend(loc="best", fontsize="small", frameon=True)
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False
+    )
+    axes.margins(y=0.15)
 
     texts = []
     for row in rows.to_dict("records"):
