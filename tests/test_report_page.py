@@ -3,6 +3,7 @@
 import json
 import re
 
+import jsonschema
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ import pytest
 from bs4 import BeautifulSoup
 from scipy import optimize, stats
 
-from lib import data, report
+from lib import ROOT, data, metrics, report
 from lib.report import page
+from lib.report.__main__ import main
 from lib.report.answer import difference_plot, picture_rows
 from lib.report.chat import chat_lines
 from lib.report.pairs import reply_pairs, typical_and_worst
@@ -271,3 +273,74 @@ def test_the_pages_numbers_are_those_of_its_json(compared):
     numbers = [float(cell) for cell in cells if cell]
     for name in ("difference", "low", "high"):
         assert any(number == pytest.approx(row[name]) for number in numbers), name
+
+
+METRIC_FILE = """
+from lib import metrics
+
+@metrics.metric("shouts", "style")
+def shouts(turns):
+    return turns["response"].str.count("!").astype(float)
+"""
+
+
+def test_a_metric_of_your_own_stands_on_the_page_as_untested(tmp_path):
+    turns = two_versions()
+    turns["response"] += "!"
+    dialogs = tmp_path / "dialogs.csv"
+    turns.assign(context=turns["context"].str[0]).drop(
+        columns=["reference", "fact"]
+    ).to_csv(dialogs, index=False)
+    mine = tmp_path / "mine.py"
+    mine.write_text(METRIC_FILE)
+    out = tmp_path / "report.json"
+    command = [
+        str(dialogs),
+        "--metrics",
+        str(mine),
+        "--format",
+        "json",
+        "--out",
+        str(out),
+    ]
+    try:
+        assert main(command) == 0
+    finally:
+        metrics.METRICS.pop("shouts", None)
+    tables = json.loads(out.read_text())["tables"]
+    known = {row["metric"]: row["status"] for row in tables["validity"]}
+    assert known["shouts"] in ("not tested", "no information")
+    assert "shouts" not in sum((row["scores"] for row in tables["verdicts"]), [])
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("1 / 0", "ZeroDivisionError"), ("x = 1", "registers no metric")],
+)
+def test_a_file_without_metrics_is_an_error_that_names_it(
+    tmp_path, capsys, content, problem
+):
+    dialogs = tmp_path / "dialogs.txt"
+    dialogs.write_text("User: Hi\nBot: Hello")
+    mine = tmp_path / "mine.py"
+    mine.write_text(content)
+    assert main([str(dialogs), "--metrics", str(mine)]) == 2
+    message = capsys.readouterr().err
+    assert problem in message and "mine.py" in message
+
+
+def test_texts_are_sent_to_no_other_machine_without_a_yes(
+    tmp_path, monkeypatch, capsys
+):
+    dialogs = tmp_path / "dialogs.txt"
+    dialogs.write_text("User: Hi\nBot: Hello")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://judge.example.org/v1")
+    assert main([str(dialogs), "--judge", "some-model"]) == 2
+    shown = capsys.readouterr()
+    assert "1 replies with their contexts go to judge.example.org" in shown.out
+    assert "nothing was sent" in shown.err
+
+
+def test_the_json_follows_its_schema(compared):
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+    jsonschema.validate(json.loads(page.render_json(compared, "t")), schema)

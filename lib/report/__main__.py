@@ -11,10 +11,13 @@ As `make` runs it:
 """
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 FORMATS = ("html", "md", "json")
 
 
@@ -107,6 +110,22 @@ def _parser() -> argparse.ArgumentParser:
         choices=["random"],
         help="the answer where the report asks how rated dialogs were chosen (DRAWN=random)",
     )
+    add(
+        "--metrics",
+        metavar="FILE",
+        help="a Python file, or an installed module, that registers metrics of your own; they "
+        "stand beside the others and decide nothing (METRICS=my_metrics.py)",
+    )
+    add(
+        "--without-texts",
+        action="store_true",
+        help="leave all replies and utterances out, so that the page may be shared (TEXTS=0)",
+    )
+    add(
+        "--yes",
+        action="store_true",
+        help="send texts to a judge on another machine without asking (YES=1)",
+    )
     add("--out", help="file to write (PAGE=; default: build/report/<name>.html)")
     add(
         "--format",
@@ -133,6 +152,7 @@ def _write_report(args: argparse.Namespace) -> int:
     from lib.report.dialogs import import_details, read_versions
     from lib.report.rating_study import ratings_of_file
     from lib.report.result import build_report
+    from lib.report.scores import import_metrics
     from lib.report.verdict import Verdict, condition_holds
 
     overrides = {guess.lower(): value for guess, value in args.override}
@@ -152,6 +172,9 @@ def _write_report(args: argparse.Namespace) -> int:
         compared = [Verdict(version) for version in turns["system"].unique()[1:]]
         condition_holds(compared, args.fail_if)
 
+    if args.metrics:
+        import_metrics(args.metrics)
+    _ask_before_sending(args, n_replies=min(len(turns), args.judged))
     report = build_report(
         turns,
         max_replies=args.read,
@@ -170,7 +193,7 @@ def _write_report(args: argparse.Namespace) -> int:
         "md": page.render_markdown,
         "json": page.render_json,
     }
-    text = render[args.format](report, title)
+    text = render[args.format](report, title, texts=not args.without_texts)
     with atomic_write(out) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     print(f"report: {out}")
@@ -180,6 +203,27 @@ def _write_report(args: argparse.Namespace) -> int:
     for row in report.verdicts[:10]:
         print(f"{row.version} against {row.against}: {row.verdict}. {row.explanation}")
     return 3 if args.fail_if and condition_holds(report.verdicts, args.fail_if) else 0
+
+
+def _ask_before_sending(args: argparse.Namespace, n_replies: int) -> None:
+    """Say how many texts go to which host, and ask, where the judge is on another machine."""
+    from lib.data import DataError
+
+    if args.judge in ("", "packaged"):
+        return
+    url = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com"
+    host = urlsplit(url).hostname
+    if host in LOCAL_HOSTS:
+        return
+    print(
+        f"judge: up to {n_replies} replies with their contexts go to {host}.",
+        flush=True,
+    )
+    if args.yes:
+        return
+    if sys.stdin.isatty() and input("Send them? y/N ").strip().lower() in ("y", "yes"):
+        return
+    raise DataError("nothing was sent to the judge", fix="answer y, or say YES=1")
 
 
 def _sheet_base(args: argparse.Namespace) -> Path:

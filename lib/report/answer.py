@@ -289,7 +289,11 @@ def difference_plot(rows: pd.DataFrame) -> Figure:
     what = f" in {score}" if several else ""
     axes.set_xlabel(f"difference from {against}{what}, in standard deviations")
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3,
+        fontsize="small",
+        frameon=False,
     )
     axes.margins(y=0.15)
 

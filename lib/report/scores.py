@@ -1,6 +1,8 @@
 """Score a user's turns with every metric that their columns allow."""
 
+import importlib
 import os
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from tqdm.auto import tqdm
 
 from lib import ROOT, cpdscore
 from lib.cpdscore import local
+from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics import METRICS
 from lib.metrics.registry import BATCH_ROWS
@@ -49,6 +52,46 @@ def report_scores(
         frames.append(_compute_in_blocks(sample, evaluation_sets.ENCODER))
     scores = pd.concat(frames, axis=1).dropna(axis=1, how="all")
     return scores.loc[:, ~scores.columns.duplicated()]
+
+
+def import_metrics(name: str) -> list[str]:
+    """Import a Python file or an installed module, whose metrics a report then computes.
+
+    Args:
+        name: path of a file that ends in .py, or the name of a module.
+
+    Returns:
+        Names of the metrics that it registered with `lib.metrics.metric`.
+
+    Raises:
+        DataError: it cannot be imported, or registers no metric.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "mine.py")
+    >>> _ = path.write_text('''
+    ... from lib import metrics
+    ... @metrics.metric("shouts", "style")
+    ... def shouts(turns):
+    ...     return turns["response"].str.count("!").astype(float)
+    ... ''')
+    >>> import_metrics(str(path)), METRICS.pop("shouts").family
+    (['shouts'], 'style')
+    """
+    before = set(METRICS)
+    try:
+        if name.endswith(".py"):
+            runpy.run_path(name)
+        else:
+            importlib.import_module(name)
+    except Exception as error:  # whatever a user's file does wrong
+        problem = f"cannot be imported: {type(error).__name__}: {error}"
+        fix = "run it by itself first: python " + name
+        raise DataError(problem, file=name, fix=fix) from error
+    registered = [metric for metric in METRICS if metric not in before]
+    if not registered:
+        fix = 'put @metrics.metric("my_metric", "style") above a function of the turn table'
+        raise DataError("registers no metric", file=name, fix=fix)
+    return registered
 
 
 def _compute_in_blocks(turns: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
