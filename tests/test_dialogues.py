@@ -192,7 +192,7 @@ BAD = {
     "a cell too few": (HEAD + "A,1\n", ["row 1 has 2 cells"]),
     "unclosed quote": (HEAD + 'A,1,"x,4\n', ["not a readable file"]),
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
-    "no header": ("", ["not a readable file"]),
+    "no header": ("", ["is empty"]),
     "utf16.csv": (HEAD.encode("utf-16"), ["no rows"]),
     "a.jsonl": (b'{"system": "A"}\n{"system": ', ["line 2", "cut off"]),
     "b.jsonl": (b"[1]\n", ["no chat log", "like this"]),

@@ -356,13 +356,11 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
 
 
 def test_sentences_on_the_question_rule_follow_from_table_2():
-    """Defects N1 and N8: the row of all four sets stands beside the paper's, hit or miss."""
+    """The row of all four sets stands beside the paper's, hit or miss."""
     table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
-    for text in (prose("05", "c24"), (ROOT / "README.md").read_text()):
-        for ours, paper in zip(
-            table2["pearson"], table2["pearson, paper"], strict=True
-        ):
-            assert written(ours, 3) in text and written(paper, 3) in text
+    text = prose("05", "c24")
+    for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
+        assert written(ours, 3) in text and written(paper, 3) in text
 
 
 @pytest.mark.public

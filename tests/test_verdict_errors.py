@@ -40,7 +40,7 @@ def test_rates_are_those_that_the_corpora_were_made_with():
         rated_corpus("usr_persona", {"follows": 1.0, "turns": 1.0, "flat": 0.0}, rng),
         rated_corpus("fed_turn", {"follows": 1.0, "turns": -1.0, "flat": 0.0}, rng),
     ]
-    compared = [verdict_errors.compare_systems(items, 500) for items in corpora]
+    compared = [verdict_errors.compare_machines(items, 500) for items in corpora]
     compared = pd.concat(compared, ignore_index=True)
     assert "person" not in set(compared["version"]) | set(compared["against"])
     rules = [["follows"], ["turns"], ["follows", "turns"]]
@@ -59,7 +59,7 @@ def test_rates_are_those_that_the_corpora_were_made_with():
 def test_a_metric_of_noise_calls_about_one_pair_in_twenty():
     rng = np.random.default_rng(1)
     noise = {f"noise{k}": 0.0 for k in range(100)}
-    compared = verdict_errors.compare_systems(rated_corpus("c", noise, rng), 500)
+    compared = verdict_errors.compare_machines(rated_corpus("c", noise, rng), 500)
     outcomes = verdict_errors.rule_outcomes(compared, [[name] for name in noise])
     share = (outcomes["outcome"] != "silent").mean()
     assert share == pytest.approx(0.05, abs=0.035)  # 300 calls that share 40 contexts
@@ -68,7 +68,7 @@ def test_a_metric_of_noise_calls_about_one_pair_in_twenty():
 def test_an_outcome_is_that_of_a_paired_t_test_and_of_the_report():
     rng = np.random.default_rng(2)
     items = rated_corpus("c", {"weak": 0.12, "back": -0.12}, rng)
-    compared = verdict_errors.compare_systems(items)
+    compared = verdict_errors.compare_machines(items)
     rules = [["weak"], ["back"], ["weak", "back"]]
     outcomes = verdict_errors.rule_outcomes(compared, rules)
     outcomes = outcomes.set_index(["rule", "version"])["outcome"]

@@ -22,6 +22,7 @@ DATE_IN_NUMBERS = re.compile(
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\.\d+)?(?:\s?(?P<half>[ap])\.?\s?m\.?)?)?",
     re.I,
 )
+EXCEL_DAYS = (20_000, 80_000)  # days since 1900 as Excel counts them: the years 1954 to 2119
 ORDERS = {"dmy": "the day first", "mdy": "the month first", "ymd": "the year first"}
 
 
@@ -127,13 +128,16 @@ def read_times(dialogs: Sequence[Sequence[str]]) -> list[list[datetime]]:
 def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
     """Numbers that put the utterances of each dialog in order, from times as they are written.
 
-    Times of the day, and seconds from a start, tell only whether the newest stands first.
+    Times of the day, and seconds from a start, tell only whether the newest stands first. Days as
+    Excel counts them (45721.4) are times.
 
     Raises:
         UnknownFormat: for times that cannot be read, or go up and down.
 
     >>> order_numbers([["10:03", "10:02"]]), order_numbers([["10:02", "10:03"]])
     ([[2.0, 1.0]], [[0.0, 0.0]])
+    >>> order_numbers([["45721.5", "45721.4"]])
+    [[45721.5, 45721.4]]
     """
     texts = [text for dialog in dialogs for text in dialog]
     if all(has_numeric_date(text) for text in texts):
@@ -145,6 +149,9 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
             f"has times such as {unknown!r}, which cannot be read",
             fix='write them as 2025-03-14 10:05; or COLUMNS="time=none", if the rows are in order',
         )
+    numbers = [number for dialog in keys for number in dialog]
+    if all(EXCEL_DAYS[0] <= number <= EXCEL_DAYS[1] for number in numbers):
+        return keys
     for midnights in (0, 1):  # at which clocks begin again
         if all(descents(dialog) <= midnights for dialog in keys):
             return [[0.0] * len(dialog) for dialog in keys]

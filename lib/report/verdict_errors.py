@@ -40,7 +40,7 @@ def draw_dialogs(items: EvaluationSet, count: int, seed: int = 0) -> EvaluationS
     )
 
 
-def compare_systems(
+def compare_machines(
     items: EvaluationSet, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Compare every two machine systems of a corpus that its raters distinguish, by every metric.
@@ -57,7 +57,7 @@ def compare_systems(
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=["length"])
-    >>> table = compare_systems(bots, resamples=200)
+    >>> table = compare_machines(bots, resamples=200)
     >>> table.query("score == 'length'")[["version", "against", "people"]].values.tolist()
     [['ferry', 'lantern', 'worse'], ['pebble', 'lantern', 'worse'], ['pebble', 'ferry', 'worse']]
     """
@@ -87,7 +87,7 @@ def rule_outcomes(
     """Whether each rule is right, silent or wrong about each pair of systems.
 
     Args:
-        compared: the tables of `compare_systems`, of one corpus or of several.
+        compared: the tables of `compare_machines`, of one corpus or of several.
         rules: the metrics of each rule, which decide together as in a report: a rule calls one
             system better if some of its metrics are higher (p <= .05, adjusted over its metrics)
             and none is lower.
@@ -171,7 +171,8 @@ def interval_of_share(count: pd.Series, total: pd.Series) -> tuple[float, float,
 
     Reference: Korn and Graubard 1998, Survey Methodology 24(2), 193-201.
 
-    >>> [round(value, 3) for value in interval_of_share(pd.Series([0, 0]), pd.Series([10, 20]))]
+    >>> share = interval_of_share(pd.Series([0, 0]), pd.Series([10, 20]))
+    >>> [round(float(value), 3) for value in share]
     [0.0, 0.0, 0.991]
     """
     count = count[total > 0].to_numpy(float)
