@@ -363,6 +363,18 @@ def test_sentences_on_the_question_rule_follow_from_table_2():
         assert written(ours, 3) in text and written(paper, 3) in text
 
 
+def test_the_readme_gives_the_question_rule_by_the_reading_of_notebook_12():
+    readings = pd.read_csv(ROOT / "data/results/12_readings.csv")
+    chosen = readings.query(
+        "metric == 'question' and reading == 'token ? or question word' "
+        "and statistic == 'pearson'"
+    )
+    text = (ROOT / "README.md").read_text()
+    assert len(chosen) == 4
+    for value in chosen["ours"]:
+        assert written(value, 3) in text
+
+
 @pytest.mark.public
 def test_question_words_give_the_row_of_the_paper_on_two_sets():
     """What notebook 05 says of the paper's rule, and why ours is another one."""

@@ -112,9 +112,7 @@ def test_commands_of_the_readme_make_a_report(
     if "DRY" in command:
         assert not page.exists()
     elif "FORMAT=json" in command:
-        (verdict,) = json.loads(page.read_text())["tables"][
-            "verdicts"
-        ]
+        (verdict,) = json.loads(page.read_text())["tables"]["verdicts"]
         assert (code == 3) == (verdict["verdict"] == "worse")
         assert f"new against old: {verdict['verdict']}." in printed
     else:
