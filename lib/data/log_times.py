@@ -149,15 +149,17 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
             f"has times such as {unknown!r}, which cannot be read",
             fix='write them as 2025-03-14 10:05; or COLUMNS="time=none", if the rows are in order',
         )
+    has_clocks = any(":" in text for text in texts)
     numbers = [number for dialog in keys for number in dialog]
-    if all(EXCEL_DAYS[0] <= number <= EXCEL_DAYS[1] for number in numbers):
+    first, last = EXCEL_DAYS
+    if not has_clocks and all(first <= number <= last for number in numbers):
         return keys
     for midnights in (0, 1):  # at which clocks begin again
         if all(descents(dialog) <= midnights for dialog in keys):
             return [[0.0] * len(dialog) for dialog in keys]
         if all(descents(dialog[::-1]) <= midnights for dialog in keys):
             return [[float(n) for n in range(len(dialog), 0, -1)] for dialog in keys]
-    if any(":" in text for text in texts):
+    if has_clocks:
         raise UnknownFormat(
             f"has times such as {texts[0]!r} that go up and down",
             fix="write them with their dates",
