@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import isotonic_regression
 
 from lib import ROOT
 from lib.analysis.prediction_powered import (
     Estimate,
-    calibrated_scores,
     powered_difference,
     powered_mean,
     powered_variance,
@@ -156,20 +154,6 @@ def test_equal_versions_are_called_different_in_one_study_of_twenty():
     alarms = simulate_equal_systems(ratings, scores, n_rated=40, runs=400)
     assert 8 <= alarms["powered"] <= 28
     assert 8 <= alarms["classical"] <= 28
-
-
-def test_calibrated_scores_are_those_of_an_isotonic_fit_without_the_dialog():
-    rng = np.random.default_rng(7)
-    scores = rng.normal(size=60)
-    ratings = 3 + scores + rng.normal(size=60)
-    dialogs = np.repeat(np.arange(12), 5)
-    calibrated = calibrated_scores(scores, ratings, dialogs, folds=12)
-    left = dialogs == 4
-    order = np.argsort(scores[~left])
-    fitted = isotonic_regression(ratings[~left][order]).x
-    expected = np.interp(scores[left], scores[~left][order], fitted)
-    assert calibrated[left] == pytest.approx(expected)
-    assert abs(calibrated.mean() - ratings.mean()) < abs(scores.mean() - ratings.mean())
 
 
 def test_the_planned_variance_is_that_of_the_stated_errors():

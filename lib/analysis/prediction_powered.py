@@ -220,40 +220,6 @@ def powered_variance(correlation: float, n_rated: int, n_scored: int) -> float:
     return 1 - correlation**2 * n_scored / (n_rated + n_scored)
 
 
-def calibrated_scores(scores, ratings, clusters, folds=5, seed=0) -> np.ndarray:
-    """Scores mapped to the scale of the ratings by isotonic regression, on other dialogs.
-
-    A judge may rank as people do and still be too kind. The mapping only rises, and each dialog is
-    mapped by what the others teach, so that the result can be compared with its ratings.
-
-    Args:
-        scores, ratings: (items,), higher is better in both.
-        clusters: dialog of each item; dialogs are never split.
-        folds: number of parts of the dialogs, each left out once.
-
-    Returns:
-        (items,) expected ratings. Beyond the scores of the other dialogs the mapping is flat.
-
-    Reference: Zadrozny and Elkan 2002, Transforming classifier scores into accurate probabilities.
-
-    >>> scores = np.arange(20.0)
-    >>> calibrated_scores(scores, ratings=scores > 9, clusters=scores, folds=20)[[0, 19]]
-    array([0., 1.])
-    """
-    from sklearn.isotonic import IsotonicRegression  # slow to import, needed only here
-    from sklearn.model_selection import GroupKFold
-
-    scores = np.asarray(scores, dtype=float)
-    ratings = np.asarray(ratings, dtype=float)
-    calibrated = np.empty(len(scores))
-    splits = GroupKFold(folds, shuffle=True, random_state=seed)
-    for train, test in splits.split(scores, groups=clusters):
-        mapping = IsotonicRegression(out_of_bounds="clip")
-        mapping.fit(scores[train], ratings[train])
-        calibrated[test] = mapping.predict(scores[test])
-    return calibrated
-
-
 def simulate_powered_mean(
     ratings: np.ndarray,
     scores: np.ndarray,
