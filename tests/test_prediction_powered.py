@@ -6,6 +6,7 @@ import pytest
 
 from lib import ROOT
 from lib.analysis.prediction_powered import (
+    POPULATIONS,
     Estimate,
     powered_difference,
     powered_mean,
@@ -154,6 +155,34 @@ def test_equal_versions_are_called_different_in_one_study_of_twenty():
     alarms = simulate_equal_systems(ratings, scores, n_rated=40, runs=400)
     assert 8 <= alarms["powered"] <= 28
     assert 8 <= alarms["classical"] <= 28
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_an_extreme_score_that_widens_the_error_is_not_used(population):
+    """One of 30 rated dialogs is very long, none of the others: the tuned weight is too large."""
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=30)
+    scores[0] = 40.0
+    ratings = 3 + rng.normal(size=30)
+    ratings[0] = 6.0
+    others = rng.normal(size=1000)
+    mean = powered_mean(ratings, scores, others, population)
+    assert mean.correlation > mean.break_even
+    # the formula of the corrected mean, written out
+    left = 1000 / 1030
+    every_score = np.concatenate([scores, others])
+    slope = np.cov(ratings, scores, ddof=0)[0, 1] / every_score.var(ddof=1)
+    weight = slope if population == "these dialogs" else slope * left
+    residuals = ratings - weight * scores
+    squared_error = residuals.var(ddof=2) / 30
+    if population == "these dialogs":
+        squared_error *= left
+    else:
+        squared_error += weight**2 * every_score.var(ddof=1) / 1000
+    assert squared_error > mean.classical.error**2
+    assert mean.powered == mean.classical
+    assert mean.saving == 0
+    assert "would widen the error" in mean.reason
 
 
 def test_the_planned_variance_is_that_of_the_stated_errors():

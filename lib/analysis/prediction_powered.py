@@ -44,7 +44,7 @@ class PoweredMean(NamedTuple):
         correlation: Pearson's r of ratings and scores over the rated dialogs; NaN where undefined.
         break_even: the absolute r above which a correction is worth using, 1 / sqrt(n - 2).
         saving: the share of ratings that the correction saves, 1 - (error / classical error)
-            squared; it is negative where the correction widens the interval.
+            squared; 0 where there is no correction.
         reason: why there is no correction; empty where there is one.
     """
 
@@ -80,8 +80,9 @@ def powered_mean(
 
     Returns:
         Both estimates, in the units of the ratings. There is no correction with fewer than 20
-        rated dialogs, no further dialog, equal ratings or equal scores, or a correlation that does
-        not exceed the break-even.
+        rated dialogs, no further dialog, equal ratings or equal scores, a correlation that does
+        not exceed the break-even, or an error that the correction makes larger (extreme scores
+        among the rated dialogs do that).
 
     Raises:
         ValueError: fewer than two ratings, a missing value, lengths that differ, or an unknown
@@ -105,7 +106,6 @@ def powered_mean(
         )
     n = len(ratings)
     n_other = len(other_scores)
-    all_scores = np.concatenate([rated_scores, other_scores])
     share_left = 1.0
     if population == "these dialogs":
         share_left = n_other / (n + n_other)  # finite population correction
@@ -127,15 +127,40 @@ def powered_mean(
         reason = "all ratings or all scores are equal"
     elif abs(correlation) <= break_even:
         reason = f"r is {correlation:.2f}, which does not exceed the break-even {break_even:.2f}"
-    if reason:
-        return PoweredMean(
-            powered=classical, classical=classical, correlation=correlation,
-            break_even=break_even, saving=0.0, reason=reason,
-        )  # fmt: skip
+    powered = classical
+    if not reason:
+        powered = _corrected(classical, ratings, rated_scores, other_scores, population)
+        if powered.error > classical.error:
+            reason = (
+                f"the correction would widen the error from {classical.error:.3g} "
+                f"to {powered.error:.3g}"
+            )
+            powered = classical
+    saving = 0.0 if reason else float(1 - (powered.error / classical.error) ** 2)
+    return PoweredMean(
+        powered=powered,
+        classical=classical,
+        correlation=correlation,
+        break_even=break_even,
+        saving=saving,
+        reason=reason,
+    )
 
-    variance = all_scores.var(ddof=1)
+
+def _corrected(
+    classical: Estimate,
+    ratings: np.ndarray,
+    rated_scores: np.ndarray,
+    other_scores: np.ndarray,
+    population: str,
+) -> Estimate:
+    """The mean rating corrected by the scores, with the tuned weight."""
+    n = len(ratings)
+    n_other = len(other_scores)
+    share_left = n_other / (n + n_other)
+    variance = np.concatenate([rated_scores, other_scores]).var(ddof=1)
     slope = np.cov(ratings, rated_scores, ddof=0)[0, 1] / variance  # as in ppi-python
-    weight = slope * n_other / (n + n_other)
+    weight = slope * share_left
     gap = rated_scores.mean() - other_scores.mean()
     if population == "these dialogs":
         residuals = ratings - slope * rated_scores
@@ -143,15 +168,8 @@ def powered_mean(
     else:
         residuals = ratings - weight * rated_scores
         error = np.sqrt(_variance(residuals) / n + weight**2 * variance / n_other)
-    powered = Estimate(
+    return Estimate(
         value=float(classical.value - weight * gap), error=float(error), df=n - 2
-    )
-    return PoweredMean(
-        powered=powered,
-        classical=classical,
-        correlation=correlation,
-        break_even=break_even,
-        saving=float(1 - (powered.error / classical.error) ** 2),
     )
 
 
