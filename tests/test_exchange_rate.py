@@ -114,6 +114,14 @@ def test_scores_that_do_not_vary_within_a_system_have_no_rate_and_a_reason():
     assert "do not vary" in row["reason"]
 
 
+def test_few_dialogs_have_no_rate_and_a_reason():
+    """With three dialogs a random number would seem to save a quarter of the ratings."""
+    table = rates(make_set(contexts=19))
+    assert table[["saved", "low", "high"]].isna().all(axis=None)
+    assert set(table["reason"]) == {"19 dialogs, fewer than 20"}
+    assert rates(make_set(contexts=20))["saved"].notna().all()
+
+
 @pytest.mark.public
 def test_gpt4_saves_a_sixth_to_a_quarter_of_the_ratings_of_one_bot():
     """Half is saved over all systems of FED pooled, .14 to .24 within one of them."""

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import isotonic_regression
 
 from lib import ROOT
 from lib.analysis.prediction_powered import (
+    POPULATIONS,
     Estimate,
-    calibrated_scores,
     powered_difference,
     powered_mean,
     powered_variance,
@@ -158,18 +157,32 @@ def test_equal_versions_are_called_different_in_one_study_of_twenty():
     assert 8 <= alarms["classical"] <= 28
 
 
-def test_calibrated_scores_are_those_of_an_isotonic_fit_without_the_dialog():
-    rng = np.random.default_rng(7)
-    scores = rng.normal(size=60)
-    ratings = 3 + scores + rng.normal(size=60)
-    dialogs = np.repeat(np.arange(12), 5)
-    calibrated = calibrated_scores(scores, ratings, dialogs, folds=12)
-    left = dialogs == 4
-    order = np.argsort(scores[~left])
-    fitted = isotonic_regression(ratings[~left][order]).x
-    expected = np.interp(scores[left], scores[~left][order], fitted)
-    assert calibrated[left] == pytest.approx(expected)
-    assert abs(calibrated.mean() - ratings.mean()) < abs(scores.mean() - ratings.mean())
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_an_extreme_score_that_widens_the_error_is_not_used(population):
+    """One of 30 rated dialogs is very long, none of the others: the tuned weight is too large."""
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=30)
+    scores[0] = 40.0
+    ratings = 3 + rng.normal(size=30)
+    ratings[0] = 6.0
+    others = rng.normal(size=1000)
+    mean = powered_mean(ratings, scores, others, population)
+    assert mean.correlation > mean.break_even
+    # the formula of the corrected mean, written out
+    left = 1000 / 1030
+    every_score = np.concatenate([scores, others])
+    slope = np.cov(ratings, scores, ddof=0)[0, 1] / every_score.var(ddof=1)
+    weight = slope if population == "these dialogs" else slope * left
+    residuals = ratings - weight * scores
+    squared_error = residuals.var(ddof=2) / 30
+    if population == "these dialogs":
+        squared_error *= left
+    else:
+        squared_error += weight**2 * every_score.var(ddof=1) / 1000
+    assert squared_error > mean.classical.error**2
+    assert mean.powered == mean.classical
+    assert mean.saving == 0
+    assert "would widen the error" in mean.reason
 
 
 def test_the_planned_variance_is_that_of_the_stated_errors():

@@ -155,3 +155,25 @@ def test_where_two_systems_do_not_differ_the_power_is_the_level():
     assert study_plan.simulated_power(items, apart, test, **options) > 0.6
     with pytest.raises(DataError, match="of two systems, not of 1"):
         study_plan.set_difference(items.assign(system="a"), values, 0.0)
+
+
+def test_a_context_drawn_twice_is_rated_anew():
+    """80 contexts from 40, one of three ratings each: half of the draws are repeats.
+
+    Two equal systems answer the same contexts. Were a repeat to bring the rating that the context
+    was given before, the test would take one rating for two and find too many differences.
+    """
+    rng = np.random.default_rng(5)
+    items = pd.DataFrame({"dialog": np.repeat(np.arange(40), 2)})
+    items["system"] = np.tile(["a", "b"], 40)
+    equal = study_plan.set_difference(items, rng.normal(size=(80, 3)), difference=0.0)
+    level = study_plan.simulated_power(
+        items, equal, study_plan.compare_systems, dialogs=80, raters=1, runs=600
+    )
+    assert level == pytest.approx(0.05, abs=0.025)
+
+    one_dialog = pd.DataFrame({"dialog": ["d"], "system": ["a"]})
+    three_ratings = np.array([[1.0, 2.0, 3.0]])
+    study = study_plan.redraw_study(one_dialog, three_ratings, 3000, 1, rng)
+    shares = study["human"].value_counts(normalize=True)
+    assert shares[[1.0, 2.0, 3.0]].to_numpy() == pytest.approx(1 / 3, abs=0.03)

@@ -44,7 +44,7 @@ class PoweredMean(NamedTuple):
         correlation: Pearson's r of ratings and scores over the rated dialogs; NaN where undefined.
         break_even: the absolute r above which a correction is worth using, 1 / sqrt(n - 2).
         saving: the share of ratings that the correction saves, 1 - (error / classical error)
-            squared; it is negative where the correction widens the interval.
+            squared; 0 where there is no correction.
         reason: why there is no correction; empty where there is one.
     """
 
@@ -80,8 +80,9 @@ def powered_mean(
 
     Returns:
         Both estimates, in the units of the ratings. There is no correction with fewer than 20
-        rated dialogs, no further dialog, equal ratings or equal scores, or a correlation that does
-        not exceed the break-even.
+        rated dialogs, no further dialog, equal ratings or equal scores, a correlation that does
+        not exceed the break-even, or an error that the correction makes larger (extreme scores
+        among the rated dialogs do that).
 
     Raises:
         ValueError: fewer than two ratings, a missing value, lengths that differ, or an unknown
@@ -105,7 +106,6 @@ def powered_mean(
         )
     n = len(ratings)
     n_other = len(other_scores)
-    all_scores = np.concatenate([rated_scores, other_scores])
     share_left = 1.0
     if population == "these dialogs":
         share_left = n_other / (n + n_other)  # finite population correction
@@ -127,15 +127,40 @@ def powered_mean(
         reason = "all ratings or all scores are equal"
     elif abs(correlation) <= break_even:
         reason = f"r is {correlation:.2f}, which does not exceed the break-even {break_even:.2f}"
-    if reason:
-        return PoweredMean(
-            powered=classical, classical=classical, correlation=correlation,
-            break_even=break_even, saving=0.0, reason=reason,
-        )  # fmt: skip
+    powered = classical
+    if not reason:
+        powered = _corrected(classical, ratings, rated_scores, other_scores, population)
+        if powered.error > classical.error:
+            reason = (
+                f"the correction would widen the error from {classical.error:.3g} "
+                f"to {powered.error:.3g}"
+            )
+            powered = classical
+    saving = 0.0 if reason else float(1 - (powered.error / classical.error) ** 2)
+    return PoweredMean(
+        powered=powered,
+        classical=classical,
+        correlation=correlation,
+        break_even=break_even,
+        saving=saving,
+        reason=reason,
+    )
 
-    variance = all_scores.var(ddof=1)
+
+def _corrected(
+    classical: Estimate,
+    ratings: np.ndarray,
+    rated_scores: np.ndarray,
+    other_scores: np.ndarray,
+    population: str,
+) -> Estimate:
+    """The mean rating corrected by the scores, with the tuned weight."""
+    n = len(ratings)
+    n_other = len(other_scores)
+    share_left = n_other / (n + n_other)
+    variance = np.concatenate([rated_scores, other_scores]).var(ddof=1)
     slope = np.cov(ratings, rated_scores, ddof=0)[0, 1] / variance  # as in ppi-python
-    weight = slope * n_other / (n + n_other)
+    weight = slope * share_left
     gap = rated_scores.mean() - other_scores.mean()
     if population == "these dialogs":
         residuals = ratings - slope * rated_scores
@@ -143,15 +168,8 @@ def powered_mean(
     else:
         residuals = ratings - weight * rated_scores
         error = np.sqrt(_variance(residuals) / n + weight**2 * variance / n_other)
-    powered = Estimate(
+    return Estimate(
         value=float(classical.value - weight * gap), error=float(error), df=n - 2
-    )
-    return PoweredMean(
-        powered=powered,
-        classical=classical,
-        correlation=correlation,
-        break_even=break_even,
-        saving=float(1 - (powered.error / classical.error) ** 2),
     )
 
 
@@ -218,40 +236,6 @@ def powered_variance(correlation: float, n_rated: int, n_scored: int) -> float:
     0.8125
     """
     return 1 - correlation**2 * n_scored / (n_rated + n_scored)
-
-
-def calibrated_scores(scores, ratings, clusters, folds=5, seed=0) -> np.ndarray:
-    """Scores mapped to the scale of the ratings by isotonic regression, on other dialogs.
-
-    A judge may rank as people do and still be too kind. The mapping only rises, and each dialog is
-    mapped by what the others teach, so that the result can be compared with its ratings.
-
-    Args:
-        scores, ratings: (items,), higher is better in both.
-        clusters: dialog of each item; dialogs are never split.
-        folds: number of parts of the dialogs, each left out once.
-
-    Returns:
-        (items,) expected ratings. Beyond the scores of the other dialogs the mapping is flat.
-
-    Reference: Zadrozny and Elkan 2002, Transforming classifier scores into accurate probabilities.
-
-    >>> scores = np.arange(20.0)
-    >>> calibrated_scores(scores, ratings=scores > 9, clusters=scores, folds=20)[[0, 19]]
-    array([0., 1.])
-    """
-    from sklearn.isotonic import IsotonicRegression  # slow to import, needed only here
-    from sklearn.model_selection import GroupKFold
-
-    scores = np.asarray(scores, dtype=float)
-    ratings = np.asarray(ratings, dtype=float)
-    calibrated = np.empty(len(scores))
-    splits = GroupKFold(folds, shuffle=True, random_state=seed)
-    for train, test in splits.split(scores, groups=clusters):
-        mapping = IsotonicRegression(out_of_bounds="clip")
-        mapping.fit(scores[train], ratings[train])
-        calibrated[test] = mapping.predict(scores[test])
-    return calibrated
 
 
 def simulate_powered_mean(

@@ -167,6 +167,9 @@ def redraw_study(
 ) -> pd.DataFrame:
     """Draw a study of another size from a real one: dialogs with, raters without replacement.
 
+    The dialogs are drawn first and then the raters of every drawn row, so a dialog that is drawn
+    twice is rated by raters of its own each time, as two dialogs of a real study are.
+
     Args:
         items: turn or dialog table with the column dialog.
         ratings: (items, slots), NaN where there is none (`rating_matrix`).
@@ -177,15 +180,11 @@ def redraw_study(
         mean of the drawn ratings in the column human.
 
     >>> items = pd.DataFrame({"dialog": ["a", "a", "b"]})
-    >>> ratings, rng = np.array([[1.0, 1], [2, 2], [3, 3]]), np.random.default_rng(1)
+    >>> ratings, rng = np.array([[1.0, 1], [2, 2], [3, 3]]), np.random.default_rng(0)
     >>> study = redraw_study(items, ratings, dialogs=3, raters=1, rng=rng)
     >>> study[["dialog", "human"]].values.tolist()
-    [[0.0, 1.0], [0.0, 2.0], [1.0, 3.0], [2.0, 1.0], [2.0, 2.0]]
+    [[0.0, 3.0], [1.0, 3.0], [2.0, 3.0]]
     """
-    # Random order of the ratings of each item, missing ones last.
-    order = np.argsort(rng.random(ratings.shape) + np.isnan(ratings), axis=1)
-    sampled = np.take_along_axis(ratings, order[:, :raters], axis=1)
-    rated = items.assign(human=np.nanmean(sampled, axis=1))
     dialog_ids = number_clusters(items["dialog"], len(items))
     dialog_rows = [
         np.flatnonzero(dialog_ids == dialog) for dialog in range(dialog_ids.max() + 1)
@@ -194,7 +193,13 @@ def redraw_study(
         dialog_rows[dialog] for dialog in rng.integers(0, len(dialog_rows), dialogs)
     ]
     numbers = np.repeat(np.arange(dialogs), [len(rows) for rows in study_rows])
-    return rated.iloc[np.concatenate(study_rows)].assign(dialog=numbers)
+    drawn = np.concatenate(study_rows)
+    drawn_ratings = ratings[drawn]
+    # Random order of the ratings of each drawn row, missing ones last.
+    random_order = rng.random(drawn_ratings.shape) + np.isnan(drawn_ratings)
+    order = np.argsort(random_order, axis=1)
+    sampled = np.take_along_axis(drawn_ratings, order[:, :raters], axis=1)
+    return items.iloc[drawn].assign(dialog=numbers, human=np.nanmean(sampled, axis=1))
 
 
 def set_difference(items, ratings, difference: float) -> np.ndarray:

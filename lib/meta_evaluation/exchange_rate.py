@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.analysis.prediction_powered import MIN_RATED
 from lib.analysis.resampling import Interval, bootstrap_interval
 from lib.analysis.systems import system_matrix
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, metric_family
@@ -68,7 +69,8 @@ def exchange_rates(
         `correlation` (Pearson's r, mean over systems or pairs of them), `noise_ceiling` (the most
         that any score can save, because ratings are noisy; NaN where only means are published),
         `systems`, `dialogs`, `replies` ("machines only", or "not labelled" where the corpus does
-        not say who wrote them) and `reason` (why there is no value).
+        not say who wrote them) and `reason` (why there is no value: fewer than 20 dialogs, or
+        scores that do not vary within a system).
 
     >>> from lib.meta_evaluation.evaluation_sets import load_set, score_set
     >>> bots = score_set(load_set("sample_bots"), names=("length",))
@@ -139,6 +141,11 @@ def _correlation_within(pairs: pd.DataFrame, resamples: int, seed: int) -> Inter
     varies = (deviations > 1e-12).all(axis=1)
     if not varies.any():
         return Interval(reason="scores or ratings do not vary within a system")
+    dialogs = pairs.loc[varies, "dialog"].nunique()
+    if dialogs < MIN_RATED:
+        return Interval(
+            clusters=dialogs, reason=f"{dialogs} dialogs, fewer than {MIN_RATED}"
+        )
     return bootstrap_interval(
         standardised.loc[varies, "score"],
         standardised.loc[varies, "rating"],
