@@ -22,7 +22,10 @@ DATE_IN_NUMBERS = re.compile(
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\.\d+)?(?:\s?(?P<half>[ap])\.?\s?m\.?)?)?",
     re.I,
 )
-EXCEL_DAYS = (20_000, 80_000)  # days since 1900 as Excel counts them: the years 1954 to 2119
+EXCEL_DAYS = (
+    20_000,
+    80_000,
+)  # days since 1900 as Excel counts them: the years 1954 to 2119
 ORDERS = {"dmy": "the day first", "mdy": "the month first", "ymd": "the year first"}
 
 
