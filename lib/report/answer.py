@@ -91,14 +91,8 @@ def first_answer(
         )
     sentences = []
     for verdict in verdicts:
-        form = SENTENCES.get(verdict.verdict, "{version}: {verdict} ({against}).")
-        sentences.append(
-            form.format(
-                version=verdict.version,
-                against=verdict.against,
-                verdict=verdict.verdict,
-            )
-        )
+        form = SENTENCES[verdict.verdict]
+        sentences.append(form.format(version=verdict.version, against=verdict.against))
     return Answer(
         sentences=sentences,
         basis=_basis(verdicts[0]),

@@ -136,6 +136,18 @@ def rating_columns(turns: pd.DataFrame) -> list[str]:
     return list(columns.dropna(axis=1, how="all"))
 
 
+def leading_rating(turns: pd.DataFrame) -> str:
+    """The rating that stands for the file: human_overall, else the first of some turn, else "".
+
+    >>> leading_rating(pd.DataFrame({"human_fun": [1.0], "human_overall": [2.0]}))
+    'human_overall'
+    """
+    ratings = rating_columns(turns)
+    if "human_overall" in ratings:
+        return "human_overall"
+    return next(iter(ratings), "")
+
+
 def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataFrame:
     """Everything about the file that limits what its scores can say.
 

@@ -52,7 +52,7 @@ def reply_pairs(
     [['No.', 'Yes, please.', 1.0]]
     """
     columns = ["system", "dialog", "turn", "context", "response"]
-    replies = turns[columns].assign(value=_values(turns, scores, score))
+    replies = turns[columns].assign(value=score_values(turns, scores, score))
     context = replies["context"].map(_normalised)
     replies = replies.assign(key=context)[context != ""]
     same = [replies["system"], replies["key"]]
@@ -114,7 +114,7 @@ def typical_and_worst(
     >>> typical_and_worst(turns, turns[[]], "human_fun")[["which", "dialog"]].values.tolist()
     [['typical', '2'], ['lowest', '1']]
     """
-    values = _values(turns, scores, score)
+    values = score_values(turns, scores, score)
     dialogs = turns[KEY].assign(value=values).groupby(KEY, sort=False)["value"]
     dialogs = dialogs.agg(value="mean", replies="size").dropna().reset_index()
     rows = []
@@ -129,8 +129,12 @@ def typical_and_worst(
     return pd.DataFrame(rows, columns=[*columns, "replies"])
 
 
-def _values(turns: pd.DataFrame, scores: pd.DataFrame, score: str) -> pd.Series:
-    """A rating of the file or a metric; NaN everywhere without a score."""
+def score_values(turns: pd.DataFrame, scores: pd.DataFrame, score: str) -> pd.Series:
+    """A rating of the file or a metric by its name; NaN everywhere for "".
+
+    >>> score_values(pd.DataFrame({"human_fun": [2]}), pd.DataFrame(), "human_fun").tolist()
+    [2.0]
+    """
     if not score:
         return pd.Series(float("nan"), turns.index)
     return (scores if score in scores else turns)[score].astype(float)

@@ -7,6 +7,7 @@ import pandas as pd
 import statsmodels.api as sm
 
 from lib.analysis.significance import benjamini_hochberg
+from lib.report.pairs import score_values
 from lib.report.verdict import LEVEL, bootstrap_units, differences
 
 PREFERENCE = "human_preference"
@@ -37,7 +38,7 @@ def version_ranking(
     >>> version_ranking(turns, turns[[]], "human_fun")[["version", "rank"]].values.tolist()
     [['B', 1.0], ['A', 2.0]]
     """
-    values = (scores if score in scores else turns)[score].astype(float)
+    values = score_values(turns, scores, score)
     by_version = values.groupby(turns["system"], sort=False)
     table = by_version.agg(mean="mean", replies="count").rename_axis("version")
     table = table.reset_index().sort_values("mean", ascending=False, kind="stable")

@@ -26,7 +26,7 @@ from lib.analysis.prediction_powered import (
 )
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
-from lib.report.dialogs import rating_columns
+from lib.report.dialogs import leading_rating
 from lib.report.validity import AGREES
 from lib.report.verdict import KEY, LEVEL, POWER
 
@@ -128,10 +128,9 @@ def ratings_of_file(turns: pd.DataFrame) -> DialogRatings | None:
 
     A dialog's rating is the mean of its replies'. Which dialogs have one was the file's choice.
     """
-    columns = rating_columns(turns)
-    if not columns:
+    column = leading_rating(turns)
+    if not column:
         return None
-    column = "human_overall" if "human_overall" in columns else columns[0]
     dialogs = pd.MultiIndex.from_frame(turns[KEY])
     single = _single_ratings_of_file(turns, column.removeprefix("human_"))
     values = single["rating"] if len(single) else turns[column]

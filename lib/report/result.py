@@ -124,6 +124,7 @@ def build_report(
         scores = scores.join(scoring.judge_replies(to_judge, judge, max_judged))
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
+    predictor = rating_study.choose_predictor(metric_validity)
     differences = verdict.differences(
         turns,
         scores,
@@ -141,7 +142,7 @@ def build_report(
             scores,
             rated,
             order,
-            predictor=rating_study.choose_predictor(metric_validity),
+            predictor=predictor,
             judges=judges,
         )
     differences = rating_study.decide_by_sheet(differences, study)
@@ -161,7 +162,7 @@ def build_report(
     verdicts = verdict.verdicts(differences)
     issue_table = issues.issue_table(turns, signals, seed)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
-    score = _ordering_score(turns, metric_validity)
+    score = dialogs.leading_rating(turns) or predictor
     pairs = reply_pairs(turns, scores, score)
     examples = pd.DataFrame()
     if score and not pairs.total:
@@ -205,13 +206,3 @@ def build_report(
         validity=metric_validity,
         correlations=validity.correlations_with_ratings(turns, scores, seed),
     )
-
-
-def _ordering_score(turns: pd.DataFrame, metric_validity: pd.DataFrame) -> str:
-    """The rating that orders replies, else the first metric that agrees with people, else ""."""
-    ratings = dialogs.rating_columns(turns)
-    if "human_overall" in ratings:
-        return "human_overall"
-    agrees = metric_validity["status"] == validity.AGREES
-    metrics = metric_validity.loc[agrees, "metric"].tolist()
-    return next(iter([*ratings, *metrics]), "")

@@ -5,7 +5,7 @@
   // A number is written for people ("12 %", "< .001"); its value stands beside it.
   const text = (cell) => (cell ? cell.dataset.value ?? cell.textContent.trim() : "");
   const missing = (value) => MISSING.has(value.toLowerCase());
-  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity").replace(/^< /, ""));
+  const number = (value) => Number(value.replace(/^(-?)inf$/, "$1Infinity"));
 
   function compare(numeric, direction) {
     const order = new Intl.Collator(undefined, { numeric: true });

@@ -6,7 +6,7 @@ import pandas as pd
 from lib import ROOT
 from lib.analysis.significance import rank_metrics
 from lib.meta_evaluation.evaluation_sets import ENCODER
-from lib.report.dialogs import rating_columns
+from lib.report.dialogs import leading_rating
 
 AGREES = "agrees with people"  # a status of `known_validity`
 FOLLOWS = "follows people"  # a standing of `08_metric_validity.csv`
@@ -91,12 +91,11 @@ def correlations_with_ratings(
     >>> len(correlations_with_ratings(turns, pd.DataFrame({"length": [1.0]})))
     0
     """
-    ratings = rating_columns(turns)
-    if not ratings:
+    rating = leading_rating(turns)
+    if not rating:
         return pd.DataFrame(
             columns=["rating", "metric", "value", "low", "high", "n", "rank"]
         )
-    rating = "human_overall" if "human_overall" in ratings else ratings[0]
     table = rank_metrics(
         scores.loc[:, share_scored(scores) >= 0.8],
         turns[rating],
