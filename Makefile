@@ -1,4 +1,4 @@
-# make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,08 FORCE=1)
+# make notebooks   run every notebook on the shipped sample   (PROFILE=public ONLY=03,09 FORCE=1)
 #                  with models of the hub                     (PROFILE=hub, MODELS="bertscore:FacebookAI/roberta-large unieval"; DRY=1 only tells)
 # make test        run the test suite
 # make lab         open JupyterLab

@@ -37,7 +37,7 @@ CONTENTS = """
 def add_contents(app, docname: str, source: list[str]) -> None:
     """Add the list of all pages to the front page; it shows at the side of every page.
 
-    They stand in the order of the front page's own table, in which 14 is read after 03.
+    They stand in the order of the front page's own table.
     """
     if docname == root_doc:
         pages = re.findall(

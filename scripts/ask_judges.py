@@ -1,4 +1,4 @@
-"""Ask the judges of notebook 07 and keep their replies: a Parquet file per judge, corpus and run.
+"""Ask the judges of notebook 08 and keep their replies: a Parquet file per judge, corpus and run.
 
     python -m scripts.ask_judges smollm2 [minutes]
     python -m scripts.ask_judges qwen path/to/file.gguf [minutes]

@@ -1,6 +1,6 @@
 """Train the packaged EnDex: `python -m scripts.train_endex` (three minutes on a CPU).
 
-RED of all public comments, as in notebooks 04 and 05, which chose these settings on held-out
+RED of all public comments, as in notebooks 05 and 06, which chose these settings on held-out
 threads. Only what was trained is written, in half precision: it is read on top of the encoder.
 """
 
@@ -22,7 +22,7 @@ SEED = 0
 
 
 def pairs():
-    """RED as notebook 05 draws it, divided into training and held-out threads."""
+    """RED as notebook 06 draws it, divided into training and held-out threads."""
     folder, _ = endex.comments(list(SOURCES))
     emotions = endex.score_replies(folder, folder.parent / f"{folder.name}_emotions")
     return endex.split(
@@ -42,7 +42,7 @@ def main() -> None:
     """Train, write weights and card, and say how far half precision moves a score."""
     torch.set_num_threads(1)
     train, held_out = pairs()
-    # The cache of notebook 05: a run that it finished is not repeated.
+    # The cache of notebook 06: a run that it finished is not repeated.
     model = endex.fine_tune(
         train, held_out, ROOT / "data" / "cache" / "endex", OPTIONS, SEED
     )

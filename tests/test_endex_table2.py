@@ -1,4 +1,4 @@
-"""EnDex beside the rules: the numbers by other formulas, and what notebook 05 says of them."""
+"""EnDex beside the rules: the numbers by other formulas, and what notebook 06 says of them."""
 
 import re
 from itertools import product
@@ -259,7 +259,7 @@ def test_scatter_shows_score_over_rating_with_length_as_colour(values, sets):
 
 
 def results(name):
-    return pd.read_csv(ROOT / f"data/results/05_{name}.csv")
+    return pd.read_csv(ROOT / f"data/results/06_{name}.csv")
 
 
 def written(value, digits=2):
@@ -267,8 +267,8 @@ def written(value, digits=2):
     return f"{value:.{digits}f}".replace("0.", ".", 1)
 
 
-def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
-    tables = [pd.read_csv(file) for file in (ROOT / "data/results").glob("05_*.csv")]
+def test_every_number_of_notebook_06_s_readings_stands_in_a_table():
+    tables = [pd.read_csv(file) for file in (ROOT / "data/results").glob("06_*.csv")]
     tables.append(pd.read_csv(ROOT / "data/published/endex_table2.csv"))
     values = np.concatenate(
         [table.select_dtypes("number").to_numpy().ravel() for table in tables]
@@ -277,16 +277,16 @@ def test_every_number_of_notebook_05_s_readings_stands_in_a_table():
         written(value, 3) for value in values
     }
     for cell in ("c16", "t03", "e03", "t12", "t13", "v01", "a10", "c39"):
-        numbers = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("05", cell))
+        numbers = re.findall(r"(?<![\w.])[-−]?\.\d+", prose("06", cell))
         assert (
             numbers and {number.replace("−", "-") for number in numbers} <= in_tables
         ), cell
 
 
-def test_sentences_of_notebook_05_follow_from_its_tables():
+def test_sentences_of_notebook_06_follow_from_its_tables():
     """Who beats the rules, what more pairs do, what length does."""
     seen, found = (
-        prose("05", "c39"),
+        prose("06", "c39"),
         results("verdict").set_index(["method", "dataset"]),
     )
     table2 = results("table2").set_index(["method", "dataset"])
@@ -358,13 +358,13 @@ def test_sentences_of_notebook_05_follow_from_its_tables():
 def test_sentences_on_the_question_rule_follow_from_table_2():
     """The row of all four sets stands beside the paper's, hit or miss."""
     table2 = results("table2").set_index(["method", "dataset"]).loc["Question"]
-    text = prose("05", "c24")
+    text = prose("06", "c24")
     for ours, paper in zip(table2["pearson"], table2["pearson, paper"], strict=True):
         assert written(ours, 3) in text and written(paper, 3) in text
 
 
 def test_the_readme_gives_the_question_rule_by_the_reading_of_notebook_12():
-    readings = pd.read_csv(ROOT / "data/results/12_readings.csv")
+    readings = pd.read_csv(ROOT / "data/results/15_readings.csv")
     chosen = readings.query(
         "metric == 'question' and reading == 'token ? or question word' "
         "and statistic == 'pearson'"
@@ -377,7 +377,7 @@ def test_the_readme_gives_the_question_rule_by_the_reading_of_notebook_12():
 
 @pytest.mark.public
 def test_question_words_give_the_row_of_the_paper_on_two_sets():
-    """What notebook 05 says of the paper's rule, and why ours is another one."""
+    """What notebook 06 says of the paper's rule, and why ours is another one."""
     words = {
         "how",
         "what",

@@ -387,14 +387,14 @@ def test_duckdb_spark_and_pandas_draw_the_same_sample(tmp_path, n):
 
 
 def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
-    forums, sources = results("04_forums"), results("04_sources").set_index("source")
+    forums, sources = results("05_forums"), results("05_sources").set_index("source")
     large = ["CollegeRant", "Emory", "CollegeMajors", "CollegeAdvice", "changemyview"]
     posts = forums.set_index("subreddit")["posts"]
     assert (
         len(forums) == 53 and 0.7 < posts[large].sum() / posts.sum() < 0.8
     )  # three of four
     assert posts.drop(large).median() == pytest.approx(60, abs=1)  # about 60 each
-    funnel = results("04_funnel").set_index("condition")["comments"]
+    funnel = results("05_funnel").set_index("condition")["comments"]
     assert funnel["has a reply"] / funnel["neither text quotes"] == pytest.approx(
         0.5, abs=0.01
     )
@@ -402,9 +402,9 @@ def test_sentences_of_notebook_04_on_the_sources_follow_from_its_tables():
     assert (
         0.35 < other["pairs"].sum() / sources["pairs"].sum() < 0.42
     )  # two of five pairs
-    by_source = results("04_funnel_sources").set_index("condition").loc["comment"]
+    by_source = results("05_funnel_sources").set_index("condition").loc["comment"]
     assert by_source.drop("reddit_college").sum() > by_source.sum() / 2
-    means = results("04_table1_sources").set_index(["source", "class"])
+    means = results("05_table1_sources").set_index(["source", "class"])
     votes = (
         means["behavioral"].unstack().loc[["reddit_52_forums", "reddit_cmv"]].round(2)
     )

@@ -101,7 +101,7 @@ def test_every_row_is_explained(every):
     assert set(kinds) == {"corpus", "model", "scores", "definition"}
     unlike = every["status"] != "reproduced"
     assert (every.loc[unlike, "reason"] != "").all()
-    assert every["notebook"].isin([f"{number:02d}" for number in range(1, 13)]).all()
+    assert every["notebook"].isin([f"{number:02d}" for number in range(1, 16)]).all()
     difference = (every["ours"] - every["published"])[~missing]
     assert (every.loc[~missing, "difference"] - difference).abs().max() < 1e-12
 
@@ -118,7 +118,7 @@ def test_the_first_matching_rule_counts():
         {"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]}
     )
     table = table.assign(
-        paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["09"]
+        paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["12"]
     )
     explained = explain_missing(table, pd.DataFrame(rules, columns=columns))
     assert explained["reason"].tolist() == ["first", "second", "", "third"]
@@ -128,20 +128,20 @@ def test_the_first_matching_rule_counts():
         "",
         "other data or model",
     ]
-    assert explained["notebook"][[0, 1, 3]].tolist() == ["01", "02", "09"]
+    assert explained["notebook"][[0, 1, 3]].tolist() == ["01", "02", "12"]
 
 
 def test_ours_are_the_numbers_of_the_results(every):
     """Cells looked up by hand, one for each table of ours that the ledger joins."""
     cells = every.set_index(KEYS)["ours"]
     giorgi, xu, wakaki = ledger.PAPERS
-    alone = results("09_alone", "metric", "dataset")["ours"]
+    alone = results("12_alone", "metric", "dataset")["ours"]
     bert = results("03_bertscore_against_published", "corpus", "method")
     r, n = bert.loc[("dstc10_persona_usr", "pearson"), ["ours", "n"]]
-    endex = results("05_table2", "method", "dataset")
-    usr = results("08_comperdial_table6", "method", "corpus", "coefficient")["ours"]
+    endex = results("06_table2", "method", "dataset")
+    usr = results("09_comperdial_table6", "method", "corpus", "coefficient")["ours"]
     sizes = results("01_overview", "corpus")
-    red = results("04_table1", "dimension", "class")
+    red = results("05_table1", "dimension", "class")
     expected = {
         (giorgi, "16", "UP, BERTScore", "A"): 1 - (1 - r**2) * (n - 1) / (n - 2),
         (xu, "1", "reply", "engaging std"): red.loc[
@@ -169,13 +169,13 @@ def test_ours_are_the_numbers_of_the_results(every):
 
 
 def test_prose_about_the_print_quotes_it(every):
-    """Section 7 of notebook 12 names printed numbers, and gains of P+A over A."""
+    """Section 7 of notebook 15 names printed numbers, and gains of P+A over A."""
     wide = every[every["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
     wide = wide["published"].unstack("column")
     gains = wide.filter(like="P+A").sub(wide["A"], axis=0).stack().dropna()
     printed = {f"{value:.3f}".lstrip("0") for value in [*every["published"], *gains]}
     cells = json.loads(
-        (ROOT / "notebooks" / "12_replication_ledger.ipynb").read_text()
+        (ROOT / "notebooks" / "15_replication_ledger.ipynb").read_text()
     )["cells"]
     prose = "\n".join(
         "".join(c["source"]) for c in cells if c["cell_type"] == "markdown"
@@ -193,11 +193,11 @@ def test_prose_about_the_print_quotes_it(every):
 
 
 def test_figures_that_readme_tells():
-    alone = results("09_alone", "metric").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
+    alone = results("12_alone", "metric").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
     errors = (
         alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
     )
-    endex = results("05_table2", "method", "dataset")["pearson"]
+    endex = results("06_table2", "method", "dataset")["pearson"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for error in (errors.min(), errors.max()):
         assert f"{error:.4f}".removeprefix("0") in readme
@@ -207,15 +207,15 @@ def test_figures_that_readme_tells():
 def test_committed_ledger_and_readme_tell_these_counts(every):
     """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
     committed = pd.read_csv(
-        RESULTS / "12_ledger.csv", dtype={"table": str, "notebook": str}
+        RESULTS / "15_ledger.csv", dtype={"table": str, "notebook": str}
     )
     committed = committed.fillna({"reason": ""})
     pd.testing.assert_frame_equal(committed, every, rtol=1e-5, check_dtype=False)
     count = Counter(
-        (row["paper"], row["status"]) for row in rows(RESULTS / "12_ledger.csv")
+        (row["paper"], row["status"]) for row in rows(RESULTS / "15_ledger.csv")
     )
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    once = Counter(distinct_keys(RESULTS / "12_ledger.csv").values())
+    once = Counter(distinct_keys(RESULTS / "15_ledger.csv").values())
     for paper in (*ledger.PAPERS, "all"):
         of_paper, numbers = Counter(), Counter()
         for (name, status), cells in count.items():
@@ -245,7 +245,7 @@ def distinct_keys(path) -> dict[tuple, tuple]:
 
 def test_distinct_numbers_count_repeated_cells_once(every):
     once = ledger.distinct_numbers(every)
-    expected = distinct_keys(RESULTS / "12_ledger.csv")
+    expected = distinct_keys(RESULTS / "15_ledger.csv")
     assert len(once) == len(expected)
     assert Counter(zip(once["paper"], once["status"], strict=True)) == Counter(
         expected.values()
@@ -264,11 +264,11 @@ def test_the_all_column_of_twelve_tables_is_a_misprint(every):
 
 
 def test_readings_that_the_ledger_takes_are_told_with_the_earlier_ones(every):
-    """`earlier` comes from notebooks 08 and 09, which compute it by themselves."""
+    """`earlier` comes from notebooks 09 and 12, which compute it by themselves."""
     changed = every[every["earlier"].notna()].set_index(KEYS)
-    rule = results("08_endex_table2", "method", "dataset", "coefficient")["ours"]
-    alone = results("09_alone", "metric", "dataset")["ours"]
-    unseen = results("09_unseen", "metric", "dataset")["ours"]
+    rule = results("09_endex_table2", "method", "dataset", "coefficient")["ours"]
+    alone = results("12_alone", "metric", "dataset")["ours"]
+    unseen = results("12_unseen", "metric", "dataset")["ours"]
     matching = pd.concat([alone, unseen]).loc["emotion_matching"]
     assert len(changed) == 8 + 8 * 6
     for (_, _, row, column), earlier in changed["earlier"].items():
@@ -277,9 +277,9 @@ def test_readings_that_the_ledger_takes_are_told_with_the_earlier_ones(every):
         else:
             expected = matching[row.split(",")[0]]
         assert earlier == pytest.approx(expected, abs=1e-5), (row, column)
-    readings = results("12_readings", "metric", "reading", "dataset")["ours"]
+    readings = results("15_readings", "metric", "reading", "dataset")["ours"]
     chosen = readings["emotion_matching", "prompt 2, relative"]
-    errors = results("09_readings", "metric", "reading")
+    errors = results("12_readings", "metric", "reading")
     same = errors.loc[("emotion_matching", "prompt 2, relative"), ["TP", "ZP"]]
     assert chosen[["TP", "ZP"]].tolist() == pytest.approx(same.tolist(), abs=1e-5)
 
@@ -338,13 +338,13 @@ def test_readme_tells_who_wrote_it():
     model = spearman(unieval, "score_unieval_overall", "human_overall")
 
     engagement = data.load("predeng600").turns
-    kept = pd.read_csv(RESULTS / "14_likelihood_scores.csv", dtype={"dialog": str})
+    kept = pd.read_csv(RESULTS / "04_likelihood_scores.csv", dtype={"dialog": str})
     likelihood = kept[kept["corpus"] == "predeng600"]
     engagement = engagement.astype({"dialog": str})
     engagement = engagement.merge(likelihood, on=data.KEY, validate="1:1")
     log_likelihood = spearman(engagement, "log_likelihood[smollm2]", "human_engaging")
 
-    marks = pd.read_csv(RESULTS / "07_judge_marks.csv")
+    marks = pd.read_csv(RESULTS / "08_judge_marks.csv")
     marks = marks[(marks["judge"] == "qwen") & (marks["corpus"] == "usr_topical")]
     judge = usr.merge(marks[[*data.KEY, "weighted"]], on=data.KEY, validate="1:1")
     judge = spearman(judge, "weighted", "human_overall")
@@ -355,7 +355,7 @@ def test_readme_tells_who_wrote_it():
         "*ρ* = {} over all replies and {} over machines' (95 % interval -.10 to .19); "
         "UniEval with {} and {}.",
         "*ρ* = {} over all replies and {} over machines'; *specificity*",
-        "*ρ* = {} (07), and over machines' replies {}.",
+        "*ρ* = {} (08), and over machines' replies {}.",
     )
     assert sentences[0].format(*told[:4]) in readme
     assert sentences[1].format(*told[4:6]) in readme

@@ -312,7 +312,7 @@ SPEARMAN = {
 
 @pytest.mark.parametrize("metric", SPEARMAN)
 def test_the_table_holds_what_notebook_14_says(metric):
-    table = pd.read_csv(ROOT / "data/results/14_likelihood_correlations.csv")
+    table = pd.read_csv(ROOT / "data/results/04_likelihood_correlations.csv")
     rows = table[
         (table["method"] == "spearman") & (table["metric"] == f"{metric}[smollm2]")
     ]

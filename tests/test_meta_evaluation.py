@@ -55,10 +55,10 @@ def test_recorded_scores_of_several_corpora_are_kept_apart(bots, tmp_path, monke
         [scores.assign(corpus="fed_turn"), scores.assign(corpus="better", endex=-1.0)]
     )
     both.sample(frac=1, random_state=0).to_csv(
-        tmp_path / "05_endex_scores.csv", index=False
+        tmp_path / "06_endex_scores.csv", index=False
     )
     foreign = scores.assign(dialog="elsewhere", foreign=1.0).drop(columns="endex")
-    foreign.to_csv(tmp_path / "06_scores.csv", index=False)
+    foreign.to_csv(tmp_path / "07_scores.csv", index=False)
     monkeypatch.setattr("lib.notebook_runs.profile_folder", lambda *_: tmp_path)
     for name, expected in (
         ("fed_turn", scores["endex"]),
@@ -66,14 +66,14 @@ def test_recorded_scores_of_several_corpora_are_kept_apart(bots, tmp_path, monke
         ("better", scores["endex"] * 0 - 1),
     ):
         recorded = evaluation_sets.recorded_scores(
-            replace(bots, name=name), Run("08", "sample")
+            replace(bots, name=name), Run("09", "sample")
         )
         assert (
             recorded["endex"].tolist() == expected.tolist()
             and "foreign" not in recorded
         )
     other = evaluation_sets.recorded_scores(
-        replace(bots, name="dstc7"), Run("08", "sample")
+        replace(bots, name="dstc7"), Run("09", "sample")
     )
     assert "endex" not in other
 
@@ -164,7 +164,7 @@ def test_machine_replies_leave_out_people_and_corpora_without_labels(bots):
 
 
 def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
-    scored = pd.read_csv(ROOT / "data/results/08_overview.csv").set_index(
+    scored = pd.read_csv(ROOT / "data/results/09_overview.csv").set_index(
         ["metric", "corpus"]
     )["n"]
     corpora = [name for name in evaluation_sets.PUBLIC if not name.startswith("gpt4")]
@@ -309,7 +309,7 @@ def test_averaged_runs_are_means_over_all_subsets():
 
 @pytest.mark.public
 def test_question_baseline_is_the_one_of_notebook_05():
-    run = Run("08", "public")
+    run = Run("09", "public")
     for dataset, values in (("BETTER", (0.133, 0.133)), ("FED-ENG", (0.302, 0.302))):
         rows = papers.endex_rows(dataset, run).query("method == 'Question'")
         assert rows["value"].tolist() == pytest.approx(values, abs=5e-4)
@@ -318,7 +318,7 @@ def test_question_baseline_is_the_one_of_notebook_05():
 @pytest.mark.public
 def test_the_sealed_tables_gave_what_notebook_09_says():
     """The reading of Tables 15-18 hits PD10, says little on TD10 and does worse than 0 on GD."""
-    table = pd.read_csv(ROOT / "data/results/09_unseen.csv")
+    table = pd.read_csv(ROOT / "data/results/12_unseen.csv")
     missed = table.groupby("dataset")[["error", "error of 0"]].agg(
         lambda e: e.abs().mean()
     )

@@ -148,9 +148,9 @@ def test_other_parameters_write_beside_the_profile(project, monkeypatch):
     public = HERE | {"PROFILE": "public", "CORPUS": "usr_topical"}
     assert changed_parameters("00", "public", public) == []
     monkeypatch.setattr(outputs, "changed_parameters", lambda *_: ["CORPUS"])
-    outputs.start("05", "public").table(pd.DataFrame({"x": [1]}), "beside")
-    assert [p.name for p in project.rglob("*.csv")] == ["05_beside.csv"]
-    assert (project / "build/own/results/05_beside.csv").is_file()
+    outputs.start("06", "public").table(pd.DataFrame({"x": [1]}), "beside")
+    assert [p.name for p in project.rglob("*.csv")] == ["06_beside.csv"]
+    assert (project / "build/own/results/06_beside.csv").is_file()
 
 
 def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):
@@ -158,8 +158,8 @@ def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):
     monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
     takes = notebook_with("print(MODELS)")
     takes.cells[0].source += '\nMODELS: str = ""  # models of the hub'
-    nbformat.write(takes, project / "notebooks" / "04_takes.ipynb")
-    asked = ["03", "04"]
+    nbformat.write(takes, project / "notebooks" / "05_takes.ipynb")
+    asked = ["03", "05"]
 
     def said(profile, **options):
         outcomes = runner.run_all(profile, asked, **options)
@@ -237,21 +237,21 @@ def test_the_stamp_covers_no_label(size, layout):
 
 
 def test_run_writes_and_reads_tables_and_figures(project):
-    run = outputs.start("05", "sample", seed=3)
+    run = outputs.start("06", "sample", seed=3)
     frame = pd.DataFrame({"x": [1 / 3, np.nan]}, index=pd.Index(["a", "b"], name="key"))
     assert run.table(frame, "thirds") is frame
     assert (
-        project / "build/sample/results/05_thirds.csv"
+        project / "build/sample/results/06_thirds.csv"
     ).read_text() == "key,x\na,0.333333\nb,\n"
-    assert run.read("05_thirds")["x"].isna().tolist() == [False, True]
+    assert run.read("06_thirds")["x"].isna().tolist() == [False, True]
     with pytest.raises(
-        FileNotFoundError, match="make notebooks PROFILE=sample ONLY=04"
+        FileNotFoundError, match="make notebooks PROFILE=sample ONLY=05"
     ):
-        run.read("04_funnel")
+        run.read("05_funnel")
     figure, axes = plt.subplots()
     run.figure(figure, "empty")
     assert outputs.SAMPLE_STAMP in [text.get_text() for text in figure.texts]
-    assert (project / "build/sample/figures/05_empty.png").is_file()
+    assert (project / "build/sample/figures/06_empty.png").is_file()
     figure, axes = plt.subplots()
-    outputs.Run("05", "public").figure(figure, "empty")
+    outputs.Run("06", "public").figure(figure, "empty")
     assert figure.texts == []

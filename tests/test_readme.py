@@ -29,7 +29,7 @@ def test_a_metric_is_added_as_the_readme_says(monkeypatch, tmp_path):
     (added,) = set(metrics.METRICS) - registered
     assert added in names["table"] and names["table"][added].max() > 0
     assert len(names["table"]) == 151
-    assert added in evaluation_sets.own_metrics()  # so notebooks 08 and 11 show it
+    assert added in evaluation_sets.own_metrics()  # so notebooks 09 and 14 show it
 
 
 def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):

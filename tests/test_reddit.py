@@ -362,7 +362,7 @@ print(report["comments"].sum(), sum(1 for file in reddit.parquet_files(folder)))
 
 
 def test_processes_that_ask_for_the_same_comments_at_once_both_get_them(tmp_path):
-    """Notebooks 04 and 05 on an empty cache: one removed the folder that the other wrote to."""
+    """Notebooks 05 and 06 on an empty cache: one removed the folder that the other wrote to."""
     (tmp_path / "dumps").mkdir()
     comment_dump.write(tmp_path / "dumps" / "RC_1.ndjson", 3000)
     comment_dump.write(tmp_path / "dumps" / "RC_2.ndjson", 3000, first_id=36**6 + 3000)

@@ -105,7 +105,7 @@ def residual_t_test(smaller, larger) -> GainTest:
     two-sided. Residuals are in sample, so the larger model has the smaller squared errors by
     construction, but its absolute errors may grow: then t is negative, and a star would reward
     the worse model. Under a true null this test rejects far too rarely with one added predictor
-    and about twice as often as it should with five (notebook 09).
+    and about twice as often as it should with five (notebook 12).
 
     Args:
         smaller, larger: results of `fit_ols` for A and P+A on the same rows.

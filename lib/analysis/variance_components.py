@@ -4,7 +4,7 @@ A model with nested random intercepts has a covariance of blocks inside blocks. 
 children plus a constant, so the likelihood of all turns is computed level by level with the
 Sherman-Morrison formula, in time proportional to the number of dialogs. The tests compare it with
 `statsmodels` MixedLM, which is general, but works with dense matrices: it needs seconds for two
-hundred dialogs, and the three thousand of notebook 10 do not fit into memory.
+hundred dialogs, and the three thousand of notebook 11 do not fit into memory.
 """
 
 from collections.abc import Callable, Sequence

@@ -458,7 +458,7 @@ def asker(
     if store.in_memory:
         raise ValueError(
             "mode 'live' with a store in memory would lose the replies you pay for: name a "
-            "file, ReplyStore('replies.sqlite') (in notebook 07: STORE)"
+            "file, ReplyStore('replies.sqlite') (in notebook 08: STORE)"
         )
     return partial(
         ask_all, store=store, connection=Connection(base_url), settings=settings

@@ -1,7 +1,7 @@
 """Run the notebooks headlessly, and give each one a place for its tables and figures.
 
-Inside a notebook: `run = notebook_runs.start("08", PROFILE, SEED)`, then `run.table`, `run.figure`,
-`run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 08`.
+Inside a notebook: `run = notebook_runs.start("09", PROFILE, SEED)`, then `run.table`, `run.figure`,
+`run.read`. From a shell: `python -m lib.notebook_runs --profile public --only 09`.
 """
 
 import random
@@ -168,7 +168,7 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     to `build/own`, never over those of the profile.
 
     Args:
-        number: number of the notebook, such as "08".
+        number: number of the notebook, such as "09".
         profile: "sample", "public" or "hub".
         seed: for `random`, `numpy.random` and, if it is imported already, `torch`. Functions of
             `lib` that draw at random have a seed of their own.

@@ -1,4 +1,4 @@
-"""Command line: `python -m lib.notebook_runs [--profile hub] [--only 03,08] [--models bleurt]`."""
+"""Command line: `python -m lib.notebook_runs [--profile hub] [--only 03,09] [--models bleurt]`."""
 
 import argparse
 import logging
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--profile", choices=PROFILES, default="sample")
     parser.add_argument(
-        "--only", default="", help="numbers, separated by commas: 03,08"
+        "--only", default="", help="numbers, separated by commas: 03,09"
     )
     parser.add_argument(
         "--force", action="store_true", help="also run what is up to date"

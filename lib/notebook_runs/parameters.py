@@ -41,9 +41,9 @@ def parameter_model(notebook: Path) -> type[pydantic.BaseModel]:
 
     A number must be 0 or more. An int whose default is above 0 must be at least 1.
 
-    >>> parameter_model(ROOT / "notebooks" / "08_correlation_with_human_ratings.ipynb")(DRAWS=0)
+    >>> parameter_model(ROOT / "notebooks" / "09_correlation_with_human_ratings.ipynb")(DRAWS=0)
     Traceback (most recent call last):
-    pydantic_core._pydantic_core.ValidationError: 1 validation error for 08_correlation_with_hum...
+    pydantic_core._pydantic_core.ValidationError: 1 validation error for 09_correlation_with_hum...
     """
     fields = {}
     for name, parameter in papermill.inspect_notebook(str(notebook)).items():
@@ -66,7 +66,7 @@ def changed_parameters(
     papermill only warns about a name that the notebook does not declare, and never checks types.
 
     Args:
-        number: number of the notebook, such as "08". Another name ("yours") declares nothing.
+        number: number of the notebook, such as "09". Another name ("yours") declares nothing.
         profile: the profile whose values are expected.
         variables: variables of the running notebook. Its list of executed cells, `In`, holds the
             cell that papermill injected.

@@ -59,7 +59,7 @@ def run_all(
 
     Args:
         profile: "sample", "public" or "hub".
-        only: numbers to run, for example ["03", "08"]; all by default.
+        only: numbers to run, for example ["03", "09"]; all by default.
         force: also run notebooks that are up to date.
         models: words of `lib.metrics.parse_models`, for the notebooks with a parameter MODELS.
 

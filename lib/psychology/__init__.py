@@ -25,7 +25,7 @@ from lib.psychology.traits import (
 )
 
 #: Options of each metric that we take for those of Giorgi et al. (2023). They come close to Tables
-#: 15-18; for entropy and emotion matching another reading is closer (notebook 09, section 3).
+#: 15-18; for entropy and emotion matching another reading is closer (notebook 12, section 3).
 PAPER_READING = {
     "emotional_entropy": PAPER_ENTROPY,
     "emotion_matching": {"context": "all", "weighting": "relative"},

@@ -246,7 +246,7 @@ def prompt_counts(
         table: turn table (column `context`, oldest first) or dialog table (speaker "user").
         level: "turn", "dialog", "agent" or "system".
         context: "all" (the whole history), "last" (its last utterance) or the last k utterances.
-            None means "all" at turn level, as the published figures imply (notebook 09), and
+            None means "all" at turn level, as the published figures imply (notebook 12), and
             "last" when pooling: the history of a later turn repeats the earlier ones, which must
             not count twice.
         newline_tokens: count one "<newline>" between two utterances, as DLATK does when the

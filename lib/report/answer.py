@@ -187,7 +187,7 @@ def farthest_from_corpora(scores: pd.DataFrame) -> str:
     'Farthest from the public corpora: length in words, with a median of 450; theirs are 8 to 19.'
     """
     columns = ["metric", "q25", "q50", "q75"]
-    public = reference_table("11_reference_quantiles", columns).set_index("metric")
+    public = reference_table("14_reference_quantiles", columns).set_index("metric")
     distances = {}
     for metric, median in scores.median().items():
         if metric not in public.index:

@@ -224,7 +224,7 @@ def issue_table(
     if len(changes):
         table = table.merge(changes, on=["version", "number"], how="left")
     columns = ["issue", "metric", "recall", "false_positive_rate"]
-    accuracy = reference_table("11_rule_accuracy", columns)
+    accuracy = reference_table("14_rule_accuracy", columns)
     table = table.merge(accuracy, on=["issue", "metric"], how="left")
     columns = ["issue", "rule", "version", "replies", "share", "change", "low", "high"]
     return table.reindex(columns=[*columns, "recall", "false_positive_rate", "note"])

@@ -50,7 +50,7 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
     """Each metric: middle half (bar), middle 90 % (line) and median (dot) of each corpus.
 
     In colour those of the file's systems (all as one, if many), with `prefix` before their names;
-    below them the public corpora, as notebook 11 recorded them in `11_reference_quantiles.csv`.
+    below them the public corpora, as notebook 14 recorded them in `14_reference_quantiles.csv`.
 
     >>> turns = pd.DataFrame({"system": ["A", "A", "A"]})
     >>> len(quantile_plot(turns, pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "mine").axes)
@@ -66,7 +66,7 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
         )
     own = pd.concat(tables)
     public = reference_table(
-        "11_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]
+        "14_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]
     )
     table = pd.concat([own, public.assign(source="public corpora")])
     table["label"] = table["corpus"].map(strip_symbols)

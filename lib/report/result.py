@@ -1,4 +1,4 @@
-"""The result of a report: what notebook 11, the page and a program all show."""
+"""The result of a report: what notebook 14, the page and a program all show."""
 
 from dataclasses import dataclass
 

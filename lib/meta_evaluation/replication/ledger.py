@@ -33,10 +33,10 @@ KEYS = ["paper", "table", "row", "column"]
 #: `row` and `column` the columns that make up a printed name, `values` those with numbers.
 TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
-#: Automatic metrics of notebook 09 that replace one of the paper's, by its name there.
+#: Automatic metrics of notebook 12 that replace one of the paper's, by its name there.
 REPLACEMENTS = {"bertscore_f1": "BERTScore"}
 
-#: Our reading of two sentences that the papers leave open, as `12_readings` names it, and the one
+#: Our reading of two sentences that the papers leave open, as `15_readings` names it, and the one
 #: that the ledger took before. Both were chosen by the printed numbers.
 READINGS = {
     "question": "token ? or question word",
@@ -89,7 +89,7 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
         rules=published_table("ledger_reasons", dtype=str).fillna(""),
     )
     earlier = our_numbers(results, EARLIER_READINGS)
-    earlier = earlier[earlier["notebook"] == "12"].drop(columns="notebook")
+    earlier = earlier[earlier["notebook"] == "15"].drop(columns="notebook")
     earlier = earlier.rename(columns={"ours": "earlier"})
     return table.merge(earlier, how="left", on=["paper", "row", "column"])
 
@@ -197,7 +197,7 @@ def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.Dat
     """Our numbers under the printed names: paper, row, column, ours, notebook.
 
     A row and a column name one number in every table of a paper that prints it. Where two of our
-    tables hold it, the first counts; those of `12_readings` by the `readings` come first.
+    tables hold it, the first counts; those of `15_readings` by the `readings` come first.
     """
     tables = _by_reading(results, readings)
     for mapping in TABLES["own"]:
@@ -215,11 +215,11 @@ def _read(results: Path, name: str) -> pd.DataFrame:
 
 def _regressions(results: Path) -> list[pd.DataFrame]:
     """P once for each automatic metric that it is printed beside, A and P+A for `REPLACEMENTS`."""
-    traits = _read(results, "09_traits")
+    traits = _read(results, "12_traits")
     alone = pd.concat(
         [
-            _read(results, "09_alone"),
-            _read(results, "09_unseen"),
+            _read(results, "12_alone"),
+            _read(results, "12_unseen"),
             traits.rename(columns={"model": "metric"}),
         ]
     )
@@ -230,7 +230,7 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
     alone["metric"] = alone["metric"].str.removesuffix("_paper")
     alone = _printed_cells(alone)
 
-    beside = _read(results, "09_comparisons")
+    beside = _read(results, "12_comparisons")
     automatic = beside["automatic"].map(REPLACEMENTS)
     beside["row"] = beside["dataset"] + ", " + automatic
     both = beside["psychological"].str.replace("_", " ") + " P+A"
@@ -253,8 +253,8 @@ def _printed_cells(alone: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_reading(results: Path, readings: Mapping[str, str]) -> list[pd.DataFrame]:
-    """Numbers of the two metrics that have a choice of readings (`12_readings`)."""
-    table = _read(results, "12_readings").rename(columns={"ours": "number"})
+    """Numbers of the two metrics that have a choice of readings (`15_readings`)."""
+    table = _read(results, "15_readings").rename(columns={"ours": "number"})
     table = table[table["reading"] == table["metric"].map(readings)]
     question = table[table["metric"] == "question"].assign(paper=XU, row="Question")
     question["column"] = question["dataset"] + " " + question["statistic"]
@@ -281,7 +281,7 @@ def _bertscore(results: Path) -> list[pd.DataFrame]:
 def _sizes(results: Path) -> pd.DataFrame:
     """Counts, lengths and agreement of whole corpora, as `ledger_sizes` names them."""
     overview = _read(results, "01_overview")
-    agreement = _read(results, "08_agreement")
+    agreement = _read(results, "09_agreement")
     numbers = pd.concat([overview, agreement]).melt(
         ["corpus", "notebook"], var_name="quantity", value_name="number"
     )
