@@ -164,7 +164,7 @@ def test_machine_replies_leave_out_people_and_corpora_without_labels(bots):
 
 
 def test_the_endex_that_ships_judges_every_reply_of_every_public_turn_corpus():
-    scored = pd.read_csv(ROOT / "data/results/09_overview.csv").set_index(
+    scored = pd.read_csv(ROOT / "data/results/10_overview.csv").set_index(
         ["metric", "corpus"]
     )["n"]
     corpora = [name for name in evaluation_sets.PUBLIC if not name.startswith("gpt4")]

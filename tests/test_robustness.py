@@ -196,7 +196,7 @@ def test_committed_shares_of_length_follow_from_the_raw_files(name):
             is_same = list(map(str.strip, original)) == list(map(str.strip, perturbed))
         if not is_same:
             wins.append((np.sign(words - perturbed_words) + 1) / 2)
-    table = pd.read_csv(storage.DATA / "reference/09_robustness.csv")
+    table = pd.read_csv(storage.DATA / "reference/10_robustness.csv")
     ours = table[(table["perturbation"] == name) & (table["metric"] == "length")].iloc[
         0
     ]

@@ -251,8 +251,8 @@ def test_identical_versions_and_single_dialogs_say_so():
 
 
 def test_the_shipped_table_holds_the_rules_of_a_report_with_and_without_references():
-    rates = validity.reference_table("09_verdict_errors", ["rule", "wrong_share"])
-    standing = validity.reference_table("09_metric_validity", ["metric", "standing"])
+    rates = validity.reference_table("10_verdict_errors", ["rule", "wrong_share"])
+    standing = validity.reference_table("10_metric_validity", ["metric", "standing"])
     follows = standing.loc[standing["standing"] == validity.FOLLOWS, "metric"]
     computed = {"bertscore_f1", "bleu4_coco", "context_similarity"}
     computed = follows[follows.isin(computed | {"reference_similarity"})]

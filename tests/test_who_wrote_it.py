@@ -33,7 +33,7 @@ INTERVALS = [
 
 @pytest.fixture(scope="module")
 def table():
-    path = ROOT / "data" / "results" / "09_who_wrote_it.csv"
+    path = ROOT / "data" / "results" / "10_who_wrote_it.csv"
     return pd.read_csv(path).set_index(["corpus", "metric"])
 
 

@@ -69,14 +69,14 @@ def metric(
     model: str = "",
     **fields,
 ) -> Callable[[Callable], Callable]:
-    """Register the function below: `compute` then knows it by name, and so do notebooks 09 and 14.
+    """Register the function below: `compute` then knows it by name, as do notebooks 09, 10 and 14.
 
     The function takes a turn table (and options) and returns a Series, or a frame of named
     columns, on the same index; missing is NaN.
 
     Args:
         name: its name; a metric of the same name is replaced.
-        family: any name; the report and the figures of notebooks 09 and 14 group by it.
+        family: any name; the report and the figures of notebooks 09, 10 and 14 group by it.
         needs: columns that the function reads; kept scores are known by their texts.
         model: the default of the metric's option `checkpoint` or `encoder`; its provenance is then
             that of the model that ran.

@@ -9,7 +9,7 @@ from lib.meta_evaluation.evaluation_sets import ENCODER
 from lib.report.dialogs import leading_rating
 
 AGREES = "agrees with people"  # a status of `known_validity`
-FOLLOWS = "follows people"  # a standing of `09_metric_validity.csv`
+FOLLOWS = "follows people"  # a standing of `10_metric_validity.csv`
 MIN_CORPORA = 3
 
 
@@ -21,14 +21,14 @@ def reference_table(name: str, columns: list[str] | None = None) -> pd.DataFrame
 def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     """How well each metric agrees with people on public corpora, and which damage it detects.
 
-    From notebook 09, on replies that no person wrote: `mean`, the random-effects mean of the
+    From notebook 10, on replies that no person wrote: `mean`, the random-effects mean of the
     Spearman correlations with people over `corpora`, with its 95 % interval (`low`, `high`), and
     the 95 % prediction interval, where the correlation on another corpus may lie; `detects`, the
     kinds of damage (of 18) where it prefers the original text, its interval above one half, and
     `prefers_damage`, those where it prefers the damaged one. `status`:
 
     - "agrees with people": the mean over at least three corpora is above 0, at a p of .05 adjusted
-      for the number of metrics of 09 (Holm);
+      for the number of metrics of notebook 10 (Holm);
     - "uncertain": that is not shown;
     - "not tested": fewer corpora;
     - "no information": it is constant on these replies, or defined for less than half of them.
@@ -41,13 +41,13 @@ def known_validity(scores: pd.DataFrame) -> pd.DataFrame:
     """
     columns = ["metric", "corpora_machines", "mean_machines", "low", "high"]
     columns += ["prediction_low", "prediction_high", "standing"]
-    public = reference_table("09_metric_validity", columns)[columns]
+    public = reference_table("10_metric_validity", columns)[columns]
     public = public.rename(
         columns={"corpora_machines": "corpora", "mean_machines": "mean"}
     )
     table = pd.DataFrame({"metric": list(scores)})
     table = table.merge(public, on="metric", how="left")
-    damage = reference_table("09_robustness", ["metric", "low", "high"])
+    damage = reference_table("10_robustness", ["metric", "low", "high"])
     damage["detects"] = damage["low"] > 0.5
     damage["prefers_damage"] = damage["high"] < 0.5
     kinds = damage.groupby("metric")[["detects", "prefers_damage"]].sum()

@@ -228,7 +228,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
 
     Ratings decide; without any, the metrics of which higher is better (`call`). Metrics decide
     where at most one in ten of such calls on public corpora was wrong, by the upper end of the
-    interval in `09_verdict_errors.csv`; else, or where that is not known, they only lean.
+    interval in `10_verdict_errors.csv`; else, or where that is not known, they only lean.
 
     Args:
         table: what `differences` returns.
@@ -241,7 +241,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     """
     columns = ["rule", "pairs", "right", "silent", "wrong", "families"]
     columns += ["wrong_share", "low", "high"]
-    rates = reference_table("09_verdict_errors", columns).set_index("rule")
+    rates = reference_table("10_verdict_errors", columns).set_index("rule")
     result = []
     for (version, against), rows in table.groupby(["version", "against"], sort=False):
         tested = rows[rows["reason"] == ""]
@@ -287,7 +287,7 @@ def call(deciding: pd.DataFrame) -> str:
 
 
 def rule_name(metrics: Collection[str]) -> str:
-    """The name of the rule that these metrics together decide: a key of `09_verdict_errors.csv`.
+    """The name of the rule that these metrics together decide: a key of `10_verdict_errors.csv`.
 
     >>> rule_name(["endex", "bleu4"])
     'bleu4 + endex'
