@@ -1,4 +1,4 @@
-"""The tables of notebooks 09 and 10: every metric on every evaluation set, with intervals over dialogs."""
+"""The tables of notebooks 09 and 10: every metric on every evaluation set, with intervals."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
