@@ -73,7 +73,7 @@ report: .venv/users
 	  $(if $(READ),--read $(READ)) $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
 	  $(if $(RATE),--rate $(RATE)) $(if $(SCALE),--scale="$(SCALE)") $(if $(PREDICTOR),--predictor "$(PREDICTOR)") \
 	  $(if $(RATINGS),--ratings "$(RATINGS)") $(if $(KEY),--key "$(KEY)") $(if $(DRAWN),--drawn "$(DRAWN)") \
-	  $(if $(METRICS),--metrics "$(METRICS)") $(if $(filter 0,$(TEXTS)),--without-texts) $(if $(YES),--yes) \
+	  $(if $(METRICS),--metrics "$(METRICS)") $(if $(MODELS),--models "$(MODELS)") $(if $(filter 0,$(TEXTS)),--without-texts) $(if $(YES),--yes) \
 	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers

@@ -117,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
         "stand beside the others and decide nothing (METRICS=my_metrics.py)",
     )
     add(
+        "--models",
+        default="",
+        metavar="WORDS",
+        help='models to score with, MODELS="bertscore:FacebookAI/roberta-large unieval"; '
+        "downloaded where they are not here; they decide nothing",
+    )
+    add(
         "--without-texts",
         action="store_true",
         help="leave all replies and utterances out, so that the page may be shared (TEXTS=0)",
@@ -174,6 +181,7 @@ def _write_report(args: argparse.Namespace) -> int:
 
     if args.metrics:
         import_metrics(args.metrics)
+    asked = _provide_models(args.models)
     _ask_before_sending(args, n_replies=min(len(turns), args.judged))
     report = build_report(
         turns,
@@ -181,6 +189,7 @@ def _write_report(args: argparse.Namespace) -> int:
         judge=args.judge,
         max_judged=args.judged,
         rated=rated,
+        asked=asked,
     )
     paths = [Path(path).resolve() for path in args.dialogs]
     title = f"Report on {' and '.join(path.name for path in paths)}"
@@ -203,6 +212,19 @@ def _write_report(args: argparse.Namespace) -> int:
     for row in report.verdicts[:10]:
         print(f"{row.version} against {row.against}: {row.verdict}. {row.explanation}")
     return 3 if args.fail_if and condition_holds(report.verdicts, args.fail_if) else 0
+
+
+def _provide_models(words: str) -> list:
+    """The models that are asked for and can be had; says of the others why not."""
+    if not words:
+        return []
+    from lib.data import DataError
+    from lib.metrics import provide_models
+
+    try:
+        return provide_models(words)
+    except ValueError as error:
+        raise DataError(str(error), fix="see --help for the form of MODELS") from error
 
 
 def _ask_before_sending(args: argparse.Namespace, n_replies: int) -> None:
