@@ -344,3 +344,41 @@ def test_texts_are_sent_to_no_other_machine_without_a_yes(
 def test_the_json_follows_its_schema(compared):
     schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
     jsonschema.validate(json.loads(page.render_json(compared, "t")), schema)
+
+
+def test_each_case_of_an_issue_opens_in_its_dialog_with_the_reply_marked():
+    """Three cases of each version; of two replies to one context the one in question is shown."""
+    turns = two_versions(dialogs=6)
+    empty = turns["dialog"].isin([f"new-{number}" for number in range(5)])
+    turns.loc[empty, "response"] = [
+        f"{word}." for word in ("Ok", "Well", "Right", "Yes", "So")
+    ]
+    regenerated = turns[turns["dialog"] == "old-0"].assign(response="Hm.")
+    turns = pd.concat([turns, regenerated], ignore_index=True)
+    result = report.build_report(turns, embeddings=False)
+    generic = result.cases[result.cases["issue"] == "generic"]
+    assert generic["system"].value_counts().to_dict() == {"new": 3, "old": 1}
+    opened = shown(result).select("details.case")
+    assert len(opened) == len(result.cases)
+    for case, row in zip(opened, result.cases.itertuples(), strict=True):
+        assert [mark.text for mark in case.select("mark")] == [row.reply]
+        assert row.before in case.text and row.system in case.summary.text
+    assert not shown(result, texts=False).select("details.case")
+
+
+def test_a_long_dialog_is_shown_around_the_reply_in_question():
+    context = [f"utterance {number}" for number in range(20)]
+    replies = pd.DataFrame(
+        {
+            "system": "bot",
+            "agent": "bot",
+            "dialog": "1",
+            "turn": [19, 20],
+            "context": [context[:19], context],
+            "response": ["utterance 19", "the end"],
+        }
+    )
+    lines = chat_lines(replies, marked=[1], around=2)
+    texts = [line.text for line in lines]
+    assert texts == ["utterance 18", "utterance 19", "the end"]
+    assert [line.marked for line in lines] == [False, False, True]

@@ -32,6 +32,7 @@ def chat_lines(
     replies: pd.DataFrame,
     values: pd.DataFrame | None = None,
     marked: Collection = (),
+    around: int | None = None,
 ) -> list[ChatLine]:
     """The utterances of one dialog in order, with the ratings and scores of each reply.
 
@@ -44,6 +45,8 @@ def chat_lines(
         values: columns to show beside each reply, on the index of `replies`; a missing value is
             not shown.
         marked: labels of the replies in question.
+        around: show only so many utterances before the first marked one and after the last; by
+            default the whole dialog.
 
     Raises:
         ValueError: the rows are of more than one dialog, or there are none.
@@ -59,9 +62,15 @@ def chat_lines(
         )
     last = replies.loc[replies["turn"].idxmax()]
     context = last["context"]
-    reply_at = {}
+    reply_at: dict[int, object] = {}
     if last["turn"] == len(context):  # else the file numbers its turns in another way
-        reply_at = {turn: label for label, turn in replies["turn"].items()}
+        for label, turn in replies["turn"].items():
+            # Of several replies to one context, the one that the dialog went on with.
+            went_on = (
+                turn < len(context) and context[turn] == replies.at[label, "response"]
+            )
+            if turn not in reply_at or went_on:
+                reply_at[turn] = label
     reply_at[len(context)] = last.name
     speaker_known = len(reply_at) > 1 or len(context) == 1
 
@@ -82,4 +91,7 @@ def chat_lines(
             marked=label in marked,
         )
         lines.append(line)
-    return lines
+    if around is None:
+        return lines
+    places = [place for place, line in enumerate(lines) if line.marked]
+    return lines[max(places[0] - around, 0) : places[-1] + around + 1]

@@ -11,7 +11,7 @@ from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
 from lib.metrics.baselines import tokenize_words
 from lib.report.validity import reference_table
-from lib.report.verdict import differences
+from lib.report.verdict import KEY, differences
 
 STUTTER = re.compile(r"\b(?P<words>\w+(?: \w+){1,9}) (?P=words)\b")
 NEGATIONS = {"not", "no", "never", "nothing", "nobody", "cannot"}
@@ -231,29 +231,27 @@ def issue_table(
 
 
 def reading_list(
-    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10
+    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 3
 ) -> pd.DataFrame:
-    """Replies to read: of every issue the `per_issue` clearest, no text twice in one issue.
+    """Replies to read: of every issue the `per_issue` clearest of each version, no text twice.
 
-    Columns issue, metric, value, system, dialog, turn, before (the last utterance), reply.
+    Columns issue, metric, value, system, agent, dialog, turn, before (the last utterance), reply.
 
-    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "2"], "turn": 1,
+    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "2"], "turn": 1,
     ...                       "context": [["Hi"], ["Tea?"]], "response": ["Ok.", "ok. "]})
     >>> issues = find_issues(pd.DataFrame({"specificity": [1.0, 1.0]}))
     >>> reading_list(turns, issues)[["issue", "dialog", "reply"]].values.tolist()
     [['generic', '1', 'Ok.']]
     """
-    columns = ["system", "dialog", "turn", "context", "response"]
+    columns = [*KEY, "turn", "context", "response"]
     table = issues.join(turns[columns], on="reply")
     text = table["response"].str.strip().str.casefold()
-    table = table[~table.assign(text=text).duplicated(["issue", "text"])]
-    table = table.groupby("issue", sort=False).head(per_issue)
+    table = table[~table.assign(text=text).duplicated(["issue", "system", "text"])]
+    table = table.groupby(["issue", "system"], sort=False).head(per_issue)
     table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]
     table = table.sort_values("rule", kind="stable", ignore_index=True)
-    return table[
-        ["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]
-    ]
+    return table[["issue", "metric", "value", *KEY, "turn", "before", "reply"]]
 
 
 def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:

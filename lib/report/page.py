@@ -22,6 +22,7 @@ from lib.report.chat import chat_lines
 from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
+from lib.report.verdict import KEY
 
 HERE = Path(__file__).parent
 SCRIPTS = ("sorting.js", "pairs.js")
@@ -57,6 +58,7 @@ def render_html(report: Report, title: str, texts: bool = True) -> str:
         first=report.turns["system"].iloc[0],
         pairs=report.pairs.table.to_dict("records"),
         examples=_example_dialogs(report),
+        cases=_cases_in_dialogs(report) if texts else [],
     )
 
 
@@ -135,9 +137,7 @@ def _figures(report: Report) -> dict[str, dict[str, str]]:
 def _example_dialogs(report: Report) -> list[dict]:
     """The dialogs of `report.examples`, each with the lines of its chat."""
     examples = []
-    values = report.turns.filter(regex="^human_")
-    if report.score in report.scores:
-        values = values.join(report.scores[report.score])
+    values = _values_to_show(report)
     for row in report.examples.to_dict("records"):
         chosen = (
             (report.turns["system"] == row["version"])
@@ -147,6 +147,32 @@ def _example_dialogs(report: Report) -> list[dict]:
         lines = chat_lines(report.turns[chosen], values)
         examples.append(row | {"lines": lines})
     return examples
+
+
+def _values_to_show(report: Report) -> pd.DataFrame:
+    """The ratings of each reply, and the score that orders the dialogs."""
+    values = report.turns.filter(regex="^human_")
+    if report.score in report.scores:
+        values = values.join(report.scores[report.score])
+    return values
+
+
+def _cases_in_dialogs(report: Report) -> list[dict]:
+    """The replies of `report.cases`, each marked in the chat that it is part of."""
+    values = _values_to_show(report)
+    rows_of = report.turns.groupby(KEY, sort=False).groups
+    cases = []
+    for row in report.cases.to_dict("records"):
+        replies = report.turns.loc[rows_of[row["system"], row["agent"], row["dialog"]]]
+        in_question = (replies["turn"] == row["turn"]) & (
+            replies["response"] == row["reply"]
+        )
+        marked = replies.index[in_question][:1]
+        earlier = replies["turn"] < row["turn"]
+        of_dialog = replies[earlier | replies.index.isin(marked)]
+        lines = chat_lines(of_dialog, values, marked, around=CONTEXT_SHOWN)
+        cases.append(row | {"lines": lines})
+    return cases
 
 
 def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:

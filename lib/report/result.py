@@ -44,7 +44,7 @@ class Report:
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
         issues: per rule and version, the replies with its issue (`issues.issue_table`).
-        cases: the clearest replies of each issue (`issues.reading_list`).
+        cases: the clearest replies of each issue and version (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
         profile: mean scores of each agent with intervals (`profiles.agent_profile`).
@@ -90,7 +90,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     max_replies: int = 10_000,
     judge: str = "",
     max_judged: int = 200,
-    per_issue: int = 10,
+    per_issue: int = 3,
     rated: rating_study.DialogRatings | None = None,
     asked: Sequence[AskedModel] = (),
     seed: int = 0,
@@ -103,7 +103,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         max_replies: replies that encoder and EnDex read, in whole dialogs.
         judge: "packaged", or a model at OPENAI_BASE_URL; "" asks none.
         max_judged: replies that the judge reads.
-        per_issue: replies to list per issue.
+        per_issue: replies to list per issue and version.
         rated: ratings of dialogs drawn at random (`rating_study.ratings_of_sheet`); by default the
             file's own (`rating_study.ratings_of_file`).
         asked: models of the hub, or folders, to score with (`lib.metrics.parse_models`); they read
