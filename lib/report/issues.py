@@ -168,6 +168,31 @@ def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
     return issues[["reply", "rule", "issue", "metric", "value"]]
 
 
+def rule_applies(signals: pd.DataFrame) -> pd.DataFrame:
+    """Whether each rule applies to each reply: 1, 0, or NaN where the score is missing.
+
+    The columns are positions in `RULES`; rules whose score was not computed are left out.
+
+    >>> rule_applies(pd.DataFrame({"length": [0.0, 3.0]})).to_dict("list")
+    {0: [1.0, 0.0]}
+    """
+    applies = pd.DataFrame(index=signals.index)
+    for number, rule in enumerate(RULES):
+        if rule.metric in signals:
+            scored = signals[rule.metric].notna() | (rule.metric not in METRICS)
+            applies[number] = rule.applies(signals).where(scored).astype(float)
+    return applies
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule in words.
+
+    >>> rule_text(RULES[0])
+    'length in words at most 0'
+    """
+    return f"{display_name(rule.metric)} {rule.when} {rule.bound:g}"
+
+
 def issue_table(
     turns: pd.DataFrame, signals: pd.DataFrame, seed: int = 0
 ) -> pd.DataFrame:
@@ -189,11 +214,7 @@ def issue_table(
     >>> issue_table(turns, signals)[["version", "replies", "note"]].values.tolist()[:2]
     [['A', 1, ''], ['all', 0, 'not looked for: no score of toxicity']]
     """
-    applies = pd.DataFrame(index=signals.index)
-    for number, rule in enumerate(RULES):
-        if rule.metric in signals:
-            scored = signals[rule.metric].notna() | (rule.metric not in METRICS)
-            applies[number] = rule.applies(signals).where(scored).astype(float)
+    applies = rule_applies(signals)
     unrated = turns[["system", "agent", "dialog", "turn", "context"]]
     changes = differences(unrated, applies, seed=seed)
     if len(changes):
@@ -207,7 +228,7 @@ def issue_table(
     for number, rule in enumerate(RULES):
         name = display_name(rule.metric)
         row = {"issue": rule.issue, "metric": rule.metric, "number": number}
-        row |= {"rule": f"{name} {rule.when} {rule.bound:g}", "note": ""}
+        row |= {"rule": rule_text(rule), "note": ""}
         if number not in applies:
             note = f"not looked for: no score of {name}"
             rows.append(row | {"version": "all", "replies": 0, "note": note})

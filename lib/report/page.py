@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from lib.meta_evaluation.figures import display_name
 from lib.report.answer import difference_plot
 from lib.report.chat import chat_lines
+from lib.report.history import SCHEMA_VERSION, history_plot
 from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
@@ -26,11 +27,11 @@ from lib.report.verdict import KEY
 
 HERE = Path(__file__).parent
 SCRIPTS = ("sorting.js", "pairs.js")
-SCHEMA_VERSION = 2
 SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
 COLUMNS = tomllib.loads((HERE / "columns.toml").read_text("utf-8"))
 COLUMNS_OF_METRICS = {"metric", "metrics", "score", "scores", "rating"}
 TABLES_OF_TEXTS = {"cases"}
+OVER_RELEASES = "Over releases"
 MARKDOWN_SYMBOLS = re.compile(r"([\\`*_\[\]|~$#])")
 
 
@@ -73,15 +74,15 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
     Each table stands under the name that it has in `Report`, as a list of rows. A missing value is
     null. Without `texts`, tables that hold replies are empty.
     """
-    tables = {}
+    names = ["levels"]
     for section in SECTIONS:
-        for part in section["part"]:
-            if "table" in part:
-                name = part["table"]
-                table = as_table(getattr(report, name))
-                if name in TABLES_OF_TEXTS and not texts:
-                    table = table[:0]
-                tables[name] = json.loads(table.to_json(orient="records"))
+        names += [part["table"] for part in section["part"] if "table" in part]
+    tables = {}
+    for name in names:
+        table = as_table(getattr(report, name))
+        if name in TABLES_OF_TEXTS and not texts:
+            table = table[:0]
+        tables[name] = json.loads(table.to_json(orient="records"))
     written = {
         "schema": SCHEMA_VERSION,
         "title": title,
@@ -108,6 +109,8 @@ def _render(template: str, report: Report, *, texts: bool, **values) -> str:
     sections = SECTIONS
     if not texts:
         sections = [_without_texts(section) for section in SECTIONS]
+    if report.history.empty:
+        sections = [part for part in sections if part["title"] != OVER_RELEASES]
     page = environment.get_template(template)
     return page.render(
         report=report,
@@ -129,6 +132,8 @@ def _figures(report: Report) -> dict[str, dict[str, str]]:
     figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
     if report.profile["z"].notna().any():
         figures["profile"] = _image(profile_plot(report.profile))
+    if len(report.history):
+        figures["history"] = _image(history_plot(report.history))
     if len(report.picture):
         figures["differences"] = _image(difference_plot(report.picture))
     return figures

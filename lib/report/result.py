@@ -1,7 +1,7 @@
 """The result of a report: what notebook 14, the page and a program all show."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from lib.report import (
 )
 from lib.report import scores as scoring
 from lib.report.answer import Answer, first_answer, picture_rows
+from lib.report.history import HISTORY, sheet_levels, version_levels
 from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
 from lib.report.ranking import version_ranking, win_rates
 
@@ -52,6 +53,9 @@ class Report:
         families: which metrics were computed (`scores.family_coverage`).
         validity: what public corpora say of each metric (`validity.known_validity`).
         correlations: of each metric with a rating (`validity.correlations_with_ratings`).
+        levels: what the history keeps of each version (`history.version_levels`).
+        history: the levels of earlier releases and this one (`history.read_history`); no rows
+            unless a folder was named.
     """
 
     answer: Answer
@@ -81,6 +85,8 @@ class Report:
     families: pd.DataFrame
     validity: pd.DataFrame
     correlations: pd.DataFrame
+    levels: pd.DataFrame
+    history: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=HISTORY))
 
 
 def build_report(  # noqa: PLR0913 (all but the first are keywords)
@@ -131,10 +137,11 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
     predictor = rating_study.choose_predictor(metric_validity)
+    deciding = metric_validity.loc[agrees, "metric"].tolist()
     differences = verdict.differences(
         turns,
         scores,
-        higher_is_better=metric_validity.loc[agrees, "metric"].tolist(),
+        higher_is_better=deciding,
         seed=seed,
     )
     judges = list(shipped_scores(turns).columns.intersection(scores.columns))
@@ -173,6 +180,9 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     examples = pd.DataFrame()
     if score and not pairs.total:
         examples = typical_and_worst(turns, scores, score)
+    levels = version_levels(turns, scores, signals, deciding=deciding, seed=seed)
+    if from_sheet and len(study.estimates):
+        levels = pd.concat([sheet_levels(study.estimates), levels], ignore_index=True)
     ranking = pd.DataFrame()
     if score and len(verdicts) > 1:
         ranking = version_ranking(turns, scores, score, seed=seed)
@@ -211,4 +221,5 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         families=scoring.family_coverage(scores),
         validity=metric_validity,
         correlations=validity.correlations_with_ratings(turns, scores, seed),
+        levels=levels,
     )
