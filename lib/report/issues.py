@@ -203,7 +203,8 @@ def issue_table(
         signals: what `reply_signals` returns.
 
     Returns:
-        A row per rule and version, or one row, its version "all", for a rule that found nothing:
+        The rules with the largest share in any version first. A row per rule and version, or one
+        row, its version "all", for a rule that found nothing:
         issue, rule, version, replies, share (of those that have the score), change (of the share,
         from the first version's), low, high (its 95 % interval, as in `verdict.differences`),
         recall and false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
@@ -242,6 +243,9 @@ def issue_table(
                     row | {"version": version, "replies": found, "share": share}
                 )
     table = pd.DataFrame(rows)
+    largest = table.groupby("number")["share"].transform("max").fillna(-1)
+    order = largest.sort_values(ascending=False, kind="stable").index
+    table = table.loc[order].reset_index(drop=True)
     if len(changes):
         table = table.merge(changes, on=["version", "number"], how="left")
     columns = ["issue", "metric", "recall", "false_positive_rate"]

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
-from lib.report.answer import difference_plot
+from lib.report.answer import NARROW, difference_plot
 from lib.report.chat import chat_lines
 from lib.report.history import SCHEMA_VERSION, history_plot
 from lib.report.pairs import CONTEXT_SHOWN
@@ -31,7 +31,6 @@ SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
 COLUMNS = tomllib.loads((HERE / "columns.toml").read_text("utf-8"))
 COLUMNS_OF_METRICS = {"metric", "metrics", "score", "scores", "rating"}
 TABLES_OF_TEXTS = {"cases"}
-OVER_RELEASES = "Over releases"
 MARKDOWN_SYMBOLS = re.compile(r"([\\`*_\[\]|~$#])")
 
 
@@ -110,7 +109,7 @@ def _render(template: str, report: Report, *, texts: bool, **values) -> str:
     if not texts:
         sections = [_without_texts(section) for section in SECTIONS]
     if report.history.empty:
-        sections = [part for part in sections if part["title"] != OVER_RELEASES]
+        sections = [part for part in sections if not part.get("only_with_history")]
     page = environment.get_template(template)
     return page.render(
         report=report,
@@ -136,6 +135,7 @@ def _figures(report: Report) -> dict[str, dict[str, str]]:
         figures["history"] = _image(history_plot(report.history))
     if len(report.picture):
         figures["differences"] = _image(difference_plot(report.picture))
+        figures["narrow"] = _image(difference_plot(report.picture, NARROW), dpi=200)
     return figures
 
 
@@ -260,10 +260,10 @@ def escape_markdown(text: object) -> str:
     return MARKDOWN_SYMBOLS.sub(r"\\\1", line).replace(r"&\#", "&#")
 
 
-def _image(figure: Figure) -> dict[str, str]:
+def _image(figure: Figure, dpi: int = 100) -> dict[str, str]:
     """A figure as PNG in base64, and its label, for readers who cannot see it."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
+    figure.savefig(file, format="png", bbox_inches="tight", dpi=dpi)
     plt.close(figure)
     png = base64.b64encode(file.getvalue()).decode()
     return {"png": png, "label": figure.get_label()}

@@ -194,6 +194,8 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
             ratings=mean_ratings,
             issues=issue_table,
             warnings=warnings,
+            ranking=ranking,
+            score=score,
         ),
         picture=picture_rows(differences, deviations, score),
         score=score,
