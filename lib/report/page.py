@@ -73,7 +73,7 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
     Each table stands under the name that it has in `Report`, as a list of rows. A missing value is
     null. Without `texts`, tables that hold replies are empty.
     """
-    names = ["levels"]
+    names = ["picture", "examples", "levels"]
     for section in SECTIONS:
         names += [part["table"] for part in section["part"] if "table" in part]
     tables = {}
@@ -82,6 +82,8 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
         if name in TABLES_OF_TEXTS and not texts:
             table = table[:0]
         tables[name] = json.loads(table.to_json(orient="records"))
+    pairs = report.pairs.table.drop(columns="context")
+    tables["pairs"] = json.loads(pairs.to_json(orient="records")) if texts else []
     written = {
         "schema": SCHEMA_VERSION,
         "title": title,
