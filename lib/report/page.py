@@ -52,6 +52,7 @@ def render_html(report: Report, title: str, texts: bool = True) -> str:
         report,
         title=title,
         texts=texts,
+        figures=_figures(report),
         script=script,
         script_policy=policy,
         shown=CONTEXT_SHOWN,
@@ -116,7 +117,6 @@ def _render(template: str, report: Report, *, texts: bool, **values) -> str:
     return page.render(
         report=report,
         sections=sections,
-        figures=_figures(report),
         texts=texts,
         **values,
     )
