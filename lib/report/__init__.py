@@ -8,6 +8,7 @@ from importlib import import_module
 
 FILES = {
     "dialogs": ["describe_turns", "import_details", "read_versions", "warnings"],
+    "exploration": ["Exploration", "explore"],
     "issues": [
         "find_issues",
         "issue_table",

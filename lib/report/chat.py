@@ -1,12 +1,14 @@
 """A dialog as a chat: its utterances in order, with the ratings and scores beside each reply."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from lib.report.verdict import KEY
 
+WORD = re.compile(r"(\w+(?:['’]\w+)*)")
 USER = "user"
 EARLIER = "earlier"  # an utterance of the context whose speaker the file does not tell
 
@@ -20,12 +22,30 @@ class ChatLine:
         text: what was said.
         values: ratings and scores of a reply, by name; empty for other utterances.
         marked: whether this is the reply in question.
+        seen: words that a rule or a lexicon saw in it, in lower case.
     """
 
     speaker: str
     text: str
     values: Mapping[str, float]
     marked: bool = False
+    seen: Collection[str] = ()
+
+    def pieces(self) -> list[tuple[str, bool]]:
+        """The text in pieces, and whether each is a word in `seen`, whatever its case.
+
+        >>> ChatLine("user", "So, so good!", {}, seen={"so"}).pieces()
+        [('So', True), (', ', False), ('so', True), (' good!', False)]
+        """
+        pieces: list[tuple[str, bool]] = []
+        for piece in WORD.split(self.text):
+            is_seen = piece.lower() in self.seen
+            if not piece:
+                continue
+            if pieces and not is_seen and not pieces[-1][1]:
+                piece = pieces.pop()[0] + piece
+            pieces.append((piece, is_seen))
+        return pieces
 
 
 def chat_lines(
@@ -33,6 +53,7 @@ def chat_lines(
     values: pd.DataFrame | None = None,
     marked: Collection = (),
     around: int | None = None,
+    seen: Callable[[str], Collection[str]] | None = None,
 ) -> list[ChatLine]:
     """The utterances of one dialog in order, with the ratings and scores of each reply.
 
@@ -47,6 +68,7 @@ def chat_lines(
         marked: labels of the replies in question.
         around: show only so many utterances before the first marked one and after the last; by
             default the whole dialog.
+        seen: the words of a text to underline in the marked replies, in lower case.
 
     Raises:
         ValueError: the rows are of more than one dialog, or there are none.
@@ -89,9 +111,38 @@ def chat_lines(
             text=replies.at[label, "response"],
             values=shown,
             marked=label in marked,
+            seen=seen(replies.at[label, "response"])
+            if seen and label in marked
+            else (),
         )
         lines.append(line)
     if around is None:
         return lines
     places = [place for place, line in enumerate(lines) if line.marked]
     return lines[max(places[0] - around, 0) : places[-1] + around + 1]
+
+
+def chat_until(
+    replies: pd.DataFrame,
+    label: object,
+    values: pd.DataFrame | None = None,
+    *,
+    around: int,
+    seen: Callable[[str], Collection[str]] | None = None,
+) -> list[ChatLine]:
+    """The chat that leads to one reply, which is marked.
+
+    Args:
+        replies: rows of its dialog; later ones, and other replies to its context, are left out.
+        label: of the reply.
+        values, seen: as in `chat_lines`.
+        around: utterances to show before it.
+
+    >>> replies = pd.DataFrame({"system": "bot", "agent": "bot", "dialog": "1", "turn": [1, 3],
+    ...     "context": [["Hi"], ["Hi", "Hello", "Tea?"]], "response": ["Hello", "Yes"]})
+    >>> [line.text for line in chat_until(replies, 1, around=1)]
+    ['Tea?', 'Yes']
+    """
+    earlier = replies["turn"] < replies.at[label, "turn"]
+    of_dialog = replies[earlier | (replies.index == label)]
+    return chat_lines(of_dialog, values, [label], around, seen)

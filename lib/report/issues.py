@@ -9,7 +9,7 @@ import pandas as pd
 from lib.meta_evaluation.figures import display_name
 from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
-from lib.metrics.baselines import tokenize_words
+from lib.metrics.baselines import stop_words, tokenize_words
 from lib.report.validity import reference_table
 from lib.report.verdict import KEY, differences
 
@@ -108,6 +108,43 @@ def _highest_overlap(response: str, utterances: list[str]) -> float:
     return max(
         (_dice(words, _word_set(utterance)) for utterance in utterances), default=0.0
     )
+
+
+def words_seen(
+    metric: str, response: str, context: list[str], facts: list[str]
+) -> frozenset[str]:
+    """The words of a reply that a rule saw, in lower case, for a reader to find them.
+
+    Those in common with the utterance or the fact that it repeats or denies, those said twice in a
+    row, the content words that were counted, the word that breaks off. None for a rule that reads
+    the reply as a whole, such as its similarity to the context.
+
+    Args:
+        metric: the score that the rule reads.
+        response, context, facts: as in the turn table.
+
+    >>> sorted(words_seen("overlap_with_user", "I like tea", ["Do you like tea?"], []))
+    ['like', 'tea']
+    """
+    words = _word_set(response)
+    if metric == "words_said_twice":
+        text = " ".join(tokenize_words(response))
+        runs = [match["words"] for match in STUTTER.finditer(text)]
+        return frozenset(" ".join(runs).split())
+    if metric == "specificity":
+        return words - stop_words()
+    if metric == "open_end":
+        return frozenset(tokenize_words(response)[-1:])
+    compared = {
+        "overlap_with_user": context[-1::-2],
+        "overlap_with_itself": context[-2::-2],
+        "negated_fact": facts,
+    }
+    utterances = [_word_set(text) for text in compared.get(metric, [])]
+    nearest = max(
+        utterances, key=lambda other: _dice(words, other), default=frozenset()
+    )
+    return words & nearest
 
 
 def _dice(a: frozenset, b: frozenset) -> float:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
 from lib.report.answer import NARROW, difference_plot
-from lib.report.chat import chat_lines
+from lib.report.chat import chat_lines, chat_until
 from lib.report.history import SCHEMA_VERSION, history_plot
+from lib.report.issues import words_seen
 from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
@@ -94,7 +95,8 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
     return json.dumps(written, ensure_ascii=False)
 
 
-def _render(template: str, report: Report, *, texts: bool, **values) -> str:
+def template(name: str) -> Template:
+    """A template of this room, with the filters that write numbers and names for people."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(["html"]),
@@ -108,13 +110,16 @@ def _render(template: str, report: Report, *, texts: bool, **values) -> str:
         "is_number": is_number,
         "metric": metric_title,
     }
+    return environment.get_template(name)
+
+
+def _render(name: str, report: Report, *, texts: bool, **values) -> str:
     sections = SECTIONS
     if not texts:
         sections = [_without_texts(section) for section in SECTIONS]
     if report.history.empty:
         sections = [part for part in sections if not part.get("only_with_history")]
-    page = environment.get_template(template)
-    return page.render(
+    return template(name).render(
         report=report,
         sections=sections,
         texts=texts,
@@ -174,10 +179,18 @@ def _cases_in_dialogs(report: Report) -> list[dict]:
         in_question = (replies["turn"] == row["turn"]) & (
             replies["response"] == row["reply"]
         )
-        marked = replies.index[in_question][:1]
-        earlier = replies["turn"] < row["turn"]
-        of_dialog = replies[earlier | replies.index.isin(marked)]
-        lines = chat_lines(of_dialog, values, marked, around=CONTEXT_SHOWN)
+        label = replies.index[in_question][0]
+        reply = replies.loc[label]
+        seen = words_seen(
+            row["metric"], reply["response"], reply["context"], reply.get("fact", [])
+        )
+        lines = chat_until(
+            replies,
+            label,
+            values,
+            around=CONTEXT_SHOWN,
+            seen=lambda _, words=seen: words,
+        )
         cases.append(row | {"lines": lines})
     return cases
 
