@@ -70,6 +70,26 @@ def numbers(text: str) -> list[str]:
     return NUMBER.findall(text)
 
 
+def check_sizes(told: str, verdict: dict, differences: list[dict]) -> None:
+    """The differences that decide, as the first finding tells them, are those of the table."""
+    if not verdict["decided_by"]:
+        return
+    for score in verdict["scores"]:
+        (row,) = [
+            row
+            for row in differences
+            if (row["version"], row["score"]) == (verdict["version"], score)
+        ]
+        name = re.escape(page.metric_title(score))
+        size = re.search(rf"{name} \(([^()]*)\)", told)[1]
+        shown = numbers(size.partition(", p")[0].replace("95 % interval", ""))
+        values = [row["low"], row["high"], row["detectable"]]
+        if "smallest" not in size:
+            values = [row["difference"], row["low"], row["high"]]
+        for text, value in zip(shown, values, strict=True):
+            assert is_rounded(text, value), (score, text, value)
+
+
 def test_the_first_screen_tells_the_numbers_of_the_tables(both):
     shown, written = both
     tables = written["tables"]
@@ -82,6 +102,10 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
         if verdict["decided_by"]:
             assert is_rounded(dialogs[1], verdict["dialogs"])
             assert is_rounded(paired[1] if paired else "0", verdict["paired"])
+        silent = re.search(r"showed nothing for (\S+) %", answer.text)
+        if silent:
+            assert is_rounded(silent[1], verdict["silent_share"], 100)
+        check_sizes(answer.select("li")[0].text, verdict, tables["differences"])
         rate = re.search(
             r"calls on public corpora, (\d+) .* (\d+) to (\d+)\)", answer.text
         )

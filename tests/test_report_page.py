@@ -401,7 +401,8 @@ def test_of_many_versions_the_answer_names_those_of_one_verdict_together():
     assert set(worse) >= {"v9", "v10", "v11"}
     assert len(result.answer.sentences) <= 3
     assert result.answer.basis.startswith("v1 against v0: It rests on people's ratings")
-    assert result.answer.findings[0].startswith("First by overall")
+    assert result.answer.findings[0].startswith("v1 against v0: ")
+    assert result.answer.findings[1].startswith("First by overall")
     topics = result.warnings["topic"].tolist()
     assert "users among the systems?" not in topics
 

@@ -13,7 +13,7 @@ from lib.meta_evaluation.figures import display_name
 from lib.report.dialogs import leading_rating
 from lib.report.plots import strip_symbols
 from lib.report.validity import reference_table
-from lib.report.verdict import Verdict
+from lib.report.verdict import Verdict, explain_differences
 
 #: Warnings that could turn a verdict round: who was scored, and how much there was to score.
 DECISIVE = (
@@ -58,9 +58,11 @@ class Answer:
         sentences: the verdicts on the versions after the first, one for those of the same verdict;
             or what the only version is.
         basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
-        error_rate: how often such verdicts were wrong on public corpora, where no ratings decide.
-        findings: of three versions and more, which come first; the largest changes of issues
-            between versions. Of a single version, its most telling figures.
+        error_rate: how often such verdicts were wrong on public corpora, or showed nothing where
+            raters see a difference; where ratings decide, the level of their test.
+        findings: the differences that decide between the first two versions; of three versions
+            and more, which come first; the largest changes of issues. Of a single version, its
+            most telling figures.
         cautions: warnings that could turn the answer round.
     """
 
@@ -71,7 +73,7 @@ class Answer:
     cautions: list[str]
 
 
-def first_answer(
+def first_answer(  # noqa: PLR0913 (all but two are keywords)
     turns: pd.DataFrame,
     scores: pd.DataFrame,
     *,
@@ -80,18 +82,19 @@ def first_answer(
     issues: pd.DataFrame,
     warnings: pd.DataFrame,
     ranking: pd.DataFrame,
+    differences: pd.DataFrame,
     score: str = "",
 ) -> Answer:
     """Put the verdicts into sentences; of a single version, say what it is like.
 
     Args:
         turns, scores: the turn table and its metrics.
-        verdicts, ratings, issues, warnings, ranking, score: as in `Report`.
+        verdicts, ratings, issues, warnings, ranking, differences, score: as in `Report`.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
     >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
     >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
-    ...              warnings=nothing, ranking=nothing).sentences
+    ...              warnings=nothing, ranking=nothing, differences=nothing).sentences
     ['One version, A: 1 reply in 1 dialog.']
     """
     decisive = warnings[warnings["topic"].isin(DECISIVE)]
@@ -110,11 +113,14 @@ def first_answer(
             ),
             cautions=cautions,
         )
-    basis = _basis(verdicts[0])
+    compared = ""
     if len(verdicts) > 1:
-        basis = f"{verdicts[0].version} against {verdicts[0].against}: {basis}"
+        compared = f"{verdicts[0].version} against {verdicts[0].against}: "
+    basis = compared + _basis(verdicts[0])
     rates = [rate for rate in map(_error_rate, verdicts) if rate]
-    first = _first_rank(ranking, score) if len(ranking) else []
+    first = [compared + text for text in _sizes(verdicts[0], differences)]
+    if len(ranking):
+        first += _first_rank(ranking, score)
     return Answer(
         sentences=_verdict_sentences(verdicts),
         basis=basis,
@@ -135,6 +141,19 @@ def _verdict_sentences(verdicts: Sequence[Verdict]) -> list[str]:
         against = verdicts[0].against
         sentences.append(forms[verdict].format(version=_listed(names), against=against))
     return sentences
+
+
+def _sizes(verdict: Verdict, differences: pd.DataFrame) -> list[str]:
+    """How large the differences are that decide, how sure that is, and what would narrow them."""
+    if not verdict.decided_by:
+        return []
+    rows = differences[
+        (differences["version"] == verdict.version)
+        & differences["score"].isin(verdict.scores)
+    ]
+    sizes = explain_differences(rows, verdict.version, verdict.against)
+    more = "About four times as many dialogs would halve these intervals."
+    return [f"{sizes} {more}"]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -185,7 +204,24 @@ def _basis(verdict: Verdict) -> str:
 
 
 def _error_rate(verdict: Verdict) -> str:
-    """How often such a verdict was wrong on public corpora; "" where that was not measured."""
+    """How often such a verdict was wrong on public corpora; "" where that was not measured.
+
+    Where metrics show no difference: how often they miss one that raters see.
+    """
+    if not np.isnan(verdict.silent_share):
+        return (
+            f"Such metrics showed nothing for {percent(verdict.silent_share)} % of the pairs of "
+            "systems on public corpora that raters distinguish."
+        )
+    if verdict.decided_by == "rating" and verdict.verdict in (
+        "better",
+        "worse",
+        "mixed",
+    ):
+        return (
+            "Of equal versions, ratings would call one better or worse in at most 5 of 100 such "
+            "comparisons: that is the level of the test."
+        )
     if np.isnan(verdict.wrong_share):
         return ""
     interval = "without an interval"

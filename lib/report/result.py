@@ -195,6 +195,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
             issues=issue_table,
             warnings=warnings,
             ranking=ranking,
+            differences=differences,
             score=score,
         ),
         picture=picture_rows(differences, deviations, score),

@@ -57,6 +57,8 @@ class Verdict:
         wrong_share, wrong_low, wrong_high: of the calls by these metrics on public corpora, the
             share that contradicts the raters, and its 95 % interval; NaN where ratings decide,
             where nothing is called, and where it is not known.
+        silent_share: where metrics show no difference, the share of the pairs of systems on public
+            corpora that raters distinguish of which these metrics show none either; else NaN.
     """
 
     version: str
@@ -70,6 +72,7 @@ class Verdict:
     wrong_share: float = np.nan
     wrong_low: float = np.nan
     wrong_high: float = np.nan
+    silent_share: float = np.nan
 
 
 def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
@@ -317,10 +320,11 @@ def _with_error_rate(verdict: Verdict, rate: pd.Series | None) -> Verdict:
     elif verdict.verdict == "no difference shown":
         silent = rate["silent"] / rate["pairs"]
         silence = (
-            f"By these metrics nothing showed for {silent:.0%} of the {rate['pairs']:.0f} pairs of "
-            "systems on public corpora that raters distinguish."
+            f"By these metrics nothing showed for {100 * silent:.0f} % of the {rate['pairs']:.0f} "
+            "pairs of systems on public corpora that raters distinguish."
         )
-        return replace(verdict, explanation=f"{explanation} {silence}")
+        explanation = f"{explanation} {silence}"
+        return replace(verdict, explanation=explanation, silent_share=silent)
     elif verdict.verdict == "mixed":
         return verdict
 
@@ -373,7 +377,27 @@ def _undecided(rows: pd.DataFrame) -> str:
 
 
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
-    """What is higher, what is lower, what shows no difference, and what that rests on."""
+    """The differences in words, and what they rest on."""
+    paired = deciding["paired"].max()
+    pairs = f", {paired:,} of them paired by their opening" if paired else ""
+    dialogs = deciding["dialogs"].max()
+    return (
+        f"{explain_differences(deciding, version, against)} This rests on {dialogs:,} dialogs of a "
+        f"version{pairs}."
+    )
+
+
+def explain_differences(deciding: pd.DataFrame, version: str, against: str) -> str:
+    """What is higher, what is lower, and what shows no difference, with intervals.
+
+    Args:
+        deciding: rows of `differences`, of one comparison.
+
+    >>> row = {"score": "human_fun", "difference": 0.5, "low": 0.2, "high": 0.8,
+    ...        "p_adjusted": 0.004, "detectable": 0.4}
+    >>> explain_differences(pd.DataFrame([row]), "B", "A")
+    'B is higher than A in fun (+0.5, 95 % interval +0.2 to +0.8, p = 0.004).'
+    """
     sizes = {
         f"{version} is higher than {against} in": [],
         f"{version} is lower than {against} in": [],
@@ -381,7 +405,7 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     }
     higher, lower, unclear = sizes.values()
     for row in deciding.to_dict("records"):
-        name = row["score"].removeprefix("human_")
+        name = display_name(row["score"].removeprefix("human_"))
         interval = f"{row['low']:+.2g} to {row['high']:+.2g}"
         p = row["p_adjusted"]
         if not p <= LEVEL:
@@ -397,11 +421,6 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     sentences = [
         f"{start} {', '.join(texts)}." for start, texts in sizes.items() if texts
     ]
-    paired = deciding["paired"].max()
-    pairs = f", {paired} of them paired by their opening" if paired else ""
-    sentences.append(
-        f"This rests on {deciding['dialogs'].max()} dialogs of a version{pairs}."
-    )
     return " ".join(sentences)
 
 
