@@ -210,7 +210,7 @@ def test_a_number_in_the_prose_stands_in_its_table(
     chosen = (
         found.query(row) if "==" in row else found[found.iloc[:, 0].astype(str) == row]
     )
-    (value,) = re.findall(r"\d*\.\d+", told)
+    (value,) = re.findall(r"(?:(?<=[ (])-)?\d*\.\d+", told)
     assert told in prose(number, cell)
     assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
 
