@@ -1,5 +1,6 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +16,13 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
-from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
+from lib.data.log_messages import (
+    RESPONSE,
+    exchange_keys,
+    message_fields,
+    message_list,
+    read_record,
+)
 from lib.data.log_parts import (
     SYNONYMS,
     TIME,
@@ -33,6 +40,10 @@ from lib.data.log_tables import (
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
+REMARK = re.compile(  # columns that are about a reply
+    r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
+    r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
+)
 
 
 class LogFormat(NamedTuple):
@@ -235,6 +246,7 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     if kind in (None, "table") and by_reply and not by_utterance:
         if "system" not in columns:
             check_system_column(rows)
+        check_context(rows, columns)
         return None
     names = {name: column for column, name in columns.items()}
     if names:
@@ -446,6 +458,39 @@ def check_system_column(rows: list[dict]) -> None:
         )
 
 
+def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
+    """Refuse replies without what was said before, where another column may hold it.
+
+    Raises:
+        UnknownFormat: with the columns that may be it.
+    """
+    if not rows or "context" in columns or has_context(rows[0]):
+        return
+    known = {"system", "dialog", "turn", "response", "reference", "fact", "agent"}
+    taken = set(columns.values())
+    for name in known:
+        taken |= {name, *SYNONYMS.get(name, "").split()}
+    talk = []
+    for name in rows[0]:
+        is_other = name not in taken and snake_case(name) not in taken
+        if is_other and not REMARK.search(snake_case(name)) and holds_talk(rows, name):
+            talk.append(name)
+    if talk:
+        raise UnknownFormat(
+            "has replies, and no column that surely has what was said before; "
+            f"it may be {' or '.join(map(repr, talk[:5]))}",
+            fix=f'name it: COLUMNS="context={talk[0]}", or context=none for none',
+        )
+
+
+def holds_talk(rows: list[dict], name: str) -> bool:
+    """Whether a column holds texts of several words, most of which do not recur."""
+    texts = [str(row.get(name) or "") for row in rows[:200]]
+    texts = [text for text in texts if text]
+    several = sum(" " in text.strip() for text in texts)
+    return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 2
+
+
 def has_response(row: Mapping[str, Any]) -> bool:
     """Whether a row has a column with the bot's reply."""
     return not RESPONSE.isdisjoint(snake_case(name) for name in row)
@@ -454,6 +499,10 @@ def has_response(row: Mapping[str, Any]) -> bool:
 def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     """One dialog per record, with a list of messages."""
     field = "messages" if "messages" in source.report.options.columns else None
+    several = messages_of_several_dialogs(rows, field)
+    if several:
+        dialogs = read_utterance_rows(several, source)
+        return _named("messages", "messages that name their dialogs", dialogs, source)
     if not any(read_record(record, field) for record in rows[:20]):
         return []
     results = [read_record(record, field) for record in rows]
@@ -461,6 +510,21 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def messages_of_several_dialogs(rows: list[dict], field: str | None) -> list[dict]:
+    """The messages of a file's only list, where they name several dialogs; else none."""
+    if len(rows) != 1:
+        return []
+    fields = [field] if field else list(message_fields(rows[0]))
+    if len(fields) != 1:
+        return []
+    messages = message_list(rows[0].get(fields[0]))
+    columns = Columns(messages)
+    if not messages or not columns.text or not columns.speaker:
+        return []
+    names = columns.values(columns.dialog) if columns.dialog else []
+    return messages if len(set(names)) > 1 else []
 
 
 def utterance_form(rows: list[dict]) -> str:

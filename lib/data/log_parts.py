@@ -21,6 +21,8 @@ MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
+NO_TALK = set(WORDS["no_talk"].split())  # types of messages
+PRIVATE = ("private", "is_private", "isPrivate", "internal", "is_internal", "deleted")
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
@@ -315,6 +317,10 @@ def role_of(
     speaker: str, fields: Mapping[str, Any], speaker_key: str = ""
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
+    if str(fields.get("type")).lower() in NO_TALK or first_value(
+        fields, PRIVATE, bool
+    ):
+        return "tool"
     role = speaker_role(speaker)
     for name in reversed(ROLE):
         if isinstance(fields.get(name), str):

@@ -18,6 +18,7 @@ from lib.data.log_parts import (
     assistant,
     first_text,
     first_value,
+    names_a_time,
     read_ratings,
     time_of,
     to_number,
@@ -27,6 +28,8 @@ from lib.data.log_parts import (
 from lib.data.log_times import order_numbers, to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
+VERSION = WORDS["fields"]["version"].split()
+PERSON_WORDS = set(WORDS["fields"]["person_words"].split())
 ID_WORDS = (
     "id",
     "uuid",
@@ -39,6 +42,8 @@ ID_WORDS = (
     "topic",
     "subject",
 )
+NO_IDS = ("paid", "valid", "said", "bid", "grid", "android", "avoid", "solid", "did")
+MAX_VERSIONS = 20
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = WORDS["directions"]
 
@@ -57,6 +62,7 @@ class Columns:
         self.time = first_value(self.names, TIME)
         self.speaker = self._speaker()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
+        self.system = self._system()
         self.with_prompts = self._with_prompts()
 
     def _with_prompts(self) -> bool:
@@ -122,19 +128,93 @@ class Columns:
                 candidates.append(name)
         return candidates[0] if len(candidates) == 1 else None
 
+    def _system(self) -> str | None:
+        """The column of the system or its version, which holds no speakers, flags or texts."""
+        for key in VERSION:
+            name = self.names.get(key)
+            if name in (None, self.speaker, self.dialog, self.text):
+                continue
+            values = {value.lower() for value in self.values(name)[:2000]}
+            if len(values) <= 50 and not values & set(FLAGS):
+                return name
+        return None
+
     def unclear(self) -> list[str]:
-        """Columns of ids without a known meaning, whose values recur: each may be the dialog."""
+        """Columns without a known meaning, each of which may be the dialog.
+
+        These are ids whose values recur, and others (also of persons) with both sides speaking
+        below each value, whose rows lie together.
+        """
         known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
         unclear = []
         for key, name in self.names.items():
-            words = key.split("_")
-            of_person = {"user", "speaker", "author", "agent"} & set(words)
-            if name in known_columns or of_person or words[-1] not in ID_WORDS:
+            if name in known_columns or name == self.system or names_a_time(key):
                 continue
             values = self.values(name)
-            if 1 < len(set(values)) < len(values):
+            if not 1 < len(set(values)) < len(values):
+                continue
+            words = key.split("_")
+            of_person = bool(PERSON_WORDS & set(words))
+            if is_id(words) and not of_person:
+                unclear.append(name)
+            elif (of_person or lie_together(values)) and self.has_both_sides(values):
                 unclear.append(name)
         return unclear
+
+    def has_both_sides(self, values: list[str]) -> bool:
+        """Whether two speakers speak below each of the values of a column."""
+        speakers: dict[str, set] = {}
+        for value, speaker in zip(values, self.values(self.speaker), strict=True):
+            speakers.setdefault(value, set()).add(speaker)
+        return min(map(len, speakers.values())) > 1
+
+    def repeated_by(self) -> str | None:
+        """A column by whose values a dialog begins again, with the same words or turns; or None.
+
+        It then tells versions that were asked the same, or dialogs within what `dialog` tells.
+        """
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        dialogs = self.values(self.dialog) if self.dialog else [""] * len(self.rows)
+        others = [name for name in self.names.values() if name not in known_columns]
+        others.sort(key=lambda name: name != self.system)
+        for name in others:
+            values = self.values(name)
+            if 1 < len(set(values)) <= MAX_VERSIONS and self.begins_again(
+                dialogs, values
+            ):
+                return name
+        return None
+
+    def begins_again(self, dialogs: list[str], values: list[str]) -> bool:
+        """Whether most dialogs with several of these values begin alike below each."""
+        parts: dict[str, dict[str, list[dict]]] = {}
+        for row, dialog, value in zip(self.rows, dialogs, values, strict=True):
+            parts.setdefault(dialog, {}).setdefault(value, []).append(row)
+        several = [list(by_value.values()) for by_value in parts.values()]
+        several = [rows for rows in several if len(rows) > 1]
+        alike = 0
+        for rows_by_value in several:
+            starts = {self.start_of(rows) for rows in rows_by_value}
+            speakers = [
+                {str(row.get(self.speaker)) for row in rows} for rows in rows_by_value
+            ]
+            one_sided = self.speaker and min(map(len, speakers)) == 1
+            alike += len(starts) == 1 and not one_sided
+        return alike > len(several) / 2
+
+    def start_of(self, rows: list[dict]) -> tuple:
+        """What a dialog begins with: its first turn and who speaks in it, or its first words."""
+        first = rows[0]
+        if self.turn and self.speaker:
+            first = min(rows, key=lambda row: to_number(row.get(self.turn)) or 0)
+            return str(first.get(self.turn)), str(first.get(self.speaker))
+        texts = sorted(str(row.get(self.text)) for row in rows)
+        users = [
+            str(row.get(self.text))
+            for row in rows
+            if self.speaker and speaker_role(str(row.get(self.speaker))) == "user"
+        ]
+        return (min(users) if users else texts[0],)
 
     def finer_dialog(self) -> str | None:
         """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
@@ -152,6 +232,24 @@ class Columns:
             if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
                 return name
         return None
+
+
+def is_id(words: list[str]) -> bool:
+    """Whether a name in these words is called as an id: its last one is, or ends in "id".
+
+    >>> is_id(["ticket", "no"]), is_id(["csid"]), is_id(["paid"])
+    (True, True, False)
+    """
+    last = words[-1]
+    return last in ID_WORDS or (last.endswith("id") and last not in NO_IDS)
+
+
+def lie_together(values: list[str]) -> bool:
+    """Whether the rows of each value follow each other."""
+    runs = 1 + sum(
+        after != before for before, after in zip(values, values[1:], strict=False)
+    )
+    return runs == len(set(values))
 
 
 def value_role(key: str, value: str) -> str | None:
@@ -204,16 +302,35 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has its dialogs in {columns.dialog}, or in {columns.dialog} and {finer} together",
             fix=f"write both into one column, or leave {finer} out",
         )
+    versions = version_column(columns)
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")
     source.guess(
         "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
     )
-    dialogs: dict[str, Dialog] = {}
+    if versions:
+        source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
+    dialogs: dict[tuple, Dialog] = {}
     for row, name in zip(rows, dialog_names(columns, source), strict=True):
-        dialog = dialogs.setdefault(name, Dialog(name, []))
+        version = str(row.get(versions)) if versions else None
+        dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def version_column(columns: Columns) -> str | None:
+    """The column of the versions that had the same dialogs; None without one.
+
+    Raises:
+        UnknownFormat: where a dialog begins again by a column that may hold versions or dialogs.
+    """
+    name = columns.repeated_by()
+    if name is None or name == columns.system:
+        return name
+    raise UnknownFormat(
+        f"has dialogs that begin again for each value of {name}: versions, or dialogs in them",
+        fix=f'say which: COLUMNS="system={name}" for versions, or "dialog={name}"',
+    )
 
 
 def dialog_names(columns: Columns, source) -> list[str]:
@@ -263,9 +380,11 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     utterance = read_utterance(row, columns.speaker, columns.text)
     utterance.number = to_number(row.get(columns.turn))
     role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
+    if columns.system and row.get(columns.system):
+        utterance.system = str(row[columns.system])
     if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
         role = "system"
-    if role:
+    if role and utterance.role != "tool":
         utterance.role = role
     if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
         utterance.speaker = role
@@ -341,10 +460,15 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
+    columns = Columns(rows)
+    columns.speaker = None
+    columns.text = user_key
+    columns.dialog = dialog_key
+    version_column(columns)
     dialogs: dict[str, Dialog] = {}
     for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        system = first_text(about, ["system", *MODEL])
+        system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
         dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
         time = to_time(first_value(about, TIME))

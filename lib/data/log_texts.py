@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import Dialog, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import DIALOG, first_text, first_value, read_ratings
@@ -31,14 +31,14 @@ WHATSAPP = re.compile(
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
     re.I,
 )
-EDITED = re.compile(
-    r"\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>"
-)
+WHATSAPP_WORDS = WORDS["whatsapp"]
+EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
-    r"<(?:Media omitted|Medien ausgeschlossen|attached: .*)>|null|\S+ \(file attached\)"
-    r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
-    r"|(?:You deleted this message|This message was deleted)\.?"
-    r"|(?:Missed (?:voice|video) call|Messages and calls are end-to-end encrypted).*"
+    r"<[^<>\n]{3,80}>|null|\S+ \((?:file attached|archivo adjunto|Datei angehängt"
+    r"|fichier joint|arquivo anexado|file allegato)\)"
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
+    re.I,
 )
 NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
