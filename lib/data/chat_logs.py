@@ -37,6 +37,8 @@ from lib.data.log_tables import (
     exchange_columns,
     read_exchange_rows,
     read_utterance_rows,
+    read_wide_rows,
+    wide_columns,
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
@@ -93,6 +95,8 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
     TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
     TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
+    TextFormat("named_times", "transcript with names and times (Otter, Teams, Rev)",
+               texts.has_named_times, texts.read_named_times),
     TextFormat("irc", "IRC or chat log", texts.is_irc, texts.read_irc),
     TextFormat("markdown", "Markdown, speakers as headings", texts.is_headed, texts.read_headed),
     TextFormat("transcript", "transcript", bool, texts.read_transcript),
@@ -127,6 +131,11 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(assistants.read_instruction)),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
+    LogFormat("cohere", "Cohere requests with replies",
+              ("request.chat_history", "request.message", "response.text"),
+              assistants.read_cohere_requests),
+    LogFormat("text_generation_webui", "text-generation-webui chat",
+              ("internal[]", "visible[]"), EachRecord(assistants.read_text_generation_webui)),
     LogFormat("mt_bench", "MT-bench answers",
               ("question_id", "choices[].turns"), EachRecord(assistants.read_mt_bench)),
     LogFormat("telegram", "Telegram export, all chats",
@@ -171,6 +180,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
               ("resourceSpans",), EachRecord(traces.read_otel)),
+    LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
+              ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
     LogFormat("inspect", "Inspect log",
               ("eval.model", "samples[].messages"), EachRecord(traces.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
@@ -179,6 +190,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
     LogFormat("promptfoo", "promptfoo results",
               ("results.results[].prompt",), EachRecord(traces.read_promptfoo)),
+    LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
               corpora.read_convokit),
@@ -241,6 +253,8 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
         return _named(
             "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
         )
+    if kind in (None, "wide") and wide_columns(rows) and not columns:
+        return _named("wide", "a row per dialog", read_wide_rows(rows, source), source)
     by_reply = has_response(columns) or is_reply_table(rows)
     by_utterance = "speaker" in columns or "text" in columns
     if kind in (None, "table") and by_reply and not by_utterance:
@@ -336,7 +350,7 @@ def _unknown(value: Any, kind: str | None) -> UnknownFormat:
     if kind is None:
         fix = f"write it like this:\n{examples(value)}"
         return UnknownFormat("is no chat log that we know", fix=fix)
-    kinds = ["messages", "utterances", "exchanges", "table"]
+    kinds = ["messages", "utterances", "exchanges", "wide", "table"]
     kinds += dict.fromkeys(log_format.kind for log_format in [*TEXT_FORMATS, *FORMATS])
     return UnknownFormat(
         f"is not of the kind {kind!r}", fix=f"KIND is one of {', '.join(kinds)}"

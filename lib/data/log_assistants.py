@@ -17,6 +17,7 @@ from lib.data.log_parts import (
     user,
 )
 from lib.data.log_times import to_time
+from lib.data.log_traces import without_beginnings
 
 TRUE = ("1", "1.0", "True", "true")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -355,3 +356,22 @@ def read_mt_bench(record: dict, source) -> list[Dialog]:
             )
         dialogs.append(Dialog(str(record["question_id"]), replies, record["model_id"]))
     return dialogs
+
+
+def read_cohere_requests(rows: list[dict], source) -> list[Dialog]:
+    """Requests to Cohere with the replies: each repeats the history."""
+    dialogs = []
+    for row in rows:
+        request = row["request"]
+        dialogs += read_cohere(request | {"text": row["response"]["text"]}, source)
+    return without_beginnings(dialogs, source)
+
+
+def read_text_generation_webui(record: dict, source) -> list[Dialog]:
+    """text-generation-webui: pairs of what the user and the bot wrote; a greeting has no user."""
+    dialog = Dialog(source.stem, [])
+    for asked, answered in record["internal"]:
+        if asked not in ("", "<|BEGIN-VISIBLE-CHAT|>"):
+            dialog.utterances.append(user(asked))
+        dialog.utterances.append(assistant(answered or None))
+    return [dialog]

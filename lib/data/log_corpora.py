@@ -172,3 +172,13 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
             if value is not None:
                 dialog.ratings.append(Rating(str(rater), item["from_name"], value))
     return [dialog]
+
+
+def read_abcd(record: dict, source) -> list[Dialog]:
+    """ABCD: a customer and an agent, who is taken for the bot; actions are no talk."""
+    roles = {"customer": "user", "agent": "assistant"}
+    utterances = [
+        Utterance(speaker, roles.get(speaker, "tool"), text)
+        for speaker, text in record["original"]
+    ]
+    return [Dialog(str(record.get("convo_id", "")), utterances)]

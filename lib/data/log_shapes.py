@@ -47,6 +47,7 @@ class Shape:
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
         asides: beginnings of texts that a tool wrote in the name of the user.
+        answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
         number: the place of a message in its dialog.
@@ -74,6 +75,7 @@ class Shape:
     asides: tuple[str, ...] = ()
     asks: str = ""
     answers: str = ""
+    answers_first: bool = False
     input: str = ""
     output: str = ""
     scripted: bool = False
@@ -217,7 +219,11 @@ class Shape:
         reply = assistant(first_words(message, self.answers), time=time)
         reply.ratings = self.ratings(message)
         asked = first_words(message, self.asks)
-        return [user(asked, time=time), reply] if asked else [reply]
+        if not asked:
+            return [reply]
+        if self.answers_first:
+            return [reply, user(asked, time=time)]
+        return [user(asked, time=time), reply]
 
     def ratings(self, message: Mapping[str, Any]) -> list[Rating]:
         """The rating of a reply, where there is one."""

@@ -1,6 +1,7 @@
 """Dialogs in tables: a row per utterance, or a row per exchange of user and bot."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lib.data.corpora import snake_case
@@ -43,6 +44,9 @@ ID_WORDS = (
     "subject",
 )
 NO_IDS = ("paid", "valid", "said", "bid", "grid", "android", "avoid", "solid", "did")
+NUMBERED = re.compile(r"(?P<before>.*?)_?(?P<number>\d{1,3})_?(?P<after>\D*)")
+USER_TEXT = WORDS["fields"]["user_text"].split()
+BOT_TEXT = WORDS["fields"]["bot_text"].split()
 MAX_VERSIONS = 20
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = WORDS["directions"]
@@ -477,3 +481,65 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
             assistant(row.get(bot_key) or "", time=time, ratings=read_ratings(about)),
         ]
     return list(dialogs.values())
+
+
+def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:
+    """The columns of what the user and the bot said at each turn, such as user_1 and bot_1.
+
+    None where not exactly one name of numbered columns is the user's, and one the bot's.
+    """
+    numbered: dict[str, dict[int, str]] = {}
+    for name in rows[0] if rows else {}:
+        match = NUMBERED.fullmatch(snake_case(name))
+        if match:
+            stem = f"{match['before']}_{match['after']}".strip("_")
+            numbered.setdefault(stem, {})[int(match["number"])] = name
+    sides: dict[str, list[dict[int, str]]] = {"user": [], "assistant": []}
+    for stem, columns in numbered.items():
+        role = wide_role(stem)
+        if role in sides and any_words(rows, columns.values()):
+            sides[role].append(columns)
+    if any(len(stems) != 1 for stems in sides.values()):
+        return []
+    users = sides["user"][0]
+    bots = sides["assistant"][0]
+    turns = sorted(set(users) & set(bots))
+    return [(users[turn], bots[turn]) for turn in turns] if len(turns) > 1 else []
+
+
+def wide_role(stem: str) -> str | None:
+    """The side that a name of numbered columns tells."""
+    if stem in ("q", "u", *USER_TEXT):
+        return "user"
+    if stem in ("a", "b", *BOT_TEXT):
+        return "assistant"
+    return speaker_role(stem)
+
+
+def any_words(rows: list[dict], names: Iterable[str]) -> bool:
+    """Whether one of these columns holds texts and no numbers."""
+    texts = [str(row.get(name) or "") for row in rows[:100] for name in names]
+    return any(re.search(r"[^\W\d]{2}", text) for text in texts)
+
+
+def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
+    """A row per dialog, with a column for each utterance: `user_1, bot_1, user_2, bot_2`."""
+    turns = wide_columns(rows)
+    names = " ".join(f"{asked} {answered}" for asked, answered in turns[:2])
+    source.guess("columns", f"{names} ...", "a column per utterance, by their names")
+    dialogs = []
+    for number, row in enumerate(rows, start=1):
+        about = {snake_case(name): value for name, value in row.items()}
+        dialog = Dialog(
+            id=first_text(about, ["id", *DIALOG]) or str(number),
+            utterances=[],
+            system=first_text(about, [*VERSION, *MODEL]),
+            ratings=read_ratings(about),
+        )
+        for asked, answered in turns:
+            if row.get(asked):
+                dialog.utterances.append(user(str(row[asked])))
+            if row.get(answered):
+                dialog.utterances.append(assistant(str(row[answered])))
+        dialogs.append(dialog)
+    return dialogs

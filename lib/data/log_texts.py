@@ -58,6 +58,9 @@ NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
 HEADING = re.compile(
     r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
 )
+NAMED_TIME = re.compile(
+    r"(?P<name>[^\W\d][^\t\n:]{0,39}?)[ \t]{1,4}[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?\s*"
+)
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
@@ -286,6 +289,32 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     utterance.text = words
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
+
+
+def has_named_times(text: str) -> bool:
+    """Whether lines with a name and a time stand above what is said, the first of them first."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    headings = [bool(NAMED_TIME.fullmatch(line[:80])) for line in lines[:200]]
+    return any(headings[:3]) and sum(headings) > 1 and sum(headings) >= len(headings) / 6
+
+
+def read_named_times(text: str, source) -> list[Dialog]:
+    """A name and a time in a line, and what was said below it, as programs that listen write it."""
+    dialog = Dialog("", [])
+    for line in text.split("\n"):
+        match = NAMED_TIME.fullmatch(line[:80])
+        if match:
+            name = match["name"].strip()
+            dialog.utterances.append(Utterance(name, speaker_role(name), ""))
+        elif line.startswith("Transcribed by "):
+            source.exclude("utterances", "are notices")
+        elif dialog.utterances:
+            dialog.utterances[-1].text += f"\n{line}"
+        elif line.strip():
+            source.exclude("utterances", "are lines before the first speaker")
+    for utterance in dialog.utterances:
+        utterance.text = utterance.text.strip()
+    return [dialog]
 
 
 def chat_line(line: str) -> re.Match | None:
