@@ -24,6 +24,7 @@ from lib.data.log_messages import (
     read_record,
 )
 from lib.data.log_parts import (
+    DIALOG,
     SYNONYMS,
     TIME,
     first_name,
@@ -42,6 +43,10 @@ from lib.data.log_tables import (
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
+NO_IDS = {  # names of fields of a record, or of parts of a corpus
+    *("messages", "conversations", "turns", "examples", "train", "valid", "dev", "test"),
+    *" ".join([*WORDS["synonyms"].values(), *WORDS["fields"].values()]).split(),
+}
 REMARK = re.compile(  # columns that are about a reply
     r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
     r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
@@ -142,6 +147,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("chats.list",), EachRecord(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat",
               ("messages[].from_id", "name", "type"), EachRecord(chats.read_telegram)),
+    LogFormat("facebook", "Messenger or Instagram chat",
+              ("participants[].name", "messages[].sender_name", "messages[].timestamp_ms"),
+              EachRecord(chats.read_facebook)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type", "ts", "text"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
@@ -210,6 +218,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("dialog[]=str", "act", "emotion"), EachRecord(corpora.read_text_list)),
     LogFormat("lima", "LIMA",
               ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
+    LogFormat("ultrachat", "UltraChat", ("data[]=str", "id"), EachRecord(corpora.read_text_list)),
     LogFormat("soda", "SODA",
               ("dialogue[]=str", "speakers[]=str|speaker[]=str"), EachRecord(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat",
@@ -386,6 +395,8 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
+        if names_dialogs(value):
+            return [{"id": name, "messages": item} for name, item in value.items()]
         if any(
             matches(value, log_format.signature) for log_format in FORMATS
         ) or is_record(value):
@@ -398,6 +409,25 @@ def records(value: Any) -> list[dict]:
         value = sum(splits, [])
     rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def names_dialogs(value: Mapping[str, Any]) -> bool:
+    """Whether a mapping has a dialog, as a list of messages of both sides, below each name.
+
+    The names then are ids: none is that of a field.
+    """
+    if len(value) < 2 or any(snake_case(name) in NO_IDS for name in value):
+        return False
+    for item in value.values():
+        messages = message_list(item) if isinstance(item, list) else []
+        keys = {snake_case(key) for message in messages for key in message}
+        if not messages or keys & {"messages", "conversations", *DIALOG}:
+            return False
+        result = read_record({"messages": item})
+        roles = {u.role for u in result[0].utterances} if result else set()
+        if not {"user", "assistant"} <= roles:
+            return False
+    return True
 
 
 def named_record(item: Any) -> Any:

@@ -161,7 +161,8 @@ def read_arena(record: dict, source) -> list[Dialog]:
     for side in "ab":
         messages = message_list(record[f"conversation_{side}"])
         dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
-        dialog.ratings = preference(side, winner, record.get("judge"))
+        models = (record.get("model_a"), record.get("model_b"))
+        dialog.ratings = preference(side, winner, record.get("judge"), models)
         dialogs.append(dialog)
     return dialogs
 
@@ -192,15 +193,24 @@ def texts_of(cell: Any) -> list:
     return value if isinstance(value, list) else [value]
 
 
-def preference(side: str, winner: Any, judge: Any = None) -> list[Rating]:
-    """1 for the side that was preferred, 0 for the other, a half for a tie; none where unknown."""
-    winner = str(winner or "").lower()
+def preference(
+    side: str, winner: Any, judge: Any = None, models: tuple = ()
+) -> list[Rating]:
+    """1 for the side that was preferred, 0 for the other, a half for a tie.
+
+    A word that says none of these stays, to be counted as no number.
+    """
+    winner = str(winner or "").strip()
     rater = None if judge is None else str(judge)
-    if winner.startswith("tie"):
-        return [Rating(rater, "preference", 0.5)]
-    if winner in ("model_a", "model_b", "a", "b"):
-        return [Rating(rater, "preference", float(winner[-1] == side))]
-    return []
+    value: float | str = winner
+    word = winner.lower().replace("_", " ")
+    if word.startswith(("tie", "both", "draw", "equal", "neither", "same")):
+        value = 0.5
+    elif word in ("model a", "model b", "a", "b"):
+        value = float(word[-1] == side)
+    elif winner in models and models[0] != models[1]:
+        value = float(models["ab".index(side)] == winner)
+    return [Rating(rater, "preference", value)] if winner else []
 
 
 def read_oasst_tree(record: dict, source) -> list[Dialog]:

@@ -124,8 +124,8 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
 
 
 def read_text_list(record: dict, source) -> list[Dialog]:
-    """DailyDialog and LIMA as lists of texts: two people in turn; the second is the bot."""
-    texts = first_value(record, ("dialog", "conversations"))
+    """DailyDialog, LIMA and UltraChat as lists of texts: two people in turn; the second is the bot."""
+    texts = first_value(record, ("dialog", "conversations", "data"))
     return [
         Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])
     ]

@@ -37,6 +37,7 @@ PARENT = (
     "parent_message_id",
     "parent",
 )
+ANSWER_KEYS = {"choices", "generations", "candidates"}  # of what a model's API gives back
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 BLOCKS = {
     *(
@@ -354,6 +355,10 @@ def reply_text(value: Any) -> str | None:
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])
         return None
+    if isinstance(value, str) and value[:1] == "{":
+        parsed = parse_list(value)
+        is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)
+        return reply_text(parsed) if is_answer else value
     return value if isinstance(value, str) else None
 
 

@@ -22,7 +22,10 @@ TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = set(WORDS["no_talk"].split())  # types of messages
-PRIVATE = ("private", "is_private", "isPrivate", "internal", "is_internal", "deleted")
+PRIVATE = (  # flags of messages that nobody says to the other side
+    *("private", "is_private", "isPrivate", "internal", "is_internal"),
+    *("deleted", "is_deleted", "isDeleted", "is_alternative"),
+)
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")

@@ -37,6 +37,7 @@ class Shape:
         dialogs: the dialogs of a record; "": the record is one.
         dialog: the id of a dialog, in it.
         messages: the messages of a dialog, in it; "": each record of the file is a message.
+        first: what the user said before the messages, in the dialog.
         thread: the id of a dialog, in each of its messages.
         replies: the messages that answer one, in it.
         accounts, account: the accounts of a dialog, and which of them wrote a message; it is then
@@ -62,6 +63,7 @@ class Shape:
     dialog: str = ""
     messages: str = ""
     thread: str = ""
+    first: str = ""
     replies: str = ""
     accounts: str = ""
     account: str = ""
@@ -138,6 +140,9 @@ class Shape:
         source.exclude(
             "utterances", "are asides and notices", len(messages) - len(kept)
         )
+        asked = first_words(part, self.first) if self.first else None
+        if asked:
+            dialogs.setdefault(name, Dialog(name, [user(asked)]))
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))

@@ -27,10 +27,12 @@ EXCHANGE = re.compile(
 
 
 WHATSAPP = re.compile(
-    r"\u200e?\[?(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),? "
+    r"\u200e?\[?(?P<date>\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})[.,]? "
+    r"(?P<before>[上下]午|凌晨|中午|晚上|午[前後]|오[전후])? ?"
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
     re.I,
 )
+MORNING = ("上午", "凌晨", "午前", "오전")
 WHATSAPP_WORDS = WORDS["whatsapp"]
 EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
@@ -270,7 +272,10 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
             source.exclude("utterances", "are notices")
             continue
         half = f" {start['half']}m" if start["half"] else ""
-        written = f"{start['date']} {start['time']}{half}"
+        if start["before"]:
+            half = " am" if start["before"] in MORNING else " pm"
+        date = start["date"].replace(" ", "")
+        written = f"{date} {start['time']}{half}"
         dialog.utterances.append(
             Utterance(name, speaker_role(name), words, written=written)
         )

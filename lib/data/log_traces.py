@@ -111,6 +111,7 @@ def read_langsmith(rows: list[dict], source) -> list[Dialog]:
         if row.get("run_type") not in ("llm", "chat_model"):
             source.exclude("dialogs", "are runs of chains and tools, not of models")
             continue
+        row = {key: from_json(value) for key, value in row.items()}
         metadata = (row.get("extra") or {}).get("metadata") or {}
         name = first_text(metadata, THREAD) or ""
         inputs = (row.get("inputs") or {}).get("messages")
