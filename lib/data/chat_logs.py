@@ -36,6 +36,7 @@ from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
     Columns,
     exchange_columns,
+    holds_talk,
     read_exchange_rows,
     read_utterance_rows,
     read_wide_rows,
@@ -258,10 +259,14 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     """The dialogs in records of no known format, by what their fields mean; None for replies."""
     kind = source.report.options.kind
     columns = source.report.options.columns
-    if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
-        return _named(
-            "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
-        )
+    exchanges = rows
+    if columns and not {"response", "context", "speaker", "text"} & set(columns):
+        names = {name: column for column, name in columns.items()}
+        exchanges = [rename_keys(row, names) for row in rows]
+    is_exchange = exchanges is not rows or not columns
+    if kind in (None, "exchanges") and is_exchange and exchange_columns(exchanges):
+        dialogs = read_exchange_rows(exchanges, source)
+        return _named("exchanges", "a row per exchange", dialogs, source)
     if kind in (None, "wide") and wide_columns(rows) and not columns:
         return _named("wide", "a row per dialog", read_wide_rows(rows, source), source)
     by_reply = has_response(columns) or is_reply_table(rows)
@@ -270,6 +275,7 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
         if "system" not in columns:
             check_system_column(rows)
         check_context(rows, columns)
+        check_dialog(rows, columns)
         return None
     names = {name: column for column, name in columns.items()}
     if names:
@@ -527,12 +533,28 @@ def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
         )
 
 
-def holds_talk(rows: list[dict], name: str) -> bool:
-    """Whether a column holds texts of several words, most of which do not recur."""
-    texts = [str(row.get(name) or "") for row in rows[:200]]
-    texts = [text for text in texts if text]
-    several = sum(" " in text.strip() for text in texts)
-    return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 2
+def check_dialog(rows: list[dict], columns: Mapping[str, str]) -> None:
+    """Refuse replies without a column of dialogs, where another column may hold them.
+
+    Raises:
+        UnknownFormat: with the columns that may be it.
+    """
+    if not rows or "dialog" in columns:
+        return
+    found = Columns(rows)
+    unclear = [] if found.dialog else found.recurring_ids()
+    unclear = [name for name in unclear if name not in columns.values()]
+    turns = set(found.values(found.turn)) if found.turn else set()
+    if not found.dialog and not unclear and 1 < len(turns) < len(rows):
+        raise UnknownFormat(
+            f"has turns that begin again ({found.turn}), and no column with the dialogs",
+            fix='name it: COLUMNS="dialog=...", or dialog=none for none',
+        )
+    if unclear:
+        raise UnknownFormat(
+            f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
+            fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for none',
+        )
 
 
 def has_response(row: Mapping[str, Any]) -> bool:
@@ -553,7 +575,26 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = [result[0] for result in results if result]
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
+    mark_prompts(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def mark_prompts(dialogs: list[Dialog]) -> None:
+    """Make "system" no speaker where it stands only before all others, and two others speak."""
+    others = set()
+    first = []
+    for dialog in dialogs:
+        for place, utterance in enumerate(dialog.utterances):
+            if utterance.speaker.lower() != "system":
+                others.add(utterance.speaker)
+            elif place == 0:
+                first.append(utterance)
+            else:
+                others.add(utterance.speaker)
+    names = {utterance.speaker for utterance in first}
+    if len(others) > 1 and not names & others:
+        for utterance in first:
+            utterance.role = "system"
 
 
 def messages_of_several_dialogs(rows: list[dict], field: str | None) -> list[dict]:

@@ -249,9 +249,9 @@ def message_list(cell: Any) -> list[dict]:
 def is_blocks(cell: list) -> bool:
     """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
     first = cell[0] if cell else None
-    if not isinstance(first, dict) or first.get("type") not in BLOCKS:
+    if not isinstance(first, dict):
         return False
-    kinds = {item.get("type") for item in cell if isinstance(item, dict)}
+    kinds = {str(item.get("type")) for item in cell if isinstance(item, dict)}
     return kinds <= BLOCKS
 
 

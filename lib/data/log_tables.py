@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from lib.data.corpora import snake_case
@@ -26,9 +27,12 @@ from lib.data.log_parts import (
     user,
     written_time,
 )
-from lib.data.log_times import order_numbers, to_time
+from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
+RATERS = WORDS["fields"]["rater"].split()
+ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
+NO_DIALOG = re.compile(r"score|rating|human_|token|count|length|confid|cost|latency|price")
 VERSION = WORDS["fields"]["version"].split()
 PERSON_WORDS = set(WORDS["fields"]["person_words"].split())
 ID_WORDS = (
@@ -42,11 +46,14 @@ ID_WORDS = (
     "group",
     "topic",
     "subject",
+    "ref",
 )
 NO_IDS = ("paid", "valid", "said", "bid", "grid", "android", "avoid", "solid", "did")
 NUMBERED = re.compile(r"(?P<before>.*?)_?(?P<number>\d{1,3})_?(?P<after>\D*)")
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
+LONG_PAUSE = timedelta(hours=6)
+MAX_ROWS = 300  # of one dialog without a name
 MAX_VERSIONS = 20
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = WORDS["directions"]
@@ -63,8 +70,9 @@ class Columns:
                 self.names.setdefault(snake_case(name), name)
         self.text = first_value(self.names, TEXT)
         self.turn = first_value(self.names, TURN)
-        self.time = first_value(self.names, TIME)
+        self.time = first_value(self.names, TIME) or self._time()
         self.speaker = self._speaker()
+        self.text = self.text or self._text()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
         self.system = self._system()
         self.with_prompts = self._with_prompts()
@@ -75,6 +83,28 @@ class Columns:
         others = {name for name in speakers if name.lower() != "system"}
         roles = {value_role(snake_case(self.speaker), name) for name in others}
         return len(others) < len(speakers) and "assistant" in roles
+
+    def _text(self) -> str | None:
+        """The only column of texts beside one of roles, or None."""
+        speakers = self._with_roles()
+        if not speakers:
+            return None
+        others = [name for name in self.names.values() if name not in speakers]
+        names = [name for name in others if holds_talk(self.rows, name)]
+        return names[0] if len(names) == 1 else None
+
+    def _time(self) -> str | None:
+        """The column whose name speaks of a time, else one of times that differ; None without."""
+        for key, name in self.names.items():
+            if names_a_time(key) and to_time(self.rows[0].get(name)):
+                return name
+        for key, name in self.names.items():
+            if name in (self.text, self.turn) or is_id(key.split("_")):
+                continue
+            values = self.values(name)
+            if len(set(values)) > 0.8 * len(values) and all(map(is_time, values[:100])):
+                return name
+        return None
 
     def values(self, name: str) -> list[str]:
         """The texts in a column."""
@@ -146,8 +176,7 @@ class Columns:
     def unclear(self) -> list[str]:
         """Columns without a known meaning, each of which may be the dialog.
 
-        These are ids whose values recur, and others (also of persons) with both sides speaking
-        below each value, whose rows lie together.
+        These are ids whose values recur, and others with both sides speaking below each value.
         """
         known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
         unclear = []
@@ -158,19 +187,42 @@ class Columns:
             if not 1 < len(set(values)) < len(values):
                 continue
             words = key.split("_")
-            of_person = bool(PERSON_WORDS & set(words))
-            if is_id(words) and not of_person:
-                unclear.append(name)
-            elif (of_person or lie_together(values)) and self.has_both_sides(values):
+            of_person = PERSON_WORDS & set(words)
+            if (is_id(words) and not of_person) or self.has_both_sides(values):
                 unclear.append(name)
         return unclear
 
+    def recurring_ids(self) -> list[str]:
+        """Columns whose values recur and are ids, by their names, or as they lie together."""
+        known = {
+            *" ".join(SYNONYMS.values()).split(),
+            *(*RATERS, *VERSION, *TURN, *TIME, *SYNONYMS),
+        }
+        ids = []
+        for key, name in self.names.items():
+            if key in known or name == self.time or NO_DIALOG.search(key):
+                continue
+            values = self.values(name)
+            if not 1 < len(set(values)) < len(values):
+                continue
+            shaped = sum(ID_SHAPE.fullmatch(value) is not None for value in values)
+            with_digits = sum(any(map(str.isdigit, value)) for value in values)
+            with_spaces = sum(" " in value.strip() for value in values)
+            by_value = shaped > len(values) / 2
+            if with_digits > len(values) / 2 > with_spaces:
+                by_value = by_value or lie_together(values)
+            words = key.split("_")
+            if is_id(words) or PERSON_WORDS & set(words) or by_value:
+                ids.append(name)
+        return ids
+
     def has_both_sides(self, values: list[str]) -> bool:
-        """Whether two speakers speak below each of the values of a column."""
+        """Whether two speakers speak below most of the values of a column."""
         speakers: dict[str, set] = {}
         for value, speaker in zip(values, self.values(self.speaker), strict=True):
             speakers.setdefault(value, set()).add(speaker)
-        return min(map(len, speakers.values())) > 1
+        both = sum(len(names) > 1 for names in speakers.values())
+        return both > len(speakers) / 2
 
     def repeated_by(self) -> str | None:
         """A column by whose values a dialog begins again, with the same words or turns; or None.
@@ -190,35 +242,27 @@ class Columns:
         return None
 
     def begins_again(self, dialogs: list[str], values: list[str]) -> bool:
-        """Whether most dialogs with several of these values begin alike below each."""
+        """Whether most dialogs with several of these values have the same words below each."""
         parts: dict[str, dict[str, list[dict]]] = {}
         for row, dialog, value in zip(self.rows, dialogs, values, strict=True):
             parts.setdefault(dialog, {}).setdefault(value, []).append(row)
         several = [list(by_value.values()) for by_value in parts.values()]
         several = [rows for rows in several if len(rows) > 1]
-        alike = 0
-        for rows_by_value in several:
-            starts = {self.start_of(rows) for rows in rows_by_value}
-            speakers = [
-                {str(row.get(self.speaker)) for row in rows} for rows in rows_by_value
-            ]
-            one_sided = self.speaker and min(map(len, speakers)) == 1
-            alike += len(starts) == 1 and not one_sided
+        alike = sum(self.repeat(rows_by_value) for rows_by_value in several)
         return alike > len(several) / 2
 
-    def start_of(self, rows: list[dict]) -> tuple:
-        """What a dialog begins with: its first turn and who speaks in it, or its first words."""
-        first = rows[0]
-        if self.turn and self.speaker:
-            first = min(rows, key=lambda row: to_number(row.get(self.turn)) or 0)
-            return str(first.get(self.turn)), str(first.get(self.speaker))
-        texts = sorted(str(row.get(self.text)) for row in rows)
-        users = [
-            str(row.get(self.text))
-            for row in rows
-            if self.speaker and speaker_role(str(row.get(self.speaker))) == "user"
-        ]
-        return (min(users) if users else texts[0],)
+    def repeat(self, parts: list[list[dict]]) -> bool:
+        """Whether parts of a dialog share a third of their words, or all turns; both sides speak."""
+        if self.speaker:
+            speakers = [{str(row.get(self.speaker)) for row in rows} for rows in parts]
+            if min(map(len, speakers)) == 1:
+                return False
+        names = [self.text] if not self.turn else [self.turn, self.speaker]
+        for columns, least in (([self.text], 1 / 3), (names, 1)):
+            said = [{tuple(str(row.get(n)) for n in columns) for row in rows} for rows in parts]
+            if len(set.intersection(*said)) >= least * min(map(len, said)):
+                return True
+        return False
 
     def finer_dialog(self) -> str | None:
         """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
@@ -236,6 +280,26 @@ class Columns:
             if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
                 return name
         return None
+
+
+def holds_talk(rows: list[dict], name: str) -> bool:
+    """Whether a column holds texts of several words, most of which do not recur."""
+    texts = [row.get(name) for row in rows[:200]]
+    texts = [text for text in texts if text and isinstance(text, str)]
+    several = sum(" " in text.strip() for text in texts)
+    return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 4
+
+
+def is_time(value: str) -> bool:
+    """Whether a value is a date, or seconds or milliseconds since 1970 of these decades.
+
+    >>> [is_time(value) for value in ("2025-03-05 10:14", "5.3.25", "1741169673", "12", "7315")]
+    [True, True, True, False, False]
+    """
+    if has_numeric_date(value):
+        return True
+    time = to_time(value)
+    return time is not None and 1990 < time.year < 2050
 
 
 def is_id(words: list[str]) -> bool:
@@ -295,11 +359,17 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         )
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
-    if unclear and not columns.dialog and not restarts(columns) and not named_none:
+    if restarts(columns):
+        ids = set(unclear) & set(columns.recurring_ids())
+        unclear = [name for name in unclear if name in ids and not at_restarts(columns, name)]
+    if unclear and not columns.dialog and not named_none:
         raise UnknownFormat(
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
+    if not (columns.dialog or columns.turn or named_none):
+        check_length(columns, source)
+        check_pauses(columns, source)
     finer = columns.finer_dialog()
     if finer:
         raise UnknownFormat(
@@ -320,6 +390,44 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def check_length(columns: Columns, source) -> None:
+    """Refuse a table without dialogs that is longer than a dialog, unless SPLIT says what to do.
+
+    Raises:
+        UnknownFormat: with the ways to say it.
+    """
+    if len(columns.rows) > MAX_ROWS and not source.report.options.split:
+        raise UnknownFormat(
+            f"has {len(columns.rows)} rows, and no column with the dialogs",
+            fix='name it: COLUMNS="dialog=...", or dialog=none for one dialog',
+        )
+
+
+def check_pauses(columns: Columns, source) -> None:
+    """Refuse a table without dialogs whose times have long pauses, unless SPLIT says what to do.
+
+    Raises:
+        UnknownFormat: with the ways to say it.
+    """
+    if not columns.time or source.report.options.split:
+        return
+    values = columns.values(columns.time)
+    if all(map(has_numeric_date, values)):
+        times = read_times([values])[0]
+    else:
+        times = [to_time(row.get(columns.time)) for row in columns.rows]
+    if None in times:
+        return
+    times = sorted(times)
+    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    if any(pause > LONG_PAUSE for pause in pauses):
+        raise UnknownFormat(
+            "has no column with the dialogs, and pauses of more than six hours",
+            fix='say where dialogs begin: COLUMNS="dialog=..." or SPLIT=gap:6h; '
+            'or COLUMNS="dialog=none" for one dialog',
+        )
 
 
 def version_column(columns: Columns) -> str | None:
@@ -370,6 +478,19 @@ def dialog_names(columns: Columns, source) -> list[str]:
     return names
 
 
+def at_restarts(columns: Columns, name: str) -> bool:
+    """Whether the values of a column change just where the turns begin again."""
+    values = columns.values(name)
+    turns = [to_number(row.get(columns.turn)) for row in columns.rows]
+    if not lie_together(values) or None in turns:
+        return False
+    for place in range(1, len(turns)):
+        begins = turns[place] < turns[place - 1]
+        if begins != (values[place] != values[place - 1]):
+            return False
+    return True
+
+
 def restarts(columns: Columns) -> bool:
     """Whether a column of turns begins again, and so tells the dialogs."""
     if not columns.turn:
@@ -383,6 +504,10 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
     utterance.number = to_number(row.get(columns.turn))
+    if columns.time and not utterance.time:
+        utterance.time = to_time(row.get(columns.time))
+        written = str(row.get(columns.time) or "")
+        utterance.written = None if utterance.time else written or None
     role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
     if columns.system and row.get(columns.system):
         utterance.system = str(row[columns.system])
@@ -437,9 +562,11 @@ def histories_grow(
 
 def rows_by_time(rows: list[dict], dialog: str) -> list[dict]:
     """The rows in the order of their times, where all have one."""
-    times = [time_of(row) for row in rows]
+    time = Columns(rows).time
+    rows_with_time = [{"time": row[time]} if time else row for row in rows]
+    times = [time_of(row) for row in rows_with_time]
     if None in times:
-        written = [written_time(row) for row in rows]
+        written = [written_time(row) for row in rows_with_time]
         if None in written:
             return rows
         groups: dict[str, list[int]] = {}

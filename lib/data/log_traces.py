@@ -258,12 +258,16 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
 
 
 def reply_hashes(dialog: Dialog) -> list[int]:
-    """A hash of all talk up to each reply of the bot."""
+    """A hash of all talk up to each reply of the bot; of who speaks last where none is known."""
+    talk = list(filter(is_talk, dialog.utterances))
+    by_role = any(utterance.role == "assistant" for utterance in talk)
     hashes = []
     so_far = 0
-    for role, text in talk_of(dialog):
-        so_far = hash((so_far, role, text))
-        if role == "assistant":
+    for utterance in talk:
+        who = utterance.role if by_role else utterance.speaker
+        so_far = hash((so_far, who, utterance.text.strip()))
+        by_last = not by_role and utterance.speaker == talk[-1].speaker
+        if by_last or utterance.role == "assistant":
             hashes.append(so_far)
     return hashes
 
