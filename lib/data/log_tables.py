@@ -210,11 +210,22 @@ class Columns:
             with_spaces = sum(" " in value.strip() for value in values)
             by_value = shaped > len(values) / 2
             if with_digits > len(values) / 2 > with_spaces:
-                by_value = by_value or lie_together(values)
+                by_value = by_value or self.lie_together(values)
             words = key.split("_")
             if is_id(words) or PERSON_WORDS & set(words) or by_value:
                 ids.append(name)
         return ids
+
+    def lie_together(self, values: list[str]) -> bool:
+        """Whether the rows of each value follow each other, in the order of times if there are any."""
+        times = [to_time(row.get(self.time)) for row in self.rows] if self.time else []
+        if times and None not in times:
+            order = sorted(range(len(times)), key=times.__getitem__)
+            values = [values[place] for place in order]
+        runs = 1 + sum(
+            after != before for before, after in zip(values, values[1:], strict=False)
+        )
+        return runs == len(set(values))
 
     def has_both_sides(self, values: list[str]) -> bool:
         """Whether two speakers speak below most of the values of a column."""
@@ -312,14 +323,6 @@ def is_id(words: list[str]) -> bool:
     return last in ID_WORDS or (last.endswith("id") and last not in NO_IDS)
 
 
-def lie_together(values: list[str]) -> bool:
-    """Whether the rows of each value follow each other."""
-    runs = 1 + sum(
-        after != before for before, after in zip(values, values[1:], strict=False)
-    )
-    return runs == len(set(values))
-
-
 def value_role(key: str, value: str) -> str | None:
     """The role that a value of a column tells; a flag such as is_bot, or a direction.
 
@@ -367,9 +370,12 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
-    if not (columns.dialog or columns.turn or named_none):
-        check_length(columns, source)
-        check_pauses(columns, source)
+    if not (columns.dialog or named_none):
+        turns = columns.values(columns.turn) if columns.turn else []
+        if not turns:
+            check_length(columns, source)
+        if not turns or len(set(turns)) < len(turns) and not restarts(columns):
+            check_pauses(columns, source)
     finer = columns.finer_dialog()
     if finer:
         raise UnknownFormat(
@@ -482,7 +488,7 @@ def at_restarts(columns: Columns, name: str) -> bool:
     """Whether the values of a column change just where the turns begin again."""
     values = columns.values(name)
     turns = [to_number(row.get(columns.turn)) for row in columns.rows]
-    if not lie_together(values) or None in turns:
+    if not columns.lie_together(values) or None in turns:
         return False
     for place in range(1, len(turns)):
         begins = turns[place] < turns[place - 1]
