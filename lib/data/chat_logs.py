@@ -614,5 +614,5 @@ def messages_of_several_dialogs(rows: list[dict], field: str | None) -> list[dic
 
 def utterance_form(rows: list[dict]) -> str:
     """What a table of utterances is called."""
-    columns = Columns(rows)
+    columns = Columns(rows[:1000])
     return f"one row per utterance ({columns.speaker}, {columns.text})"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from lib.data.corpora import snake_case
@@ -65,6 +66,7 @@ class Columns:
     def __init__(self, rows: list[dict]):
         self.rows = rows
         self.names: dict[str, str] = {}
+        self.texts: dict[str, list[str]] = {}  # of the columns that were looked at
         for row in rows[:100]:
             for name in row:
                 self.names.setdefault(snake_case(name), name)
@@ -72,6 +74,7 @@ class Columns:
         self.turn = first_value(self.names, TURN)
         self.time = first_value(self.names, TIME) or self._time()
         self.speaker = self._speaker()
+        self.speaker_key = snake_case(self.speaker) if self.speaker else ""
         self.text = self.text or self._text()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
         self.system = self._system()
@@ -108,7 +111,9 @@ class Columns:
 
     def values(self, name: str) -> list[str]:
         """The texts in a column."""
-        return [str(row.get(name)) for row in self.rows]
+        if name not in self.texts:
+            self.texts[name] = [str(row.get(name)) for row in self.rows]
+        return self.texts[name]
 
     def _speaker(self) -> str | None:
         """The column of the speaker: by its values that are roles, else by its name."""
@@ -323,6 +328,7 @@ def is_id(words: list[str]) -> bool:
     return last in ID_WORDS or (last.endswith("id") and last not in NO_IDS)
 
 
+@lru_cache(maxsize=1000)
 def value_role(key: str, value: str) -> str | None:
     """The role that a value of a column tells; a flag such as is_bot, or a direction.
 
@@ -514,14 +520,15 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
         utterance.time = to_time(row.get(columns.time))
         written = str(row.get(columns.time) or "")
         utterance.written = None if utterance.time else written or None
-    role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
+    name = str(row.get(columns.speaker))
+    role = value_role(columns.speaker_key, name)
     if columns.system and row.get(columns.system):
         utterance.system = str(row[columns.system])
-    if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
+    if columns.with_prompts and name.lower() == "system":
         role = "system"
     if role and utterance.role != "tool":
         utterance.role = role
-    if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
+    if role and (name.lower() in FLAGS or name.lower() in DIRECTIONS):
         utterance.speaker = role
     return utterance
 
