@@ -45,7 +45,16 @@ from lib.data.log_tables import (
 
 __all__ = ["read_dialogs", "speaker_role"]
 NO_IDS = {  # names of fields of a record, or of parts of a corpus
-    *("messages", "conversations", "turns", "examples", "train", "valid", "dev", "test"),
+    *(
+        "messages",
+        "conversations",
+        "turns",
+        "examples",
+        "train",
+        "valid",
+        "dev",
+        "test",
+    ),
     *" ".join([*WORDS["synonyms"].values(), *WORDS["fields"].values()]).split(),
 }
 REMARK = re.compile(  # columns that are about a reply
@@ -376,6 +385,8 @@ def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
     """A row, and the messages in it, with new names for some of the keys."""
     renamed = {}
     for key, value in row.items():
+        if key in names.values() and key not in names:
+            continue  # another column has its name now
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             value = [rename_keys(item, names) for item in value]
         renamed[names.get(key, key)] = value

@@ -30,7 +30,11 @@ from lib.data.log_parts import (
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-ANSWER_KEYS = {"choices", "generations", "candidates"}  # of what a model's API gives back
+ANSWER_KEYS = {
+    "choices",
+    "generations",
+    "candidates",
+}  # of what a model's API gives back
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 BLOCKS = {
     *(
@@ -254,7 +258,9 @@ def message_fields(record: dict) -> dict[str, MessageFormat]:
     """The fields of a record that hold a list of messages, with the format of each."""
     fields = {}
     for name, cell in record.items():
-        may_hold = isinstance(cell, list) or (isinstance(cell, str) and cell[:2] == "[{")
+        may_hold = isinstance(cell, list) or (
+            isinstance(cell, str) and cell[:2] == "[{"
+        )
         messages = message_list(cell) if may_hold else []
         if not messages:
             continue

@@ -26,7 +26,14 @@ PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
-PARENT = ("reply_to", "reply-to", "parent_id", "parentId", "parent_message_id", "parent")
+PARENT = (
+    "reply_to",
+    "reply-to",
+    "parent_id",
+    "parentId",
+    "parent_message_id",
+    "parent",
+)
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")

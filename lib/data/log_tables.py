@@ -33,7 +33,9 @@ from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_t
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 RATERS = WORDS["fields"]["rater"].split()
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
-NO_DIALOG = re.compile(r"score|rating|human_|token|count|length|confid|cost|latency|price")
+NO_DIALOG = re.compile(
+    r"score|rating|human_|token|count|length|confid|cost|latency|price"
+)
 VERSION = WORDS["fields"]["version"].split()
 PERSON_WORDS = set(WORDS["fields"]["person_words"].split())
 ID_WORDS = (
@@ -275,7 +277,10 @@ class Columns:
                 return False
         names = [self.text] if not self.turn else [self.turn, self.speaker]
         for columns, least in (([self.text], 1 / 3), (names, 1)):
-            said = [{tuple(str(row.get(n)) for n in columns) for row in rows} for rows in parts]
+            said = [
+                {tuple(str(row.get(n)) for n in columns) for row in rows}
+                for rows in parts
+            ]
             if len(set.intersection(*said)) >= least * min(map(len, said)):
                 return True
         return False
@@ -302,7 +307,7 @@ def holds_talk(rows: list[dict], name: str) -> bool:
     """Whether a column holds texts of several words, most of which do not recur."""
     texts = [row.get(name) for row in rows[:200]]
     texts = [text for text in texts if text and isinstance(text, str)]
-    several = sum(" " in text.strip() for text in texts)
+    several = sum(re.search(r"[^\W\d]{2,} ", text) is not None for text in texts)
     return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 4
 
 
@@ -370,7 +375,9 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     named_none = source.report.options.columns.get("dialog") == "none"
     if restarts(columns):
         ids = set(unclear) & set(columns.recurring_ids())
-        unclear = [name for name in unclear if name in ids and not at_restarts(columns, name)]
+        unclear = [
+            name for name in unclear if name in ids and not at_restarts(columns, name)
+        ]
     if unclear and not columns.dialog and not named_none:
         raise UnknownFormat(
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
@@ -451,9 +458,12 @@ def version_column(columns: Columns) -> str | None:
     name = columns.repeated_by()
     if name is None or name == columns.system:
         return name
+    dialogs = f'"dialog={name}"'
+    if columns.dialog:
+        dialogs = f"write {columns.dialog} and {name} into one column"
     raise UnknownFormat(
         f"has dialogs that begin again for each value of {name}: versions, or dialogs in them",
-        fix=f'say which: COLUMNS="system={name}" for versions, or "dialog={name}"',
+        fix=f'say which: COLUMNS="system={name}" for versions, or {dialogs} for dialogs',
     )
 
 

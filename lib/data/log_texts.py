@@ -300,7 +300,9 @@ def has_named_times(text: str) -> bool:
     """Whether lines with a name and a time stand above what is said, the first of them first."""
     lines = [line for line in text.split("\n") if line.strip()]
     headings = [bool(NAMED_TIME.fullmatch(line[:80])) for line in lines[:200]]
-    return any(headings[:3]) and sum(headings) > 1 and sum(headings) >= len(headings) / 6
+    return (
+        any(headings[:3]) and sum(headings) > 1 and sum(headings) >= len(headings) / 6
+    )
 
 
 def read_named_times(text: str, source) -> list[Dialog]:

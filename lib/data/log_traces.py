@@ -25,9 +25,7 @@ SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.prompt.0.content",
     "llm.input_messages.0.message.role",
 )
-SPAN_SIGNATURES = [
-    "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
-]
+SPAN_SIGNATURES = ["attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES]
 SPAN_MODELS = (
     "gen_ai.response.model",
     "gen_ai.request.model",
