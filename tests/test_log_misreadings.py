@@ -229,3 +229,37 @@ def test_whatsapp_leaves_out_its_own_words_in_other_languages(tmp_path):
     file = file_with(tmp_path, "chat.txt", "\n".join(lines) + "\n")
     turns = read_turns(file, options={"bot": "Ada"})
     assert contexts(turns) == {"Guten Tag": ["Hallo"]}
+
+
+def test_a_response_goes_on_from_the_one_that_it_names(tmp_path):
+    rows = []
+    for number, (asked, answered) in enumerate([("Hi", "Ho"), ("Tea?", "No")]):
+        message = {"type": "message", "role": "assistant"}
+        output = [{**message, "content": [{"type": "output_text", "text": answered}]}]
+        row = {"id": f"r{number}", "object": "response", "input": asked}
+        previous = f"r{number - 1}" if number else None
+        rows.append({**row, "previous_response_id": previous, "output": output})
+    turns = read_turns(file_with(tmp_path, "log.json", rows[::-1]))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_messages_with_parts_are_of_the_chats_that_they_name(tmp_path):
+    rows = []
+    for name in ("a", "b"):
+        for role in ("user", "assistant"):
+            parts = [{"type": "text", "text": f"{role} {name}"}]
+            rows.append({"chatId": name, "role": role, "parts": parts})
+    turns = read_turns(file_with(tmp_path, "log.json", rows))
+    assert contexts(turns)["assistant b"] == ["user b"]
+
+
+def test_words_within_objects_are_taken_from_them(tmp_path):
+    text = 'dialog,direction,payload\nd,incoming,"{""text"": ""Good morning""}"\n'
+    text += 'd,outgoing,"{""text"": ""Good evening""}"\n'
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns[["context", "response"]].values.tolist() == [
+        [["Good morning"], "Good evening"]
+    ]
+    bare = text.replace('""text""', '""kind""')
+    with pytest.raises(DataError, match="none of which has a text"):
+        read_turns(file_with(tmp_path, "log.csv", bare))

@@ -126,7 +126,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("lm_studio", "LM Studio chat",
               ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
-              ("output[].type", "input", "object"), EachRecord(assistants.read_openai_responses)),
+              ("output[].type", "input", "object"), assistants.read_openai_responses),
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",

@@ -17,7 +17,7 @@ from lib.data.log_parts import (
     user,
 )
 from lib.data.log_times import to_time
-from lib.data.log_traces import without_beginnings
+from lib.data.log_traces import join_histories, without_beginnings
 
 TRUE = ("1", "1.0", "True", "true")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -112,18 +112,38 @@ def read_lm_studio(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
-def read_openai_responses(record: dict, source) -> list[Dialog]:
-    """OpenAI's Responses: input and output; items that are no messages are no talk."""
+def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
+    """OpenAI's Responses: each goes on from the one that it names, if any."""
+    responses = {row.get("id") or number: row for number, row in enumerate(rows)}
+    previous = {
+        name: row.get("previous_response_id") for name, row in responses.items()
+    }
+    dialogs = []
+    for name, row in responses.items():
+        path = path_to_root(name, previous)
+        utterances = []
+        for node in path:
+            if node in responses:
+                utterances += response_utterances(responses[node])
+            else:
+                source.warn("earlier responses, which some name, are not in it")
+        if utterances:
+            dialogs.append(Dialog(str(path[0]), utterances, row.get("model")))
+    return join_histories(dialogs, source)
+
+
+def response_utterances(record: dict) -> list[Utterance]:
+    """Input and output of a response; items that are no messages are no talk."""
     given_input = record.get("input")
     items = [{"role": "user", "content": given_input}]
     if isinstance(given_input, list):
         items = given_input
-    dialog = Dialog(first_text(record, ["id"]) or "", [], record.get("model"))
-    for item in [*items, *record["output"]]:
+    utterances = []
+    for item in [*items, *(record.get("output") or [])]:
         if item.get("type", "message") == "message":
             text = text_of(item.get("content"))
-            dialog.utterances.append(Utterance(item["role"], item["role"], text))
-    return [dialog]
+            utterances.append(Utterance(item["role"], item["role"], text))
+    return utterances
 
 
 def read_openai_batch(rows: list[dict], source) -> list[Dialog]:

@@ -124,7 +124,7 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
 
 
 def read_text_list(record: dict, source) -> list[Dialog]:
-    """DailyDialog, LIMA and UltraChat as lists of texts: two people in turn; the second is the bot."""
+    """DailyDialog, LIMA, UltraChat as lists of texts: two in turn; the second is the bot."""
     texts = first_value(record, ("dialog", "conversations", "data"))
     return [
         Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])

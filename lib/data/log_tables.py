@@ -8,7 +8,7 @@ from typing import Any
 
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
-from lib.data.file_contents import UnknownFormat
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
     DIALOG,
@@ -224,7 +224,7 @@ class Columns:
         return ids
 
     def lie_together(self, values: list[str]) -> bool:
-        """Whether the rows of each value follow each other, in the order of times if there are any."""
+        """Whether the rows of each value follow each other, in the order of their times."""
         times = [to_time(row.get(self.time)) for row in self.rows] if self.time else []
         if times and None not in times:
             order = sorted(range(len(times)), key=times.__getitem__)
@@ -270,7 +270,7 @@ class Columns:
         return alike > len(several) / 2
 
     def repeat(self, parts: list[list[dict]]) -> bool:
-        """Whether parts of a dialog share a third of their words, or all turns; both sides speak."""
+        """Whether parts of a dialog share a third of their texts, or all turns, of both sides."""
         if self.speaker:
             speakers = [{str(row.get(self.speaker)) for row in rows} for rows in parts]
             if min(map(len, speakers)) == 1:
@@ -371,6 +371,7 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
             fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
         )
+    take_texts_from_json(columns)
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
     if restarts(columns):
@@ -409,6 +410,28 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def take_texts_from_json(columns: Columns) -> None:
+    """Replace texts that are objects in JSON, as of a payload, by the text in each.
+
+    Raises:
+        UnknownFormat: where there is none in them.
+    """
+    cells = [row.get(columns.text) for row in columns.rows]
+    if not all(isinstance(cell, str) and cell[:1] == "{" for cell in cells if cell):
+        return
+    values = [parse_list(cell) if cell else {} for cell in cells]
+    if not all(isinstance(value, dict) for value in values):
+        return
+    texts = [first_value(value, TEXT, str) for value in values]
+    if not any(texts):
+        raise UnknownFormat(
+            f"has objects in {columns.text}, none of which has a text",
+            fix="write the words into a column of their own",
+        )
+    for row, text in zip(columns.rows, texts, strict=True):
+        row[columns.text] = text
 
 
 def check_length(columns: Columns, source) -> None:
