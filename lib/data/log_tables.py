@@ -212,7 +212,7 @@ class Columns:
             values = self.values(name)
             if not 1 < len(set(values)) < len(values):
                 continue
-            shaped = sum(ID_SHAPE.fullmatch(value) is not None for value in values)
+            shaped = sum(ID_SHAPE.fullmatch(value[:100]) is not None for value in values)
             with_digits = sum(any(map(str.isdigit, value)) for value in values)
             with_spaces = sum(" " in value.strip() for value in values)
             by_value = shaped > len(values) / 2
@@ -307,7 +307,7 @@ def holds_talk(rows: list[dict], name: str) -> bool:
     """Whether a column holds texts of several words, most of which do not recur."""
     texts = [row.get(name) for row in rows[:200]]
     texts = [text for text in texts if text and isinstance(text, str)]
-    several = sum(re.search(r"[^\W\d]{2,} ", text) is not None for text in texts)
+    several = sum(re.search(r"[^\W\d]{2} ", text[:1000]) is not None for text in texts)
     return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 4
 
 
