@@ -263,3 +263,11 @@ def test_words_within_objects_are_taken_from_them(tmp_path):
     bare = text.replace('""text""', '""kind""')
     with pytest.raises(DataError, match="none of which has a text"):
         read_turns(file_with(tmp_path, "log.csv", bare))
+
+
+def test_a_list_of_accounts_is_no_dialog(tmp_path):
+    rows = []
+    for name, is_bot in (("Mira Keller", False), ("Jon Ek", False), ("Ada", True)):
+        rows.append({"id": name[0], "real_name": name, "is_bot": is_bot})
+    with pytest.raises(DataError, match="is no chat log"):
+        read_turns(file_with(tmp_path, "users.json", rows))

@@ -1,6 +1,5 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from lib.data.log_parts import (
 )
 from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
+    REMARK,
     Columns,
     exchange_columns,
     holds_talk,
@@ -57,10 +57,6 @@ NO_IDS = {  # names of fields of a record, or of parts of a corpus
     ),
     *" ".join([*WORDS["synonyms"].values(), *WORDS["fields"].values()]).split(),
 }
-REMARK = re.compile(  # columns that are about a reply
-    r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
-    r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
-)
 
 
 class LogFormat(NamedTuple):

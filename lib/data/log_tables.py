@@ -33,6 +33,10 @@ from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_t
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 RATERS = WORDS["fields"]["rater"].split()
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
+REMARK = re.compile(  # columns that are about a reply
+    r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
+    r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
+)
 NO_DIALOG = re.compile(
     r"score|rating|human_|token|count|length|confid|cost|latency|price"
 )
@@ -90,12 +94,16 @@ class Columns:
         return len(others) < len(speakers) and "assistant" in roles
 
     def _text(self) -> str | None:
-        """The only column of texts beside one of roles, or None."""
+        """The only column of texts beside one of roles and one of times or dialogs, or None."""
         speakers = self._with_roles()
-        if not speakers:
+        words = {word for key in self.names for word in (key, *key.split("_"))}
+        if not speakers or not words & {*TIME, *TURN, *DIALOG, *DIALOG_WORDS}:
             return None
-        others = [name for name in self.names.values() if name not in speakers]
-        names = [name for name in others if holds_talk(self.rows, name)]
+        names = []
+        for key, name in self.names.items():
+            is_other = name not in speakers and not REMARK.search(key)
+            if is_other and holds_talk(self.rows, name):
+                names.append(name)
         return names[0] if len(names) == 1 else None
 
     def _time(self) -> str | None:
@@ -212,7 +220,9 @@ class Columns:
             values = self.values(name)
             if not 1 < len(set(values)) < len(values):
                 continue
-            shaped = sum(ID_SHAPE.fullmatch(value[:100]) is not None for value in values)
+            shaped = sum(
+                ID_SHAPE.fullmatch(value[:100]) is not None for value in values
+            )
             with_digits = sum(any(map(str.isdigit, value)) for value in values)
             with_spaces = sum(" " in value.strip() for value in values)
             by_value = shaped > len(values) / 2
@@ -374,11 +384,10 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     take_texts_from_json(columns)
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
-    if restarts(columns):
-        ids = set(unclear) & set(columns.recurring_ids())
-        unclear = [
-            name for name in unclear if name in ids and not at_restarts(columns, name)
-        ]
+    if restarts(columns) and not columns.dialog:
+        unclear = [name for name in columns.recurring_ids() if name in unclear]
+        agreeing = [name for name in unclear if at_restarts(columns, name)]
+        columns.dialog = agreeing[0] if agreeing else None
     if unclear and not columns.dialog and not named_none:
         raise UnknownFormat(
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
