@@ -128,6 +128,29 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     return bots
 
 
+def separate_roles(dialogs: Sequence[Dialog]) -> None:
+    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name."""
+    roles: dict[str, set] = {}
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            roles.setdefault(utterance.speaker, set()).add(utterance.role)
+    shared = {
+        name
+        for name, its_roles in roles.items()
+        if "assistant" in its_roles and its_roles & {"user", "tool", "system"}
+    }
+    if not shared:
+        return
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            if utterance.speaker in shared and utterance.role in (
+                "user",
+                "tool",
+                "system",
+            ):
+                utterance.speaker += f" ({utterance.role})"
+
+
 def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict]:
     """One row of the turn table per reply of the bot whose text is not missing.
 
@@ -137,6 +160,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     Raises:
         DataError: no bot can be found in most of the dialogs.
     """
+    separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:
