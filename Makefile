@@ -7,6 +7,7 @@
 #                  ask a judge as well                      (JUDGE=packaged, or a model at OPENAI_BASE_URL; JUDGED=200)
 #                  let encoder and EnDex read more          (READ=100000; 10,000 replies at most by default)
 #                  compare two versions                     (A=old B=new FAIL_IF="b worse by .2" FORMAT=json)
+#                  draw it beside earlier releases          (HISTORY=folder LABEL=v1.2)
 #                  have people rate dialogs drawn at random  (RATE=40 writes a sheet, RATINGS=sheet.xlsx brings it back)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 # make site        render the notebooks as pages that need no network, in build/site
@@ -74,7 +75,8 @@ report: .venv/users
 	  $(if $(RATE),--rate $(RATE)) $(if $(SCALE),--scale="$(SCALE)") $(if $(PREDICTOR),--predictor "$(PREDICTOR)") \
 	  $(if $(RATINGS),--ratings "$(RATINGS)") $(if $(KEY),--key "$(KEY)") $(if $(DRAWN),--drawn "$(DRAWN)") \
 	  $(if $(METRICS),--metrics "$(METRICS)") $(if $(MODELS),--models "$(MODELS)") $(if $(filter 0,$(TEXTS)),--without-texts) $(if $(YES),--yes) \
-	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
+	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)") \
+	  $(if $(HISTORY),--history "$(HISTORY)") $(if $(LABEL),--label "$(LABEL)")
 
 bench: .venv/developers
 	@for script in tests/bench/bench_$(or $(ONLY),*).py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

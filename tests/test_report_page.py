@@ -344,3 +344,100 @@ def test_texts_are_sent_to_no_other_machine_without_a_yes(
 def test_the_json_follows_its_schema(compared):
     schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
     jsonschema.validate(json.loads(page.render_json(compared, "t")), schema)
+
+
+def test_each_case_of_an_issue_opens_in_its_dialog_with_the_reply_marked():
+    """Three cases of each version; of two replies to one context the one in question is shown."""
+    turns = two_versions(dialogs=6)
+    empty = turns["dialog"].isin([f"new-{number}" for number in range(5)])
+    turns.loc[empty, "response"] = [
+        f"{word}." for word in ("Ok", "Well", "Right", "Yes", "So")
+    ]
+    regenerated = turns[turns["dialog"] == "old-0"].assign(response="Hm.")
+    turns = pd.concat([turns, regenerated], ignore_index=True)
+    result = report.build_report(turns, embeddings=False)
+    generic = result.cases[result.cases["issue"] == "generic"]
+    assert generic["system"].value_counts().to_dict() == {"new": 3, "old": 1}
+    opened = shown(result).select("details.case")
+    assert len(opened) == len(result.cases)
+    for case, row in zip(opened, result.cases.itertuples(), strict=True):
+        assert [mark.text for mark in case.select("mark")] == [row.reply]
+        assert row.before in case.text and row.system in case.summary.text
+    assert not shown(result, texts=False).select("details.case")
+
+
+def test_a_long_dialog_is_shown_around_the_reply_in_question():
+    context = [f"utterance {number}" for number in range(20)]
+    replies = pd.DataFrame(
+        {
+            "system": "bot",
+            "agent": "bot",
+            "dialog": "1",
+            "turn": [19, 20],
+            "context": [context[:19], context],
+            "response": ["utterance 19", "the end"],
+        }
+    )
+    lines = chat_lines(replies, marked=[1], around=2)
+    texts = [line.text for line in lines]
+    assert texts == ["utterance 18", "utterance 19", "the end"]
+    assert [line.marked for line in lines] == [False, False, True]
+
+
+def test_of_many_versions_the_answer_names_those_of_one_verdict_together():
+    """Twelve versions fill no screen with sentences, and are not taken for users."""
+    versions = []
+    for number in range(12):
+        turns = two_versions(dialogs=12, seed=number)
+        loss = 2.0 * (number > 8)
+        names = {"system": f"v{number}", "agent": f"v{number}"}
+        rating = turns["human_overall"] - loss
+        turns = turns.assign(**names, human_overall=rating)
+        versions.append(turns[two_versions(dialogs=12)["system"] == "old"])
+    turns = pd.concat(versions, ignore_index=True)
+    turns["dialog"] = turns.groupby("system").cumcount().astype(str)
+    result = report.build_report(turns, embeddings=False)
+    worse = [row.version for row in result.verdicts if row.verdict == "worse"]
+    assert set(worse) >= {"v9", "v10", "v11"}
+    assert len(result.answer.sentences) <= 3
+    assert result.answer.basis.startswith("v1 against v0: It rests on people's ratings")
+    assert result.answer.findings[0].startswith("First by overall")
+    topics = result.warnings["topic"].tolist()
+    assert "users among the systems?" not in topics
+
+
+def test_the_rating_that_stands_for_one_version_is_the_overall_one():
+    turns = two_versions(dialogs=5)
+    one = turns[turns["system"] == "old"].reset_index(drop=True)
+    one.insert(0, "human_fluent", 5.0)
+    result = report.build_report(one, embeddings=False)
+    mean = f"{one['human_overall'].mean():.2f}"
+    expected = f"People rate it {mean} on average (overall;"
+    assert any(text.startswith(expected) for text in result.answer.findings)
+
+
+def test_the_same_file_twice_draws_nothing_and_names_scores_as_people_do():
+    turns = two_versions(dialogs=5)
+    old = turns[turns["system"] == "old"]
+    twice = pd.concat([old, old.assign(system="copy", agent="copy")], ignore_index=True)
+    result = report.build_report(twice, embeddings=False)
+    assert result.picture.empty
+    assert "Is it the same file twice?" in result.answer.basis
+    assert "_" not in result.answer.basis
+
+
+def test_issues_that_were_found_come_before_those_that_were_not():
+    turns = two_versions(dialogs=6)
+    turns.loc[turns.index[:4], "response"] = ["Ok.", "Well.", "Right.", "Yes."]
+    table = report.build_report(turns, embeddings=False).issues
+    largest = table.groupby("rule", sort=False)["share"].max().fillna(-1)
+    assert largest.is_monotonic_decreasing and largest.iloc[0] > 0
+
+
+def test_no_prose_of_the_page_has_names_of_code():
+    for section in page.SECTIONS:
+        for part in section["part"]:
+            words = [part.get("text", ""), part.get("empty", ""), section["title"]]
+            assert not re.search(r"[a-z]_[a-z]", " ".join(words)), words
+    for column, head in page.COLUMNS.items():
+        assert "_" not in head["title"] + head["meaning"], column

@@ -74,7 +74,8 @@ def read_turns(
     An empty rating (also NA, N/A, NaN, null, None) is NaN, an empty response stays; both are
     counted: `import_report(turns)` says what was read, kept and excluded, and
     `turns.attrs["guesses"]` what was guessed, why, and which name in `options` changes it;
-    `turns.attrs["ratings"]` has the single ratings (row, rater, dimension, rating), as columns.
+    `turns.attrs["ratings"]` has the single ratings (row, rater, dimension, rating), as columns;
+    `turns.attrs["newest"]` is the day of a log's newest utterance.
 
     Args:
         path: the file or folder; the ending of a name tells tables from JSON and text.
@@ -143,8 +144,17 @@ def read_turns(
         "columns": report.columns,
         "guesses": guesses,
         "ratings": _single_ratings(tables),
+        "newest": _newest_day(dialogs),
     }
     return turns
+
+
+def _newest_day(dialogs: list[Dialog]) -> str:
+    """The day of the newest utterance, such as "2026-03-31"; "" where none has a time."""
+    times = []
+    for dialog in dialogs:
+        times += [utterance.time for utterance in dialog.utterances if utterance.time]
+    return max(times).date().isoformat() if times else ""
 
 
 def _find_files(report: ImportReport) -> dict[str, LogFile]:

@@ -9,6 +9,7 @@ from importlib import import_module
 FILES = {
     "authors": ["find_people", "rating_correlations_by_author"],
     "dialogs": ["describe_turns", "import_details", "read_versions", "warnings"],
+    "exploration": ["Exploration", "explore"],
     "issues": [
         "find_issues",
         "issue_table",

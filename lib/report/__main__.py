@@ -133,6 +133,17 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="send texts to a judge on another machine without asking (YES=1)",
     )
+    add(
+        "--history",
+        metavar="FOLDER",
+        help="keep this report's JSON in a folder, and draw the releases in it (HISTORY=folder)",
+    )
+    add(
+        "--label",
+        default="",
+        help="the release's name there; by default its versions and the day of the newest dialog "
+        "(LABEL=v1.2)",
+    )
     add("--out", help="file to write (PAGE=; default: build/report/<name>.html)")
     add(
         "--format",
@@ -156,7 +167,7 @@ def _write_report(args: argparse.Namespace) -> int:
 
     from lib import ROOT
     from lib.data.storage import atomic_write
-    from lib.report import page
+    from lib.report import history, page
     from lib.report.dialogs import import_details, read_versions
     from lib.report.rating_study import ratings_of_file
     from lib.report.result import build_report
@@ -178,6 +189,11 @@ def _write_report(args: argparse.Namespace) -> int:
         return _write_sheets(args, turns, rated)
     if args.fail_if:  # an impossible condition is an error before the work
         read_condition(args.fail_if, turns["system"].unique()[1:].tolist())
+
+    folder = Path(args.history) if args.history else None
+    if folder:  # so are a report without a name, and one that cannot be read
+        release = history.name_release(turns, args.label)
+        history.read_history(folder)
 
     if args.metrics:
         import_metrics(args.metrics)
@@ -202,7 +218,12 @@ def _write_report(args: argparse.Namespace) -> int:
         "md": page.render_markdown,
         "json": page.render_json,
     }
-    text = render[args.format](report, title, texts=not args.without_texts)
+    texts = not args.without_texts
+    if folder:
+        written = page.render_json(report, title, texts)
+        print(f"kept: {history.keep_report(folder, written, release)}")
+        report = replace(report, history=history.read_history(folder))
+    text = render[args.format](report, title, texts=texts)
     with atomic_write(out) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     print(f"report: {out}")

@@ -1,5 +1,6 @@
 """What the first screen of a report says: the answer, a picture of it, and what could change it."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
+from lib.report.dialogs import leading_rating
 from lib.report.plots import strip_symbols
 from lib.report.validity import reference_table
 from lib.report.verdict import Verdict
@@ -23,6 +25,10 @@ DECISIVE = (
 MAX_DESCRIBING = 3  # metrics in the picture that decide nothing
 MAX_CHANGES = 3  # issues that the first screen names
 MAX_ROWS = 12  # rows of the picture
+MAX_NAMES = 5  # versions that a sentence names
+SAME = 1e-6  # standard deviations: what lies nearer to 0 is rounding
+WIDE = 7.0  # inches: the picture at a desk, and on a phone
+NARROW = 3.8
 SENTENCES = {
     "better": "{version} is better than {against}.",
     "worse": "{version} is worse than {against}.",
@@ -32,6 +38,16 @@ SENTENCES = {
     "no difference shown": "No difference between {version} and {against} is shown.",
     "no verdict": "Nothing in this file decides between {version} and {against}.",
 }
+#: The same of several versions, as "B, C and D".
+SENTENCES_OF_SEVERAL = {
+    "better": "{version} are better than {against}.",
+    "worse": "{version} are worse than {against}.",
+    "leaning better": "Metrics lean to {version}: each may be better than {against}.",
+    "leaning worse": "Metrics lean to {against}: {version} may be worse.",
+    "mixed": "{version} are better than {against} in some respects and worse in others.",
+    "no difference shown": "No difference between {against} and {version} is shown.",
+    "no verdict": "Nothing in this file decides between {against} and {version}.",
+}
 
 
 @dataclass(frozen=True)
@@ -39,11 +55,12 @@ class Answer:
     """The first screen in words.
 
     Attributes:
-        sentences: one verdict for each version after the first, or what the only version is.
+        sentences: the verdicts on the versions after the first, one for those of the same verdict;
+            or what the only version is.
         basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
         error_rate: how often such verdicts were wrong on public corpora, where no ratings decide.
-        findings: the largest changes of issues between versions; of a single version, its most
-            telling figures.
+        findings: of three versions and more, which come first; the largest changes of issues
+            between versions. Of a single version, its most telling figures.
         cautions: warnings that could turn the answer round.
     """
 
@@ -62,17 +79,19 @@ def first_answer(
     ratings: pd.DataFrame,
     issues: pd.DataFrame,
     warnings: pd.DataFrame,
+    ranking: pd.DataFrame,
+    score: str = "",
 ) -> Answer:
     """Put the verdicts into sentences; of a single version, say what it is like.
 
     Args:
         turns, scores: the turn table and its metrics.
-        verdicts, ratings, issues, warnings: as in `Report`.
+        verdicts, ratings, issues, warnings, ranking, score: as in `Report`.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
     >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
     >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
-    ...              warnings=nothing).sentences
+    ...              warnings=nothing, ranking=nothing).sentences
     ['One version, A: 1 reply in 1 dialog.']
     """
     decisive = warnings[warnings["topic"].isin(DECISIVE)]
@@ -86,20 +105,61 @@ def first_answer(
             sentences=[f"One version, {version}: {size}."],
             basis="With a second version, this page compares the two.",
             error_rate="",
-            findings=_findings(scores, ratings=ratings, issues=issues),
+            findings=_findings(
+                scores, ratings=ratings, leading=leading_rating(turns), issues=issues
+            ),
             cautions=cautions,
         )
-    sentences = []
-    for verdict in verdicts:
-        form = SENTENCES[verdict.verdict]
-        sentences.append(form.format(version=verdict.version, against=verdict.against))
+    basis = _basis(verdicts[0])
+    if len(verdicts) > 1:
+        basis = f"{verdicts[0].version} against {verdicts[0].against}: {basis}"
+    rates = [rate for rate in map(_error_rate, verdicts) if rate]
+    first = _first_rank(ranking, score) if len(ranking) else []
     return Answer(
-        sentences=sentences,
-        basis=_basis(verdicts[0]),
-        error_rate=_error_rate(verdicts[0]),
-        findings=_change_sentences(issues, verdicts[0].against),
+        sentences=_verdict_sentences(verdicts),
+        basis=basis,
+        error_rate=rates[0] if rates else "",
+        findings=[*first, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
+
+
+def _verdict_sentences(verdicts: Sequence[Verdict]) -> list[str]:
+    """A sentence for all versions of the same verdict."""
+    versions: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        versions.setdefault(verdict.verdict, []).append(verdict.version)
+    sentences = []
+    for verdict, names in versions.items():
+        forms = SENTENCES if len(names) == 1 else SENTENCES_OF_SEVERAL
+        against = verdicts[0].against
+        sentences.append(forms[verdict].format(version=_listed(names), against=against))
+    return sentences
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as a person lists them, at most `MAX_NAMES`.
+
+    >>> _listed(["A"]), _listed(list("ABC")), _listed(list("ABCDEFGH"))
+    ('A', 'A, B and C', 'A, B, C, D and 4 more')
+    """
+    if len(names) == 1:
+        return names[0]
+    if len(names) > MAX_NAMES:
+        shown = MAX_NAMES - 1
+        return f"{', '.join(names[:shown])} and {len(names) - shown} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _first_rank(ranking: pd.DataFrame, score: str) -> list[str]:
+    """Which versions come first, of three and more."""
+    first = ranking.loc[ranking["rank"] == 1, "version"].tolist()
+    name = display_name(score.removeprefix("human_"))
+    if not first:
+        return []
+    if len(first) == 1:
+        return [f"First by {name}: {first[0]}."]
+    return [f"First by {name}, and not distinguished: {_listed(first)}."]
 
 
 def _count(number: int, noun: str) -> str:
@@ -117,7 +177,7 @@ def _basis(verdict: Verdict) -> str:
         names = [*names[:3], f"{len(names) - 3} more"]
     pairs = "none of them paired"
     if verdict.paired:
-        pairs = f"{verdict.paired} of them in pairs with the same opening"
+        pairs = f"{verdict.paired:,} of them in pairs with the same opening"
     dialogs = _count(verdict.dialogs, "dialog")
     return (
         f"It rests on {source} ({', '.join(names)}) of {dialogs} per version, {pairs}."
@@ -145,21 +205,40 @@ def _change_sentences(issues: pd.DataFrame, first: str) -> list[str]:
     order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
     sentences = []
     for row in changed.loc[order].head(MAX_CHANGES).to_dict("records"):
-        interval = f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f} points"
+        low = percent(row["low"], signed=True)
+        high = percent(row["high"], signed=True)
         sentences.append(
-            f"{row['issue'].capitalize()} ({row['rule']}): {100 * row['share']:.0f} % of the "
-            f"replies of {row['version']}, {100 * before[row['rule']]:.0f} % of those of {first} "
-            f"(95 % interval of the change {interval})."
+            f"{row['issue'].capitalize()} ({row['rule']}): {percent(row['share'])} % of the "
+            f"replies of {row['version']}, {percent(before[row['rule']])} % of those of {first} "
+            f"(95 % interval of the change {low} to {high} points)."
         )
     return sentences
 
 
+def percent(share: float, signed: bool = False) -> str:
+    """A share in per cent, with two significant digits below 10.
+
+    >>> percent(0.183), percent(0.0312), percent(-0.00214, signed=True), percent(1.0)
+    ('18', '3.1', '-0.21', '100')
+    """
+    sign = "+" if signed else ""
+    value = 100 * share
+    form = ".0f" if abs(value) >= 10 else ".2g"
+    return f"{value:{sign}{form}}"
+
+
 def _findings(
-    scores: pd.DataFrame, *, ratings: pd.DataFrame, issues: pd.DataFrame
+    scores: pd.DataFrame,
+    *,
+    ratings: pd.DataFrame,
+    leading: str,
+    issues: pd.DataFrame,
 ) -> list[str]:
     """The most telling figures of one version: rating, commonest issue, distance from others."""
     findings = []
-    for row in ratings.head(1).to_dict("records"):
+    for row in ratings.to_dict("records"):
+        if row["rating"] != leading:
+            continue
         name = row["rating"].removeprefix("human_")
         interval = f"95 % interval {row['low']:.2f} to {row['high']:.2f}"
         findings.append(
@@ -169,7 +248,7 @@ def _findings(
     for row in found.to_dict("records"):
         count = _count(row["replies"], "reply")
         findings.append(
-            f"Commonest issue: {row['issue']}, {count} ({100 * row['share']:.0f} %)."
+            f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %)."
         )
     distance = farthest_from_corpora(scores)
     if distance:
@@ -222,8 +301,8 @@ def picture_rows(
 
     Returns:
         version, against, score, label, difference, low, high (in standard deviations), role
-        ("rating", "may decide" or "describes"). A score that is the same everywhere is left out; no
-        rows for one version.
+        ("rating", "may decide" or "describes"). A score that is the same in both versions is left
+        out; no rows for one version.
     """
     if differences.empty:
         return differences
@@ -235,6 +314,7 @@ def picture_rows(
     higher = (role != "rating") & (differences["better"] == "higher")
     table["role"] = role.mask(higher, "may decide")
     table = table.dropna(subset=["difference", "low"])
+    table = table[table[["low", "high"]].abs().max(axis=1) > SAME]
     roles = ["rating", "may decide", "describes"]
     table["order"] = table["role"].map(roles.index)
     table["size"] = table["difference"].abs()
@@ -249,8 +329,11 @@ def picture_rows(
     return table[keep].head(MAX_ROWS)
 
 
-def difference_plot(rows: pd.DataFrame) -> Figure:
+def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     """The differences of `picture_rows` with their intervals, ratings first.
+
+    Args:
+        width: in inches, `WIDE` or `NARROW`.
 
     >>> row = {"label": "fun", "difference": -0.5, "low": -0.8, "high": -0.2, "role": "rating",
     ...        "version": "B", "against": "A", "score": "human_fun"}
@@ -262,9 +345,9 @@ def difference_plot(rows: pd.DataFrame) -> Figure:
         "may decide": ("C2", "s"),
         "describes": ("0.5", "D"),
     }
-    figure, axes = plt.subplots(
-        figsize=(7, 0.7 + 0.34 * len(rows)), layout="constrained"
-    )
+    height_of_row = 0.34 if width == WIDE else 0.44
+    size = (width, 0.7 + height_of_row * len(rows))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
     axes.axvline(0, color="0.3", linewidth=1)
     for role, (color, marker) in styles.items():
         chosen = rows[rows["role"] == role]
@@ -275,19 +358,26 @@ def difference_plot(rows: pd.DataFrame) -> Figure:
         axes.plot(
             chosen["difference"], places, marker, color=color, markersize=7, label=role
         )
-    axes.set_yticks(range(len(rows)), rows["label"].map(strip_symbols))
+    labels = rows["label"].map(strip_symbols)
+    if width < WIDE:
+        labels = labels.map(lambda label: textwrap.fill(label, 18))
+    axes.set_yticks(range(len(rows)), labels)
     axes.invert_yaxis()
     against = strip_symbols(rows["against"].iloc[0])
     several = rows["version"].nunique() > 1
     score = display_name(rows["score"].iloc[0].removeprefix("human_"))
     what = f" in {score}" if several else ""
-    axes.set_xlabel(f"difference from {against}{what}, in standard deviations")
+    unit = f"difference from {against}{what}, in standard deviations"
+    axes.set_xlabel(textwrap.fill(unit, int(12 * width)))
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
         ncols=3,
         fontsize="small",
         frameon=False,
+        borderaxespad=0,
+        columnspacing=1,
+        handletextpad=0.3,
     )
     axes.margins(y=0.15)
 

@@ -1,12 +1,14 @@
 """A dialog as a chat: its utterances in order, with the ratings and scores beside each reply."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from lib.report.verdict import KEY
 
+WORD = re.compile(r"(\w+(?:['’]\w+)*)")
 USER = "user"
 EARLIER = "earlier"  # an utterance of the context whose speaker the file does not tell
 
@@ -20,18 +22,38 @@ class ChatLine:
         text: what was said.
         values: ratings and scores of a reply, by name; empty for other utterances.
         marked: whether this is the reply in question.
+        seen: words that a rule or a lexicon saw in it, in lower case.
     """
 
     speaker: str
     text: str
     values: Mapping[str, float]
     marked: bool = False
+    seen: Collection[str] = ()
+
+    def pieces(self) -> list[tuple[str, bool]]:
+        """The text in pieces, and whether each is a word in `seen`, whatever its case.
+
+        >>> ChatLine("user", "So, so good!", {}, seen={"so"}).pieces()
+        [('So', True), (', ', False), ('so', True), (' good!', False)]
+        """
+        pieces: list[tuple[str, bool]] = []
+        for piece in WORD.split(self.text):
+            is_seen = piece.lower() in self.seen
+            if not piece:
+                continue
+            if pieces and not is_seen and not pieces[-1][1]:
+                piece = pieces.pop()[0] + piece
+            pieces.append((piece, is_seen))
+        return pieces
 
 
 def chat_lines(
     replies: pd.DataFrame,
     values: pd.DataFrame | None = None,
     marked: Collection = (),
+    around: int | None = None,
+    seen: Callable[[str], Collection[str]] | None = None,
 ) -> list[ChatLine]:
     """The utterances of one dialog in order, with the ratings and scores of each reply.
 
@@ -44,6 +66,9 @@ def chat_lines(
         values: columns to show beside each reply, on the index of `replies`; a missing value is
             not shown.
         marked: labels of the replies in question.
+        around: show only so many utterances before the first marked one and after the last; by
+            default the whole dialog.
+        seen: the words of a text to underline in the marked replies, in lower case.
 
     Raises:
         ValueError: the rows are of more than one dialog, or there are none.
@@ -59,9 +84,15 @@ def chat_lines(
         )
     last = replies.loc[replies["turn"].idxmax()]
     context = last["context"]
-    reply_at = {}
+    reply_at: dict[int, object] = {}
     if last["turn"] == len(context):  # else the file numbers its turns in another way
-        reply_at = {turn: label for label, turn in replies["turn"].items()}
+        for label, turn in replies["turn"].items():
+            # Of several replies to one context, the one that the dialog went on with.
+            went_on = (
+                turn < len(context) and context[turn] == replies.at[label, "response"]
+            )
+            if turn not in reply_at or went_on:
+                reply_at[turn] = label
     reply_at[len(context)] = last.name
     speaker_known = len(reply_at) > 1 or len(context) == 1
 
@@ -80,6 +111,38 @@ def chat_lines(
             text=replies.at[label, "response"],
             values=shown,
             marked=label in marked,
+            seen=seen(replies.at[label, "response"])
+            if seen and label in marked
+            else (),
         )
         lines.append(line)
-    return lines
+    if around is None:
+        return lines
+    places = [place for place, line in enumerate(lines) if line.marked]
+    return lines[max(places[0] - around, 0) : places[-1] + around + 1]
+
+
+def chat_until(
+    replies: pd.DataFrame,
+    label: object,
+    values: pd.DataFrame | None = None,
+    *,
+    around: int,
+    seen: Callable[[str], Collection[str]] | None = None,
+) -> list[ChatLine]:
+    """The chat that leads to one reply, which is marked.
+
+    Args:
+        replies: rows of its dialog; later ones, and other replies to its context, are left out.
+        label: of the reply.
+        values, seen: as in `chat_lines`.
+        around: utterances to show before it.
+
+    >>> replies = pd.DataFrame({"system": "bot", "agent": "bot", "dialog": "1", "turn": [1, 3],
+    ...     "context": [["Hi"], ["Hi", "Hello", "Tea?"]], "response": ["Hello", "Yes"]})
+    >>> [line.text for line in chat_until(replies, 1, around=1)]
+    ['Tea?', 'Yes']
+    """
+    earlier = replies["turn"] < replies.at[label, "turn"]
+    of_dialog = replies[earlier | (replies.index == label)]
+    return chat_lines(of_dialog, values, [label], around, seen)

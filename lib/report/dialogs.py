@@ -11,6 +11,7 @@ from lib.data import read_turns
 from lib.data.chat_logs import speaker_role
 from lib.psychology import function_words
 
+MIN_DIALOGS_OF_BOT = 5  # a speaker of fewer may be a user
 MIN_DIALOGS = 20  # of an agent; with fewer, its intervals are too narrow
 
 
@@ -170,12 +171,14 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
 
     systems = turns["system"].unique()
     users = [name for name in systems if speaker_role(name) == "user"]
-    if not users and len(systems) > max(10, turns["dialog"].nunique() / 2):
+    typical = turns.groupby("system")["dialog"].nunique().median()
+    many = len(systems) > max(10, turns["dialog"].nunique() / 2)
+    if not users and many and typical < MIN_DIALOGS_OF_BOT:
         users = list(systems)
     if users:
         warn(
             "users among the systems?",
-            f"{len(systems)} systems, such as {users[:1]}",
+            f"{len(systems)} systems, such as {users[0]}",
             'if they are speakers: COLUMNS="speaker=... text=..." BOT=...',
         )
     column = turns.attrs.get("columns", {}).get("response", "")

@@ -9,9 +9,9 @@ import pandas as pd
 from lib.meta_evaluation.figures import display_name
 from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
-from lib.metrics.baselines import tokenize_words
+from lib.metrics.baselines import stop_words, tokenize_words
 from lib.report.validity import reference_table
-from lib.report.verdict import differences
+from lib.report.verdict import KEY, differences
 
 STUTTER = re.compile(r"\b(?P<words>\w+(?: \w+){1,9}) (?P=words)\b")
 NEGATIONS = {"not", "no", "never", "nothing", "nobody", "cannot"}
@@ -110,6 +110,43 @@ def _highest_overlap(response: str, utterances: list[str]) -> float:
     )
 
 
+def words_seen(
+    metric: str, response: str, context: list[str], facts: list[str]
+) -> frozenset[str]:
+    """The words of a reply that a rule saw, in lower case, for a reader to find them.
+
+    Those in common with the utterance or the fact that it repeats or denies, those said twice in a
+    row, the content words that were counted, the word that breaks off. None for a rule that reads
+    the reply as a whole, such as its similarity to the context.
+
+    Args:
+        metric: the score that the rule reads.
+        response, context, facts: as in the turn table.
+
+    >>> sorted(words_seen("overlap_with_user", "I like tea", ["Do you like tea?"], []))
+    ['like', 'tea']
+    """
+    words = _word_set(response)
+    if metric == "words_said_twice":
+        text = " ".join(tokenize_words(response))
+        runs = [match["words"] for match in STUTTER.finditer(text)]
+        return frozenset(" ".join(runs).split())
+    if metric == "specificity":
+        return words - stop_words()
+    if metric == "open_end":
+        return frozenset(tokenize_words(response)[-1:])
+    compared = {
+        "overlap_with_user": context[-1::-2],
+        "overlap_with_itself": context[-2::-2],
+        "negated_fact": facts,
+    }
+    utterances = [_word_set(text) for text in compared.get(metric, [])]
+    nearest = max(
+        utterances, key=lambda other: _dice(words, other), default=frozenset()
+    )
+    return words & nearest
+
+
 def _dice(a: frozenset, b: frozenset) -> float:
     return 2 * len(a & b) / max(len(a) + len(b), 1)
 
@@ -168,6 +205,31 @@ def find_issues(signals: pd.DataFrame) -> pd.DataFrame:
     return issues[["reply", "rule", "issue", "metric", "value"]]
 
 
+def rule_applies(signals: pd.DataFrame) -> pd.DataFrame:
+    """Whether each rule applies to each reply: 1, 0, or NaN where the score is missing.
+
+    The columns are positions in `RULES`; rules whose score was not computed are left out.
+
+    >>> rule_applies(pd.DataFrame({"length": [0.0, 3.0]})).to_dict("list")
+    {0: [1.0, 0.0]}
+    """
+    applies = pd.DataFrame(index=signals.index)
+    for number, rule in enumerate(RULES):
+        if rule.metric in signals:
+            scored = signals[rule.metric].notna() | (rule.metric not in METRICS)
+            applies[number] = rule.applies(signals).where(scored).astype(float)
+    return applies
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule in words.
+
+    >>> rule_text(RULES[0])
+    'length in words at most 0'
+    """
+    return f"{display_name(rule.metric)} {rule.when} {rule.bound:g}"
+
+
 def issue_table(
     turns: pd.DataFrame, signals: pd.DataFrame, seed: int = 0
 ) -> pd.DataFrame:
@@ -178,7 +240,8 @@ def issue_table(
         signals: what `reply_signals` returns.
 
     Returns:
-        A row per rule and version, or one row, its version "all", for a rule that found nothing:
+        The rules with the largest share in any version first. A row per rule and version, or one
+        row, its version "all", for a rule that found nothing:
         issue, rule, version, replies, share (of those that have the score), change (of the share,
         from the first version's), low, high (its 95 % interval, as in `verdict.differences`),
         recall and false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
@@ -189,11 +252,7 @@ def issue_table(
     >>> issue_table(turns, signals)[["version", "replies", "note"]].values.tolist()[:2]
     [['A', 1, ''], ['all', 0, 'not looked for: no score of toxicity']]
     """
-    applies = pd.DataFrame(index=signals.index)
-    for number, rule in enumerate(RULES):
-        if rule.metric in signals:
-            scored = signals[rule.metric].notna() | (rule.metric not in METRICS)
-            applies[number] = rule.applies(signals).where(scored).astype(float)
+    applies = rule_applies(signals)
     unrated = turns[["system", "agent", "dialog", "turn", "context"]]
     changes = differences(unrated, applies, seed=seed)
     if len(changes):
@@ -207,7 +266,7 @@ def issue_table(
     for number, rule in enumerate(RULES):
         name = display_name(rule.metric)
         row = {"issue": rule.issue, "metric": rule.metric, "number": number}
-        row |= {"rule": f"{name} {rule.when} {rule.bound:g}", "note": ""}
+        row |= {"rule": rule_text(rule), "note": ""}
         if number not in applies:
             note = f"not looked for: no score of {name}"
             rows.append(row | {"version": "all", "replies": 0, "note": note})
@@ -221,6 +280,9 @@ def issue_table(
                     row | {"version": version, "replies": found, "share": share}
                 )
     table = pd.DataFrame(rows)
+    largest = table.groupby("number")["share"].transform("max").fillna(-1)
+    order = largest.sort_values(ascending=False, kind="stable").index
+    table = table.loc[order].reset_index(drop=True)
     if len(changes):
         table = table.merge(changes, on=["version", "number"], how="left")
     columns = ["issue", "metric", "recall", "false_positive_rate"]
@@ -231,29 +293,27 @@ def issue_table(
 
 
 def reading_list(
-    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 10
+    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 3
 ) -> pd.DataFrame:
-    """Replies to read: of every issue the `per_issue` clearest, no text twice in one issue.
+    """Replies to read: of every issue the `per_issue` clearest of each version, no text twice.
 
-    Columns issue, metric, value, system, dialog, turn, before (the last utterance), reply.
+    Columns issue, metric, value, system, agent, dialog, turn, before (the last utterance), reply.
 
-    >>> turns = pd.DataFrame({"system": "A", "dialog": ["1", "2"], "turn": 1,
+    >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": ["1", "2"], "turn": 1,
     ...                       "context": [["Hi"], ["Tea?"]], "response": ["Ok.", "ok. "]})
     >>> issues = find_issues(pd.DataFrame({"specificity": [1.0, 1.0]}))
     >>> reading_list(turns, issues)[["issue", "dialog", "reply"]].values.tolist()
     [['generic', '1', 'Ok.']]
     """
-    columns = ["system", "dialog", "turn", "context", "response"]
+    columns = [*KEY, "turn", "context", "response"]
     table = issues.join(turns[columns], on="reply")
     text = table["response"].str.strip().str.casefold()
-    table = table[~table.assign(text=text).duplicated(["issue", "text"])]
-    table = table.groupby("issue", sort=False).head(per_issue)
+    table = table[~table.assign(text=text).duplicated(["issue", "system", "text"])]
+    table = table.groupby(["issue", "system"], sort=False).head(per_issue)
     table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]
     table = table.sort_values("rule", kind="stable", ignore_index=True)
-    return table[
-        ["issue", "metric", "value", "system", "dialog", "turn", "before", "reply"]
-    ]
+    return table[["issue", "metric", "value", *KEY, "turn", "before", "reply"]]
 
 
 def rule_accuracy(pairs: pd.DataFrame, per_damage: int = 400) -> pd.DataFrame:

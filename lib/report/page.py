@@ -13,19 +13,21 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
-from lib.report.answer import difference_plot
-from lib.report.chat import chat_lines
+from lib.report.answer import NARROW, difference_plot
+from lib.report.chat import chat_lines, chat_until
+from lib.report.history import SCHEMA_VERSION, history_plot
+from lib.report.issues import words_seen
 from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
+from lib.report.verdict import KEY
 
 HERE = Path(__file__).parent
 SCRIPTS = ("sorting.js", "pairs.js")
-SCHEMA_VERSION = 2
 SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
 COLUMNS = tomllib.loads((HERE / "columns.toml").read_text("utf-8"))
 COLUMNS_OF_METRICS = {"metric", "metrics", "score", "scores", "rating"}
@@ -51,12 +53,14 @@ def render_html(report: Report, title: str, texts: bool = True) -> str:
         report,
         title=title,
         texts=texts,
+        figures=_figures(report),
         script=script,
         script_policy=policy,
         shown=CONTEXT_SHOWN,
         first=report.turns["system"].iloc[0],
         pairs=report.pairs.table.to_dict("records"),
         examples=_example_dialogs(report),
+        cases=_cases_in_dialogs(report) if texts else [],
     )
 
 
@@ -71,15 +75,17 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
     Each table stands under the name that it has in `Report`, as a list of rows. A missing value is
     null. Without `texts`, tables that hold replies are empty.
     """
-    tables = {}
+    names = ["picture", "examples", "levels"]
     for section in SECTIONS:
-        for part in section["part"]:
-            if "table" in part:
-                name = part["table"]
-                table = as_table(getattr(report, name))
-                if name in TABLES_OF_TEXTS and not texts:
-                    table = table[:0]
-                tables[name] = json.loads(table.to_json(orient="records"))
+        names += [part["table"] for part in section["part"] if "table" in part]
+    tables = {}
+    for name in names:
+        table = as_table(getattr(report, name))
+        if name in TABLES_OF_TEXTS and not texts:
+            table = table[:0]
+        tables[name] = json.loads(table.to_json(orient="records"))
+    pairs = report.pairs.table.drop(columns="context")
+    tables["pairs"] = json.loads(pairs.to_json(orient="records")) if texts else []
     written = {
         "schema": SCHEMA_VERSION,
         "title": title,
@@ -89,7 +95,8 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
     return json.dumps(written, ensure_ascii=False)
 
 
-def _render(template: str, report: Report, *, texts: bool, **values) -> str:
+def template(name: str) -> Template:
+    """A template of this room, with the filters that write numbers and names for people."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(["html"]),
@@ -103,14 +110,18 @@ def _render(template: str, report: Report, *, texts: bool, **values) -> str:
         "is_number": is_number,
         "metric": metric_title,
     }
+    return environment.get_template(name)
+
+
+def _render(name: str, report: Report, *, texts: bool, **values) -> str:
     sections = SECTIONS
     if not texts:
         sections = [_without_texts(section) for section in SECTIONS]
-    page = environment.get_template(template)
-    return page.render(
+    if report.history.empty:
+        sections = [part for part in sections if not part.get("only_with_history")]
+    return template(name).render(
         report=report,
         sections=sections,
-        figures=_figures(report),
         texts=texts,
         **values,
     )
@@ -127,17 +138,18 @@ def _figures(report: Report) -> dict[str, dict[str, str]]:
     figures = {"quantiles": _image(quantile_plot(report.turns, report.scores, "yours"))}
     if report.profile["z"].notna().any():
         figures["profile"] = _image(profile_plot(report.profile))
+    if len(report.history):
+        figures["history"] = _image(history_plot(report.history))
     if len(report.picture):
         figures["differences"] = _image(difference_plot(report.picture))
+        figures["narrow"] = _image(difference_plot(report.picture, NARROW), dpi=200)
     return figures
 
 
 def _example_dialogs(report: Report) -> list[dict]:
     """The dialogs of `report.examples`, each with the lines of its chat."""
     examples = []
-    values = report.turns.filter(regex="^human_")
-    if report.score in report.scores:
-        values = values.join(report.scores[report.score])
+    values = _values_to_show(report)
     for row in report.examples.to_dict("records"):
         chosen = (
             (report.turns["system"] == row["version"])
@@ -147,6 +159,40 @@ def _example_dialogs(report: Report) -> list[dict]:
         lines = chat_lines(report.turns[chosen], values)
         examples.append(row | {"lines": lines})
     return examples
+
+
+def _values_to_show(report: Report) -> pd.DataFrame:
+    """The ratings of each reply, and the score that orders the dialogs."""
+    values = report.turns.filter(regex="^human_")
+    if report.score in report.scores:
+        values = values.join(report.scores[report.score])
+    return values
+
+
+def _cases_in_dialogs(report: Report) -> list[dict]:
+    """The replies of `report.cases`, each marked in the chat that it is part of."""
+    values = _values_to_show(report)
+    rows_of = report.turns.groupby(KEY, sort=False).groups
+    cases = []
+    for row in report.cases.to_dict("records"):
+        replies = report.turns.loc[rows_of[row["system"], row["agent"], row["dialog"]]]
+        in_question = (replies["turn"] == row["turn"]) & (
+            replies["response"] == row["reply"]
+        )
+        label = replies.index[in_question][0]
+        reply = replies.loc[label]
+        seen = words_seen(
+            row["metric"], reply["response"], reply["context"], reply.get("fact", [])
+        )
+        lines = chat_until(
+            replies,
+            label,
+            values,
+            around=CONTEXT_SHOWN,
+            seen=lambda _, words=seen: words,
+        )
+        cases.append(row | {"lines": lines})
+    return cases
 
 
 def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
@@ -229,10 +275,10 @@ def escape_markdown(text: object) -> str:
     return MARKDOWN_SYMBOLS.sub(r"\\\1", line).replace(r"&\#", "&#")
 
 
-def _image(figure: Figure) -> dict[str, str]:
+def _image(figure: Figure, dpi: int = 100) -> dict[str, str]:
     """A figure as PNG in base64, and its label, for readers who cannot see it."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
+    figure.savefig(file, format="png", bbox_inches="tight", dpi=dpi)
     plt.close(figure)
     png = base64.b64encode(file.getvalue()).decode()
     return {"png": png, "label": figure.get_label()}

@@ -1,7 +1,7 @@
 """The result of a report: what notebook 14, the page and a program all show."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from lib.report import (
 )
 from lib.report import scores as scoring
 from lib.report.answer import Answer, first_answer, picture_rows
+from lib.report.history import HISTORY, sheet_levels, version_levels
 from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
 from lib.report.ranking import version_ranking, win_rates
 
@@ -45,7 +46,7 @@ class Report:
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
         issues: per rule and version, the replies with its issue (`issues.issue_table`).
-        cases: the clearest replies of each issue (`issues.reading_list`).
+        cases: the clearest replies of each issue and version (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
         profile: mean scores of each agent with intervals (`profiles.agent_profile`).
@@ -55,6 +56,9 @@ class Report:
         correlations: of each metric with a rating (`validity.correlations_with_ratings`).
         correlations_by_author: the same among machines and within contexts
             (`authors.rating_correlations_by_author`).
+        levels: what the history keeps of each version (`history.version_levels`).
+        history: the levels of earlier releases and this one (`history.read_history`); no rows
+            unless a folder was named.
     """
 
     answer: Answer
@@ -85,6 +89,8 @@ class Report:
     validity: pd.DataFrame
     correlations: pd.DataFrame
     correlations_by_author: pd.DataFrame
+    levels: pd.DataFrame
+    history: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=HISTORY))
 
 
 def build_report(  # noqa: PLR0913 (all but the first are keywords)
@@ -94,7 +100,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     max_replies: int = 10_000,
     judge: str = "",
     max_judged: int = 200,
-    per_issue: int = 10,
+    per_issue: int = 3,
     rated: rating_study.DialogRatings | None = None,
     asked: Sequence[AskedModel] = (),
     seed: int = 0,
@@ -107,7 +113,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         max_replies: replies that encoder and EnDex read, in whole dialogs.
         judge: "packaged", or a model at OPENAI_BASE_URL; "" asks none.
         max_judged: replies that the judge reads.
-        per_issue: replies to list per issue.
+        per_issue: replies to list per issue and version.
         rated: ratings of dialogs drawn at random (`rating_study.ratings_of_sheet`); by default the
             file's own (`rating_study.ratings_of_file`).
         asked: models of the hub, or folders, to score with (`lib.metrics.parse_models`); they read
@@ -135,10 +141,11 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     metric_validity = validity.known_validity(scores)
     agrees = metric_validity["status"] == validity.AGREES
     predictor = rating_study.choose_predictor(metric_validity)
+    deciding = metric_validity.loc[agrees, "metric"].tolist()
     differences = verdict.differences(
         turns,
         scores,
-        higher_is_better=metric_validity.loc[agrees, "metric"].tolist(),
+        higher_is_better=deciding,
         seed=seed,
     )
     judges = list(shipped_scores(turns).columns.intersection(scores.columns))
@@ -185,6 +192,9 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     examples = pd.DataFrame()
     if score and not pairs.total:
         examples = typical_and_worst(turns, scores, score)
+    levels = version_levels(turns, scores, signals, deciding=deciding, seed=seed)
+    if from_sheet and len(study.estimates):
+        levels = pd.concat([sheet_levels(study.estimates), levels], ignore_index=True)
     ranking = pd.DataFrame()
     if score and len(verdicts) > 1:
         ranking = version_ranking(turns, scores, score, seed=seed)
@@ -196,6 +206,8 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
             ratings=mean_ratings,
             issues=issue_table,
             warnings=warnings,
+            ranking=ranking,
+            score=score,
         ),
         picture=picture_rows(differences, deviations, score),
         score=score,
@@ -226,4 +238,5 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         correlations_by_author=authors.rating_correlations_by_author(
             turns, scores, seed
         ),
+        levels=levels,
     )

@@ -29,7 +29,8 @@
     body.append(...rows.map(({ row }) => row));
   }
 
-  for (const table of document.querySelectorAll("table.dataframe")) {
+  const part = document.currentScript?.closest(".explore") ?? document;
+  for (const table of part.querySelectorAll("table.dataframe")) {
     if (!table.tHead || !table.tBodies.length) continue;
     [...table.tHead.rows[0].cells].forEach((header, column) => {
       const button = document.createElement("button");

@@ -12,6 +12,7 @@ from scipy import stats
 from lib.analysis.resampling import bootstrap_counts, resample_blocks
 from lib.analysis.significance import benjamini_hochberg
 from lib.data import DataError
+from lib.meta_evaluation.figures import display_name
 from lib.report.dialogs import rating_columns
 from lib.report.validity import reference_table
 
@@ -361,8 +362,8 @@ def _undecided(rows: pd.DataFrame) -> str:
     if not (candidates["kind"] == "metric").any():
         sentences.append("There is no metric that agrees with people (section 7).")
     for reason, of_reason in candidates.groupby("reason", sort=False):
-        names = ", ".join(of_reason["score"].str.removeprefix("human_"))
-        sentences.append(f"Not tested: {names} ({reason}).")
+        names = of_reason["score"].str.removeprefix("human_").map(display_name)
+        sentences.append(f"Not tested: {', '.join(names)} ({reason}).")
     reasons = set(candidates["reason"])
     if TOO_FEW in reasons:
         sentences.append("A verdict needs two dialogs of each version, better twenty.")
