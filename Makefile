@@ -86,7 +86,7 @@ bench: .venv/developers
 	touch $@
 
 site: .venv-site/ready
-	$(SITE)/sphinx-build -q -W --keep-going -c docs notebooks build/site
+	$(SITE)/sphinx-build -q -W --keep-going -c docs . build/site
 	@echo "Open build/site/index.html in a browser."
 
 lint: .venv/developers
