@@ -43,11 +43,11 @@ html_math_renderer = "mathml"
 
 # What the theme leaves out for readers who listen or use the keyboard; found by axe.
 ACCESS = {
-    'role="heading"': 'role="heading" aria-level="2"',
+    'role="heading">': 'role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
-    'class="output text_html"': 'class="output text_html" tabindex="0"',
+    'class="output text_html">': 'class="output text_html" tabindex="0">',
     '<th class="head"><p></p></th>': "<td></td>",
 }
 
@@ -163,8 +163,7 @@ def finish_pages(app, error: Exception | None) -> None:
         for path in Path(app.outdir).rglob("*.html"):
             page = path.read_text(encoding="utf-8")
             for left_out, added in ACCESS.items():
-                if added not in page:
-                    page = page.replace(left_out, added)
+                page = page.replace(left_out, added)
             path.write_text(page, encoding="utf-8")
         shutil.copy(Path(app.outdir, "README.html"), Path(app.outdir, "index.html"))
 
