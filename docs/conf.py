@@ -61,7 +61,7 @@ CONTENTS = """
 """
 PAGES = {
     "Use": ["docs/running", "docs/your_own_dialogues", "docs/beyond_one_machine", "docs/extend"],
-    "Teach": ["notebooks/README", "teaching/*"],
+    "Teach": ["notebooks/README", "teaching/README", "teaching/meetings", "teaching/assignment"],
     "Know": ["docs/results", "docs/licences", "data/README", "data/models/README"],
     "Develop": ["docs/layout", "CONTRIBUTING", "CHANGELOG", "data/judge_replies/README"],
 }
@@ -80,9 +80,7 @@ def add_contents(app, docname: str, source: list[str]) -> None:
     numbers = [Path(page).name[:2] for page in notebooks]
     solutions = [f"notebooks/solutions/{number}_solutions" for number in numbers]
     for caption, listed in {"Notebooks": notebooks, **PAGES, "Solutions": solutions}.items():
-        options = ":glob:\n" if any("*" in page for page in listed) else ""
-        contents = CONTENTS.format(caption=caption, pages="\n".join(listed))
-        source[0] += contents.replace(":hidden:\n", f":hidden:\n{options}")
+        source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
 
 
 def finish_outputs(app, doctree: nodes.document, docname: str) -> None:
