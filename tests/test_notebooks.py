@@ -155,7 +155,9 @@ def test_every_image_has_a_caption_and_an_alternative_text(path):
 
 def test_captions_name_figures_that_are_there():
     captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
-    assert set(captions) == {path.stem for path in (ROOT / "figures").glob("[0-9]*.png")}
+    assert set(captions) == {
+        path.stem for path in (ROOT / "figures").glob("[0-9]*.png")
+    }
 
 
 def test_executed_in_order_without_errors(notebook):

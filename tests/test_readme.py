@@ -16,10 +16,14 @@ from lib.meta_evaluation import evaluation_sets
 from lib.report.__main__ import main
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+PAGES = {
+    path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")
+}
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES["extend"], flags=re.DOTALL)
 REPORTS = re.findall(
-    r"^    (make report .*?)\s*(?:#.*)?$", PAGES["your_own_dialogues"], flags=re.MULTILINE
+    r"^    (make report .*?)\s*(?:#.*)?$",
+    PAGES["your_own_dialogues"],
+    flags=re.MULTILINE,
 )
 RESULTS = ROOT / "data" / "results"
 
@@ -152,7 +156,10 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
     shared = set(counts.index[counts >= pooled.index.levels[0].size / 3])
-    shared -= {"words", "by_person"}  # counted for the table, and no metrics of the picture
+    shared -= {
+        "words",
+        "by_person",
+    }  # counted for the table, and no metrics of the picture
     alone = authors[authors["replies"] == "machines only"]
     people = authors.groupby("corpus")["people"].max()
     mixed = set(people.index[people > 0])
@@ -172,7 +179,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     usr = who[who["corpus"].isin(["usr_topical", "usr_persona"])]
     usr = usr.pivot(index="metric", columns="corpus", values="all")
     person = usr.loc["by_person"]
-    told(f"correlates {written(person['usr_topical'])} and {written(person['usr_persona'])}")
+    told(
+        f"correlates {written(person['usr_topical'])} and {written(person['usr_persona'])}"
+    )
     assert (usr.drop("by_person").max() < person).all()
 
     saved = pd.read_csv(RESULTS / "13_exchange.csv")
@@ -195,7 +204,8 @@ def test_findings_of_the_readme_stand_in_the_tables():
     rule = rates.loc["bertscore_f1"]
     decided = rule["right"] + rule["wrong"]
     assert rule["wrong"] == 2
-    told(f"Of {rule['pairs']:.0f} pairs of bots that people distinguish, BERTScore decides {decided:.0f}")
+    pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
+    told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(f"on other families of corpora {100 * rule['high']:.0f} % may be wrong")
 
     ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()

@@ -1,14 +1,18 @@
 """The static site: every page is there, no link is broken, and nothing is loaded from elsewhere."""
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbconvert import SlidesExporter
 
 from lib import ROOT
 
@@ -129,3 +133,34 @@ def test_no_page_is_wider_than_the_window(folder, width):
         page = path.with_name("look.html")
         page.write_text(path.read_text().replace("</body>", look + "</body>"))
         assert int(in_browser(page, width=width).title.string) <= 0, path.name
+
+
+@pytest.fixture(scope="module")
+def slides():
+    """The script of `make slides`."""
+    path = ROOT / "scripts" / "make_slides.py"
+    spec = importlib.util.spec_from_file_location("make_slides", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("number", ["00", "10"])
+def test_a_deck_shows_every_figure_and_needs_no_network(slides, number):
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
+    cells = slides.slides_of(nbformat.read(path, as_version=4), number, captions)
+    deck = nbformat.v4.new_notebook(cells=cells)
+    page, _ = SlidesExporter(reveal_url_prefix="reveal.js").from_notebook_node(deck)
+    page = BeautifulSoup(slides.without_network(page), "html.parser")
+    figures = [name for name in captions if name.startswith(number)]
+    shown = page.select("section img")
+    assert len(shown) == len(figures)
+    assert {image["alt"] for image in shown} == {
+        captions[name]["alt"] for name in figures
+    }
+    assert all(image["src"].startswith("data:image/png") for image in shown)
+    assert page.select_one("section h1").get_text().startswith(number)
+    for tag in page.select("script[src], link[href], img[src]"):
+        assert not re.match("https?:", tag.get("src") or tag.get("href")), tag
+    assert "https://cdn" not in str(page)
