@@ -16,7 +16,7 @@ from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 
 from lib import ROOT
-from lib.notebook_runs.runner import FIGURE_CALL, find_notebooks, is_image
+from lib.notebook_runs.runner import CAPTIONS, FIGURE_CALL, find_notebooks, is_image
 
 SCRIPTS = {"reveal.js": "reveal.js@4.6.1", "requirejs": "requirejs@2.3.7"}
 FOLDER = ROOT / "build" / "slides"
@@ -104,8 +104,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, package in SCRIPTS.items():
         fetch(name, package)
-    text = (ROOT / "notebooks" / "captions.toml").read_text(encoding="utf-8")
-    captions = tomllib.loads(text)
+    captions = tomllib.loads(CAPTIONS.read_text(encoding="utf-8"))
     exporter = SlidesExporter(
         reveal_url_prefix="reveal.js",
         require_js_url="requirejs/require.js",

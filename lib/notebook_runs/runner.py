@@ -26,6 +26,7 @@ from lib.notebook_runs.parameters import (
 
 INPUTS = ("lib", "data/sample", "data/published", "data/models", "data/reference")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+CAPTIONS = ROOT / "notebooks" / "captions.toml"
 FIGURE_CALL = re.compile(r'run\.figure\([^"]*?, "(\w+)"')
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 
@@ -241,8 +242,7 @@ def add_alternative_texts(notebook: NotebookNode, number: str) -> None:
 
     A cell shows its images in the order of its calls of `Run.figure`.
     """
-    path = ROOT / "notebooks" / "captions.toml"
-    texts = tomllib.loads(path.read_text(encoding="utf-8"))
+    texts = tomllib.loads(CAPTIONS.read_text(encoding="utf-8"))
     for cell in code_cells(notebook):
         images = [output for output in cell.outputs if is_image(output)]
         names = FIGURE_CALL.findall(cell.source)
