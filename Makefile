@@ -6,7 +6,7 @@
 # make report      score your own dialogs                     (DIALOGS=path/to/file; DRY=1 only reads, OUT=turns.parquet)
 #                  ask a judge as well                      (JUDGE=packaged, or a model at OPENAI_BASE_URL; JUDGED=200)
 #                  let encoder and EnDex read more          (READ=100000; 10,000 replies at most by default)
-#                  compare two versions                     (A=old B=new FAIL_IF="b worse" FORMAT=json)
+#                  compare two versions                     (A=old B=new FAIL_IF="b worse by .2" FORMAT=json)
 #                  have people rate dialogs drawn at random  (RATE=40 writes a sheet, RATINGS=sheet.xlsx brings it back)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 # make site        render the notebooks as pages that need no network, in build/site
@@ -74,7 +74,7 @@ report: .venv/users
 	  $(if $(READ),--read $(READ)) $(if $(JUDGE),--judge "$(JUDGE)") $(if $(JUDGED),--judged $(JUDGED)) \
 	  $(if $(RATE),--rate $(RATE)) $(if $(SCALE),--scale="$(SCALE)") $(if $(PREDICTOR),--predictor "$(PREDICTOR)") \
 	  $(if $(RATINGS),--ratings "$(RATINGS)") $(if $(KEY),--key "$(KEY)") $(if $(DRAWN),--drawn "$(DRAWN)") \
-	  $(if $(METRICS),--metrics "$(METRICS)") $(if $(filter 0,$(TEXTS)),--without-texts) $(if $(YES),--yes) \
+	  $(if $(METRICS),--metrics "$(METRICS)") $(if $(MODELS),--models "$(MODELS)") $(if $(filter 0,$(TEXTS)),--without-texts) $(if $(YES),--yes) \
 	  $(if $(FORMAT),--format $(FORMAT)) $(if $(FAIL_IF),--fail-if "$(FAIL_IF)")
 
 bench: .venv/developers

@@ -13,8 +13,10 @@ import tiny_repositories
 from hub_server import HubServer, use_hub
 
 from lib import ROOT, metrics, models
+from lib.meta_evaluation import evaluation_sets
 from lib.metrics import asked_models
 from lib.notebook_runs import __main__ as command
+from lib.report.scores import report_scores
 
 ROBERTA = "FacebookAI/roberta-large"
 TURNS = pd.DataFrame(
@@ -138,3 +140,21 @@ def test_a_dry_run_needs_no_network_no_torch_and_little_time(tmp_path):
         assert name in run.stdout
     assert "not measured" in run.stdout and "GB at most" in run.stdout
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
+
+
+def test_evaluation_sets_and_reports_take_the_models_that_are_asked_for(hub):
+    """Columns name the model, a reference is not compared with itself, and BERTScore is its F1."""
+    asked = metrics.parse_models(f"bertscore:{ROBERTA} bleurt")
+    bots = evaluation_sets.load_set("sample_bots")
+    scored = evaluation_sets.score_set(bots, names=["length"], asked=asked)
+    by_models = scored.scores.filter(like="[")
+    assert [*by_models] == ["bertscore_f1[roberta-large]", "bleurt[BLEURT-20]"]
+    has_reference = bots.table["reference"].map(len) > 0
+    scorable = has_reference & ~evaluation_sets.gold_rows(bots.table)
+    assert by_models[scorable].notna().all(axis=None)
+    assert by_models[~scorable].isna().all(axis=None)
+
+    reported = report_scores(bots.table, max_replies=20, asked=asked)
+    assert {*by_models} <= {*reported}
+    packaged = report_scores(bots.table, max_replies=20)
+    assert packaged["bertscore_f1"].equals(reported["bertscore_f1"])

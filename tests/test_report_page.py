@@ -164,7 +164,7 @@ def test_versions_have_one_rank_where_no_test_distinguishes_them():
         tables.append(turns)
     turns = pd.concat(tables, ignore_index=True)
     table = version_ranking(turns, turns[[]], "human_overall").set_index("version")
-    assert table.loc[["a", "b", "c"], "rank"].tolist() == [1, 1, 3]
+    assert table.loc[["a", "b", "c"], "rank"].tolist() == [1, 1, 2]
     assert np.isnan(table.loc["d", "rank"])
 
 

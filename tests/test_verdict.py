@@ -286,6 +286,27 @@ def test_a_release_stops_on_the_verdict_that_it_names():
         condition_holds([], "b worse")
 
 
+def test_a_margin_is_kept_only_where_the_interval_of_every_rating_rules_the_loss_out():
+    rows = {"version": ["new"] * 3 + ["b2", "b3"], "kind": ["rating"] * 2 + ["metric"]}
+    rows["kind"] += ["rating", "metric"]
+    rows["low"] = [-0.1, -0.25, -9.0, np.nan, 0.0]
+    table = pd.DataFrame(rows)
+    calls = [Verdict("new"), Verdict("b2"), Verdict("b3")]
+    assert condition_holds(calls, "new worse by .2", table)
+    assert not condition_holds(calls, "new worse by 0.26", table)
+    assert condition_holds(calls, "new worse by .25", table)  # the bound itself counts
+    assert condition_holds(
+        calls, "b2 worse by 5", table
+    )  # no interval rules nothing out
+    with pytest.raises(DataError, match="b3 has none"):
+        condition_holds(calls, "b3 worse by .2", table)
+    for wrong in ("b better by .2", "b not worse by .2", "b leaning worse by .2"):
+        with pytest.raises(DataError, match="margin"):
+            condition_holds(calls, wrong, table)
+    with pytest.raises(DataError):
+        condition_holds(calls, "b worse by -1", table)
+
+
 def test_the_exit_code_is_3_where_the_condition_holds(tmp_path):
     for version, rating in (("old", 4), ("new", 2)):
         rows = {"dialog": range(8), "response": [f"It is day {k}." for k in range(8)]}
@@ -299,6 +320,8 @@ def test_the_exit_code_is_3_where_the_condition_holds(tmp_path):
         "No metric of the profile differs between replies." in page
     )  # all have four words
     assert main([*arguments, "new not worse"]) == 0
+    assert main([*arguments, "b worse by 3"]) == 0
+    assert main([*arguments, "b worse by 1.5"]) == 3
     (tmp_path / "page.html").unlink()
     assert main([*arguments, "b terrible"]) == 2
     assert not (tmp_path / "page.html").exists()  # refused before the work

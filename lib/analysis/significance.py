@@ -1,5 +1,6 @@
 """Is one metric better than another? Tests of the difference of two correlations, and ranks."""
 
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -382,19 +383,38 @@ def rank_metrics(
         "value", ascending=False, kind="stable", ignore_index=True
     )
     different = pairs[pairs["p_adjusted"] <= 0.05]
-    ranks = _ranks(table["metric"][: common.shape[1]], different)
+    ranks = rank_groups(
+        table["metric"][: common.shape[1]],
+        set(zip(different["better"], different["worse"], strict=True)),
+    )
     table.insert(6, "rank", table["metric"].map(ranks))
     return table
 
 
-def _ranks(names: pd.Series, different: pd.DataFrame) -> dict[str, int]:
-    """The rank of each metric (best first), from the pairs that differ significantly."""
+def rank_groups(
+    names: Iterable[str], different: Collection[tuple[str, str]]
+) -> dict[str, int]:
+    """Ranks that differ only where a test says so: 1, 1, 2 and so on.
+
+    Args:
+        names: the best first.
+        different: pairs (better, worse) that differ significantly.
+
+    Returns:
+        The rank of each name. A new rank starts at a name that is worse than some member of the
+        rank above.
+
+    >>> rank_groups(["a", "b", "c"], {("a", "c")})
+    {'a': 1, 'b': 1, 'c': 2}
+    """
     ranks: dict[str, int] = {}
+    group: list[str] = []
     rank = 1
     for name in names:
-        better = different.loc[different["worse"] == name, "better"]
-        if (better.map(ranks) == rank).any():
+        if any((member, name) in different for member in group):
             rank += 1
+            group = []
+        group.append(name)
         ranks[name] = rank
     return ranks
 

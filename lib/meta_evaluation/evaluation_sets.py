@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib import endex, psychology  # noqa: F401  (a room registers its metrics when it is imported)
 from lib.data import KEY, load
-from lib.metrics import METRICS, compute, get_metric
+from lib.metrics import METRICS, AskedModel, compute, compute_asked, get_metric
 
 #: Dimensions to judge metrics by, the first that a corpus has; the closest thing to "how good".
 PREFERENCE = (
@@ -327,6 +327,34 @@ def computed_scores(turns: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return scores
 
 
+def computed_by_models(
+    turns: pd.DataFrame, asked: Sequence[AskedModel]
+) -> pd.DataFrame:
+    """Metrics by the models that were asked for, under names that hold both.
+
+    As in `computed_scores` references are needed where a metric reads them, a ground-truth response
+    is not compared with itself, and of BERTScore only F1 is returned.
+
+    >>> computed_by_models(load("sample_bots").turns, []).empty
+    True
+    """
+    tables = [pd.DataFrame(index=turns.index)]
+    is_gold = gold_rows(turns)
+    has_references = turns["reference"].map(len).any()
+    for item in asked:
+        reads_references = "reference" in item.needs
+        if reads_references and not has_references:
+            continue
+        scores = compute_asked(turns, [item], log=lambda line: None)
+        if reads_references:
+            scores.loc[is_gold] = np.nan
+        parts = scores.columns.str.contains(r"_(?:precision|recall)\[", regex=True)
+        if item.metric == "bertscore":
+            scores = scores.loc[:, ~parts]
+        tables.append(scores)
+    return pd.concat(tables, axis=1)
+
+
 def gold_rows(turns: pd.DataFrame) -> np.ndarray:
     """True for the responses of a system that only repeats the reference: the ground truth itself.
 
@@ -373,14 +401,18 @@ def recorded_scores(items: EvaluationSet, run) -> pd.DataFrame:
 
 
 def score_set(
-    items: EvaluationSet, run=None, names: Sequence[str] | None = None
+    items: EvaluationSet,
+    run=None,
+    names: Sequence[str] | None = None,
+    asked: Sequence[AskedModel] = (),
 ) -> EvaluationSet:
     """The set with every available metric: recorded by earlier notebooks, or computed now.
 
     The scores shipped with the corpus come first, then recorded ones (of the many variants of
     overlap and embedding metrics only those in `names`), then `names`, by default the quick metrics
-    and yours, which score turns and not dialogs; a metric that is there already is not computed
-    again, one that is NaN for every item is left out.
+    and yours, and last those of the models `asked` for (`lib.metrics.parse_models`), which score
+    turns and not dialogs; a metric that is there already is not computed again, one that is NaN
+    for every item is left out.
 
     >>> {"length", "rouge_l_coco"} <= set(score_set(load_set("sample_bots")).scores)
     True
@@ -395,6 +427,8 @@ def score_set(
     scores = pd.concat(frames, axis=1)
     if items.level == "turn":
         missing = [name for name in names if name not in scores]
-        scores = pd.concat([scores, computed_scores(items.table, missing)], axis=1)
+        computed = computed_scores(items.table, missing)
+        by_models = computed_by_models(items.table, asked)
+        scores = pd.concat([scores, computed, by_models], axis=1)
     scores = scores.loc[:, ~scores.columns.duplicated()]
     return replace(items, scores=scores.dropna(axis=1, how="all"))

@@ -6,6 +6,7 @@ from lib.metrics.asked_models import (
     fetch_models,
     models_table,
     parse_models,
+    provide_models,
 )
 from lib.metrics.baselines import length, question, random, specificity, tokenize_words
 from lib.metrics.classifiers import (

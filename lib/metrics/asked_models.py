@@ -6,6 +6,7 @@ ones. Notebooks, `make notebooks` and its dry run read the same words.
 """
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,13 @@ class AskedModel(NamedTuple):
         if len(self.models) > 1:
             return "DialogRPT"
         return Path(self.models[0]).name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns of the turn table that the metric reads; none if it is no metric of one."""
+        if self.metric not in METRICS:
+            return ()
+        return METRICS[self.metric].needs
 
     @property
     def options(self) -> dict:
@@ -182,6 +190,35 @@ def fetch_models(
         else:
             had.append(item)
     return had, problems
+
+
+def provide_models(words: str, dry: bool = False) -> list[AskedModel]:
+    """Print what the models are and cost, fetch them, and name those that cannot be had.
+
+    Args:
+        words: as for `parse_models`.
+        dry: stop before anything is fetched.
+
+    Returns:
+        The models that are here; none where `dry`.
+
+    Raises:
+        ValueError: an unknown metric or model.
+    """
+    asked = parse_models(words)
+    if asked:
+        table = models_table(asked)
+        print(table.to_string(index=False))
+        gigabytes = table["to_download_gb"].sum()
+        print(f"to download: {gigabytes:.1f} GB at most", flush=True)
+    elif dry:
+        print("no models are asked for: the packaged ones run (MODELS= or PROFILE=hub)")
+    if dry:
+        return []
+    had, problems = fetch_models(asked)
+    for name, problem in problems.items():
+        print(f"left out: {name}: {problem}", file=sys.stderr)
+    return had
 
 
 def compute_asked(

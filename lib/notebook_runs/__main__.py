@@ -42,7 +42,12 @@ def main(arguments: list[str] | None = None) -> int:
     logging.getLogger("papermill").setLevel(logging.ERROR)
     only = [number.strip() for number in options.only.split(",") if number.strip()]
     try:
-        models = _provide_models(options.models, dry=options.dry)
+        models = ""
+        if options.models or options.dry:
+            from lib.metrics import provide_models  # takes seconds to import
+
+            had = provide_models(options.models, dry=options.dry)
+            models = " ".join(map(str, had))
         if options.dry:
             return 0
         outcomes = run_all(options.profile, only, options.force, models)
@@ -63,29 +68,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.profile == "sample":
         print("These come from the synthetic sample: they show how, not what is true.")
     return int(any(outcome.message for outcome in outcomes))
-
-
-def _provide_models(words: str, dry: bool) -> str:
-    """Show the models that are asked for and fetch them; return the words of those that are here.
-
-    Raises:
-        ValueError: an unknown metric or model.
-    """
-    from lib.metrics import fetch_models, models_table, parse_models
-
-    asked = parse_models(words)
-    if asked:
-        table = models_table(asked)
-        print(table.to_string(index=False))
-        print(f"to download: {table['to_download_gb'].sum():.1f} GB at most")
-    elif dry:
-        print("no models are asked for: the packaged ones run (MODELS= or PROFILE=hub)")
-    if dry:
-        return ""
-    here, problems = fetch_models(asked)
-    for name, problem in problems.items():
-        print(f"left out: {name}: {problem}", file=sys.stderr)
-    return " ".join(map(str, here))
 
 
 if __name__ == "__main__":

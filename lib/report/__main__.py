@@ -117,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
         "stand beside the others and decide nothing (METRICS=my_metrics.py)",
     )
     add(
+        "--models",
+        default="",
+        metavar="WORDS",
+        help='models to score with, MODELS="bertscore:FacebookAI/roberta-large unieval"; '
+        "downloaded where they are not here; they decide nothing",
+    )
+    add(
         "--without-texts",
         action="store_true",
         help="leave all replies and utterances out, so that the page may be shared (TEXTS=0)",
@@ -136,7 +143,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--fail-if",
         metavar="VERDICT",
-        help='such as FAIL_IF="b worse": then exit with 3',
+        help='exit with 3 where this holds, such as FAIL_IF="b worse" (shown by the data), or '
+        'FAIL_IF="b worse by .2" (unless the interval of every rating rules such a loss out)',
     )
     return parser
 
@@ -153,7 +161,7 @@ def _write_report(args: argparse.Namespace) -> int:
     from lib.report.rating_study import ratings_of_file
     from lib.report.result import build_report
     from lib.report.scores import import_metrics
-    from lib.report.verdict import Verdict, condition_holds
+    from lib.report.verdict import condition_holds, read_condition
 
     overrides = {guess.lower(): value for guess, value in args.override}
     turns = read_versions(args.dialogs, dict(args.columns), overrides)
@@ -169,11 +177,11 @@ def _write_report(args: argparse.Namespace) -> int:
     if args.rate is not None:
         return _write_sheets(args, turns, rated)
     if args.fail_if:  # an impossible condition is an error before the work
-        compared = [Verdict(version) for version in turns["system"].unique()[1:]]
-        condition_holds(compared, args.fail_if)
+        read_condition(args.fail_if, turns["system"].unique()[1:].tolist())
 
     if args.metrics:
         import_metrics(args.metrics)
+    asked = _provide_models(args.models)
     _ask_before_sending(args, n_replies=min(len(turns), args.judged))
     report = build_report(
         turns,
@@ -181,6 +189,7 @@ def _write_report(args: argparse.Namespace) -> int:
         judge=args.judge,
         max_judged=args.judged,
         rated=rated,
+        asked=asked,
     )
     paths = [Path(path).resolve() for path in args.dialogs]
     title = f"Report on {' and '.join(path.name for path in paths)}"
@@ -202,7 +211,25 @@ def _write_report(args: argparse.Namespace) -> int:
         print(f"question: {finding}.")
     for row in report.verdicts[:10]:
         print(f"{row.version} against {row.against}: {row.verdict}. {row.explanation}")
-    return 3 if args.fail_if and condition_holds(report.verdicts, args.fail_if) else 0
+    if not args.fail_if:
+        return 0
+    stops = condition_holds(report.verdicts, args.fail_if, report.differences)
+    outcome = "holds: exit code 3" if stops else "does not hold"
+    print(f"FAIL_IF {args.fail_if!r} {outcome}")
+    return 3 if stops else 0
+
+
+def _provide_models(words: str) -> list:
+    """The models that are asked for and can be had; says of the others why not."""
+    if not words:
+        return []
+    from lib.data import DataError
+    from lib.metrics import provide_models
+
+    try:
+        return provide_models(words)
+    except ValueError as error:
+        raise DataError(str(error), fix="see --help for the form of MODELS") from error
 
 
 def _ask_before_sending(args: argparse.Namespace, n_replies: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
-from lib.analysis.significance import benjamini_hochberg
+from lib.analysis.significance import benjamini_hochberg, rank_groups
 from lib.report.pairs import score_values
 from lib.report.verdict import LEVEL, bootstrap_units, differences
 
@@ -19,8 +19,7 @@ def version_ranking(
     """Versions in the order of their mean, with ranks that differ only where a test says so.
 
     All pairs of versions are compared as in `verdict.differences`, and Benjamini-Hochberg adjusts p
-    over the pairs. A new rank starts at a version that is lower (adjusted p at most .05) than some
-    version of the rank above.
+    over the pairs; `rank_groups` makes the ranks of those with an adjusted p of at most .05.
 
     Args:
         turns: turn table; each `system` is a version.
@@ -56,16 +55,7 @@ def version_ranking(
         tests.append(test["p"].iloc[0])
     adjusted = benjamini_hochberg(np.array(tests)) if tests else []
     different = {pair for pair, p in zip(pairs, adjusted, strict=True) if p <= LEVEL}
-    ranks = {}
-    group: list[str] = []
-    rank = 0
-    for version in scored:
-        if not group or any((member, version) in different for member in group):
-            rank = len(ranks) + 1
-            group = []
-        group.append(version)
-        ranks[version] = float(rank)
-    table["rank"] = table["version"].map(ranks)
+    table["rank"] = table["version"].map(rank_groups(scored, different)).astype(float)
     return table[["version", "mean", "rank", "replies"]].reset_index(drop=True)
 
 

@@ -1,10 +1,12 @@
 """The result of a report: what notebook 14, the page and a program all show."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from lib.meta_evaluation.evaluation_sets import shipped_scores
+from lib.metrics import AskedModel
 from lib.report import (
     dialogs,
     issues,
@@ -81,7 +83,7 @@ class Report:
     correlations: pd.DataFrame
 
 
-def build_report(
+def build_report(  # noqa: PLR0913 (all but the first are keywords)
     turns: pd.DataFrame,
     *,
     embeddings: bool = True,
@@ -90,6 +92,7 @@ def build_report(
     max_judged: int = 200,
     per_issue: int = 10,
     rated: rating_study.DialogRatings | None = None,
+    asked: Sequence[AskedModel] = (),
     seed: int = 0,
 ) -> Report:
     """Score the dialogs, compare the versions, and find issues.
@@ -103,6 +106,8 @@ def build_report(
         per_issue: replies to list per issue.
         rated: ratings of dialogs drawn at random (`rating_study.ratings_of_sheet`); by default the
             file's own (`rating_study.ratings_of_file`).
+        asked: models of the hub, or folders, to score with (`lib.metrics.parse_models`); they read
+            the same replies as the encoder.
         seed: seeds every random draw.
 
     >>> from lib.data import load
@@ -117,6 +122,7 @@ def build_report(
         embeddings,
         max_replies=max_replies,
         always_read=rated.means.index if from_sheet else None,
+        asked=asked,
         seed=seed,
     )
     if judge:

@@ -15,7 +15,7 @@ from lib import ROOT, cpdscore
 from lib.cpdscore import local
 from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
-from lib.metrics import METRICS
+from lib.metrics import METRICS, AskedModel
 from lib.metrics.registry import BATCH_ROWS
 from lib.report.verdict import KEY, bootstrap_units
 
@@ -27,9 +27,10 @@ def report_scores(
     embeddings: bool = True,
     max_replies: float = np.inf,
     always_read: pd.MultiIndex | None = None,
+    asked: Sequence[AskedModel] = (),
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every metric that needs no download, one column each, on the index of `turns`.
+    """Every metric that needs no download, and those `asked` for, on the index of `turns`.
 
     The file's own `score_*` columns come first, then baseline, overlap and psychological metrics,
     those registered in a notebook, and (with `embeddings`) those of the encoder with the shipped
@@ -50,6 +51,7 @@ def report_scores(
             named = pd.MultiIndex.from_frame(turns[KEY]).isin(always_read)
             sample = turns[named | turns.index.isin(sample.index)]
         frames.append(_compute_in_blocks(sample, evaluation_sets.ENCODER))
+        frames.append(evaluation_sets.computed_by_models(sample, asked))
     scores = pd.concat(frames, axis=1).dropna(axis=1, how="all")
     return scores.loc[:, ~scores.columns.duplicated()]
 

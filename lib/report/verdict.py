@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,17 @@ TOO_FEW = "fewer than 2 dialogs of a version"
 SAME = "the same scores in both versions"
 CONDITION = re.compile(
     r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(leaning )?(better|worse)|mixed)"
+    r"( by (?P<margin>\d+(\.\d*)?|\.\d+))?"
 )
+
+
+class Condition(NamedTuple):
+    """When a release should stop, as in "b worse", "b not better" or "b worse by .2"."""
+
+    versions: tuple[str, ...]
+    verdict: str
+    negated: bool = False
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -393,44 +404,96 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     return " ".join(sentences)
 
 
-def condition_holds(verdicts: Sequence[Verdict], condition: str) -> bool:
-    """Whether a release should stop: "b worse", "new not better", "all mixed" and the like.
+def read_condition(words: str, versions: Sequence[str]) -> Condition:
+    """Read the condition on which a release should stop.
+
+    Args:
+        words: a version (its name; "b" also for the first one compared, "all" for any of them),
+            "not" if it is to be negated, and "better", "worse", "mixed", "leaning better" or
+            "leaning worse"; or a version and "worse by" with a margin on the scale of the ratings.
+        versions: those that are compared with the first one of the file.
+
+    Raises:
+        DataError: the words cannot be read, or name a version that is not compared.
+
+    >>> read_condition("b worse by .2", ["new"])
+    Condition(versions=('new',), verdict='worse', negated=False, margin=0.2)
+    """
+    match = CONDITION.fullmatch(words)
+    named = _named_versions(versions, match["version"]) if match else ()
+    if not named:
+        raise DataError(
+            f"{words!r} names no version other than the first, or no verdict",
+            fix='write "b worse", "b not better" or "b worse by .2"; versions: '
+            + ", ".join(versions),
+        )
+    if match["margin"] is None:
+        return Condition(named, match["verdict"], bool(match["negated"]))
+    if match["verdict"] != "worse" or match["negated"]:
+        raise DataError(
+            f"{words!r} has a margin, which only goes with 'worse'",
+            fix='write "b worse by .2": stop unless the interval rules such a loss out',
+        )
+    return Condition(named, "worse", margin=float(match["margin"]))
+
+
+def _named_versions(versions: Sequence[str], name: str) -> tuple[str, ...]:
+    """The versions that a condition names: "all", a version, or "b" for the first one compared."""
+    if name == "all":
+        return tuple(versions)
+    named = [version for version in versions if version.casefold() == name.casefold()]
+    if not named and name in ("b", "B"):
+        named = versions[:1]
+    return tuple(named)
+
+
+def condition_holds(
+    verdicts: Sequence[Verdict],
+    words: str,
+    differences: pd.DataFrame | None = None,
+) -> bool:
+    """Whether a release should stop.
+
+    A version that only leans, or without a verdict, is neither better nor worse; one that is worse
+    also satisfies "leaning worse". With a margin the release goes on only if the data rule the loss
+    out (a test of non-inferiority): "b worse by .2" holds unless the interval of the difference
+    lies above -.2 for every rating.
 
     Args:
         verdicts: of each version that was compared with the first.
-        condition: a version (its name; "b" also for the first one compared, "all" for any of them),
-            "not" if it is to be negated, and "better", "worse", "mixed", "leaning better" or
-            "leaning worse". A version that only leans, or without a verdict, is neither better nor
-            worse; one that is worse also satisfies "leaning worse".
+        words: the condition; see `read_condition`.
+        differences: of the function of that name; a margin needs it.
 
     Raises:
-        DataError: the condition cannot be read, or names a version that was not compared.
+        DataError: the condition cannot be read, names a version that was not compared, or has a
+            margin where there are no ratings.
 
     >>> condition_holds([Verdict("new", "old", "worse")], "b worse")
     True
     """
-    match = CONDITION.fullmatch(condition)
-    named = _named_versions(verdicts, match["version"]) if match else []
-    if not named:
-        versions = ", ".join(verdict.version for verdict in verdicts)
-        raise DataError(
-            f"{condition!r} names no version other than the first, or no verdict",
-            fix=f'write "b worse" or "b not better"; versions: {versions}',
-        )
-    for verdict in named:
-        holds = match["verdict"] in (verdict.verdict, f"leaning {verdict.verdict}")
-        if holds != bool(match["negated"]):
-            return True
+    condition = read_condition(words, [verdict.version for verdict in verdicts])
+    if condition.margin is not None:
+        return _loss_is_possible(condition, differences)
+    for verdict in verdicts:
+        if verdict.version in condition.versions:
+            calls = (verdict.verdict, f"leaning {verdict.verdict}")
+            if (condition.verdict in calls) != condition.negated:
+                return True
     return False
 
 
-def _named_versions(verdicts: Sequence[Verdict], name: str) -> list[Verdict]:
-    """The versions that a condition names: "all", a version, or "b" for the first one compared."""
-    if name == "all":
-        return list(verdicts)
-    named = [
-        verdict for verdict in verdicts if verdict.version.casefold() == name.casefold()
-    ]
-    if not named and name in ("b", "B"):
-        return list(verdicts[:1])
-    return named
+def _loss_is_possible(condition: Condition, differences: pd.DataFrame) -> bool:
+    """Whether some rating of a version may be lower than the first one's by the margin or more."""
+    rated = differences[differences["kind"] == "rating"]
+    for version in condition.versions:
+        low = rated.loc[rated["version"] == version, "low"]
+        if low.empty:
+            raise DataError(
+                f"a margin is on the scale of ratings, and {version} has none",
+                fix='add ratings (human_... columns, or RATINGS=), or write "b worse"',
+            )
+        if not (
+            low > -condition.margin
+        ).all():  # an interval that is missing rules nothing out
+            return True
+    return False

@@ -33,8 +33,12 @@ KEYS = ["paper", "table", "row", "column"]
 #: `row` and `column` the columns that make up a printed name, `values` those with numbers.
 TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
-#: Automatic metrics of notebook 12 that replace one of the paper's, by its name there.
-REPLACEMENTS = {"bertscore_f1": "BERTScore"}
+#: Automatic metrics of notebook 12, with the model of the metric's authors (MODELS), and the name
+#: of each in the paper.
+REPLACEMENTS = {
+    "bertscore_f1[roberta-large]": "BERTScore",
+    "bleurt[BLEURT-20]": "BLEURT",
+}
 
 #: Our reading of two sentences that the papers leave open, as `15_readings` names it, and the one
 #: that the ledger took before. Both were chosen by the printed numbers.
