@@ -145,12 +145,12 @@ def test_every_image_has_a_caption_and_an_alternative_text(path):
     captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
     for cell in code_cells(nbformat.read(path, as_version=4)):
         images = [o for o in cell.outputs if "image/png" in o.get("data", {})]
-        names = re.findall(r'run\.figure\([^"]*?, "(\w+)"', cell.source)
+        names = runner.FIGURE_CALL.findall(cell.source)
         assert len(images) == len(names), cell.id
         for image, name in zip(images, names, strict=True):
             texts = captions[f"{path.name[:2]}_{name}"]
             assert min(len(texts["caption"]), len(texts["alt"])) > 40, name
-            assert image.metadata in ({}, {"image/png": {"alt": texts["alt"]}}), name
+            assert image.metadata == {"image/png": {"alt": texts["alt"]}}, name
 
 
 def test_captions_name_figures_that_are_there():
