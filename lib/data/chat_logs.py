@@ -44,17 +44,15 @@ from lib.data.log_tables import (
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
-NO_IDS = {  # names of fields of a record, or of parts of a corpus
-    *(
-        "messages",
-        "conversations",
-        "turns",
-        "examples",
-        "train",
-        "valid",
-        "dev",
-        "test",
-    ),
+FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id of a dialog
+    "messages",
+    "conversations",
+    "turns",
+    "examples",
+    "train",
+    "valid",
+    "dev",
+    "test",
     *" ".join([*WORDS["synonyms"].values(), *WORDS["fields"].values()]).split(),
 }
 
@@ -429,7 +427,7 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
 
     The names then are ids: none is that of a field.
     """
-    if len(value) < 2 or any(snake_case(name) in NO_IDS for name in value):
+    if len(value) < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
         return False
     for item in value.values():
         messages = message_list(item) if isinstance(item, list) else []

@@ -15,6 +15,7 @@ from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
+OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
 WORDS = tomllib.loads(
     Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8")
 )
@@ -137,17 +138,13 @@ def separate_roles(dialogs: Sequence[Dialog]) -> None:
     shared = {
         name
         for name, its_roles in roles.items()
-        if "assistant" in its_roles and its_roles & {"user", "tool", "system"}
+        if "assistant" in its_roles and its_roles & OTHER_ROLES
     }
     if not shared:
         return
     for dialog in dialogs:
         for utterance in dialog.utterances:
-            if utterance.speaker in shared and utterance.role in (
-                "user",
-                "tool",
-                "system",
-            ):
+            if utterance.speaker in shared and utterance.role in OTHER_ROLES:
                 utterance.speaker += f" ({utterance.role})"
 
 

@@ -55,7 +55,17 @@ ID_WORDS = (
     "subject",
     "ref",
 )
-NO_IDS = ("paid", "valid", "said", "bid", "grid", "android", "avoid", "solid", "did")
+WORDS_ENDING_IN_ID = (
+    "paid",
+    "valid",
+    "said",
+    "bid",
+    "grid",
+    "android",
+    "avoid",
+    "solid",
+    "did",
+)
 NUMBERED = re.compile(r"(?P<before>.*?)_?(?P<number>\d{1,3})_?(?P<after>\D*)")
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
@@ -340,7 +350,7 @@ def is_id(words: list[str]) -> bool:
     (True, True, False)
     """
     last = words[-1]
-    return last in ID_WORDS or (last.endswith("id") and last not in NO_IDS)
+    return last in ID_WORDS or (last.endswith("id") and last not in WORDS_ENDING_IN_ID)
 
 
 @lru_cache(maxsize=1000)
