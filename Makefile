@@ -11,6 +11,7 @@
 #                  have people rate dialogs drawn at random  (RATE=40 writes a sheet, RATINGS=sheet.xlsx brings it back)
 # make bench       time ours beside a peer                    (ONLY=correlation)
 # make site        render the notebooks as pages that need no network, in build/site
+# make slides      one deck for each notebook, in build/slides     (needs npm)
 
 PYTHON  ?= python3.11 python3.12 python3.13 python3.14 python3
 PROFILE ?= sample
@@ -20,7 +21,7 @@ BIN     := .venv/bin
 SITE    := .venv-site/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help notebooks test test-slow lab judge report bench site lint lock clean
+.PHONY: help notebooks test test-slow lab judge report bench site slides lint lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -88,8 +89,11 @@ bench: .venv/developers
 	touch $@
 
 site: .venv-site/ready
-	$(SITE)/sphinx-build -q -W --keep-going -c docs notebooks build/site
+	$(SITE)/sphinx-build -q -W --keep-going -c docs . build/site
 	@echo "Open build/site/index.html in a browser."
+
+slides: .venv/users
+	$(BIN)/python scripts/make_slides.py
 
 lint: .venv/developers
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

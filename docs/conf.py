@@ -1,4 +1,4 @@
-"""The notebooks as a static site: `make site`, then open build/site/index.html.
+"""The pages of this repository as a static site: `make site`, then open build/site/index.html.
 
 Pages show the outputs that are committed; nothing is executed. Nothing is fetched either, when the
 site is built or when it is read: equations become MathML, and the search runs in the page.
@@ -6,14 +6,31 @@ site is built or when it is read: equations become MathML, and the search runs i
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from latex2mathml.converter import convert
+
+ROOT = Path(__file__).parent.parent
+CAPTIONS = tomllib.loads((ROOT / "notebooks" / "captions.toml").read_text("utf-8"))
 
 project = html_title = "Judging dialogue: the notebooks"
 html_show_copyright = html_show_sphinx = html_copy_source = False
 root_doc = "README"
+include_patterns = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "data/README.md",
+    "data/judge_replies/README.md",
+    "data/models/README.md",
+    "docs/*.md",
+    "notebooks/**",
+    "teaching/*.md",
+]
+exclude_patterns = [".*", "build", "data/cache", "notebooks/.ipynb_checkpoints"]
 
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
@@ -24,6 +41,16 @@ html_theme = "furo"
 html_static_path = html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
+# What the theme leaves out for readers who listen or use the keyboard; found by axe.
+ACCESS = {
+    'role="heading">': 'role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+    'class="output text_html">': 'class="output text_html" tabindex="0">',
+    '<th class="head"><p></p></th>': "<td></td>",
+}
+
 CONTENTS = """
 ```{{toctree}}
 :hidden:
@@ -32,20 +59,90 @@ CONTENTS = """
 {pages}
 ```
 """
+PAGES = {
+    "Use": ["docs/running", "docs/your_own_dialogues", "docs/beyond_one_machine", "docs/extend"],
+    "Teach": ["notebooks/README", "teaching/README", "teaching/meetings", "teaching/assignment"],
+    "Know": ["docs/results", "docs/licences", "data/README", "data/models/README"],
+    "Develop": ["docs/layout", "CONTRIBUTING", "CHANGELOG", "data/judge_replies/README"],
+}
 
 
 def add_contents(app, docname: str, source: list[str]) -> None:
     """Add the list of all pages to the front page; it shows at the side of every page.
 
-    They stand in the order of the front page's own table.
+    Notebooks stand in the order of the front page's own table.
     """
-    if docname == root_doc:
-        pages = re.findall(
-            r"^\| \[.*?\]\((\d.*?)\.ipynb\)", source[0], flags=re.MULTILINE
-        )
-        answers = [f"solutions/{page[:2]}_solutions" for page in pages]
-        for caption, listed in {"Notebooks": pages, "Solutions": answers}.items():
-            source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
+    if docname != root_doc:
+        return
+    notebooks = re.findall(
+        r"^\| \[.*?\]\((notebooks/\d.*?)\.ipynb\)", source[0], flags=re.MULTILINE
+    )
+    numbers = [Path(page).name[:2] for page in notebooks]
+    solutions = [f"notebooks/solutions/{number}_solutions" for number in numbers]
+    for caption, listed in {"Notebooks": notebooks, **PAGES, "Solutions": solutions}.items():
+        source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
+
+
+def finish_outputs(app, doctree: nodes.document, docname: str) -> None:
+    """Give each figure of a notebook its caption, and align the numbers of its tables."""
+    number = Path(docname).name[:2]
+    images = "../" * docname.count("/") + "_images/"
+    for cell in doctree.findall(is_code_cell):
+        names = re.findall(r'run\.figure\([^"]*?, "(\w+)"', cell.astext())
+        shown = list(cell.findall(nodes.image))
+        for image, name in zip(shown, names, strict=False):
+            texts = CAPTIONS[f"{number}_{name}"]
+            image["alt"] = texts["alt"]
+            link = nodes.reference("", "", refuri=images + Path(image["uri"]).name)
+            caption = nodes.caption("", texts["caption"])
+            anchor = f"{number}-{name}".replace("_", "-")
+            figure = nodes.figure("", link, caption, ids=[anchor])
+            image.replace_self(figure)
+            link += image
+        for table in cell.findall(nodes.raw):
+            if "<table" in table.astext():
+                aligned = align_numbers(table.astext())
+                table.replace_self(nodes.raw("", aligned, format="html"))
+
+
+def is_code_cell(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def align_numbers(html: str) -> str:
+    """The same table, the cells and the head of each column of numbers in the class "number".
+
+    A head without a word becomes a plain cell, since it names nothing.
+    """
+    page = BeautifulSoup(html, "html.parser")
+    for table in page.find_all("table"):
+        del table["border"]
+        rows = [row.find_all("td") for row in table.select("tbody tr")]
+        width = max(map(len, rows), default=0)
+        for place in range(1, width + 1):  # from the right: labels of rows stand at the left
+            column = [row[-place] for row in rows if len(row) == width]
+            if not all(is_number(cell.get_text()) for cell in column):
+                continue
+            heads = []
+            for row in table.select("thead tr"):
+                if not row.select("[colspan]"):
+                    heads += row.find_all("th")[-place:][:1]
+            for cell in [*column, *heads]:
+                cell["class"] = "number"
+        for head in table.find_all("th"):
+            if not head.get_text(strip=True):
+                head.name = "td"
+    return str(page)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell of a table holds a number or nothing.
+
+    >>> [is_number(text) for text in ("-.25", "1,200", "12 %", "3e-05", "NaN", "", "ten")]
+    [True, True, True, True, True, True, False]
+    """
+    number = r"[-+−]?[\d,]*\.?\d*(e[-+]?\d+)?\s?%?"
+    return re.fullmatch(f"{number}|NaN|<NA>|NaT|None|inf", text.strip()) is not None
 
 
 def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
@@ -58,13 +155,19 @@ def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def open_at_the_front(app, error: Exception | None) -> None:
-    """A browser that opens the folder looks for index.html."""
+def finish_pages(app, error: Exception | None) -> None:
+    """Add what the theme leaves out; a browser that opens the folder looks for index.html."""
     if error is None:
+        for path in Path(app.outdir).rglob("*.html"):
+            page = path.read_text(encoding="utf-8")
+            for left_out, added in ACCESS.items():
+                page = page.replace(left_out, added)
+            path.write_text(page, encoding="utf-8")
         shutil.copy(Path(app.outdir, "README.html"), Path(app.outdir, "index.html"))
 
 
 def setup(app) -> None:
     app.connect("source-read", add_contents)
+    app.connect("doctree-resolved", finish_outputs)
     app.add_html_math_renderer("mathml", (show_equation, None), (show_equation, None))
-    app.connect("build-finished", open_at_the_front)
+    app.connect("build-finished", finish_pages)

@@ -54,6 +54,8 @@ class HubServer:
         parts = unquote(urlsplit(request.path).path).strip("/").split("/")
         if parts[:2] == ["api", "models"]:
             self.describe(request, "/".join(parts[2:4]), *parts[4:6])
+        elif len(parts) < 5:
+            self.reply(request, 404, b"{}", {})
         else:
             name = "/".join(parts[:2])
             self.send_file(request, name, parts[4], revision=parts[3], body=body)

@@ -7,6 +7,7 @@ import pytest
 from lib.analysis.prediction_powered import powered_mean
 from lib.meta_evaluation.evaluation_sets import EvaluationSet, load_set
 from lib.meta_evaluation.exchange_rate import exchange_rates
+from lib.meta_evaluation.figures import savings_plot
 
 RATER_NOISE = 1.0
 
@@ -120,6 +121,36 @@ def test_few_dialogs_have_no_rate_and_a_reason():
     assert table[["saved", "low", "high"]].isna().all(axis=None)
     assert set(table["reason"]) == {"19 dialogs, fewer than 20"}
     assert rates(make_set(contexts=20))["saved"].notna().all()
+
+
+def test_the_picture_has_the_best_scores_of_each_corpus_above_its_placebo():
+    row = {"low": 0.0, "high": 9.0, "noise_ceiling": np.nan}
+    rows = []
+    for corpus in ("usr_topical", "gpt4_fed"):
+        for metric, saved in {
+            "length": 3.0,
+            "unieval": 8.0,
+            "bleu4": 1.0,
+            "placebo": 4.0,
+        }.items():
+            names = {
+                "corpus": corpus,
+                "metric": metric,
+                "estimand": "mean of one system",
+            }
+            rows.append({**row, **names, "saved": saved})
+    (axes,) = savings_plot(pd.DataFrame(rows), count=2).axes
+    from_below = [label.get_text() for label in axes.get_yticklabels()]
+    assert from_below[::-1] == [
+        "USR Topical: UniEval",
+        "USR Topical: length in words",
+        "USR Topical: placebo",
+        "FED dialogs: UniEval",
+        "FED dialogs: length in words",
+        "FED dialogs: placebo",
+    ]
+    points = axes.collections[-1].get_offsets()
+    assert points[:, 0].tolist() == [4, 3, 8, 4, 3, 8]
 
 
 @pytest.mark.public

@@ -1,6 +1,7 @@
 """Each model's repository, in its real layout, through a hub on the loopback address."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from hub_server import HubServer, use_hub
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from lib import ROOT, endex, metrics, model_files, models
+from lib.meta_evaluation import evaluation_sets
 from lib.metrics.usl_h import masked_surprisal
 
 TURNS = pd.DataFrame(
@@ -235,3 +237,24 @@ def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path):
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
         size = weights.stat().st_size
         assert hub.sent[key] - before < size - 15_000_000
+
+
+def test_reports_and_evaluation_sets_take_every_model_of_the_hub_at_once(
+    hub, tmp_path, monkeypatch
+):
+    """Each model that scores turns has its columns; the others (USL-H, MAUVE) stop nothing."""
+    said = {"fun": {"positive": ["what fun"], "negative": ["how dull"]}}
+    monkeypatch.setattr("lib.metrics.likelihood.follow_ups", lambda: said)
+    monkeypatch.setattr("lib.metrics.registry.ROOT", tmp_path)
+    monkeypatch.setattr("lib.metrics.asked_models.SPEEDS", tmp_path / "speeds")
+    bots = evaluation_sets.load_set("sample_bots")
+    few = bots.table.groupby("system", sort=False).head(4)
+    asked = metrics.parse_models("all")
+    scores = evaluation_sets.computed_by_models(few, asked)
+    for item in asked:
+        named = scores.filter(regex=rf"\[{re.escape(item.label)}\]$")
+        if item.metric not in metrics.METRICS:
+            assert named.empty
+        else:
+            assert named.notna().any(axis=None), item
+    assert scores.columns.is_unique

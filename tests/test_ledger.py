@@ -19,6 +19,7 @@ from lib.metrics.baselines import tokenize_words
 
 PUBLISHED = ROOT / "data" / "published"
 RESULTS = ROOT / "data" / "results"
+RESULTS_PAGE = ROOT / "docs" / "results.md"
 KEYS = ["paper", "table", "row", "column"]
 GOOD = ("reproduced", "close")
 
@@ -192,20 +193,20 @@ def test_prose_about_the_print_quotes_it(every):
     assert (gains["2", "TBD, DialogRPT"] < 0).all()
 
 
-def test_figures_that_readme_tells():
+def test_figures_that_the_page_of_results_tells():
     alone = results("12_alone", "metric").query("dataset in ['TP', 'UP', 'ZD', 'ZP']")
     errors = (
         alone.dropna().groupby("metric")["error"].agg(lambda error: error.abs().mean())
     )
     endex = results("06_table2", "method", "dataset")["pearson"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = RESULTS_PAGE.read_text(encoding="utf-8")
     for error in (errors.min(), errors.max()):
-        assert f"{error:.4f}".removeprefix("0") in readme
-    assert f"{endex['EnDex', 'BETTER']:.3f}".removeprefix("0") in readme
+        assert f"{error:.4f}".removeprefix("0") in page
+    assert f"{endex['EnDex', 'BETTER']:.3f}".removeprefix("0") in page
 
 
-def test_committed_ledger_and_readme_tell_these_counts(every):
-    """After a public run: make notebooks PROFILE=public ONLY=12, and copy the lines to README."""
+def test_committed_ledger_and_page_of_results_tell_these_counts(every):
+    """After a public run (make notebooks PROFILE=public ONLY=15), copy the lines to the page."""
     committed = pd.read_csv(
         RESULTS / "15_ledger.csv", dtype={"table": str, "notebook": str}
     )
@@ -214,7 +215,7 @@ def test_committed_ledger_and_readme_tell_these_counts(every):
     count = Counter(
         (row["paper"], row["status"]) for row in rows(RESULTS / "15_ledger.csv")
     )
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = RESULTS_PAGE.read_text(encoding="utf-8")
     once = Counter(distinct_keys(RESULTS / "15_ledger.csv").values())
     for paper in (*ledger.PAPERS, "all"):
         of_paper, numbers = Counter(), Counter()
@@ -225,10 +226,10 @@ def test_committed_ledger_and_readme_tell_these_counts(every):
         for status in ledger.STATUSES:
             cells = of_paper[status]
             figures.append(f"{cells} ({numbers[status]})" if cells else "0")
-        assert f"| {paper} | {' | '.join(figures)} |" in readme
+        assert f"| {paper} | {' | '.join(figures)} |" in page
     good = sum(count[paper, s] for paper in ledger.PAPERS for s in GOOD)
     numbers = sum(once[paper, s] for paper in ledger.PAPERS for s in GOOD)
-    assert f"{good} cells are reproduced or close: {numbers} numbers" in readme
+    assert f"{good} cells are reproduced or close: {numbers} numbers" in page
 
 
 def distinct_keys(path) -> dict[tuple, tuple]:
@@ -328,9 +329,9 @@ def spearman(frame: pd.DataFrame, score: str, human: str) -> list[float]:
 
 
 @pytest.mark.public
-def test_readme_tells_who_wrote_it():
+def test_page_of_results_tells_who_wrote_it():
     """Its figures for all replies and for machines only, by scipy from scores that are kept."""
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    page = " ".join(RESULTS_PAGE.read_text(encoding="utf-8").split())
     usr = data.load("usr_topical").turns
     usr["words"] = [len(tokenize_words(text)) for text in usr["response"]]
     words = spearman(usr, "words", "human_overall")
@@ -353,17 +354,17 @@ def test_readme_tells_who_wrote_it():
     told += [f"{value:.2f}".removeprefix("0") for value in (*log_likelihood, *judge)]
     sentences = (
         "*ρ* = {} over all replies and {} over machines' (95 % interval -.10 to .19); "
-        "UniEval with {} and {}.",
+        "UniEval has {} and {}.",
         "*ρ* = {} over all replies and {} over machines'; *specificity*",
         "*ρ* = {} (08), and over machines' replies {}.",
     )
-    assert sentences[0].format(*told[:4]) in readme
-    assert sentences[1].format(*told[4:6]) in readme
-    assert sentences[2].format(*told[6:]) in readme
+    assert sentences[0].format(*told[:4]) in page
+    assert sentences[1].format(*told[4:6]) in page
+    assert sentences[2].format(*told[6:]) in page
 
     dialogs = data.load("gpt4_fed").dialogs
     machines = dialogs[dialogs["written_by"] == "machine"]
     runs = machines.filter(like="score_gpt4_overall_run")
     curve = averaged_runs(runs, machines["human_overall"]).set_index("runs")
     one, three, five = (f"{curve['spearman'][k]:.3f}"[1:] for k in (1, 3, 5))
-    assert f"{len(machines)} dialogs of machines {one}, {three} and {five}" in readme
+    assert f"{len(machines)} dialogs of machines {one}, {three} and {five}" in page

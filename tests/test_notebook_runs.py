@@ -255,3 +255,24 @@ def test_run_writes_and_reads_tables_and_figures(project):
     figure, axes = plt.subplots()
     outputs.Run("06", "public").figure(figure, "empty")
     assert figure.texts == []
+
+
+def test_an_image_gets_the_alternative_text_of_its_figure(tmp_path, monkeypatch):
+    texts = tmp_path / "captions.toml"
+    texts.write_text('[07_bars]\ncaption = "c"\nalt = "Three bars."\n')
+    monkeypatch.setattr(runner, "CAPTIONS", texts)
+    cell = nbformat.v4.new_code_cell(
+        'run.figure(plt.gcf(), "bars")\nrun.figure(figure, "dots")'
+    )
+    image = {
+        "output_type": "display_data",
+        "data": {"image/png": "iVBO"},
+        "metadata": {},
+    }
+    cell.outputs = [nbformat.from_dict(image) for _ in range(2)]
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    runner.add_alternative_texts(notebook, "07")
+    assert [output.metadata for output in cell.outputs] == [
+        {"image/png": {"alt": "Three bars."}},
+        {},
+    ]

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -138,6 +139,27 @@ def test_one_notebook_alone_from_any_folder(tmp_path):
     assert "set by hand: CORPUS" in "".join(o.get("text", "") for o in cells[3].outputs)
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_every_image_has_a_caption_and_an_alternative_text(path):
+    """The site and the runs take both from one table, in the order of a cell's figures."""
+    captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
+    for cell in code_cells(nbformat.read(path, as_version=4)):
+        images = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        names = runner.FIGURE_CALL.findall(cell.source)
+        assert len(images) == len(names), cell.id
+        for image, name in zip(images, names, strict=True):
+            texts = captions[f"{path.name[:2]}_{name}"]
+            assert min(len(texts["caption"]), len(texts["alt"])) > 40, name
+            assert image.metadata == {"image/png": {"alt": texts["alt"]}}, name
+
+
+def test_captions_name_figures_that_are_there():
+    captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
+    assert set(captions) == {
+        path.stem for path in (ROOT / "figures").glob("[0-9]*.png")
+    }
+
+
 def test_executed_in_order_without_errors(notebook):
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -210,7 +232,7 @@ def test_a_number_in_the_prose_stands_in_its_table(
     chosen = (
         found.query(row) if "==" in row else found[found.iloc[:, 0].astype(str) == row]
     )
-    (value,) = re.findall(r"\d*\.\d+", told)
+    (value,) = re.findall(r"(?:(?<=[ (])-)?\d*\.\d+", told)
     assert told in prose(number, cell)
     assert round(chosen[column].item(), len(value.partition(".")[2])) == float(value)
 

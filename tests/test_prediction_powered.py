@@ -196,7 +196,7 @@ def test_the_planned_variance_is_that_of_the_stated_errors():
 
 
 def test_the_committed_simulation_covers_and_saves_what_the_prose_tells():
-    """Figures of the specification: coverage .939, .946, .950 at 20, 50 and 100 dialogs."""
+    """Coverage .939, .946, .950 at 20, 50 and 100 dialogs; 28 false alarms of 400 at most."""
     table = pd.read_csv(ROOT / "data/results/coverage_powered.csv")
     one = table[table["mean_of"] == "one system"]
     coverage = one.groupby("rated_dialogs")[["coverage", "classical_coverage"]].mean()
@@ -204,10 +204,14 @@ def test_the_committed_simulation_covers_and_saves_what_the_prose_tells():
     assert coverage["coverage"].tolist() == pytest.approx(
         [0.939, 0.946, 0.95], abs=0.01
     )
-    assert one[["alarms", "classical_alarms"]].mean().between(12, 28).all(), "of 400"
+    alarms = table[["alarms", "classical_alarms"]]
+    assert alarms.stack().between(12, 28).all(), "of 400, in every row"
     rows = table.set_index(["corpus", "score", "mean_of", "rated_dialogs"])["saving"]
     assert rows["gpt4_fed", "gpt4", "all systems", 50] == pytest.approx(0.51, abs=0.03)
     assert rows["gpt4_fed", "gpt4", "one system", 20] == pytest.approx(0.18, abs=0.03)
+    assert rows[
+        "dstc10_persona_zhao", "context_similarity", "one system", 20
+    ] == pytest.approx(0.23, abs=0.03)
     assert rows["gpt4_reliable", "gpt4", "one system", 50] == pytest.approx(
         0.11, abs=0.03
     )

@@ -1,4 +1,4 @@
-"""What the README shows must run."""
+"""What the README and the pages beside it show must run, and the numbers they tell must be ours."""
 
 import json
 import os
@@ -15,30 +15,38 @@ from lib.data import corpora, storage
 from lib.meta_evaluation import evaluation_sets
 from lib.report.__main__ import main
 
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-REPORTS = re.findall(r"^    (make report .*?)\s*(?:#.*)?$", README, flags=re.MULTILINE)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")
+}
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGES["extend"], flags=re.DOTALL)
+REPORTS = re.findall(
+    r"^    (make report .*?)\s*(?:#.*)?$",
+    PAGES["your_own_dialogues"],
+    flags=re.MULTILINE,
+)
+RESULTS = ROOT / "data" / "results"
 
 
 @mock.patch.dict(metrics.METRICS)
-def test_a_metric_is_added_as_the_readme_says(monkeypatch, tmp_path):
+def test_a_metric_is_added_as_the_page_says(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     registered = set(metrics.METRICS)
     names = {}
-    exec(compile(BLOCKS[0], "README.md", "exec"), names)
+    exec(compile(BLOCKS[0], "extend.md", "exec"), names)
     (added,) = set(metrics.METRICS) - registered
     assert added in names["table"] and names["table"][added].max() > 0
     assert len(names["table"]) == 151
-    assert added in evaluation_sets.own_metrics()  # so notebooks 09 and 14 show it
+    assert added in evaluation_sets.own_metrics()  # so notebooks 09, 10 and 14 show it
 
 
-def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
+def test_a_corpus_is_added_as_the_page_says(tmp_path, monkeypatch):
     item = {
         "model": "A",
         "id": "d1",
         "history": ["Hi"],
         "reply": "Oh ",
-        "marks": [4, 5, "N/A"],
+        "ratings": [4, 5, "N/A"],
     }
     file = tmp_path / "replies.json"
     file.write_text(json.dumps([item]))
@@ -52,7 +60,7 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.setitem(registry["files"], file.name, download)
     monkeypatch.setitem(registry["sets"], "mine", texts)
     monkeypatch.setitem(corpora.LOADERS, "my_corpus", None)
-    exec(compile(BLOCKS[1], "README.md", "exec"), {})
+    exec(compile(BLOCKS[1], "extend.md", "exec"), {})
     mine = data.load("my_corpus")
     assert mine.turns[["turn", "response", "human_overall"]].values.tolist() == [
         [1, "Oh", 4.5]
@@ -61,17 +69,22 @@ def test_a_corpus_is_added_as_the_readme_says(tmp_path, monkeypatch):
     assert data.available().set_index("name").loc["my_corpus", "on disk?"]
 
 
-def test_targets_that_the_readme_names_exist():
-    named = set(re.findall(r"^    make ([a-z-]+)", README, flags=re.M))
+def test_the_readme_is_a_front_page():
+    assert len(README.encode("utf-8")) <= 7_000
+
+
+def test_targets_that_the_readme_and_the_pages_name_exist():
+    text = "\n".join([README, *PAGES.values()])
+    named = set(re.findall(r"^    make ([a-z-]+)", text, flags=re.M))
     makefile = (ROOT / "Makefile").read_text()
-    assert named >= {"notebooks", "test", "report"}
+    assert named >= {"notebooks", "test", "report", "lab", "site"}
     for target in named:
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    """Short logs of chat messages under the names that the README uses."""
+    """Short logs of chat messages under the names that the page uses."""
     folder = tmp_path_factory.mktemp("logs")
     turns = data.load("sample_bots").turns
     for name, system in (("chats", "ferry"), ("old", "lantern"), ("new", "pebble")):
@@ -88,12 +101,12 @@ def logs(tmp_path_factory):
     return folder
 
 
-def test_the_readme_shows_the_commands_of_a_report():
+def test_the_page_shows_the_commands_of_a_report():
     assert len(REPORTS) == 5 and sum("FAIL_IF" in command for command in REPORTS) == 1
 
 
 @pytest.mark.parametrize("command", REPORTS)
-def test_commands_of_the_readme_make_a_report(
+def test_commands_of_the_page_make_a_report(
     command, logs, tmp_path, monkeypatch, capsys
 ):
     """What `make` would run, run here: the same arguments, on short logs."""
@@ -122,3 +135,80 @@ def test_commands_of_the_readme_make_a_report(
         assert ("cpds" in page.read_text().partition("Families of metrics")[2]) == (
             "JUDGE" in command
         )
+
+
+def written(value: float, digits: int = 2) -> str:
+    """As the README writes a correlation: without the zero before the point."""
+    return f"{value:.{digits}f}".replace("0.", ".")
+
+
+def told(sentence: str) -> None:
+    assert sentence in " ".join(README.split())
+
+
+def test_the_picture_of_the_readme_is_read_with_its_numbers():
+    authors = pd.read_csv(RESULTS / "10_authors.csv")
+    words = authors.query("corpus == 'usr_persona' and metric == 'words'")
+    words = words.set_index("replies")["value"]
+    told(f"(Spearman {written(words['all'])})")
+    told(f"rated lower ({written(words['machines only'])})")
+
+    pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
+    counts = pooled.groupby("metric").size()
+    shared = set(counts.index[counts >= pooled.index.levels[0].size / 3])
+    shared -= {
+        "words",
+        "by_person",
+    }  # counted for the table, and no metrics of the picture
+    alone = authors[authors["replies"] == "machines only"]
+    people = authors.groupby("corpus")["people"].max()
+    mixed = set(people.index[people > 0])
+    n_correlations = 0
+    n_turned = 0
+    for row in alone.dropna(subset="value").itertuples():
+        over_all = pooled.loc[(row.corpus, row.metric)]
+        if row.metric in shared and row.corpus in mixed:
+            n_correlations += 1
+            is_clear = over_all["low"] > 0 or over_all["high"] < 0
+            n_turned += is_clear and over_all["value"] * row.value < 0
+    told(f"{n_turned} of {n_correlations} correlations of metrics")
+
+
+def test_findings_of_the_readme_stand_in_the_tables():
+    who = pd.read_csv(RESULTS / "10_who_wrote_it.csv")
+    usr = who[who["corpus"].isin(["usr_topical", "usr_persona"])]
+    usr = usr.pivot(index="metric", columns="corpus", values="all")
+    person = usr.loc["by_person"]
+    told(
+        f"correlates {written(person['usr_topical'])} and {written(person['usr_persona'])}"
+    )
+    assert (usr.drop("by_person").max() < person).all()
+
+    saved = pd.read_csv(RESULTS / "13_exchange.csv")
+    saved = saved[(saved["corpus"] == "gpt4_fed") & (saved["metric"] == "gpt4_overall")]
+    (mean,) = saved[saved["estimand"] == "mean of one system"].itertuples()
+    told(f"save {mean.saved:.0f} of 100 human ratings for the mean of one bot")
+    told(f"(95 % interval {mean.low:.0f} to {mean.high:.0f})")
+
+    strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
+    strong = strong["spearman"].map(written)
+    assert strong["Claude 3.7 Sonnet"] == strong["Gemini 2.5 Pro"]
+    n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
+    told(
+        f"On {n_dimensions} dimensions of empathy, two language models correlate "
+        f"{strong['Claude 3.7 Sonnet']} with experts, another expert "
+        f"{strong['one more expert']}, a crowd {strong['crowd']}"
+    )
+
+    rates = pd.read_csv(ROOT / "data/reference/10_verdict_errors.csv", index_col="rule")
+    rule = rates.loc["bertscore_f1"]
+    decided = rule["right"] + rule["wrong"]
+    assert rule["wrong"] == 2
+    pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
+    told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
+    told(f"on other families of corpora {100 * rule['high']:.0f} % may be wrong")
+
+    ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
+    good = ledger["reproduced"] + ledger["close"]
+    told(f"Of {ledger.sum():,} printed cells {good} are reproduced or close")
+    told(f"{ledger['not public']} need what is not public")

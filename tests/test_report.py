@@ -553,6 +553,54 @@ def test_a_metric_that_says_nothing_is_marked_and_not_ranked():
     assert status[["noise", "length"]].tolist() == ["not tested", "no information"]
 
 
+def test_a_metric_that_only_recognises_people_shows_it_beside_the_file_s_ratings():
+    rng = np.random.default_rng(3)
+    contexts = [[f"What about question {k}?"] for k in range(60)]
+    versions = []
+    for name, rating in {"Human": 4.5, "bot a": 2.0, "bot b": 2.5}.items():
+        dialogs = [f"{name} {k}" for k in range(60)]
+        version = replies(
+            response=dialogs, system=name, dialog=dialogs, context=contexts
+        )
+        versions.append(version.assign(human_overall=rating + rng.normal(size=60)))
+    turns = pd.concat(versions, ignore_index=True)
+    of_context = np.tile(rng.normal(scale=3, size=60), 3)
+    turns["human_overall"] += of_context
+    by_person = (turns["system"] == "Human").astype(float)
+    scores = pd.DataFrame({"person": by_person + rng.normal(scale=0.1, size=180)})
+    scores["context"] = of_context + rng.normal(scale=0.1, size=180)
+
+    assert report.find_people(turns) == ["Human"]
+    table = report.rating_correlations_by_author(turns, scores)
+    value = table.set_index(["metric", "over"])["value"]
+    machines = turns["system"] != "Human"
+    expected = stats.spearmanr(
+        scores["person"][machines], turns.loc[machines, "human_overall"]
+    )
+    assert value["person", "machines only"] == approx(expected.statistic)
+    centred = turns["human_overall"] - turns.groupby(np.tile(range(60), 3))[
+        "human_overall"
+    ].transform("mean")
+    of_scores = scores.groupby(np.tile(range(60), 3)).transform("mean")
+    for metric in scores:
+        expected = stats.spearmanr(scores[metric] - of_scores[metric], centred)
+        assert value[metric, "within context"] == approx(expected.statistic)
+    assert value["person", "all"] > 0.2 > abs(value["person", "machines only"])
+    assert value["context", "all"] > 0.8 > 0.2 > abs(value["context", "within context"])
+
+    labelled = turns.assign(written_by="machine")
+    assert report.find_people(labelled) == []
+    rows = set(report.rating_correlations_by_author(labelled, scores)["over"])
+    assert rows == {"all", "within context"}
+    one = turns[turns["system"] == "bot a"]
+    assert report.rating_correlations_by_author(one, scores.loc[one.index]).empty
+    apart = turns.assign(context=[[]] * 180)
+    assert set(report.rating_correlations_by_author(apart, scores)["over"]) == {
+        "all",
+        "machines only",
+    }
+
+
 def test_a_judge_reads_the_first_dialogs_of_every_version_and_nothing_twice(
     tmp_path, capfd
 ):

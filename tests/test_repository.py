@@ -183,8 +183,11 @@ def test_readme_lists_every_notebook():
         assert f"notebooks/{path.name}" in readme, path.name
 
 
-def test_readme_links_lead_somewhere():
-    for document in [ROOT / "README.md", *(ROOT / "data").rglob("*.md")]:
+def test_links_of_documents_lead_somewhere():
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for folder in ("data", "docs", "teaching"):
+        documents += (ROOT / folder).rglob("*.md")
+    for document in documents:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text()):
             if not re.match(r"https?://|mailto:", target):
                 assert (document.parent / target).exists(), f"{document.name}: {target}"

@@ -1,14 +1,18 @@
 """The static site: every page is there, no link is broken, and nothing is loaded from elsewhere."""
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbconvert import SlidesExporter
 
 from lib import ROOT
 
@@ -24,7 +28,7 @@ import socket, sys
 from sphinx.cmd.build import main
 
 socket.socket.connect = None
-sys.exit(main(["-q", "-W", "--keep-going", "-c", "docs", "notebooks", sys.argv[1]]))
+sys.exit(main(["-q", "-W", "--keep-going", "-c", "docs", ".", sys.argv[1]]))
 """
 
 
@@ -51,13 +55,17 @@ def pages(folder) -> dict[Path, BeautifulSoup]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path):
-    page = pages[folder / path.relative_to(ROOT / "notebooks").with_suffix(".html")]
+    page = pages[folder / path.relative_to(ROOT).with_suffix(".html")]
     cells = json.loads(path.read_text())["cells"]
     kinds = []
     for cell in cells:
         for output in cell.get("outputs", []):
             kinds += output.get("data", {})
-    assert len(page.select(".cell_output img")) == kinds.count("image/png")
+    images = page.select(".cell_output figure > a > img")
+    assert len(images) == kinds.count("image/png")
+    for image in images:
+        assert len(image["alt"]) > 40 and image.find_parent("figure").figcaption
+        assert (folder / path.parent.name / image.parent["href"]).is_file()
     assert len(page.select(".cell_output table.dataframe")) >= kinds.count("text/html")
     equations = "".join(str(c["source"]) for c in cells if c["cell_type"] == "markdown")
     assert len(page.select("math[display=block]")) == equations.count("$$") // 2
@@ -111,7 +119,7 @@ def test_search_works_in_a_browser_without_a_server(folder):
     links = in_browser(folder / "search.html", "?q=entropy").select(
         "#search-results li a"
     )
-    assert "02_psychological_metrics.html" in {
+    assert "notebooks/02_psychological_metrics.html" in {
         link["href"].split("?")[0] for link in links
     }
 
@@ -121,7 +129,38 @@ def test_search_works_in_a_browser_without_a_server(folder):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_no_page_is_wider_than_the_window(folder, width):
     look = "<script>document.title = document.body.scrollWidth - window.innerWidth</script>"
-    for path in [*folder.glob("index.html"), *folder.glob("0[28]_*.html")]:
+    for path in [*folder.glob("index.html"), *folder.glob("notebooks/0[28]_*.html")]:
         page = path.with_name("look.html")
         page.write_text(path.read_text().replace("</body>", look + "</body>"))
         assert int(in_browser(page, width=width).title.string) <= 0, path.name
+
+
+@pytest.fixture(scope="module")
+def slides():
+    """The script of `make slides`."""
+    path = ROOT / "scripts" / "make_slides.py"
+    spec = importlib.util.spec_from_file_location("make_slides", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("number", ["00", "10"])
+def test_a_deck_shows_every_figure_and_needs_no_network(slides, number):
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    captions = tomllib.loads((ROOT / "notebooks/captions.toml").read_text("utf-8"))
+    cells = slides.slides_of(nbformat.read(path, as_version=4), number, captions)
+    deck = nbformat.v4.new_notebook(cells=cells)
+    page, _ = SlidesExporter(reveal_url_prefix="reveal.js").from_notebook_node(deck)
+    page = BeautifulSoup(slides.without_network(page), "html.parser")
+    figures = [name for name in captions if name.startswith(number)]
+    shown = page.select("section img")
+    assert len(shown) == len(figures)
+    assert {image["alt"] for image in shown} == {
+        captions[name]["alt"] for name in figures
+    }
+    assert all(image["src"].startswith("data:image/png") for image in shown)
+    assert page.select_one("section h1").get_text().startswith(number)
+    for tag in page.select("script[src], link[href], img[src]"):
+        assert not re.match("https?:", tag.get("src") or tag.get("href")), tag
+    assert "https://cdn" not in str(page)

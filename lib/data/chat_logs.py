@@ -15,8 +15,15 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_files import Source
-from lib.data.log_messages import RESPONSE, exchange_keys, message_fields, read_record
+from lib.data.log_messages import (
+    RESPONSE,
+    exchange_keys,
+    message_fields,
+    message_list,
+    read_record,
+)
 from lib.data.log_parts import (
+    DIALOG,
     SYNONYMS,
     TIME,
     first_name,
@@ -26,13 +33,28 @@ from lib.data.log_parts import (
 )
 from lib.data.log_shapes import SHAPES
 from lib.data.log_tables import (
+    REMARK,
     Columns,
     exchange_columns,
+    holds_talk,
     read_exchange_rows,
     read_utterance_rows,
+    read_wide_rows,
+    wide_columns,
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
+FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id of a dialog
+    "messages",
+    "conversations",
+    "turns",
+    "examples",
+    "train",
+    "valid",
+    "dev",
+    "test",
+    *" ".join([*WORDS["synonyms"].values(), *WORDS["fields"].values()]).split(),
+}
 
 
 class LogFormat(NamedTuple):
@@ -82,6 +104,8 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
     TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
     TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
+    TextFormat("named_times", "transcript with names and times (Otter, Teams, Rev)",
+               texts.has_named_times, texts.read_named_times),
     TextFormat("irc", "IRC or chat log", texts.is_irc, texts.read_irc),
     TextFormat("markdown", "Markdown, speakers as headings", texts.is_headed, texts.read_headed),
     TextFormat("transcript", "transcript", bool, texts.read_transcript),
@@ -96,7 +120,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("lm_studio", "LM Studio chat",
               ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
-              ("output[].type", "input", "object"), EachRecord(assistants.read_openai_responses)),
+              ("output[].type", "input", "object"), assistants.read_openai_responses),
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
@@ -116,12 +140,20 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(assistants.read_instruction)),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
+    LogFormat("cohere", "Cohere requests with replies",
+              ("request.chat_history", "request.message", "response.text"),
+              assistants.read_cohere_requests),
+    LogFormat("text_generation_webui", "text-generation-webui chat",
+              ("internal[]", "visible[]"), EachRecord(assistants.read_text_generation_webui)),
     LogFormat("mt_bench", "MT-bench answers",
               ("question_id", "choices[].turns"), EachRecord(assistants.read_mt_bench)),
     LogFormat("telegram", "Telegram export, all chats",
               ("chats.list",), EachRecord(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat",
               ("messages[].from_id", "name", "type"), EachRecord(chats.read_telegram)),
+    LogFormat("facebook", "Messenger or Instagram chat",
+              ("participants[].name", "messages[].sender_name", "messages[].timestamp_ms"),
+              EachRecord(chats.read_facebook)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type", "ts", "text"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
@@ -160,6 +192,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
               ("resourceSpans",), EachRecord(traces.read_otel)),
+    LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
+              ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
     LogFormat("inspect", "Inspect log",
               ("eval.model", "samples[].messages"), EachRecord(traces.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
@@ -168,6 +202,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
     LogFormat("promptfoo", "promptfoo results",
               ("results.results[].prompt",), EachRecord(traces.read_promptfoo)),
+    LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
               corpora.read_convokit),
@@ -187,6 +222,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("dialog[]=str", "act", "emotion"), EachRecord(corpora.read_text_list)),
     LogFormat("lima", "LIMA",
               ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
+    LogFormat("ultrachat", "UltraChat", ("data[]=str", "id"), EachRecord(corpora.read_text_list)),
     LogFormat("soda", "SODA",
               ("dialogue[]=str", "speakers[]=str|speaker[]=str"), EachRecord(corpora.read_soda)),
     LogFormat("topical_chat", "Topical-Chat",
@@ -226,15 +262,23 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     """The dialogs in records of no known format, by what their fields mean; None for replies."""
     kind = source.report.options.kind
     columns = source.report.options.columns
-    if kind in (None, "exchanges") and exchange_columns(rows) and not columns:
-        return _named(
-            "exchanges", "a row per exchange", read_exchange_rows(rows, source), source
-        )
+    exchanges = rows
+    if columns and not {"response", "context", "speaker", "text"} & set(columns):
+        names = {name: column for column, name in columns.items()}
+        exchanges = [rename_keys(row, names) for row in rows]
+    is_exchange = exchanges is not rows or not columns
+    if kind in (None, "exchanges") and is_exchange and exchange_columns(exchanges):
+        dialogs = read_exchange_rows(exchanges, source)
+        return _named("exchanges", "a row per exchange", dialogs, source)
+    if kind in (None, "wide") and wide_columns(rows) and not columns:
+        return _named("wide", "a row per dialog", read_wide_rows(rows, source), source)
     by_reply = has_response(columns) or is_reply_table(rows)
     by_utterance = "speaker" in columns or "text" in columns
     if kind in (None, "table") and by_reply and not by_utterance:
         if "system" not in columns:
             check_system_column(rows)
+        check_context(rows, columns)
+        check_dialog(rows, columns)
         return None
     names = {name: column for column, name in columns.items()}
     if names:
@@ -324,7 +368,7 @@ def _unknown(value: Any, kind: str | None) -> UnknownFormat:
     if kind is None:
         fix = f"write it like this:\n{examples(value)}"
         return UnknownFormat("is no chat log that we know", fix=fix)
-    kinds = ["messages", "utterances", "exchanges", "table"]
+    kinds = ["messages", "utterances", "exchanges", "wide", "table"]
     kinds += dict.fromkeys(log_format.kind for log_format in [*TEXT_FORMATS, *FORMATS])
     return UnknownFormat(
         f"is not of the kind {kind!r}", fix=f"KIND is one of {', '.join(kinds)}"
@@ -335,6 +379,8 @@ def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
     """A row, and the messages in it, with new names for some of the keys."""
     renamed = {}
     for key, value in row.items():
+        if key in names.values() and key not in names:
+            continue  # another column has its name now
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             value = [rename_keys(item, names) for item in value]
         renamed[names.get(key, key)] = value
@@ -360,6 +406,8 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
+        if names_dialogs(value):
+            return [{"id": name, "messages": item} for name, item in value.items()]
         if any(
             matches(value, log_format.signature) for log_format in FORMATS
         ) or is_record(value):
@@ -372,6 +420,25 @@ def records(value: Any) -> list[dict]:
         value = sum(splits, [])
     rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def names_dialogs(value: Mapping[str, Any]) -> bool:
+    """Whether a mapping has a dialog, as a list of messages of both sides, below each name.
+
+    The names then are ids: none is that of a field.
+    """
+    if len(value) < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
+        return False
+    for item in value.values():
+        messages = message_list(item) if isinstance(item, list) else []
+        keys = {snake_case(key) for message in messages for key in message}
+        if not messages or keys & {"messages", "conversations", *DIALOG}:
+            return False
+        result = read_record({"messages": item})
+        roles = {u.role for u in result[0].utterances} if result else set()
+        if not {"user", "assistant"} <= roles:
+            return False
+    return True
 
 
 def named_record(item: Any) -> Any:
@@ -446,6 +513,55 @@ def check_system_column(rows: list[dict]) -> None:
         )
 
 
+def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
+    """Refuse replies without what was said before, where another column may hold it.
+
+    Raises:
+        UnknownFormat: with the columns that may be it.
+    """
+    if not rows or "context" in columns or has_context(rows[0]):
+        return
+    known = {"system", "dialog", "turn", "response", "reference", "fact", "agent"}
+    taken = set(columns.values())
+    for name in known:
+        taken |= {name, *SYNONYMS.get(name, "").split()}
+    talk = []
+    for name in rows[0]:
+        is_other = name not in taken and snake_case(name) not in taken
+        if is_other and not REMARK.search(snake_case(name)) and holds_talk(rows, name):
+            talk.append(name)
+    if talk:
+        raise UnknownFormat(
+            "has replies, and no column that surely has what was said before; "
+            f"it may be {' or '.join(map(repr, talk[:5]))}",
+            fix=f'name it: COLUMNS="context={talk[0]}", or context=none for none',
+        )
+
+
+def check_dialog(rows: list[dict], columns: Mapping[str, str]) -> None:
+    """Refuse replies without a column of dialogs, where another column may hold them.
+
+    Raises:
+        UnknownFormat: with the columns that may be it.
+    """
+    if not rows or "dialog" in columns:
+        return
+    found = Columns(rows)
+    unclear = [] if found.dialog else found.recurring_ids()
+    unclear = [name for name in unclear if name not in columns.values()]
+    turns = set(found.values(found.turn)) if found.turn else set()
+    if not found.dialog and not unclear and 1 < len(turns) < len(rows):
+        raise UnknownFormat(
+            f"has turns that begin again ({found.turn}), and no column with the dialogs",
+            fix='name it: COLUMNS="dialog=...", or dialog=none for none',
+        )
+    if unclear:
+        raise UnknownFormat(
+            f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
+            fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for none',
+        )
+
+
 def has_response(row: Mapping[str, Any]) -> bool:
     """Whether a row has a column with the bot's reply."""
     return not RESPONSE.isdisjoint(snake_case(name) for name in row)
@@ -454,16 +570,54 @@ def has_response(row: Mapping[str, Any]) -> bool:
 def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     """One dialog per record, with a list of messages."""
     field = "messages" if "messages" in source.report.options.columns else None
+    several = messages_of_several_dialogs(rows, field)
+    if several:
+        dialogs = read_utterance_rows(several, source)
+        return _named("messages", "messages that name their dialogs", dialogs, source)
     if not any(read_record(record, field) for record in rows[:20]):
         return []
     results = [read_record(record, field) for record in rows]
     dialogs = [result[0] for result in results if result]
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
+    mark_prompts(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def mark_prompts(dialogs: list[Dialog]) -> None:
+    """Make "system" no speaker where it stands only before all others, and two others speak."""
+    others = set()
+    first = []
+    for dialog in dialogs:
+        for place, utterance in enumerate(dialog.utterances):
+            if utterance.speaker.lower() != "system":
+                others.add(utterance.speaker)
+            elif place == 0:
+                first.append(utterance)
+            else:
+                others.add(utterance.speaker)
+    names = {utterance.speaker for utterance in first}
+    if len(others) > 1 and not names & others:
+        for utterance in first:
+            utterance.role = "system"
+
+
+def messages_of_several_dialogs(rows: list[dict], field: str | None) -> list[dict]:
+    """The messages of a file's only list, where they name several dialogs; else none."""
+    if len(rows) != 1:
+        return []
+    fields = [field] if field else list(message_fields(rows[0]))
+    if len(fields) != 1:
+        return []
+    messages = message_list(rows[0].get(fields[0]))
+    columns = Columns(messages)
+    if not messages or not columns.text or not columns.speaker:
+        return []
+    names = columns.values(columns.dialog) if columns.dialog else []
+    return messages if len(set(names)) > 1 else []
 
 
 def utterance_form(rows: list[dict]) -> str:
     """What a table of utterances is called."""
-    columns = Columns(rows)
+    columns = Columns(rows[:1000])
     return f"one row per utterance ({columns.speaker}, {columns.text})"

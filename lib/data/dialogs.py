@@ -15,6 +15,7 @@ from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
+OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
 WORDS = tomllib.loads(
     Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8")
 )
@@ -128,6 +129,25 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     return bots
 
 
+def separate_roles(dialogs: Sequence[Dialog]) -> None:
+    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name."""
+    roles: dict[str, set] = {}
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            roles.setdefault(utterance.speaker, set()).add(utterance.role)
+    shared = {
+        name
+        for name, its_roles in roles.items()
+        if "assistant" in its_roles and its_roles & OTHER_ROLES
+    }
+    if not shared:
+        return
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            if utterance.speaker in shared and utterance.role in OTHER_ROLES:
+                utterance.speaker += f" ({utterance.role})"
+
+
 def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict]:
     """One row of the turn table per reply of the bot whose text is not missing.
 
@@ -137,6 +157,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     Raises:
         DataError: no bot can be found in most of the dialogs.
     """
+    separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:

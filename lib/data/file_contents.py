@@ -109,6 +109,11 @@ class ImportReport:
         return self.path / file.name if self.path.name != file.name else self.path
 
 
+TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
+    r"(?:[^\W\d][\w .#-]{0,39}\t){2,60}[^\W\d][\w .#-]{0,39}\r?\n"
+)
+
+
 def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | str:
     """A table (cells unchanged, None where there is none), a JSON value, or a text.
 
@@ -133,7 +138,7 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
             return _spreadsheet(raw, report)
         check_expansion(raw, report)
         text = _decode(raw, report)
-        if ending in (".csv", ".tsv"):
+        if ending in (".csv", ".tsv") or (ending == ".txt" and TABBED.match(text)):
             return _delimited(text, ending, report)
         if ending in (".json", ".jsonl", ".ndjson") or re.match(
             r'\s*(\{|\[[\[\s]*\{\s*")', text

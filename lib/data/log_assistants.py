@@ -17,6 +17,7 @@ from lib.data.log_parts import (
     user,
 )
 from lib.data.log_times import to_time
+from lib.data.log_traces import join_histories, without_beginnings
 
 TRUE = ("1", "1.0", "True", "true")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -111,18 +112,38 @@ def read_lm_studio(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
-def read_openai_responses(record: dict, source) -> list[Dialog]:
-    """OpenAI's Responses: input and output; items that are no messages are no talk."""
+def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
+    """OpenAI's Responses: each goes on from the one that it names, if any."""
+    responses = {row.get("id") or number: row for number, row in enumerate(rows)}
+    previous = {
+        name: row.get("previous_response_id") for name, row in responses.items()
+    }
+    dialogs = []
+    for name, row in responses.items():
+        path = path_to_root(name, previous)
+        utterances = []
+        for node in path:
+            if node in responses:
+                utterances += response_utterances(responses[node])
+            else:
+                source.warn("earlier responses, which some name, are not in it")
+        if utterances:
+            dialogs.append(Dialog(str(path[0]), utterances, row.get("model")))
+    return join_histories(dialogs, source)
+
+
+def response_utterances(record: dict) -> list[Utterance]:
+    """Input and output of a response; items that are no messages are no talk."""
     given_input = record.get("input")
     items = [{"role": "user", "content": given_input}]
     if isinstance(given_input, list):
         items = given_input
-    dialog = Dialog(first_text(record, ["id"]) or "", [], record.get("model"))
-    for item in [*items, *record["output"]]:
+    utterances = []
+    for item in [*items, *(record.get("output") or [])]:
         if item.get("type", "message") == "message":
             text = text_of(item.get("content"))
-            dialog.utterances.append(Utterance(item["role"], item["role"], text))
-    return [dialog]
+            utterances.append(Utterance(item["role"], item["role"], text))
+    return utterances
 
 
 def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
@@ -160,7 +181,8 @@ def read_arena(record: dict, source) -> list[Dialog]:
     for side in "ab":
         messages = message_list(record[f"conversation_{side}"])
         dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
-        dialog.ratings = preference(side, winner, record.get("judge"))
+        models = (record.get("model_a"), record.get("model_b"))
+        dialog.ratings = preference(side, winner, record.get("judge"), models)
         dialogs.append(dialog)
     return dialogs
 
@@ -191,15 +213,24 @@ def texts_of(cell: Any) -> list:
     return value if isinstance(value, list) else [value]
 
 
-def preference(side: str, winner: Any, judge: Any = None) -> list[Rating]:
-    """1 for the side that was preferred, 0 for the other, a half for a tie; none where unknown."""
-    winner = str(winner or "").lower()
+def preference(
+    side: str, winner: Any, judge: Any = None, models: tuple = ()
+) -> list[Rating]:
+    """1 for the side that was preferred, 0 for the other, a half for a tie.
+
+    A word that says none of these stays, to be counted as no number.
+    """
+    winner = str(winner or "").strip()
     rater = None if judge is None else str(judge)
-    if winner.startswith("tie"):
-        return [Rating(rater, "preference", 0.5)]
-    if winner in ("model_a", "model_b", "a", "b"):
-        return [Rating(rater, "preference", float(winner[-1] == side))]
-    return []
+    value: float | str = winner
+    word = winner.lower().replace("_", " ")
+    if word.startswith(("tie", "both", "draw", "equal", "neither", "same")):
+        value = 0.5
+    elif word in ("model a", "model b", "a", "b"):
+        value = float(word[-1] == side)
+    elif winner in models and models[0] != models[1]:
+        value = float(models["ab".index(side)] == winner)
+    return [Rating(rater, "preference", value)] if winner else []
 
 
 def read_oasst_tree(record: dict, source) -> list[Dialog]:
@@ -355,3 +386,22 @@ def read_mt_bench(record: dict, source) -> list[Dialog]:
             )
         dialogs.append(Dialog(str(record["question_id"]), replies, record["model_id"]))
     return dialogs
+
+
+def read_cohere_requests(rows: list[dict], source) -> list[Dialog]:
+    """Requests to Cohere with the replies: each repeats the history."""
+    dialogs = []
+    for row in rows:
+        request = row["request"]
+        dialogs += read_cohere(request | {"text": row["response"]["text"]}, source)
+    return without_beginnings(dialogs, source)
+
+
+def read_text_generation_webui(record: dict, source) -> list[Dialog]:
+    """text-generation-webui: pairs of what the user and the bot wrote; a greeting has no user."""
+    dialog = Dialog(source.stem, [])
+    for asked, answered in record["internal"]:
+        if asked not in ("", "<|BEGIN-VISIBLE-CHAT|>"):
+            dialog.utterances.append(user(asked))
+        dialog.utterances.append(assistant(answered or None))
+    return [dialog]

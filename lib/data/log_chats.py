@@ -163,3 +163,32 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
             Utterance(str(row["name"]), role, row["mes"], time=time)
         )
     return [dialog]
+
+
+def read_facebook(record: dict, source) -> list[Dialog]:
+    """Messenger and Instagram: a chat, newest first, with each byte of a text as a character."""
+    dialog = Dialog(str(record.get("thread_path") or record.get("title") or ""), [])
+    for message in record["messages"]:
+        name = from_bytes(message["sender_name"])
+        text = message.get("content")
+        dialog.utterances.append(
+            Utterance(
+                speaker=name,
+                role=None,
+                text=from_bytes(text) if text else None,
+                time=to_time(message.get("timestamp_ms")),
+            )
+        )
+    return [dialog]
+
+
+def from_bytes(text: str) -> str:
+    """A text whose characters are the bytes of UTF-8; unchanged where they are not.
+
+    >>> from_bytes("Z\u00c3\u00bcrich"), from_bytes("Zürich")
+    ('Zürich', 'Zürich')
+    """
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text

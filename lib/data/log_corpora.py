@@ -124,8 +124,8 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
 
 
 def read_text_list(record: dict, source) -> list[Dialog]:
-    """DailyDialog and LIMA as lists of texts: two people in turn; the second is the bot."""
-    texts = first_value(record, ("dialog", "conversations"))
+    """DailyDialog, LIMA, UltraChat as lists of texts: two in turn; the second is the bot."""
+    texts = first_value(record, ("dialog", "conversations", "data"))
     return [
         Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])
     ]
@@ -172,3 +172,13 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
             if value is not None:
                 dialog.ratings.append(Rating(str(rater), item["from_name"], value))
     return [dialog]
+
+
+def read_abcd(record: dict, source) -> list[Dialog]:
+    """ABCD: a customer and an agent, who is taken for the bot; actions are no talk."""
+    roles = {"customer": "user", "agent": "assistant"}
+    utterances = [
+        Utterance(speaker, roles.get(speaker, "tool"), text)
+        for speaker, text in record["original"]
+    ]
+    return [Dialog(str(record.get("convo_id", "")), utterances)]

@@ -17,6 +17,7 @@ from lib.data.log_parts import (
     assistant,
     first_text,
     first_value,
+    meanings,
     read_ratings,
     role_of,
     text_of,
@@ -29,14 +30,11 @@ from lib.data.log_parts import (
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-PARENT = (
-    "reply_to",
-    "reply-to",
-    "parent_id",
-    "parentId",
-    "parent_message_id",
-    "parent",
-)
+ANSWER_KEYS = {
+    "choices",
+    "generations",
+    "candidates",
+}  # of what a model's API gives back
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 BLOCKS = {
     *(
@@ -73,26 +71,28 @@ def read_utterance(
     message: Mapping[str, Any], speaker_key: str, text_key: str
 ) -> Utterance:
     """The utterance in a message whose speaker and words stand under these keys."""
-    fields = dict(message)
+    fields = message
     for name in ("meta", "metadata"):
-        if isinstance(message.get(name), dict):
+        if name in message and isinstance(message[name], dict):
             fields = message[name] | fields
     speaker = message.get(speaker_key)
     if isinstance(speaker, dict):
-        fields = speaker | fields
+        fields = speaker | {**fields}
         speaker = first_text(speaker, ("role", "name", "username", "id"))
+    known = meanings(tuple(message))
+    references = fields.get("reference")
     return Utterance(
         speaker=str(speaker),
         role=role_of(str(speaker), fields, speaker_key),
         text=words_of(message, text_key),
         time=time_of(fields),
         written=written_time(fields),
-        number=to_number(first_value(message, TURN)),
-        id=first_text(message, ["id", "message_id", "utterance_id"]),
-        reply_to=first_text(message, PARENT),
-        system=first_value(fields, MODEL, str),
+        number=to_number(first_value(message, known.turn)),
+        id=first_text(message, known.id),
+        reply_to=first_text(message, known.parent),
+        system=first_value(fields, meanings(tuple(fields)).model, str),
         ratings=read_ratings(fields),
-        references=first_value(fields, ["reference"], list) or [],
+        references=references if isinstance(references, list) else [],
     )
 
 
@@ -248,9 +248,9 @@ def message_list(cell: Any) -> list[dict]:
 def is_blocks(cell: list) -> bool:
     """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
     first = cell[0] if cell else None
-    if not isinstance(first, dict) or first.get("type") not in BLOCKS:
+    if not isinstance(first, dict):
         return False
-    kinds = {item.get("type") for item in cell if isinstance(item, dict)}
+    kinds = {str(item.get("type")) for item in cell if isinstance(item, dict)}
     return kinds <= BLOCKS
 
 
@@ -258,7 +258,10 @@ def message_fields(record: dict) -> dict[str, MessageFormat]:
     """The fields of a record that hold a list of messages, with the format of each."""
     fields = {}
     for name, cell in record.items():
-        messages = message_list(cell)
+        may_hold = isinstance(cell, list) or (
+            isinstance(cell, str) and cell[:2] == "[{"
+        )
+        messages = message_list(cell) if may_hold else []
         if not messages:
             continue
         message_format = find_format(messages)
@@ -354,6 +357,10 @@ def reply_text(value: Any) -> str | None:
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])
         return None
+    if isinstance(value, str) and value[:1] == "{":
+        parsed = parse_list(value)
+        is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)
+        return reply_text(parsed) if is_answer else value
     return value if isinstance(value, str) else None
 
 

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
@@ -21,6 +21,19 @@ MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
+NO_TALK = set(WORDS["no_talk"].split())  # types of messages
+PRIVATE = (  # flags of messages that nobody says to the other side
+    *("private", "is_private", "isPrivate", "internal", "is_internal"),
+    *("deleted", "is_deleted", "isDeleted", "is_alternative"),
+)
+PARENT = (
+    "reply_to",
+    "reply-to",
+    "parent_id",
+    "parentId",
+    "parent_message_id",
+    "parent",
+)
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
@@ -288,13 +301,55 @@ def names_a_time(name: str) -> bool:
     return TIME_NAME.search(snake_case(name)) is not None
 
 
+class Meanings(NamedTuple):
+    """The fields of a message by what they mean, of each the first ones first."""
+
+    time: tuple[str, ...]
+    time_like: tuple[str, ...]
+    written: tuple[str, ...]
+    id: tuple[str, ...]
+    parent: tuple[str, ...]
+    role: tuple[str, ...]
+    private: tuple[str, ...]
+    is_bot: tuple[str, ...]
+    is_user: tuple[str, ...]
+    turn: tuple[str, ...]
+    model: tuple[str, ...]
+    rating: dict[str, str]
+
+
+@lru_cache(maxsize=1000)
+def meanings(names: tuple[str, ...]) -> Meanings:
+    """What fields of these names mean."""
+
+    def known(wanted: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in wanted if name in names)
+
+    dimensions = {name: snake_case(name) for name in names}
+    return Meanings(
+        time=known(TIME),
+        time_like=tuple(name for name in names if names_a_time(name)),
+        written=tuple(n for n in names if dimensions[n] in TIME or names_a_time(n)),
+        id=known(("id", "message_id", "utterance_id")),
+        parent=known(PARENT),
+        role=known(reversed(ROLE)),
+        private=known(PRIVATE),
+        is_bot=known(("is_bot", "isBot", "from_bot")),
+        is_user=known(("is_user", "isUser", "isCreatedByUser")),
+        turn=known(TURN),
+        model=known(MODEL),
+        rating={n: d for n, d in dimensions.items() if RATING_NAME.fullmatch(d)},
+    )
+
+
 def time_of(fields: Mapping[str, Any]) -> datetime | None:
     """The time of a message: of a field that is called so, else of one that holds one."""
-    value = first_value(fields, TIME)
+    known = meanings(tuple(fields))
+    value = first_value(fields, known.time)
     if value is not None:
         return to_time(value)
-    for name, value in fields.items():
-        time = to_time(value) if names_a_time(name) else None
+    for name in known.time_like:
+        time = to_time(fields[name])
         if time:
             return time
     return None
@@ -302,25 +357,35 @@ def time_of(fields: Mapping[str, Any]) -> datetime | None:
 
 def written_time(fields: Mapping[str, Any]) -> str | None:
     """The time of a message as it stands there, where `to_time` does not read it."""
-    for name, value in fields.items():
-        is_time = snake_case(name) in TIME or (
-            names_a_time(name) and has_numeric_date(value)
-        )
+    for name in meanings(tuple(fields)).written:
+        value = fields[name]
+        is_time = is_time_name(name) or has_numeric_date(value)
         if is_time and isinstance(value, str | float | int) and str(value).strip():
             return None if to_time(value) else str(value)
     return None
+
+
+@cache
+def is_time_name(name: str) -> bool:
+    """Whether a field is called as a time is."""
+    return snake_case(name) in TIME
 
 
 def role_of(
     speaker: str, fields: Mapping[str, Any], speaker_key: str = ""
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
+    known = meanings(tuple(fields))
+    if str(fields.get("type")).lower() in NO_TALK or first_value(
+        fields, known.private, bool
+    ):
+        return "tool"
     role = speaker_role(speaker)
-    for name in reversed(ROLE):
-        if isinstance(fields.get(name), str):
+    for name in known.role:
+        if isinstance(fields[name], str):
             role = speaker_role(fields[name]) or role
-    is_bot = first_value(fields, ("is_bot", "isBot", "from_bot"), bool)
-    is_user = first_value(fields, ("is_user", "isUser", "isCreatedByUser"), bool)
+    is_bot = first_value(fields, known.is_bot, bool)
+    is_user = first_value(fields, known.is_user, bool)
     if is_bot or is_user is False:
         role = "assistant"
     elif is_user or is_bot is False:
@@ -349,9 +414,9 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
     `ratings` or `annotations`; a `score` is not, since models and metrics write one too.
     """
     values = {}
-    for name, value in fields.items():
-        dimension = snake_case(name)
-        if RATING_NAME.fullmatch(dimension) and not isinstance(value, dict | list):
+    for name, dimension in meanings(tuple(fields)).rating.items():
+        value = fields[name]
+        if not isinstance(value, dict | list):
             comment = isinstance(value, str) and value.strip().lower() not in THUMBS
             if not (comment and dimension.endswith("feedback")):
                 values[dimension] = value

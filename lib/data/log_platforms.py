@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.file_contents import parse_list
 from lib.data.log_parts import (
     assistant,
     dicts,
@@ -106,9 +107,9 @@ def dialogflow_exchange(interaction: dict, time: Any) -> list[Utterance]:
 
 
 def from_json(value: Any) -> Any:
-    """A value that a column may hold as JSON in a text."""
-    if isinstance(value, str) and value[:1] in "{[":
-        return json.loads(value)
+    """A value that a column may hold as JSON in a text; the text where it is none."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        return parse_list(value)
     return value
 
 

@@ -37,6 +37,7 @@ class Shape:
         dialogs: the dialogs of a record; "": the record is one.
         dialog: the id of a dialog, in it.
         messages: the messages of a dialog, in it; "": each record of the file is a message.
+        first: what the user said before the messages, in the dialog.
         thread: the id of a dialog, in each of its messages.
         replies: the messages that answer one, in it.
         accounts, account: the accounts of a dialog, and which of them wrote a message; it is then
@@ -47,6 +48,7 @@ class Shape:
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
         asides: beginnings of texts that a tool wrote in the name of the user.
+        answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
         number: the place of a message in its dialog.
@@ -61,6 +63,7 @@ class Shape:
     dialog: str = ""
     messages: str = ""
     thread: str = ""
+    first: str = ""
     replies: str = ""
     accounts: str = ""
     account: str = ""
@@ -74,6 +77,7 @@ class Shape:
     asides: tuple[str, ...] = ()
     asks: str = ""
     answers: str = ""
+    answers_first: bool = False
     input: str = ""
     output: str = ""
     scripted: bool = False
@@ -136,6 +140,9 @@ class Shape:
         source.exclude(
             "utterances", "are asides and notices", len(messages) - len(kept)
         )
+        asked = first_words(part, self.first) if self.first else None
+        if asked:
+            dialogs.setdefault(name, Dialog(name, [user(asked)]))
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))
@@ -217,7 +224,11 @@ class Shape:
         reply = assistant(first_words(message, self.answers), time=time)
         reply.ratings = self.ratings(message)
         asked = first_words(message, self.asks)
-        return [user(asked, time=time), reply] if asked else [reply]
+        if not asked:
+            return [reply]
+        if self.answers_first:
+            return [reply, user(asked, time=time)]
+        return [user(asked, time=time), reply]
 
     def ratings(self, message: Mapping[str, Any]) -> list[Rating]:
         """The rating of a reply, where there is one."""

@@ -1,11 +1,14 @@
 """Dialogs in tables: a row per utterance, or a row per exchange of user and bot."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
-from lib.data.file_contents import UnknownFormat
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
     DIALOG,
@@ -18,15 +21,27 @@ from lib.data.log_parts import (
     assistant,
     first_text,
     first_value,
+    names_a_time,
     read_ratings,
     time_of,
     to_number,
     user,
     written_time,
 )
-from lib.data.log_times import order_numbers, to_time
+from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
+RATERS = WORDS["fields"]["rater"].split()
+ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
+REMARK = re.compile(  # columns that are about a reply
+    r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
+    r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
+)
+NO_DIALOG = re.compile(
+    r"score|rating|human_|token|count|length|confid|cost|latency|price"
+)
+VERSION = WORDS["fields"]["version"].split()
+PERSON_WORDS = set(WORDS["fields"]["person_words"].split())
 ID_WORDS = (
     "id",
     "uuid",
@@ -38,7 +53,25 @@ ID_WORDS = (
     "group",
     "topic",
     "subject",
+    "ref",
 )
+WORDS_ENDING_IN_ID = (
+    "paid",
+    "valid",
+    "said",
+    "bid",
+    "grid",
+    "android",
+    "avoid",
+    "solid",
+    "did",
+)
+NUMBERED = re.compile(r"(?P<before>.*?)_?(?P<number>\d{1,3})_?(?P<after>\D*)")
+USER_TEXT = WORDS["fields"]["user_text"].split()
+BOT_TEXT = WORDS["fields"]["bot_text"].split()
+LONG_PAUSE = timedelta(hours=6)
+MAX_ROWS = 300  # of one dialog without a name
+MAX_VERSIONS = 20
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = WORDS["directions"]
 
@@ -49,14 +82,18 @@ class Columns:
     def __init__(self, rows: list[dict]):
         self.rows = rows
         self.names: dict[str, str] = {}
+        self.texts: dict[str, list[str]] = {}  # of the columns that were looked at
         for row in rows[:100]:
             for name in row:
                 self.names.setdefault(snake_case(name), name)
         self.text = first_value(self.names, TEXT)
         self.turn = first_value(self.names, TURN)
-        self.time = first_value(self.names, TIME)
+        self.time = first_value(self.names, TIME) or self._time()
         self.speaker = self._speaker()
+        self.speaker_key = snake_case(self.speaker) if self.speaker else ""
+        self.text = self.text or self._text()
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
+        self.system = self._system()
         self.with_prompts = self._with_prompts()
 
     def _with_prompts(self) -> bool:
@@ -66,9 +103,37 @@ class Columns:
         roles = {value_role(snake_case(self.speaker), name) for name in others}
         return len(others) < len(speakers) and "assistant" in roles
 
+    def _text(self) -> str | None:
+        """The only column of texts beside one of roles and one of times or dialogs, or None."""
+        speakers = self._with_roles()
+        words = {word for key in self.names for word in (key, *key.split("_"))}
+        if not speakers or not words & {*TIME, *TURN, *DIALOG, *DIALOG_WORDS}:
+            return None
+        names = []
+        for key, name in self.names.items():
+            is_other = name not in speakers and not REMARK.search(key)
+            if is_other and holds_talk(self.rows, name):
+                names.append(name)
+        return names[0] if len(names) == 1 else None
+
+    def _time(self) -> str | None:
+        """The column whose name speaks of a time, else one of times that differ; None without."""
+        for key, name in self.names.items():
+            if names_a_time(key) and to_time(self.rows[0].get(name)):
+                return name
+        for key, name in self.names.items():
+            if name in (self.text, self.turn) or is_id(key.split("_")):
+                continue
+            values = self.values(name)
+            if len(set(values)) > 0.8 * len(values) and all(map(is_time, values[:100])):
+                return name
+        return None
+
     def values(self, name: str) -> list[str]:
         """The texts in a column."""
-        return [str(row.get(name)) for row in self.rows]
+        if name not in self.texts:
+            self.texts[name] = [str(row.get(name)) for row in self.rows]
+        return self.texts[name]
 
     def _speaker(self) -> str | None:
         """The column of the speaker: by its values that are roles, else by its name."""
@@ -122,19 +187,123 @@ class Columns:
                 candidates.append(name)
         return candidates[0] if len(candidates) == 1 else None
 
+    def _system(self) -> str | None:
+        """The column of the system or its version, which holds no speakers, flags or texts."""
+        for key in VERSION:
+            name = self.names.get(key)
+            if name in (None, self.speaker, self.dialog, self.text):
+                continue
+            values = {value.lower() for value in self.values(name)[:2000]}
+            if len(values) <= 50 and not values & set(FLAGS):
+                return name
+        return None
+
     def unclear(self) -> list[str]:
-        """Columns of ids without a known meaning, whose values recur: each may be the dialog."""
+        """Columns without a known meaning, each of which may be the dialog.
+
+        These are ids whose values recur, and others with both sides speaking below each value.
+        """
         known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
         unclear = []
         for key, name in self.names.items():
-            words = key.split("_")
-            of_person = {"user", "speaker", "author", "agent"} & set(words)
-            if name in known_columns or of_person or words[-1] not in ID_WORDS:
+            if name in known_columns or name == self.system or names_a_time(key):
                 continue
             values = self.values(name)
-            if 1 < len(set(values)) < len(values):
+            if not 1 < len(set(values)) < len(values):
+                continue
+            words = key.split("_")
+            of_person = PERSON_WORDS & set(words)
+            if (is_id(words) and not of_person) or self.has_both_sides(values):
                 unclear.append(name)
         return unclear
+
+    def recurring_ids(self) -> list[str]:
+        """Columns whose values recur and are ids, by their names, or as they lie together."""
+        known = {
+            *" ".join(SYNONYMS.values()).split(),
+            *(*RATERS, *VERSION, *TURN, *TIME, *SYNONYMS),
+        }
+        ids = []
+        for key, name in self.names.items():
+            if key in known or name == self.time or NO_DIALOG.search(key):
+                continue
+            values = self.values(name)
+            if not 1 < len(set(values)) < len(values):
+                continue
+            shaped = sum(
+                ID_SHAPE.fullmatch(value[:100]) is not None for value in values
+            )
+            with_digits = sum(any(map(str.isdigit, value)) for value in values)
+            with_spaces = sum(" " in value.strip() for value in values)
+            by_value = shaped > len(values) / 2
+            if with_digits > len(values) / 2 > with_spaces:
+                by_value = by_value or self.lie_together(values)
+            words = key.split("_")
+            if is_id(words) or PERSON_WORDS & set(words) or by_value:
+                ids.append(name)
+        return ids
+
+    def lie_together(self, values: list[str]) -> bool:
+        """Whether the rows of each value follow each other, in the order of their times."""
+        times = [to_time(row.get(self.time)) for row in self.rows] if self.time else []
+        if times and None not in times:
+            order = sorted(range(len(times)), key=times.__getitem__)
+            values = [values[place] for place in order]
+        runs = 1 + sum(
+            after != before for before, after in zip(values, values[1:], strict=False)
+        )
+        return runs == len(set(values))
+
+    def has_both_sides(self, values: list[str]) -> bool:
+        """Whether two speakers speak below most of the values of a column."""
+        speakers: dict[str, set] = {}
+        for value, speaker in zip(values, self.values(self.speaker), strict=True):
+            speakers.setdefault(value, set()).add(speaker)
+        both = sum(len(names) > 1 for names in speakers.values())
+        return both > len(speakers) / 2
+
+    def repeated_by(self) -> str | None:
+        """A column by whose values a dialog begins again, with the same words or turns; or None.
+
+        It then tells versions that were asked the same, or dialogs within what `dialog` tells.
+        """
+        known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
+        dialogs = self.values(self.dialog) if self.dialog else [""] * len(self.rows)
+        others = [name for name in self.names.values() if name not in known_columns]
+        others.sort(key=lambda name: name != self.system)
+        for name in others:
+            values = self.values(name)
+            if 1 < len(set(values)) <= MAX_VERSIONS and self.begins_again(
+                dialogs, values
+            ):
+                return name
+        return None
+
+    def begins_again(self, dialogs: list[str], values: list[str]) -> bool:
+        """Whether most dialogs with several of these values have the same words below each."""
+        parts: dict[str, dict[str, list[dict]]] = {}
+        for row, dialog, value in zip(self.rows, dialogs, values, strict=True):
+            parts.setdefault(dialog, {}).setdefault(value, []).append(row)
+        several = [list(by_value.values()) for by_value in parts.values()]
+        several = [rows for rows in several if len(rows) > 1]
+        alike = sum(self.repeat(rows_by_value) for rows_by_value in several)
+        return alike > len(several) / 2
+
+    def repeat(self, parts: list[list[dict]]) -> bool:
+        """Whether parts of a dialog share a third of their texts, or all turns, of both sides."""
+        if self.speaker:
+            speakers = [{str(row.get(self.speaker)) for row in rows} for rows in parts]
+            if min(map(len, speakers)) == 1:
+                return False
+        names = [self.text] if not self.turn else [self.turn, self.speaker]
+        for columns, least in (([self.text], 1 / 3), (names, 1)):
+            said = [
+                {tuple(str(row.get(n)) for n in columns) for row in rows}
+                for rows in parts
+            ]
+            if len(set.intersection(*said)) >= least * min(map(len, said)):
+                return True
+        return False
 
     def finer_dialog(self) -> str | None:
         """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
@@ -154,6 +323,37 @@ class Columns:
         return None
 
 
+def holds_talk(rows: list[dict], name: str) -> bool:
+    """Whether a column holds texts of several words, most of which do not recur."""
+    texts = [row.get(name) for row in rows[:200]]
+    texts = [text for text in texts if text and isinstance(text, str)]
+    several = sum(re.search(r"[^\W\d]{2} ", text[:1000]) is not None for text in texts)
+    return 0 < len(texts) / 2 <= several and len(set(texts)) > len(texts) / 4
+
+
+def is_time(value: str) -> bool:
+    """Whether a value is a date, or seconds or milliseconds since 1970 of these decades.
+
+    >>> [is_time(value) for value in ("2025-03-05 10:14", "5.3.25", "1741169673", "12", "7315")]
+    [True, True, True, False, False]
+    """
+    if has_numeric_date(value):
+        return True
+    time = to_time(value)
+    return time is not None and 1990 < time.year < 2050
+
+
+def is_id(words: list[str]) -> bool:
+    """Whether a name in these words is called as an id: its last one is, or ends in "id".
+
+    >>> is_id(["ticket", "no"]), is_id(["csid"]), is_id(["paid"])
+    (True, True, False)
+    """
+    last = words[-1]
+    return last in ID_WORDS or (last.endswith("id") and last not in WORDS_ENDING_IN_ID)
+
+
+@lru_cache(maxsize=1000)
 def value_role(key: str, value: str) -> str | None:
     """The role that a value of a column tells; a flag such as is_bot, or a direction.
 
@@ -191,29 +391,122 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
             fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
         )
+    take_texts_from_json(columns)
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
-    if unclear and not columns.dialog and not restarts(columns) and not named_none:
+    if restarts(columns) and not columns.dialog:
+        unclear = [name for name in columns.recurring_ids() if name in unclear]
+        agreeing = [name for name in unclear if at_restarts(columns, name)]
+        columns.dialog = agreeing[0] if agreeing else None
+    if unclear and not columns.dialog and not named_none:
         raise UnknownFormat(
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
+    if not (columns.dialog or named_none):
+        turns = columns.values(columns.turn) if columns.turn else []
+        if not turns:
+            check_length(columns, source)
+        if not turns or len(set(turns)) < len(turns) and not restarts(columns):
+            check_pauses(columns, source)
     finer = columns.finer_dialog()
     if finer:
         raise UnknownFormat(
             f"has its dialogs in {columns.dialog}, or in {columns.dialog} and {finer} together",
             fix=f"write both into one column, or leave {finer} out",
         )
+    versions = version_column(columns)
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")
     source.guess(
         "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
     )
-    dialogs: dict[str, Dialog] = {}
+    if versions:
+        source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
+    dialogs: dict[tuple, Dialog] = {}
     for row, name in zip(rows, dialog_names(columns, source), strict=True):
-        dialog = dialogs.setdefault(name, Dialog(name, []))
+        version = str(row.get(versions)) if versions else None
+        dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def take_texts_from_json(columns: Columns) -> None:
+    """Replace texts that are objects in JSON, as of a payload, by the text in each.
+
+    Raises:
+        UnknownFormat: where there is none in them.
+    """
+    cells = [row.get(columns.text) for row in columns.rows]
+    if not all(isinstance(cell, str) and cell[:1] == "{" for cell in cells if cell):
+        return
+    values = [parse_list(cell) if cell else {} for cell in cells]
+    if not all(isinstance(value, dict) for value in values):
+        return
+    texts = [first_value(value, TEXT, str) for value in values]
+    if not any(texts):
+        raise UnknownFormat(
+            f"has objects in {columns.text}, none of which has a text",
+            fix="write the words into a column of their own",
+        )
+    for row, text in zip(columns.rows, texts, strict=True):
+        row[columns.text] = text
+
+
+def check_length(columns: Columns, source) -> None:
+    """Refuse a table without dialogs that is longer than a dialog, unless SPLIT says what to do.
+
+    Raises:
+        UnknownFormat: with the ways to say it.
+    """
+    if len(columns.rows) > MAX_ROWS and not source.report.options.split:
+        raise UnknownFormat(
+            f"has {len(columns.rows)} rows, and no column with the dialogs",
+            fix='name it: COLUMNS="dialog=...", or dialog=none for one dialog',
+        )
+
+
+def check_pauses(columns: Columns, source) -> None:
+    """Refuse a table without dialogs whose times have long pauses, unless SPLIT says what to do.
+
+    Raises:
+        UnknownFormat: with the ways to say it.
+    """
+    if not columns.time or source.report.options.split:
+        return
+    values = columns.values(columns.time)
+    if all(map(has_numeric_date, values)):
+        times = read_times([values])[0]
+    else:
+        times = [to_time(row.get(columns.time)) for row in columns.rows]
+    if None in times:
+        return
+    times = sorted(times)
+    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    if any(pause > LONG_PAUSE for pause in pauses):
+        raise UnknownFormat(
+            "has no column with the dialogs, and pauses of more than six hours",
+            fix='say where dialogs begin: COLUMNS="dialog=..." or SPLIT=gap:6h; '
+            'or COLUMNS="dialog=none" for one dialog',
+        )
+
+
+def version_column(columns: Columns) -> str | None:
+    """The column of the versions that had the same dialogs; None without one.
+
+    Raises:
+        UnknownFormat: where a dialog begins again by a column that may hold versions or dialogs.
+    """
+    name = columns.repeated_by()
+    if name is None or name == columns.system:
+        return name
+    dialogs = f'"dialog={name}"'
+    if columns.dialog:
+        dialogs = f"write {columns.dialog} and {name} into one column"
+    raise UnknownFormat(
+        f"has dialogs that begin again for each value of {name}: versions, or dialogs in them",
+        fix=f'say which: COLUMNS="system={name}" for versions, or {dialogs} for dialogs',
+    )
 
 
 def dialog_names(columns: Columns, source) -> list[str]:
@@ -249,6 +542,19 @@ def dialog_names(columns: Columns, source) -> list[str]:
     return names
 
 
+def at_restarts(columns: Columns, name: str) -> bool:
+    """Whether the values of a column change just where the turns begin again."""
+    values = columns.values(name)
+    turns = [to_number(row.get(columns.turn)) for row in columns.rows]
+    if not columns.lie_together(values) or None in turns:
+        return False
+    for place in range(1, len(turns)):
+        begins = turns[place] < turns[place - 1]
+        if begins != (values[place] != values[place - 1]):
+            return False
+    return True
+
+
 def restarts(columns: Columns) -> bool:
     """Whether a column of turns begins again, and so tells the dialogs."""
     if not columns.turn:
@@ -262,12 +568,19 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
     utterance.number = to_number(row.get(columns.turn))
-    role = value_role(snake_case(columns.speaker), str(row.get(columns.speaker)))
-    if columns.with_prompts and str(row.get(columns.speaker)).lower() == "system":
+    if columns.time and not utterance.time:
+        utterance.time = to_time(row.get(columns.time))
+        written = str(row.get(columns.time) or "")
+        utterance.written = None if utterance.time else written or None
+    name = str(row.get(columns.speaker))
+    role = value_role(columns.speaker_key, name)
+    if columns.system and row.get(columns.system):
+        utterance.system = str(row[columns.system])
+    if columns.with_prompts and name.lower() == "system":
         role = "system"
-    if role:
+    if role and utterance.role != "tool":
         utterance.role = role
-    if str(row.get(columns.speaker)).lower() in (*FLAGS, *DIRECTIONS) and role:
+    if role and (name.lower() in FLAGS or name.lower() in DIRECTIONS):
         utterance.speaker = role
     return utterance
 
@@ -314,9 +627,11 @@ def histories_grow(
 
 def rows_by_time(rows: list[dict], dialog: str) -> list[dict]:
     """The rows in the order of their times, where all have one."""
-    times = [time_of(row) for row in rows]
+    time = Columns(rows).time
+    rows_with_time = [{"time": row[time]} if time else row for row in rows]
+    times = [time_of(row) for row in rows_with_time]
     if None in times:
-        written = [written_time(row) for row in rows]
+        written = [written_time(row) for row in rows_with_time]
         if None in written:
             return rows
         groups: dict[str, list[int]] = {}
@@ -341,10 +656,15 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
+    columns = Columns(rows)
+    columns.speaker = None
+    columns.text = user_key
+    columns.dialog = dialog_key
+    version_column(columns)
     dialogs: dict[str, Dialog] = {}
     for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        system = first_text(about, ["system", *MODEL])
+        system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
         dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
         time = to_time(first_value(about, TIME))
@@ -353,3 +673,65 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
             assistant(row.get(bot_key) or "", time=time, ratings=read_ratings(about)),
         ]
     return list(dialogs.values())
+
+
+def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:
+    """The columns of what the user and the bot said at each turn, such as user_1 and bot_1.
+
+    None where not exactly one name of numbered columns is the user's, and one the bot's.
+    """
+    numbered: dict[str, dict[int, str]] = {}
+    for name in rows[0] if rows else {}:
+        match = NUMBERED.fullmatch(snake_case(name))
+        if match:
+            stem = f"{match['before']}_{match['after']}".strip("_")
+            numbered.setdefault(stem, {})[int(match["number"])] = name
+    sides: dict[str, list[dict[int, str]]] = {"user": [], "assistant": []}
+    for stem, columns in numbered.items():
+        role = wide_role(stem)
+        if role in sides and any_words(rows, columns.values()):
+            sides[role].append(columns)
+    if any(len(stems) != 1 for stems in sides.values()):
+        return []
+    users = sides["user"][0]
+    bots = sides["assistant"][0]
+    turns = sorted(set(users) & set(bots))
+    return [(users[turn], bots[turn]) for turn in turns] if len(turns) > 1 else []
+
+
+def wide_role(stem: str) -> str | None:
+    """The side that a name of numbered columns tells."""
+    if stem in ("q", "u", *USER_TEXT):
+        return "user"
+    if stem in ("a", "b", *BOT_TEXT):
+        return "assistant"
+    return speaker_role(stem)
+
+
+def any_words(rows: list[dict], names: Iterable[str]) -> bool:
+    """Whether one of these columns holds texts and no numbers."""
+    texts = [str(row.get(name) or "") for row in rows[:100] for name in names]
+    return any(re.search(r"[^\W\d]{2}", text) for text in texts)
+
+
+def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
+    """A row per dialog, with a column for each utterance: `user_1, bot_1, user_2, bot_2`."""
+    turns = wide_columns(rows)
+    names = " ".join(f"{asked} {answered}" for asked, answered in turns[:2])
+    source.guess("columns", f"{names} ...", "a column per utterance, by their names")
+    dialogs = []
+    for number, row in enumerate(rows, start=1):
+        about = {snake_case(name): value for name, value in row.items()}
+        dialog = Dialog(
+            id=first_text(about, ["id", *DIALOG]) or str(number),
+            utterances=[],
+            system=first_text(about, [*VERSION, *MODEL]),
+            ratings=read_ratings(about),
+        )
+        for asked, answered in turns:
+            if row.get(asked):
+                dialog.utterances.append(user(str(row[asked])))
+            if row.get(answered):
+                dialog.utterances.append(assistant(str(row[answered])))
+        dialogs.append(dialog)
+    return dialogs

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import Dialog, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import DIALOG, first_text, first_value, read_ratings
@@ -27,18 +27,20 @@ EXCHANGE = re.compile(
 
 
 WHATSAPP = re.compile(
-    r"\u200e?\[?(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),? "
+    r"\u200e?\[?(?P<date>\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})[.,]? "
+    r"(?P<before>[上下]午|凌晨|中午|晚上|午[前後]|오[전후])? ?"
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
     re.I,
 )
-EDITED = re.compile(
-    r"\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>"
-)
+MORNING = ("上午", "凌晨", "午前", "오전")
+WHATSAPP_WORDS = WORDS["whatsapp"]
+EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
-    r"<(?:Media omitted|Medien ausgeschlossen|attached: .*)>|null|\S+ \(file attached\)"
-    r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
-    r"|(?:You deleted this message|This message was deleted)\.?"
-    r"|(?:Missed (?:voice|video) call|Messages and calls are end-to-end encrypted).*"
+    r"<[^<>\n]{3,80}>|null|\S+ \((?:file attached|archivo adjunto|Datei angehängt"
+    r"|fichier joint|arquivo anexado|file allegato)\)"
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
+    re.I,
 )
 NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
@@ -57,6 +59,9 @@ NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
 NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
 HEADING = re.compile(
     r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
+)
+NAMED_TIME = re.compile(
+    r"(?P<name>[^\W\d][^\t\n:]{0,39}?)[ \t]{1,4}[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?\s*"
 )
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
@@ -267,7 +272,10 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
             source.exclude("utterances", "are notices")
             continue
         half = f" {start['half']}m" if start["half"] else ""
-        written = f"{start['date']} {start['time']}{half}"
+        if start["before"]:
+            half = " am" if start["before"] in MORNING else " pm"
+        date = start["date"].replace(" ", "")
+        written = f"{date} {start['time']}{half}"
         dialog.utterances.append(
             Utterance(name, speaker_role(name), words, written=written)
         )
@@ -286,6 +294,34 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     utterance.text = words
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
+
+
+def has_named_times(text: str) -> bool:
+    """Whether lines with a name and a time stand above what is said, the first of them first."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    headings = [bool(NAMED_TIME.fullmatch(line[:80])) for line in lines[:200]]
+    return (
+        any(headings[:3]) and sum(headings) > 1 and sum(headings) >= len(headings) / 6
+    )
+
+
+def read_named_times(text: str, source) -> list[Dialog]:
+    """A name and a time in a line, and what was said below it, as programs that listen write it."""
+    dialog = Dialog("", [])
+    for line in text.split("\n"):
+        match = NAMED_TIME.fullmatch(line[:80])
+        if match:
+            name = match["name"].strip()
+            dialog.utterances.append(Utterance(name, speaker_role(name), ""))
+        elif line.startswith("Transcribed by "):
+            source.exclude("utterances", "are notices")
+        elif dialog.utterances:
+            dialog.utterances[-1].text += f"\n{line}"
+        elif line.strip():
+            source.exclude("utterances", "are lines before the first speaker")
+    for utterance in dialog.utterances:
+        utterance.text = utterance.text.strip()
+    return [dialog]
 
 
 def chat_line(line: str) -> re.Match | None:

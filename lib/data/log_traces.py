@@ -1,10 +1,9 @@
 """Traces of requests to models, and logs of evaluations."""
 
-import json
 from collections import Counter
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.log_messages import find_format, read_plain, reply_text
 from lib.data.log_parts import (
     as_script,
@@ -12,6 +11,7 @@ from lib.data.log_parts import (
     first_text,
     first_value,
     text_of,
+    to_number,
     user,
     words_of,
 )
@@ -19,6 +19,25 @@ from lib.data.log_platforms import from_json
 from lib.data.log_times import to_time
 
 THREAD = ("thread_id", "session_id", "conversation_id")
+SPAN_ATTRIBUTES = (  # of calls of models
+    "gen_ai.input.messages",
+    "gen_ai.prompt.0.role",
+    "gen_ai.prompt.0.content",
+    "llm.input_messages.0.message.role",
+)
+SPAN_SIGNATURES = ["attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES]
+SPAN_MODELS = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "llm.response.model",
+)
+SPAN_THREADS = (
+    "gen_ai.conversation.id",
+    "session.id",
+    *(f"traceloop.association.properties.{name}" for name in THREAD),
+    "traceloop.association.properties.chat_id",
+)
 
 
 def traced_dialog(
@@ -90,6 +109,7 @@ def read_langsmith(rows: list[dict], source) -> list[Dialog]:
         if row.get("run_type") not in ("llm", "chat_model"):
             source.exclude("dialogs", "are runs of chains and tools, not of models")
             continue
+        row = {key: from_json(value) for key, value in row.items()}
         metadata = (row.get("extra") or {}).get("metadata") or {}
         name = first_text(metadata, THREAD) or ""
         inputs = (row.get("inputs") or {}).get("messages")
@@ -115,8 +135,25 @@ def read_otel(record: dict, source) -> list[Dialog]:
         for scope in resource.get("scopeSpans") or []:
             for span in scope.get("spans") or []:
                 attributes = otel_attributes(span)
-                if "gen_ai.input.messages" in attributes:
-                    dialogs.append(otel_dialog(span, attributes))
+                if any(name in attributes for name in SPAN_ATTRIBUTES):
+                    time = to_number(span.get("startTimeUnixNano"))
+                    dialogs.append(
+                        otel_dialog(span.get("traceId"), attributes, time=time)
+                    )
+    return join_histories(dialogs, source)
+
+
+def read_span_rows(rows: list[dict], source) -> list[Dialog]:
+    """Spans as exporters for the console write them: the attributes are a mapping."""
+    dialogs = []
+    for row in rows:
+        attributes = row.get("attributes") or {}
+        if any(name in attributes for name in SPAN_ATTRIBUTES):
+            trace = (row.get("context") or {}).get("trace_id") or row.get("trace_id")
+            time = first_value(row, ("start_time", "startTime", "timestamp"))
+            dialogs.append(otel_dialog(trace, attributes, time=time))
+        else:
+            source.exclude("dialogs", "are spans of other things than models")
     return join_histories(dialogs, source)
 
 
@@ -130,18 +167,39 @@ def otel_attributes(span: dict) -> dict[str, Any]:
     return attributes
 
 
-def otel_dialog(span: dict, attributes: dict[str, Any]) -> Dialog:
-    """One call of a model: its input and output have messages with parts."""
+def otel_dialog(trace: Any, attributes: dict[str, Any], *, time: Any) -> Dialog:
+    """One call of a model: its input and output, as messages with parts or message by message."""
     utterances = []
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
-        for message in json.loads(attributes.get(name) or "[]"):
+        for message in from_json(attributes.get(name)) or []:
             text = text_of(message.get("parts"))
             utterances.append(Utterance(message["role"], message["role"], text))
-    model = first_text(attributes, ["gen_ai.response.model", "gen_ai.request.model"])
-    name = first_text(attributes, ["gen_ai.conversation.id", "session.id"]) or span.get(
-        "traceId"
-    )
+    for prefix in ("gen_ai.prompt", "llm.input_messages"):
+        utterances += indexed_messages(attributes, prefix)
+    for prefix in ("gen_ai.completion", "llm.output_messages"):
+        utterances += indexed_messages(attributes, prefix)[:1]
+    if utterances:
+        utterances[-1].time = to_time(time)
+    model = first_text(attributes, SPAN_MODELS)
+    name = first_text(attributes, SPAN_THREADS) or trace
     return Dialog(str(name), utterances, model)
+
+
+def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]:
+    """Messages with an attribute for each of their parts, such as "gen_ai.prompt.0.content"."""
+    messages: dict[int, dict] = {}
+    for name, value in attributes.items():
+        if name.startswith(f"{prefix}."):
+            number, _, part = name.removeprefix(f"{prefix}.").partition(".")
+            messages.setdefault(int(number), {})[part.removeprefix("message.")] = value
+    utterances = []
+    for _, message in sorted(messages.items()):
+        role = str(message.get("role", "assistant"))
+        text = text_of(from_json(message.get("content")))
+        utterances.append(Utterance(role, speaker_role(role), text))
+        if role == "system":
+            utterances[-1].role = "system"
+    return utterances
 
 
 def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
@@ -198,12 +256,16 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
 
 
 def reply_hashes(dialog: Dialog) -> list[int]:
-    """A hash of all talk up to each reply of the bot."""
+    """A hash of all talk up to each reply of the bot; of who speaks last where none is known."""
+    talk = list(filter(is_talk, dialog.utterances))
+    by_role = any(utterance.role == "assistant" for utterance in talk)
     hashes = []
     so_far = 0
-    for role, text in talk_of(dialog):
-        so_far = hash((so_far, role, text))
-        if role == "assistant":
+    for utterance in talk:
+        who = utterance.role if by_role else utterance.speaker
+        so_far = hash((so_far, who, utterance.text.strip()))
+        by_last = not by_role and utterance.speaker == talk[-1].speaker
+        if by_last or utterance.role == "assistant":
             hashes.append(so_far)
     return hashes
 

@@ -320,6 +320,9 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
         text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
     names_in_file = {**columns, **suggested}
+    for name in ("context", "dialog"):  # that there is none is said by "none"
+        if names_in_file.get(name) == "none":
+            del names_in_file[name]
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
     cells = _with_key(cells, file, report)

@@ -348,9 +348,8 @@ def computed_by_models(
         scores = compute_asked(turns, [item], log=lambda line: None)
         if reads_references:
             scores.loc[is_gold] = np.nan
-        parts = scores.columns.str.contains(r"_(?:precision|recall)\[", regex=True)
         if item.metric == "bertscore":
-            scores = scores.loc[:, ~parts]
+            scores = scores[[f"bertscore_f1[{item.label}]"]]
         tables.append(scores)
     return pd.concat(tables, axis=1)
 

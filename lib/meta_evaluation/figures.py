@@ -23,6 +23,7 @@ from lib.meta_evaluation.evaluation_sets import (
     metric_family,
     sort_by_family,
 )
+from lib.meta_evaluation.exchange_rate import PLACEBO
 from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_means
 
 MARKED = "tab:orange"
@@ -198,6 +199,60 @@ def forest_plot(table: pd.DataFrame) -> Figure:
         "thin: another corpus)"
     )
     axes.legend(loc="lower right")
+    return figure
+
+
+def savings_plot(rates: pd.DataFrame, count: int = 2) -> Figure:
+    """Ratings that scores save: a panel for each estimand, corpora in the order of the table.
+
+    Args:
+        rates: result of `exchange_rate.exchange_rates`, of several corpora.
+        count: scores of each corpus, those that save most; the placebo stands below them in grey.
+
+    >>> row = {"estimand": "mean of one system", "corpus": "a", "saved": 9.0, "low": 4.0}
+    >>> row |= {"metric": "length", "high": 16.0, "noise_ceiling": 50.0}
+    >>> [axes.get_title() for axes in savings_plot(pd.DataFrame([row])).axes]
+    ['mean of one system']
+    """
+    known = rates.dropna(subset="saved").sort_values("saved", ascending=False)
+    is_placebo = known["metric"] == PLACEBO
+    best = known[~is_placebo].groupby(["estimand", "corpus"]).head(count)
+    place = {corpus: number for number, corpus in enumerate(rates["corpus"].unique())}
+    shown = pd.concat([best, known[is_placebo]])
+    shown = shown.assign(
+        place=shown["corpus"].map(place), placebo=shown["metric"] == PLACEBO
+    )
+    # The first row stands lowest in a panel.
+    shown = shown.sort_values(
+        ["place", "placebo", "saved"], ascending=[False, False, True]
+    )
+    estimands = sorted(shown["estimand"].unique(), reverse=True)
+    sizes = [2 + (shown["estimand"] == estimand).sum() for estimand in estimands]
+    figure, panels = plt.subplots(
+        nrows=len(estimands),
+        figsize=(8, 0.21 * sum(sizes) + 0.8),
+        squeeze=False,
+        sharex=True,
+        height_ratios=sizes,
+        layout="constrained",
+    )
+    for axes, estimand in zip(panels.flat, estimands, strict=True):
+        part = shown[shown["estimand"] == estimand]
+        y = np.arange(len(part))
+        colors = part["placebo"].map({True: "0.6", False: "C0"})
+        axes.hlines(
+            y, part["low"], part["high"].clip(upper=60), color=colors, linewidth=2
+        )
+        axes.scatter(part["saved"], y, color=colors, s=22, zorder=3)
+        axes.plot(part["noise_ceiling"], y, "|", color="black", markersize=7)
+        labels = (
+            part["corpus"].map(display_name) + ": " + part["metric"].map(display_name)
+        )
+        axes.set_yticks(y, labels, fontsize=8)
+        axes.set(xlim=(0, 60), ylim=(-0.7, len(part) - 0.3), title=estimand)
+    axes.set_xlabel(
+        "ratings saved of 100 (95 % interval; black: noise ceiling, where below 60)"
+    )
     return figure
 
 

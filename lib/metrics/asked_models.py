@@ -78,7 +78,8 @@ def parse_models(words: str) -> list[AskedModel]:
     """Read the words that name metrics and models.
 
     Raises:
-        ValueError: an unknown metric or model; names the nearest one.
+        ValueError: an unknown metric or model; names the nearest one. Two models whose scores
+            would have one name.
 
     >>> [str(asked) for asked in parse_models("unieval bertscore:FacebookAI/roberta-large")]
     ['unieval:MingZhong/unieval-dialog', 'bertscore:FacebookAI/roberta-large']
@@ -92,7 +93,12 @@ def parse_models(words: str) -> list[AskedModel]:
             asked += _every_model()
         else:
             asked.append(_parse_word(word))
-    return list(dict.fromkeys(asked))
+    asked = list(dict.fromkeys(asked))
+    names = [f"{item.metric}[{item.label}]" for item in asked]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two models would share the name {name}: rename a folder")
+    return asked
 
 
 def _of_metric() -> dict[str, list[str]]:
@@ -255,11 +261,7 @@ def compute_asked(
             score = column.partition("[")[0]
             names[column] = f"{score}[{item.label}]"
         tables.append(scores.rename(columns=names))
-    table = pd.concat(tables, axis=1)
-    if not table.columns.is_unique:
-        twice = table.columns[table.columns.duplicated()][0]
-        raise ValueError(f"two models would share the column {twice}: rename a folder")
-    return table
+    return pd.concat(tables, axis=1)
 
 
 def _speed_file(item: AskedModel) -> Path:

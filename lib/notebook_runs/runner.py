@@ -4,6 +4,7 @@ import copy
 import os
 import re
 import time
+import tomllib
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from lib.notebook_runs.parameters import (
 
 INPUTS = ("lib", "data/sample", "data/published", "data/models", "data/reference")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+CAPTIONS = ROOT / "notebooks" / "captions.toml"
+FIGURE_CALL = re.compile(r'run\.figure\([^"]*?, "(\w+)"')
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 
 
@@ -143,7 +146,9 @@ def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
         return Outcome(
             path.stem, "failed", time.perf_counter() - start, explain(path, error)
         )
-    notebook = with_outputs(nbformat.read(path, as_version=4), executed)
+    source = nbformat.read(path, as_version=4)
+    notebook = with_outputs(source, executed)
+    add_alternative_texts(notebook, path.name[:2])
     with atomic_write(profile_folder(profile, "notebooks") / path.name) as file:
         file.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", "utf-8")
     stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -230,6 +235,26 @@ def with_outputs(source: NotebookNode, executed: NotebookNode) -> NotebookNode:
     # The messages that one stream is cut into depend on timing.
     notebook, _ = CoalesceStreamsPreprocessor().preprocess(result, {})
     return notebook
+
+
+def add_alternative_texts(notebook: NotebookNode, number: str) -> None:
+    """Write the alternative text of `notebooks/captions.toml` beside each image, in place.
+
+    A cell shows its images in the order of its calls of `Run.figure`.
+    """
+    texts = tomllib.loads(CAPTIONS.read_text(encoding="utf-8"))
+    for cell in code_cells(notebook):
+        images = [output for output in cell.outputs if is_image(output)]
+        names = FIGURE_CALL.findall(cell.source)
+        for image, name in zip(images, names, strict=False):
+            alternative = texts.get(f"{number}_{name}", {}).get("alt", "")
+            if alternative:
+                image.metadata = NotebookNode({"image/png": {"alt": alternative}})
+
+
+def is_image(output: NotebookNode) -> bool:
+    """Whether an output is a picture."""
+    return "image/png" in output.get("data", ())
 
 
 def is_kept(output: NotebookNode) -> bool:

@@ -7,6 +7,7 @@ this room is imported from its file when it is first used, so that `--help` need
 from importlib import import_module
 
 FILES = {
+    "authors": ["find_people", "rating_correlations_by_author"],
     "dialogs": ["describe_turns", "import_details", "read_versions", "warnings"],
     "exploration": ["Exploration", "explore"],
     "issues": [

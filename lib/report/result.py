@@ -8,6 +8,7 @@ import pandas as pd
 from lib.meta_evaluation.evaluation_sets import shipped_scores
 from lib.metrics import AskedModel
 from lib.report import (
+    authors,
     dialogs,
     issues,
     profiles,
@@ -53,6 +54,8 @@ class Report:
         families: which metrics were computed (`scores.family_coverage`).
         validity: what public corpora say of each metric (`validity.known_validity`).
         correlations: of each metric with a rating (`validity.correlations_with_ratings`).
+        correlations_by_author: the same among machines and within contexts
+            (`authors.rating_correlations_by_author`).
         levels: what the history keeps of each version (`history.version_levels`).
         history: the levels of earlier releases and this one (`history.read_history`); no rows
             unless a folder was named.
@@ -85,6 +88,7 @@ class Report:
     families: pd.DataFrame
     validity: pd.DataFrame
     correlations: pd.DataFrame
+    correlations_by_author: pd.DataFrame
     levels: pd.DataFrame
     history: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=HISTORY))
 
@@ -166,6 +170,14 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
             "finding": study.question,
             "consequence": "only a random draw stands for the other dialogs",
         }
+    people = authors.find_people(turns)
+    if people and turns["system"].nunique() > 1:
+        warnings.loc[len(warnings)] = {
+            "topic": "written by people?",
+            "finding": f"read as people's replies: {', '.join(map(repr, people))}",
+            "consequence": "a metric may only recognise people: section 7 has the correlations "
+            'without them. If it is a bot: a column written_by with "machine"',
+        }
     ratings = turns.filter(regex="^human_")
     deviations = ratings.join(scores).astype(float).std(ddof=0)
     if from_sheet:
@@ -224,5 +236,8 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         families=scoring.family_coverage(scores),
         validity=metric_validity,
         correlations=validity.correlations_with_ratings(turns, scores, seed),
+        correlations_by_author=authors.rating_correlations_by_author(
+            turns, scores, seed
+        ),
         levels=levels,
     )

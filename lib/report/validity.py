@@ -11,6 +11,7 @@ from lib.report.dialogs import leading_rating
 AGREES = "agrees with people"  # a status of `known_validity`
 FOLLOWS = "follows people"  # a standing of `10_metric_validity.csv`
 MIN_CORPORA = 3
+MIN_SCORED = 0.8  # share of the replies that a metric must score to be correlated
 
 
 def reference_table(name: str, columns: list[str] | None = None) -> pd.DataFrame:
@@ -97,7 +98,7 @@ def correlations_with_ratings(
             columns=["rating", "metric", "value", "low", "high", "n", "rank"]
         )
     table = rank_metrics(
-        scores.loc[:, share_scored(scores) >= 0.8],
+        scores.loc[:, share_scored(scores) >= MIN_SCORED],
         turns[rating],
         turns["dialog"],
         method="spearman",

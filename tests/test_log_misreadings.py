@@ -1,0 +1,273 @@
+"""What was once read wrongly in silence: now read right, or asked about with both readings."""
+
+import json
+
+import pytest
+
+from lib.data import DataError, import_report, read_turns
+
+
+def file_with(folder, name, content):
+    """A file with a text, or with a value as JSON."""
+    file = folder / name
+    text = content if isinstance(content, str) else json.dumps(content)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def contexts(turns):
+    """The context of each reply."""
+    return dict(zip(turns["response"], turns["context"], strict=True))
+
+
+VERSIONS = """{name},dialog,speaker,text
+v1,d,user,Hi
+v1,d,bot,Ho
+v2,d,user,Hi
+v2,d,bot,Hello
+"""
+
+
+@pytest.mark.parametrize("name", ["system", "version", "variant"])
+def test_versions_of_the_same_dialogs_are_systems(name, tmp_path):
+    turns = read_turns(file_with(tmp_path, "log.csv", VERSIONS.format(name=name)))
+    assert turns["system"].tolist() == ["v1", "v2"]
+    assert turns["context"].tolist() == [["Hi"], ["Hi"]]
+
+
+def test_a_column_by_which_dialogs_begin_again_is_asked_about(tmp_path):
+    file = file_with(tmp_path, "log.csv", VERSIONS.format(name="build"))
+    with pytest.raises(
+        DataError, match='COLUMNS="system=build" for versions, or write'
+    ):
+        read_turns(file)
+    assert read_turns(file, {"system": "build"})["system"].tolist() == ["v1", "v2"]
+
+
+def test_a_column_that_is_named_takes_the_place_of_one_of_that_name(tmp_path):
+    text = (
+        "chat,dialog,speaker,text\n1,a,user,Hi\n1,b,bot,Ho\n2,a,user,Tea?\n2,b,bot,No\n"
+    )
+    turns = read_turns(file_with(tmp_path, "log.csv", text), {"dialog": "chat"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_a_change_of_model_within_a_dialog_is_no_second_version(tmp_path):
+    text = "dialog,model,speaker,text\nd,m1,user,Hi\nd,m1,bot,Ho\nd,m2,user,Tea?\nd,m2,bot,No\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
+    assert turns["system"].tolist() == ["m1", "m2"]
+
+
+def test_a_namesake_of_the_bot_is_a_user(tmp_path):
+    messages = []
+    for number, (is_bot, text) in enumerate([(False, "Hi"), (True, "Ho")]):
+        author = {"id": str(is_bot), "name": "a", "nickname": "Ada", "isBot": is_bot}
+        time = f"2025-03-01T10:0{number}:00+00:00"
+        messages.append(
+            {"type": "Default", "timestamp": time, "content": text, "author": author}
+        )
+    value = {"guild": {}, "channel": {"name": "help"}, "messages": messages}
+    turns = read_turns(file_with(tmp_path, "log.json", value))
+    assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]
+
+
+def test_what_a_tool_returns_in_the_name_of_the_agent_is_no_reply(tmp_path):
+    result = [{"content": "tool words", "call_id": "c", "is_error": False}]
+    messages = [
+        {"source": "user", "content": "Hi", "type": "TextMessage"},
+        {"source": "assistant", "content": result, "type": "ToolCallExecutionEvent"},
+        {"source": "assistant", "content": "Ho", "type": "TextMessage"},
+    ]
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]
+
+
+def test_notes_among_messages_are_no_replies(tmp_path):
+    rows = "d,user,text,Hi\nd,agent,text,Ho\nd,agent,note,He is cross\n"
+    file = file_with(tmp_path, "log.csv", f"dialog,sender,type,message\n{rows}")
+    assert read_turns(file)["response"].tolist() == ["Ho"]
+
+
+def test_messages_of_one_list_may_be_of_several_dialogs(tmp_path):
+    messages = []
+    for name in ("a", "b"):
+        for role, text in (("user", f"Hi {name}"), ("bot", f"Ho {name}")):
+            messages.append({"session_id": name, "role": role, "text": text})
+    turns = read_turns(file_with(tmp_path, "log.json", {"ok": True, "data": messages}))
+    assert contexts(turns) == {"Ho a": ["Hi a"], "Ho b": ["Hi b"]}
+
+
+def test_replies_without_what_was_said_before_are_asked_about(tmp_path):
+    rows = [
+        {"query_str": "Is it late?", "answer": "Ten past four."},
+        {"query_str": "Is there tea?", "answer": "No tea today."},
+    ]
+    file = file_with(tmp_path, "log.json", rows)
+    with pytest.raises(DataError, match='COLUMNS="context=query_str", or context=none'):
+        read_turns(file)
+    turns = read_turns(file, {"context": "query_str"})
+    assert turns["context"].tolist() == [["Is it late?"], ["Is there tea?"]]
+    assert read_turns(file, {"context": "none"})["context"].tolist() == [[], []]
+
+
+@pytest.mark.parametrize("name", ["customer_email", "csid", "lead_ref", "hash"])
+def test_exchanges_below_an_unknown_id_are_asked_about(name, tmp_path):
+    rows = "a1@x,Hi,Ho\na1@x,Tea?,No\nb2@x,So?,Yes\nb2@x,And?,Bye\n"
+    file = file_with(tmp_path, "log.csv", f"{name},question,answer\n{rows}")
+    with pytest.raises(DataError, match=f'COLUMNS="dialog={name}"'):
+        read_turns(file)
+    turns = read_turns(file, {"dialog": name})
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
+    alone = read_turns(file, {"dialog": "none"})
+    assert contexts(alone)["No"] == ["Tea?"]
+
+
+def test_utterances_of_several_people_are_asked_about(tmp_path):
+    rows = [
+        "a,user,Hi",
+        "b,user,So?",
+        "a,bot,Ho",
+        "b,bot,Yes",
+        "a,user,Tea?",
+        "a,bot,No",
+    ]
+    text = "\n".join(["phone,from,message", *rows]) + "\n"
+    file = file_with(tmp_path, "log.csv", text)
+    with pytest.raises(DataError, match='COLUMNS="dialog=phone"'):
+        read_turns(file)
+    assert contexts(read_turns(file, {"dialog": "phone"}))["Yes"] == ["So?"]
+
+
+def test_a_table_without_dialogs_is_asked_about_its_pauses(tmp_path):
+    rows = ["user,Hi,2025-03-01 10:00", "bot,Ho,2025-03-01 10:01"]
+    rows += ["user,Tea?,2025-03-04 10:00", "bot,No,2025-03-04 10:01"]
+    file = file_with(tmp_path, "log.csv", "\n".join(["role,text,time", *rows]) + "\n")
+    with pytest.raises(DataError, match="SPLIT=gap:6h"):
+        read_turns(file)
+    split = read_turns(file, options={"split": "gap:6h"})
+    assert contexts(split)["No"] == ["Tea?"]
+    one = read_turns(file, {"dialog": "none"})
+    assert contexts(one)["No"] == ["Hi", "Ho", "Tea?"]
+
+
+def test_a_long_table_without_dialogs_is_asked_about(tmp_path):
+    rows = ["user,Hi", "bot,Ho"] * 200
+    file = file_with(tmp_path, "log.csv", "\n".join(["role,text", *rows]) + "\n")
+    with pytest.raises(DataError, match="has 400 rows, and no column with the dialogs"):
+        read_turns(file)
+    assert len(read_turns(file, {"dialog": "none"})) == 200
+
+
+def test_histories_grow_also_where_only_the_user_knows_the_bot(tmp_path):
+    talk = [
+        ("guest", "Hi"),
+        ("concierge", "Ho"),
+        ("guest", "Tea?"),
+        ("concierge", "No"),
+    ]
+    rows = []
+    for length in (2, 4):
+        messages = [{"name": name, "text": text} for name, text in talk[:length]]
+        rows.append({"history": messages})
+    file = file_with(tmp_path, "log.json", rows * 2)
+    turns = read_turns(file, options={"bot": "concierge"})
+    assert sorted(turns["response"]) == ["Ho", "Ho", "No", "No"]
+
+
+def test_characters_that_are_bytes_are_read_as_words(tmp_path):
+    message = {"sender_name": "Jos\u00c3\u00a9", "timestamp_ms": 1741000000000}
+    reply = {"sender_name": "Ada", "timestamp_ms": 1741000001000, "content": "Ho"}
+    value = {
+        "participants": [{"name": "Ada"}],
+        "messages": [reply, {**message, "content": "Z\u00c3\u00bcrich?"}],
+    }
+    turns = read_turns(file_with(tmp_path, "log.json", value), options={"bot": "Ada"})
+    assert turns["context"].tolist() == [["Zürich?"]]
+
+
+WINNERS = {
+    "both_bad": [0.5, 0.5],
+    "Tie": [0.5, 0.5],
+    "model_b": [0.0, 1.0],
+    "m2": [0.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("winner", WINNERS)
+def test_every_word_for_who_won_is_read(winner, tmp_path):
+    row = {"id": "1", "model_a": "m1", "model_b": "m2", "winner": winner}
+    for side, reply in (("a", "Ho"), ("b", "Hm")):
+        row[f"conversation_{side}"] = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": reply},
+        ]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", row))
+    assert turns["human_preference"].tolist() == WINNERS[winner]
+
+
+def test_a_word_for_the_winner_that_says_nothing_is_counted(tmp_path):
+    row = {"model_a": "m1", "model_b": "m2", "winner": "see notes"}
+    for side in "ab":
+        row[f"conversation_{side}"] = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": side},
+        ]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", row))
+    reasons = import_report(turns).set_index("unit").loc["ratings", "reasons"]
+    assert "see notes" in reasons
+
+
+def test_whatsapp_leaves_out_its_own_words_in_other_languages(tmp_path):
+    lines = [
+        "04.03.25, 09:01 - Ben: <Medien ausgeschlossen>",
+        "04.03.25, 09:02 - Ben: Du hast diese Nachricht gelöscht.",
+        "04.03.25, 09:03 - Ben: Hallo <Diese Nachricht wurde bearbeitet.>",
+        "04.03.25, 09:04 - Ada: Guten Tag",
+        "04.03.25, 09:05 - Ada: Verpasster Sprachanruf",
+    ]
+    file = file_with(tmp_path, "chat.txt", "\n".join(lines) + "\n")
+    turns = read_turns(file, options={"bot": "Ada"})
+    assert contexts(turns) == {"Guten Tag": ["Hallo"]}
+
+
+def test_a_response_goes_on_from_the_one_that_it_names(tmp_path):
+    rows = []
+    for number, (asked, answered) in enumerate([("Hi", "Ho"), ("Tea?", "No")]):
+        message = {"type": "message", "role": "assistant"}
+        output = [{**message, "content": [{"type": "output_text", "text": answered}]}]
+        row = {"id": f"r{number}", "object": "response", "input": asked}
+        previous = f"r{number - 1}" if number else None
+        rows.append({**row, "previous_response_id": previous, "output": output})
+    turns = read_turns(file_with(tmp_path, "log.json", rows[::-1]))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_messages_with_parts_are_of_the_chats_that_they_name(tmp_path):
+    rows = []
+    for name in ("a", "b"):
+        for role in ("user", "assistant"):
+            parts = [{"type": "text", "text": f"{role} {name}"}]
+            rows.append({"chatId": name, "role": role, "parts": parts})
+    turns = read_turns(file_with(tmp_path, "log.json", rows))
+    assert contexts(turns)["assistant b"] == ["user b"]
+
+
+def test_words_within_objects_are_taken_from_them(tmp_path):
+    text = 'dialog,direction,payload\nd,incoming,"{""text"": ""Good morning""}"\n'
+    text += 'd,outgoing,"{""text"": ""Good evening""}"\n'
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns[["context", "response"]].values.tolist() == [
+        [["Good morning"], "Good evening"]
+    ]
+    bare = text.replace('""text""', '""kind""')
+    with pytest.raises(DataError, match="none of which has a text"):
+        read_turns(file_with(tmp_path, "log.csv", bare))
+
+
+def test_a_list_of_accounts_is_no_dialog(tmp_path):
+    rows = []
+    for name, is_bot in (("Mira Keller", False), ("Jon Ek", False), ("Ada", True)):
+        rows.append({"id": name[0], "real_name": name, "is_bot": is_bot})
+    with pytest.raises(DataError, match="is no chat log"):
+        read_turns(file_with(tmp_path, "users.json", rows))
