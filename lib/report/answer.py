@@ -210,8 +210,8 @@ def _error_rate(verdict: Verdict) -> str:
     """
     if not np.isnan(verdict.silent_share):
         return (
-            f"Such metrics showed nothing for {percent(verdict.silent_share)} % of the pairs of "
-            "systems on public corpora that raters distinguish."
+            "On public corpora these metrics show no difference for "
+            f"{percent(verdict.silent_share)} % of the pairs of systems that raters distinguish."
         )
     if verdict.decided_by == "rating" and verdict.verdict in (
         "better",

@@ -320,8 +320,8 @@ def _with_error_rate(verdict: Verdict, rate: pd.Series | None) -> Verdict:
     elif verdict.verdict == "no difference shown":
         silent = rate["silent"] / rate["pairs"]
         silence = (
-            f"By these metrics nothing showed for {100 * silent:.0f} % of the {rate['pairs']:.0f} "
-            "pairs of systems on public corpora that raters distinguish."
+            f"On public corpora these metrics show no difference for {100 * silent:.0f} % of the "
+            f"{rate['pairs']:.0f} pairs of systems that raters distinguish."
         )
         explanation = f"{explanation} {silence}"
         return replace(verdict, explanation=explanation, silent_share=silent)
