@@ -184,7 +184,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     )
     assert (usr.drop("by_person").max() < person).all()
 
-    saved = pd.read_csv(RESULTS / "13_exchange.csv")
+    saved = pd.read_csv(RESULTS / "10_exchange.csv")
     saved = saved[(saved["corpus"] == "gpt4_fed") & (saved["metric"] == "gpt4_overall")]
     (mean,) = saved[saved["estimand"] == "mean of one system"].itertuples()
     told(f"save {mean.saved:.0f} of 100 human ratings for the mean of one bot")
