@@ -196,8 +196,8 @@ def test_findings_of_the_readme_stand_in_the_tables():
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
         f"On {n_dimensions} dimensions of empathy, two language models correlate "
-        f"{strong['Claude 3.7 Sonnet']} with experts, another expert "
-        f"{strong['one more expert']}, a crowd {strong['crowd']}"
+        f"{strong['Claude 3.7 Sonnet']} with experts; another expert "
+        f"correlates {strong['one more expert']}, and a crowd {strong['crowd']}"
     )
 
     rates = pd.read_csv(ROOT / "data/reference/10_verdict_errors.csv", index_col="rule")
@@ -206,9 +206,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     assert rule["wrong"] == 2
     pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
-    told(f"on other families of corpora {100 * rule['high']:.0f} % may be wrong")
+    told(f"up to {100 * rule['high']:.0f} % of its decisions may be wrong")
 
     ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
     told(f"Of {ledger.sum():,} printed cells {good} are reproduced or close")
-    told(f"{ledger['not public']} need what is not public")
+    told(f"{ledger['not public']} need data or models that are not public")
