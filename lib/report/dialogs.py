@@ -195,9 +195,10 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         names = []
         for key, count in small.head(5).items():
             names.append(f"{' / '.join(dict.fromkeys(key))} ({count})")
+        noun = "agent" if len(small) == 1 else "agents"
         warn(
             "few dialogs",
-            f"fewer than {MIN_DIALOGS} dialogs for {len(small)} agent(s): {', '.join(names)}",
+            f"fewer than {MIN_DIALOGS} dialogs of {len(small)} {noun}: {', '.join(names)}",
             "intervals are wide, and should be wider still; collect more before ranking agents",
         )
     if len(systems) == 1:
