@@ -353,10 +353,10 @@ def test_page_of_results_tells_who_wrote_it():
     told = [f"{value:.2f}".removeprefix("0") for value in (*words, *model)]
     told += [f"{value:.2f}".removeprefix("0") for value in (*log_likelihood, *judge)]
     sentences = (
-        "*ρ* = {} over all replies and {} over machines' (95 % interval -.10 to .19); "
+        "*ρ* = {} over all replies and {} over machines' (95 % interval -.10 to .19). "
         "UniEval has {} and {}.",
         "*ρ* = {} over all replies and {} over machines'; *specificity*",
-        "*ρ* = {} (08), and over machines' replies {}.",
+        "*ρ* = {} (08), and {} over machines' replies.",
     )
     assert sentences[0].format(*told[:4]) in page
     assert sentences[1].format(*told[4:6]) in page
