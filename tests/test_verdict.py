@@ -209,20 +209,20 @@ def test_a_verdict_by_metrics_states_its_rate_and_only_leans_beyond_one_in_ten(
 ):
     sure = metric_verdict(rates_of(), monkeypatch)
     assert sure.verdict == "better" and sure.wrong_share == 0.05
-    assert "5 pointed the wrong way (95 % interval 1 to 9" in sure.explanation
-    assert "from 60 calls in 6 families" in sure.explanation
+    assert "5 pointed the wrong way (95 % interval 1 to 9" in sure.error_rate
+    assert "from 60 calls in 6 families" in sure.error_rate
 
     leaning = metric_verdict(rates_of(high=0.11), monkeypatch, difference=-1.0)
     assert leaning.verdict == "leaning worse"
     assert leaning.explanation.startswith("This leans to old.")
-    assert "1 to 11" in leaning.explanation
+    assert "1 to 11" in leaning.error_rate
     one_family = metric_verdict(rates_of(low=np.nan, high=np.nan), monkeypatch)
     assert one_family.verdict == "leaning better"
-    assert "nan" not in one_family.explanation
+    assert "nan" not in one_family.explanation + one_family.error_rate
 
     untested = metric_verdict(rates_of(), monkeypatch, metrics=["good", "fine"])
     assert untested.verdict == "leaning better" and np.isnan(untested.wrong_share)
-    assert "never measured" in untested.explanation
+    assert "never measured" in untested.error_rate
 
 
 def test_metrics_that_only_describe_change_no_verdict():

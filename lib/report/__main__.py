@@ -227,11 +227,13 @@ def _write_report(args: argparse.Namespace) -> int:
     with atomic_write(out) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     print(f"report: {out}")
-    asked = report.warnings[report.warnings["topic"] == "drawn at random?"]
-    for finding in asked["finding"]:
+    unanswered = report.warnings[report.warnings["topic"] == "drawn at random?"]
+    for finding in unanswered["finding"]:
         print(f"question: {finding}.")
     for row in report.verdicts[:10]:
         print(f"{row.version} against {row.against}: {row.verdict}. {row.explanation}")
+        if row.error_rate:
+            print(row.error_rate)
     if not args.fail_if:
         return 0
     stops = condition_holds(report.verdicts, args.fail_if, report.differences)

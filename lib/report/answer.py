@@ -58,8 +58,8 @@ class Answer:
         sentences: the verdicts on the versions after the first, one for those of the same verdict;
             or what the only version is.
         basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
-        error_rate: how often such verdicts were wrong on public corpora, or showed nothing where
-            raters see a difference; where ratings decide, the level of their test.
+        error_rate: how often such verdicts are wrong, a sentence per kind of verdict
+            (`Verdict.error_rate`).
         findings: the differences that decide between the first two versions; of three versions
             and more, which come first; the largest changes of issues. Of a single version, its
             most telling figures.
@@ -117,14 +117,14 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
     if len(verdicts) > 1:
         compared = f"{verdicts[0].version} against {verdicts[0].against}: "
     basis = compared + _basis(verdicts[0])
-    rates = [rate for rate in map(_error_rate, verdicts) if rate]
+    rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
     first = [compared + text for text in _sizes(verdicts[0], differences)]
     if len(ranking):
         first += _first_rank(ranking, score)
     return Answer(
         sentences=_verdict_sentences(verdicts),
         basis=basis,
-        error_rate=rates[0] if rates else "",
+        error_rate=" ".join(rates),
         findings=[*first, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
@@ -182,8 +182,10 @@ def _first_rank(ranking: pd.DataFrame, score: str) -> list[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    plural = "replies" if noun == "reply" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    if number == 1:
+        return f"1 {noun}"
+    plural = {"reply": "replies"}.get(noun, f"{noun}s")
+    return f"{number:,} {plural}"
 
 
 def _basis(verdict: Verdict) -> str:
@@ -200,37 +202,6 @@ def _basis(verdict: Verdict) -> str:
     dialogs = _count(verdict.dialogs, "dialog")
     return (
         f"It rests on {source} ({', '.join(names)}) of {dialogs} per version, {pairs}."
-    )
-
-
-def _error_rate(verdict: Verdict) -> str:
-    """How often such a verdict was wrong on public corpora; "" where that was not measured.
-
-    Where metrics show no difference: how often they miss one that raters see.
-    """
-    if not np.isnan(verdict.silent_share):
-        return (
-            "On public corpora these metrics show no difference for "
-            f"{percent(verdict.silent_share)} % of the pairs of systems that raters distinguish."
-        )
-    if verdict.decided_by == "rating" and verdict.verdict in (
-        "better",
-        "worse",
-        "mixed",
-    ):
-        return (
-            "Of equal versions, ratings would call one better or worse in at most 5 of 100 such "
-            "comparisons: that is the level of the test."
-        )
-    if np.isnan(verdict.wrong_share):
-        return ""
-    interval = "without an interval"
-    if not np.isnan(verdict.wrong_high):
-        low = f"{100 * verdict.wrong_low:.0f}"
-        interval = f"95 % interval {low} to {100 * verdict.wrong_high:.0f}"
-    return (
-        f"Of 100 such calls on public corpora, {100 * verdict.wrong_share:.0f} pointed the wrong "
-        f"way ({interval})."
     )
 
 
@@ -389,10 +360,17 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
         chosen = rows[rows["role"] == role]
         if chosen.empty:
             continue
-        places = [rows.index.get_loc(label) for label in chosen.index]
-        axes.hlines(places, chosen["low"], chosen["high"], color=color, linewidth=2.5)
+        positions = [rows.index.get_loc(label) for label in chosen.index]
+        axes.hlines(
+            positions, chosen["low"], chosen["high"], color=color, linewidth=2.5
+        )
         axes.plot(
-            chosen["difference"], places, marker, color=color, markersize=7, label=role
+            chosen["difference"],
+            positions,
+            marker,
+            color=color,
+            markersize=7,
+            label=role,
         )
     labels = rows["label"].map(strip_symbols)
     if width < WIDE:

@@ -89,15 +89,12 @@ def rating_correlations_by_author(
     units = units.assign(
         dialog=bootstrap_units(turns), context=context.map(lambda text: [text])
     )
-    tables = []
-    for metric in scores.columns[share_scored(scores) >= MIN_SCORED]:
-        rows = authorship.correlations_by_author(
-            scores[metric], turns[rating], units, resamples=1000, seed=seed
-        )
-        tables.append(rows.assign(rating=rating, metric=metric))
-    if not tables:
+    scores = scores[scores.columns[share_scored(scores) >= MIN_SCORED]]
+    if scores.columns.empty:
         return pd.DataFrame(columns=columns)
-    table = pd.concat(tables).rename(columns={"replies": "over"}).dropna(subset="value")
+    table = authorship.metrics_by_author(scores, turns[rating], units, seed=seed)
+    table = table.assign(rating=rating).rename(columns={"replies": "over"})
+    table = table.dropna(subset="value")
     if not people:
         table = table[table["over"] != authorship.MACHINES]
     if (table["over"] == authorship.ALL).all():

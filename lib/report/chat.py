@@ -118,8 +118,8 @@ def chat_lines(
         lines.append(line)
     if around is None:
         return lines
-    places = [place for place, line in enumerate(lines) if line.marked]
-    return lines[max(places[0] - around, 0) : places[-1] + around + 1]
+    marked = [number for number, line in enumerate(lines) if line.marked]
+    return lines[max(marked[0] - around, 0) : marked[-1] + around + 1]
 
 
 def chat_until(

@@ -269,22 +269,23 @@ def history_plot(history: pd.DataFrame) -> Figure:
         mean = scale * rows["mean"]
         below = mean - scale * rows["low"]
         above = scale * rows["high"] - mean
-        places = range(len(releases))
-        axes.errorbar(places, mean, [below, above], fmt="o-", capsize=3, linewidth=1)
-        axes.set_xticks(places, [strip_symbols(name) for name in releases])
+        positions = range(len(releases))
+        axes.errorbar(positions, mean, [below, above], fmt="o-", capsize=3, linewidth=1)
+        axes.set_xticks(positions, [strip_symbols(name) for name in releases])
         axes.tick_params("x", rotation=45, labelsize="small")
         title = name if is_issue else display_name(name.removeprefix("human_"))
         axes.set_title(strip_symbols(title), fontsize="small")
         if is_issue:
             axes.set_ylabel("% of the replies", fontsize="small")
             axes.set_ylim(bottom=0)
-        known = rows.dropna(subset="mean")
-        ends = known.iloc[[0, -1]] if len(known) > 1 else known
+        measured = rows.dropna(subset="mean")
+        ends = measured.iloc[[0, -1]] if len(measured) > 1 else measured
         said = [
             f"{scale * row['mean']:.3g} ({scale * row['low']:.3g} to {scale * row['high']:.3g})"
             for row in ends.to_dict("records")
         ]
-        texts.append(f"{title}: {', then '.join(said)}{' %' if is_issue else ''}")
+        unit = " %" if is_issue else ""
+        texts.append(f"{title}: {', then '.join(said)}{unit}")
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     figure.set_label(

@@ -256,9 +256,12 @@ def format_cell(cell: object, column: str = "") -> str:
         return str(cell)
     kind = COLUMNS.get(column, {}).get("format", "")
     if kind == "p":
-        return "< .001" if cell < 0.001 else f"{cell:.3f}"
+        if cell < 0.001:
+            return "< .001"
+        return f"{cell:.3f}"
     if kind == "share":
-        return f"{100 * cell:.3g} %" if cell < 0.1 else f"{100 * cell:.0f} %"
+        digits = ".3g" if cell < 0.1 else ".0f"
+        return f"{100 * cell:{digits}} %"
     if abs(cell) >= 1000 or isinstance(cell, Integral):
         return f"{cell:,.0f}"
     return f"{float(f'{cell:.3g}'):.6g}"

@@ -137,7 +137,8 @@ def score_values(turns: pd.DataFrame, scores: pd.DataFrame, score: str) -> pd.Se
     """
     if not score:
         return pd.Series(float("nan"), turns.index)
-    return (scores if score in scores else turns)[score].astype(float)
+    table = scores if score in scores else turns
+    return table[score].astype(float)
 
 
 def _normalised(context: list[str]) -> str:

@@ -112,8 +112,8 @@ def win_rates(turns: pd.DataFrame) -> pd.DataFrame:
                 "version": version,
                 "comparisons": len(wins),
                 "win_rate": wins["won"].mean(),
-                "low": max(low, 0.0) if low == low else low,
-                "high": min(high, 1.0) if high == high else high,
+                "low": float(np.maximum(low, 0.0)),
+                "high": float(np.minimum(high, 1.0)),
             }
         )
     table = pd.DataFrame(rows).set_index("version")

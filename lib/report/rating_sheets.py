@@ -219,9 +219,9 @@ def check_predictor(name: str, turns: pd.DataFrame) -> None:
     Known are the metrics of a report, the file's own `score_` columns, and a judge's cpds.
     """
     own = evaluation_sets.shipped_scores(turns).columns
-    known = [*own, "cpds", *evaluation_sets.QUICK, *evaluation_sets.ENCODER]
-    if name.removeprefix("score_") not in known:
-        hint = suggest_name(name, known) or f"it is one of {', '.join(known)}"
+    names = [*own, "cpds", *evaluation_sets.QUICK, *evaluation_sets.ENCODER]
+    if name.removeprefix("score_") not in names:
+        hint = suggest_name(name, names) or f"it is one of {', '.join(names)}"
         raise DataError(f"PREDICTOR={name} is no score of a report", fix=hint)
 
 
@@ -310,7 +310,9 @@ def split_cells(lines: list[str]) -> list[str]:
             if height and height + needed > CELL_LINES:
                 cells.append("")
                 height = 0
-            cells[-1] += f"\n{piece}" if height else piece
+            if height:
+                cells[-1] += "\n"
+            cells[-1] += piece
             height += needed
     return cells
 
@@ -544,8 +546,8 @@ def _records(
 def _column_name(cell: str) -> str:
     """The name of a column, in lower case where it is ours."""
     name = " ".join(cell.split())
-    known = re.fullmatch(r"id|rating|rater|dialog( \d+)?", name.lower())
-    return name.lower() if known or name.lower() in NOTES else name
+    is_ours = re.fullmatch(r"id|rating|rater|dialog( \d+)?", name.lower())
+    return name.lower() if is_ours or name.lower() in NOTES else name
 
 
 def _check_columns(header: list[str], records: list, path: Path) -> None:
@@ -579,7 +581,7 @@ def _check_ids(records: list, key: SheetKey, by_row: bool, path: Path) -> None:
         )
         fix = "give the dialogs that it was drawn from, or its own key: KEY=path"
         raise DataError(problem, path, records[0][0], "id", fix)
-    rows_of_place: dict[tuple, int] = {}
+    row_of_cell: dict[tuple, int] = {}
     for row, cells in records:
         sheet_id = cells["id"]
         if sheet_id not in key.dialogs:
@@ -588,14 +590,14 @@ def _check_ids(records: list, key: SheetKey, by_row: bool, path: Path) -> None:
         rater = cells["rater"] if by_row else ""
         if by_row and not rater:
             raise DataError("is empty", path, row, "rater", "name the rater")
-        place = (sheet_id, rater)
-        if place in rows_of_place:
+        cell = (sheet_id, rater)
+        if cell in row_of_cell:
             of_rater = f" of {rater}" if rater else ""
             problem = (
-                f"{sheet_id!r} stands in row {rows_of_place[place]} as well{of_rater}"
+                f"{sheet_id!r} stands in row {row_of_cell[cell]} as well{of_rater}"
             )
             raise DataError(problem, path, row, "id", "remove one of the two rows")
-        rows_of_place[place] = row
+        row_of_cell[cell] = row
 
 
 def _check_texts(

@@ -282,9 +282,10 @@ def _question(dialogs: pd.DataFrame, rated: DialogRatings, predictor: str) -> st
             continue
         p = stats.mannwhitneyu(ranks_rated, ranks_other).pvalue
         if p < DOUBT / len(names):
-            findings.append(
-                higher if ranks_rated.mean() > ranks_other.mean() else lower
-            )
+            if ranks_rated.mean() > ranks_other.mean():
+                findings.append(higher)
+            else:
+                findings.append(lower)
     if (
         rated.from_sheet and not findings
     ):  # what is missing of a sheet is missing at random
@@ -516,8 +517,10 @@ def _further_row(quantity: _Quantity) -> dict:
 
 
 def _half_width(estimate: Estimate) -> float:
+    if not estimate.error > 0:
+        return np.nan
     low, high = estimate.interval()
-    return (high - low) / 2 if estimate.error > 0 else np.nan
+    return (high - low) / 2
 
 
 def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:

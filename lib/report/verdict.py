@@ -25,6 +25,10 @@ KEY = ["system", "agent", "dialog"]
 MAX_WRONG = 0.1  # a rule decides if the interval of its wrong calls ends by then
 TOO_FEW = "fewer than 2 dialogs of a version"
 SAME = "the same scores in both versions"
+LEVEL_OF_RATINGS = (
+    f"Of equal versions, ratings would call one better or worse in at most {100 * LEVEL:.0f} of "
+    "100 such comparisons: that is the level of the test."
+)
 CONDITION = re.compile(
     r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(leaning )?(better|worse)|mixed)"
     r"( by (?P<margin>\d+(\.\d*)?|\.\d+))?"
@@ -57,8 +61,10 @@ class Verdict:
         wrong_share, wrong_low, wrong_high: of the calls by these metrics on public corpora, the
             share that contradicts the raters, and its 95 % interval; NaN where ratings decide,
             where nothing is called, and where it is not known.
-        silent_share: where metrics show no difference, the share of the pairs of systems on public
-            corpora that raters distinguish of which these metrics show none either; else NaN.
+        silent_share: where metrics show no difference, how many they miss: of the pairs of systems
+            on public corpora that raters distinguish, the share for which these metrics show no
+            difference; else NaN.
+        error_rate: the same in a sentence. Where ratings decide, the level of their test.
     """
 
     version: str
@@ -73,6 +79,7 @@ class Verdict:
     wrong_low: float = np.nan
     wrong_high: float = np.nan
     silent_share: float = np.nan
+    error_rate: str = ""
 
 
 def bootstrap_units(turns: pd.DataFrame) -> pd.Series:
@@ -280,6 +287,8 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             name = rule_name(verdict.scores)
             rate = rates.loc[name] if name in rates.index else None
             verdict = _with_error_rate(verdict, rate)
+        elif verdict.verdict != "no difference shown":
+            verdict = replace(verdict, error_rate=LEVEL_OF_RATINGS)
         result.append(verdict)
     return result
 
@@ -311,49 +320,50 @@ def rule_name(metrics: Collection[str]) -> str:
 
 
 def _with_error_rate(verdict: Verdict, rate: pd.Series | None) -> Verdict:
-    """A verdict by metrics, and how often such a one contradicted raters on public corpora."""
-    explanation = verdict.explanation
-    if rate is None:
-        unknown = "How often this choice of metrics is wrong was never measured."
-        if verdict.verdict not in ("better", "worse"):
-            return replace(verdict, explanation=f"{explanation} {unknown}")
-    elif verdict.verdict == "no difference shown":
-        silent = rate["silent"] / rate["pairs"]
-        silence = (
-            f"On public corpora these metrics show no difference for {100 * silent:.0f} % of the "
-            f"{rate['pairs']:.0f} pairs of systems that raters distinguish."
-        )
-        explanation = f"{explanation} {silence}"
-        return replace(verdict, explanation=explanation, silent_share=silent)
-    elif verdict.verdict == "mixed":
+    """A verdict by metrics; it only leans where its rule may be wrong in more than one of ten."""
+    verdict = replace(verdict, error_rate=_describe_error_rate(verdict.verdict, rate))
+    if verdict.verdict == "no difference shown" and rate is not None:
+        return replace(verdict, silent_share=rate["silent"] / rate["pairs"])
+    if verdict.verdict not in ("better", "worse"):
         return verdict
 
-    decides = rate is not None and rate["high"] <= MAX_WRONG
-    leaning = verdict.verdict if decides else f"leaning {verdict.verdict}"
+    if rate is not None:
+        verdict = replace(
+            verdict,
+            wrong_share=rate["wrong_share"],
+            wrong_low=rate["low"],
+            wrong_high=rate["high"],
+        )
+    if verdict.wrong_high <= MAX_WRONG:
+        return verdict
     winner = verdict.version if verdict.verdict == "better" else verdict.against
+    return replace(
+        verdict,
+        verdict=f"leaning {verdict.verdict}",
+        explanation=f"This leans to {winner}. {verdict.explanation}",
+    )
+
+
+def _describe_error_rate(verdict: str, rate: pd.Series | None) -> str:
+    """How often metrics that reach such a verdict were wrong, or silent, on public corpora."""
     if rate is None:
-        explanation = f"This leans to {winner}. {explanation} {unknown}"
-        return replace(verdict, verdict=leaning, explanation=explanation)
+        return "How often this choice of metrics is wrong was never measured."
+    if verdict == "mixed":
+        return ""
+    if verdict == "no difference shown":
+        silent = 100 * rate["silent"] / rate["pairs"]
+        return (
+            f"On public corpora these metrics show no difference for {silent:.0f} % of the "
+            f"{rate['pairs']:.0f} pairs of systems that raters distinguish."
+        )
     calls = rate["right"] + rate["wrong"]
     interval = "without an interval"
     if not np.isnan(rate["high"]):
         bounds = 100 * rate[["low", "high"]].astype(float)
         interval = f"95 % interval {bounds['low']:.0f} to {bounds['high']:.0f}"
-    wrong = 100 * rate["wrong_share"]
-    measured = (
-        f"Of 100 such calls on public corpora, {wrong:.0f} pointed the wrong way "
-        f"({interval}, from {calls:.0f} calls in {rate['families']:.0f} families of corpora)."
-    )
-    explanation = f"{explanation} {measured}"
-    if not decides:
-        explanation = f"This leans to {winner}. {explanation}"
-    return replace(
-        verdict,
-        verdict=leaning,
-        explanation=explanation,
-        wrong_share=rate["wrong_share"],
-        wrong_low=rate["low"],
-        wrong_high=rate["high"],
+    return (
+        f"Of 100 such calls on public corpora, {100 * rate['wrong_share']:.0f} pointed the wrong "
+        f"way ({interval}, from {calls:.0f} calls in {rate['families']:.0f} families of corpora)."
     )
 
 
@@ -417,7 +427,10 @@ def explain_differences(deciding: pd.DataFrame, version: str, against: str) -> s
         size = (
             f"{name} ({row['difference']:+.2g}, 95 % interval {interval}, p {p_text})"
         )
-        (higher if row["difference"] > 0 else lower).append(size)
+        if row["difference"] > 0:
+            higher.append(size)
+        else:
+            lower.append(size)
     sentences = [
         f"{start} {', '.join(texts)}." for start, texts in sizes.items() if texts
     ]
