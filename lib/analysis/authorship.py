@@ -120,6 +120,39 @@ def correlations_by_author(
     return pd.DataFrame(rows)
 
 
+def metrics_by_author(
+    scores: pd.DataFrame,
+    human: pd.Series,
+    units: pd.DataFrame,
+    method: str = "spearman",
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """`correlations_by_author` of several metrics.
+
+    Args:
+        scores: a column per metric, on the index of `units`.
+        human, units, method, resamples, seed: as for `correlations_by_author`.
+
+    Returns:
+        Its three rows for each metric in turn, with the metric's name in the column `metric`.
+
+    >>> units = pd.DataFrame({"system": ["A", "A", "B"], "dialog": list("abc"),
+    ...                       "written_by": "machine"})
+    >>> scores = pd.DataFrame({"words": [1.0, 2, 3], "rank": [3.0, 2, 1]})
+    >>> table = metrics_by_author(scores, pd.Series([1.0, 2, 4]), units, resamples=10)
+    >>> table.loc[table["replies"] == "all", ["metric", "value"]].values.tolist()
+    [['words', 1.0], ['rank', -1.0]]
+    """
+    tables = []
+    for metric in scores:
+        rows = correlations_by_author(
+            scores[metric], human, units, method=method, resamples=resamples, seed=seed
+        )
+        tables.append(rows.assign(metric=metric))
+    return pd.concat(tables, ignore_index=True)
+
+
 def _row(replies: str, interval: Interval, items: pd.DataFrame) -> dict:
     by_people = items["written_by"] == "person"
     return {

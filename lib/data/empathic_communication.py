@@ -149,14 +149,15 @@ def published_kappas() -> pd.DataFrame:
     """Read the authors' quadratically weighted kappas of each pair of raters and dimension.
 
     Returns:
-        `corpus`, `dimension`, `rater_a`, `rater_b`, `kappa` (two decimals). "llm" is Gemini 2.5
-        Pro, "experts" the mean of the three.
+        `corpus` and `dimension` as in `empathic_communication`, `rater_a`, `rater_b`, `kappa` (two
+        decimals). "llm" is Gemini 2.5 Pro, "experts" the three together.
     """
     table = pd.read_csv(fetch_file(f"{FOLDER}/table_kappa.csv"))
     pairs = table["Annotator Pair"].str.findall(r"'(.*?)'")
+    corpora = table["Dataset"].str.lower().str.replace(" ", "_")
     return pd.DataFrame(
         {
-            "corpus": table["Dataset"].str.lower().str.replace(" ", "_"),
+            "corpus": corpora.replace("empathetic_dialogues", "empatheticdialogues"),
             "dimension": table["Dimension"]
             .str.removeprefix("m_")
             .str.removeprefix("level_"),

@@ -14,17 +14,19 @@ MARKERS = "osD^vPX*<>"
 REPLIES = (ALL, MACHINES, WITHIN_CONTEXT)
 
 
-def author_table(table: pd.DataFrame, rows: str = "metric") -> pd.DataFrame:
+def author_table(
+    table: pd.DataFrame, rows: Sequence[str] = ("metric",)
+) -> pd.DataFrame:
     """The three coefficients of each metric in one line, with their intervals, as text.
 
     Args:
         table: the rows of `correlations_by_author` of several metrics, corpora or judges.
-        rows: the column that names them.
+        rows: the columns that name them.
 
     Returns:
-        A line per value of `rows`, in their order in `table`, and the columns "all", "machines
-        only", "within context" ("value (low to high)"; empty where there is none) and "systems
-        (people)" of all replies.
+        A line per combination of `rows`, in their order in `table` and by their display names
+        ("USR-Topical, words"), and the columns "all", "machines only", "within context" ("value
+        (low to high)"; empty where there is none) and "systems (people)" of all replies.
 
     >>> table = pd.DataFrame({"metric": ["words"], "replies": ["all"], "value": [0.3],
     ...     "low": [0.2], "high": [0.4], "n": [360], "systems": [6], "people": [2]})
@@ -32,9 +34,9 @@ def author_table(table: pd.DataFrame, rows: str = "metric") -> pd.DataFrame:
     ['.30 (.20 to .40)', '', '', '6 (2)']
     """
     lines = {}
-    counts = _count_systems(table, rows)
-    for row in table.itertuples():
-        name = getattr(row, rows)
+    names = table[list(rows)].map(display_name).agg(", ".join, axis=1)
+    counts = _count_systems(table, names)
+    for name, row in zip(names, table.itertuples(), strict=True):
         cells = lines.setdefault(name, dict.fromkeys(REPLIES, ""))
         cells["systems (people)"] = counts[name]
         if not np.isnan(row.value):
@@ -46,10 +48,10 @@ def author_table(table: pd.DataFrame, rows: str = "metric") -> pd.DataFrame:
     return pd.DataFrame.from_dict(lines, orient="index")
 
 
-def _count_systems(table: pd.DataFrame, rows: str) -> dict[str, str]:
+def _count_systems(table: pd.DataFrame, lines: pd.Series) -> dict[str, str]:
     """ "systems (people)" of each line, "6 (2)"; "6 (?)" where the corpus does not name people."""
     counts = {}
-    for name, of_line in table.groupby(rows):
+    for name, of_line in table.groupby(lines):
         everything = of_line[of_line["replies"] == ALL]
         n_machines = of_line.loc[of_line["replies"] == MACHINES, "n"].sum()
         systems = everything["systems"].max()
@@ -120,7 +122,7 @@ def author_plot(
         panels[0].hlines(y, low, high, color="0.4", linewidth=1)
         panels[0].plot(value, y, "D", color="0.4", markersize=4, label="noise ceiling")
     names = [display_name(name) for name in lines]
-    counts = _count_systems(table, rows)
+    counts = _count_systems(table, table[rows])
     if len(set(counts.values())) > 1:
         names = [f"{display_name(name)}, {counts[name]}" for name in lines]
         panels[0].set_ylabel(f"{rows}, systems (people)", fontsize=9)

@@ -93,7 +93,10 @@ def with_metrics(sets: Iterable[EvaluationSet]) -> list[EvaluationSet]:
     usable = []
     without = []
     for items in sets:
-        (usable if len(items.scores.columns) else without).append(items)
+        if len(items.scores.columns):
+            usable.append(items)
+        else:
+            without.append(items)
     names = ", ".join(items.name for items in without)
     if not usable:
         hint = "take a corpus of rated turns, or one with scores of dialogs: gpt4_fed"
@@ -123,16 +126,14 @@ def author_overview(
     options = {"method": method, "resamples": resamples, "seed": seed}
     tables = []
     for items in tqdm(list(sets), desc="who wrote it"):
-        for metric, scores in items.scores.items():
-            rows = authorship.correlations_by_author(
-                scores, items.human, items.table, **options
-            )
-            rows.insert(0, "corpus", items.name)
-            rows.insert(1, "rating", items.dimension)
-            rows.insert(2, "metric", metric)
-            rows.insert(3, "family", metric_family(metric))
-            tables.append(rows)
-    return pd.concat(tables, ignore_index=True)
+        rows = authorship.metrics_by_author(
+            items.scores, items.human, items.table, **options
+        )
+        tables.append(rows.assign(corpus=items.name, rating=items.dimension))
+    table = pd.concat(tables, ignore_index=True)
+    table["family"] = table["metric"].map(metric_family)
+    first = ["corpus", "rating", "metric", "family"]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def correlation_overview(

@@ -36,9 +36,7 @@ def kappas_beside_published(ratings: pd.DataFrame) -> pd.DataFrame:
     raters["experts"] = wide[list(EXPERTS)].median(axis=1)
     raters["llm"] = wide["Gemini 2.5 Pro"]
     steps = np.floor(raters).astype(int)
-    published = published_kappas()
-    corpora = published["corpus"].replace("empathetic_dialogues", "empatheticdialogues")
-    published = published.assign(corpus=corpora).rename(columns={"kappa": "published"})
+    published = published_kappas().rename(columns={"kappa": "published"})
     rows = []
     for row in published.to_dict("records"):
         if "crowd" in (row["rater_a"], row["rater_b"]):
