@@ -10,6 +10,7 @@ interval only if they follow the ratings.
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 MIN_RATED = (
@@ -290,7 +291,7 @@ def simulate_powered_mean(
                 "used": not mean.reason,
             }
         )
-    means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    means = pd.DataFrame(rows).astype(float).mean().to_dict()
     return {
         "correlation": float(np.corrcoef(ratings, scores)[0, 1]),
         "coverage": means["covered"],

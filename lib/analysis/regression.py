@@ -459,4 +459,6 @@ def _three_decimals(value: float) -> str:
     if np.isnan(value):
         return "n/a"
     text = f"{value:.3f}"
-    return "0.000" if float(text) == 0 else text.replace("0.", ".", 1)
+    if float(text) == 0:
+        return "0.000"
+    return text.replace("0.", ".", 1)

@@ -367,8 +367,8 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     frame = frame[["key", *PUBLISHED]].astype(object).where(frame.notna(), None)
     frame["holds"] = 1
     columns = ", ".join(frame.columns)
-    places = ", ".join("?" * len(frame.columns))
+    placeholders = ", ".join("?" * len(frame.columns))
     with store._writing() as db:
-        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES ({places})"
+        query = f"INSERT OR IGNORE INTO call ({columns}) VALUES ({placeholders})"
         db.executemany(query, frame.to_numpy().tolist())
     return frame.attrs

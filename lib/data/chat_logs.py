@@ -549,7 +549,7 @@ def check_dialog(rows: list[dict], columns: Mapping[str, str]) -> None:
     found = Columns(rows)
     unclear = [] if found.dialog else found.recurring_ids()
     unclear = [name for name in unclear if name not in columns.values()]
-    turns = set(found.values(found.turn)) if found.turn else set()
+    turns = set(found.values(found.turn))
     if not found.dialog and not unclear and 1 < len(turns) < len(rows):
         raise UnknownFormat(
             f"has turns that begin again ({found.turn}), and no column with the dialogs",
@@ -589,10 +589,10 @@ def mark_prompts(dialogs: list[Dialog]) -> None:
     others = set()
     first = []
     for dialog in dialogs:
-        for place, utterance in enumerate(dialog.utterances):
+        for number, utterance in enumerate(dialog.utterances):
             if utterance.speaker.lower() != "system":
                 others.add(utterance.speaker)
-            elif place == 0:
+            elif number == 0:
                 first.append(utterance)
             else:
                 others.add(utterance.speaker)
@@ -613,8 +613,9 @@ def messages_of_several_dialogs(rows: list[dict], field: str | None) -> list[dic
     columns = Columns(messages)
     if not messages or not columns.text or not columns.speaker:
         return []
-    names = columns.values(columns.dialog) if columns.dialog else []
-    return messages if len(set(names)) > 1 else []
+    if len(set(columns.values(columns.dialog))) < 2:
+        return []
+    return messages
 
 
 def utterance_form(rows: list[dict]) -> str:

@@ -226,13 +226,13 @@ def put_in_order(dialog: Dialog) -> bool:
     keys = order_keys(dialog)
     if is_threaded(dialog) or not keys or keys == sorted(keys):
         return False
-    places = list(range(len(keys)))
+    order = list(range(len(keys)))
     if keys == sorted(keys, reverse=True):
-        places.reverse()
+        order.reverse()
     else:
-        places.sort(key=lambda place: dialog.utterances[place].role != "user")
-    places.sort(key=keys.__getitem__)
-    dialog.utterances = [dialog.utterances[place] for place in places]
+        order.sort(key=lambda position: dialog.utterances[position].role != "user")
+    order.sort(key=keys.__getitem__)
+    dialog.utterances = [dialog.utterances[position] for position in order]
     return True
 
 

@@ -400,8 +400,8 @@ def read_cohere_requests(rows: list[dict], source) -> list[Dialog]:
 def read_text_generation_webui(record: dict, source) -> list[Dialog]:
     """text-generation-webui: pairs of what the user and the bot wrote; a greeting has no user."""
     dialog = Dialog(source.stem, [])
-    for asked, answered in record["internal"]:
-        if asked not in ("", "<|BEGIN-VISIBLE-CHAT|>"):
-            dialog.utterances.append(user(asked))
-        dialog.utterances.append(assistant(answered or None))
+    for question, answer in record["internal"]:
+        if question not in ("", "<|BEGIN-VISIBLE-CHAT|>"):
+            dialog.utterances.append(user(question))
+        dialog.utterances.append(assistant(answer or None))
     return [dialog]

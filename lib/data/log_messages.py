@@ -79,7 +79,7 @@ def read_utterance(
     if isinstance(speaker, dict):
         fields = speaker | {**fields}
         speaker = first_text(speaker, ("role", "name", "username", "id"))
-    known = meanings(tuple(message))
+    named = meanings(tuple(message))
     references = fields.get("reference")
     return Utterance(
         speaker=str(speaker),
@@ -87,9 +87,9 @@ def read_utterance(
         text=words_of(message, text_key),
         time=time_of(fields),
         written=written_time(fields),
-        number=to_number(first_value(message, known.turn)),
-        id=first_text(message, known.id),
-        reply_to=first_text(message, known.parent),
+        number=to_number(first_value(message, named.turn)),
+        id=first_text(message, named.id),
+        reply_to=first_text(message, named.parent),
         system=first_value(fields, meanings(tuple(fields)).model, str),
         ratings=read_ratings(fields),
         references=references if isinstance(references, list) else [],
@@ -135,7 +135,7 @@ def read_exchanges(messages: list[dict]) -> list[Utterance]:
     numbers = [to_number(first_value(message, TURN)) for message in messages]
     if None not in numbers:
         order = sorted(range(len(messages)), key=numbers.__getitem__)
-        messages = [messages[place] for place in order]
+        messages = [messages[position] for position in order]
     utterances = []
     for message in messages:
         for name, role in zip(keys, ("user", "assistant"), strict=True):

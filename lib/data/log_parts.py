@@ -153,12 +153,16 @@ def lower_text(item: Any, key: str) -> str:
 
 def value_at(value: Any, path: str) -> Any:
     """The first value at a path; None without one."""
-    return next(iter(values_at(value, path)), None) if path else None
+    if not path:
+        return None
+    return next(iter(values_at(value, path)), None)
 
 
 def text_at(value: Any, path: str) -> str | None:
     """The first text or whole number at a path, as text."""
-    for item in values_at(value, path) if path else []:
+    if not path:
+        return None
+    for item in values_at(value, path):
         if isinstance(item, str | int):
             return str(item)
     return None
@@ -344,11 +348,11 @@ def meanings(names: tuple[str, ...]) -> Meanings:
 
 def time_of(fields: Mapping[str, Any]) -> datetime | None:
     """The time of a message: of a field that is called so, else of one that holds one."""
-    known = meanings(tuple(fields))
-    value = first_value(fields, known.time)
+    named = meanings(tuple(fields))
+    value = first_value(fields, named.time)
     if value is not None:
         return to_time(value)
-    for name in known.time_like:
+    for name in named.time_like:
         time = to_time(fields[name])
         if time:
             return time
@@ -375,17 +379,17 @@ def role_of(
     speaker: str, fields: Mapping[str, Any], speaker_key: str = ""
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
-    known = meanings(tuple(fields))
+    named = meanings(tuple(fields))
     if str(fields.get("type")).lower() in NO_TALK or first_value(
-        fields, known.private, bool
+        fields, named.private, bool
     ):
         return "tool"
     role = speaker_role(speaker)
-    for name in known.role:
+    for name in named.role:
         if isinstance(fields[name], str):
             role = speaker_role(fields[name]) or role
-    is_bot = first_value(fields, known.is_bot, bool)
-    is_user = first_value(fields, known.is_user, bool)
+    is_bot = first_value(fields, named.is_bot, bool)
+    is_user = first_value(fields, named.is_user, bool)
     if is_bot or is_user is False:
         role = "assistant"
     elif is_user or is_bot is False:

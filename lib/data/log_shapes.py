@@ -105,10 +105,10 @@ class Shape:
             self.add_messages(dialogs, {"rows": records}, source.stem, source)
             return list(dialogs.values())
         for number, record in enumerate(records, start=1):
-            for place, part in enumerate(values_at(record, self.dialogs), start=1):
+            for position, part in enumerate(values_at(record, self.dialogs), start=1):
                 name = text_at(part, self.dialog)
                 if not name:
-                    name = self.name_by_place(number, place) or source.stem
+                    name = self.name_by_place(number, position) or source.stem
                 self.add_messages(dialogs, part, name, source)
         return list(dialogs.values())
 
@@ -140,9 +140,9 @@ class Shape:
         source.exclude(
             "utterances", "are asides and notices", len(messages) - len(kept)
         )
-        asked = first_words(part, self.first) if self.first else None
-        if asked:
-            dialogs.setdefault(name, Dialog(name, [user(asked)]))
+        question = first_words(part, self.first) if self.first else None
+        if question:
+            dialogs.setdefault(name, Dialog(name, [user(question)]))
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))
@@ -175,7 +175,7 @@ class Shape:
             keys = [parse(value_at(message, path)) for message in messages]
             if None not in keys:
                 order = sorted(range(len(keys)), key=keys.__getitem__)
-                return [messages[place] for place in order]
+                return [messages[position] for position in order]
         return messages
 
     def utterance(
@@ -223,16 +223,16 @@ class Shape:
         time = to_time(value_at(message, self.time))
         reply = assistant(first_words(message, self.answers), time=time)
         reply.ratings = self.ratings(message)
-        asked = first_words(message, self.asks)
-        if not asked:
+        question = first_words(message, self.asks)
+        if not question:
             return [reply]
         if self.answers_first:
-            return [reply, user(asked, time=time)]
-        return [user(asked, time=time), reply]
+            return [reply, user(question, time=time)]
+        return [user(question, time=time), reply]
 
     def ratings(self, message: Mapping[str, Any]) -> list[Rating]:
         """The rating of a reply, where there is one."""
-        value = value_at(message, self.rating) if self.rating else None
+        value = value_at(message, self.rating)
         return [] if value is None else [Rating(None, "feedback", value)]
 
 

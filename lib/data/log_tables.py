@@ -98,7 +98,7 @@ class Columns:
 
     def _with_prompts(self) -> bool:
         """Whether another speaker than "system" is a bot, so that "system" is a prompt."""
-        speakers = set(self.values(self.speaker)) if self.speaker else set()
+        speakers = set(self.values(self.speaker))
         others = {name for name in speakers if name.lower() != "system"}
         roles = {value_role(snake_case(self.speaker), name) for name in others}
         return len(others) < len(speakers) and "assistant" in roles
@@ -129,8 +129,10 @@ class Columns:
                 return name
         return None
 
-    def values(self, name: str) -> list[str]:
-        """The texts in a column."""
+    def values(self, name: str | None) -> list[str]:
+        """The texts in a column; none without a column."""
+        if name is None:
+            return []
         if name not in self.texts:
             self.texts[name] = [str(row.get(name)) for row in self.rows]
         return self.texts[name]
@@ -248,7 +250,7 @@ class Columns:
         times = [to_time(row.get(self.time)) for row in self.rows] if self.time else []
         if times and None not in times:
             order = sorted(range(len(times)), key=times.__getitem__)
-            values = [values[place] for place in order]
+            values = [values[position] for position in order]
         runs = 1 + sum(
             after != before for before, after in zip(values, values[1:], strict=False)
         )
@@ -404,7 +406,7 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
     if not (columns.dialog or named_none):
-        turns = columns.values(columns.turn) if columns.turn else []
+        turns = columns.values(columns.turn)
         if not turns:
             check_length(columns, source)
         if not turns or len(set(turns)) < len(turns) and not restarts(columns):
@@ -548,9 +550,9 @@ def at_restarts(columns: Columns, name: str) -> bool:
     turns = [to_number(row.get(columns.turn)) for row in columns.rows]
     if not columns.lie_together(values) or None in turns:
         return False
-    for place in range(1, len(turns)):
-        begins = turns[place] < turns[place - 1]
-        if begins != (values[place] != values[place - 1]):
+    for position in range(1, len(turns)):
+        begins = turns[position] < turns[position - 1]
+        if begins != (values[position] != values[position - 1]):
             return False
     return True
 
@@ -635,14 +637,20 @@ def rows_by_time(rows: list[dict], dialog: str) -> list[dict]:
         if None in written:
             return rows
         groups: dict[str, list[int]] = {}
-        for place, row in enumerate(rows):
-            groups.setdefault(str(row.get(dialog)), []).append(place)
-        texts = [[written[place] for place in places] for places in groups.values()]
+        for position, row in enumerate(rows):
+            groups.setdefault(str(row.get(dialog)), []).append(position)
+        texts = []
+        for positions in groups.values():
+            texts.append([written[position] for position in positions])
         times = [0.0] * len(rows)
-        for places, numbers in zip(groups.values(), order_numbers(texts), strict=True):
-            for place, number in zip(places, numbers, strict=True):
-                times[place] = number
-    return [rows[place] for place in sorted(range(len(rows)), key=times.__getitem__)]
+        for positions, numbers in zip(
+            groups.values(), order_numbers(texts), strict=True
+        ):
+            for position, number in zip(positions, numbers, strict=True):
+                times[position] = number
+    return [
+        rows[position] for position in sorted(range(len(rows)), key=times.__getitem__)
+    ]
 
 
 def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
@@ -717,7 +725,7 @@ def any_words(rows: list[dict], names: Iterable[str]) -> bool:
 def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
     """A row per dialog, with a column for each utterance: `user_1, bot_1, user_2, bot_2`."""
     turns = wide_columns(rows)
-    names = " ".join(f"{asked} {answered}" for asked, answered in turns[:2])
+    names = " ".join(f"{question} {answer}" for question, answer in turns[:2])
     source.guess("columns", f"{names} ...", "a column per utterance, by their names")
     dialogs = []
     for number, row in enumerate(rows, start=1):
@@ -728,10 +736,10 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
             system=first_text(about, [*VERSION, *MODEL]),
             ratings=read_ratings(about),
         )
-        for asked, answered in turns:
-            if row.get(asked):
-                dialog.utterances.append(user(str(row[asked])))
-            if row.get(answered):
-                dialog.utterances.append(assistant(str(row[answered])))
+        for question, answer in turns:
+            if row.get(question):
+                dialog.utterances.append(user(str(row[question])))
+            if row.get(answer):
+                dialog.utterances.append(assistant(str(row[answer])))
         dialogs.append(dialog)
     return dialogs

@@ -113,7 +113,7 @@ def read_times(dialogs: Sequence[Sequence[str]]) -> list[list[datetime]]:
         if all(None not in dialog_times for dialog_times in times):
             readings[order] = times
     monotone = {name: times for name, times in readings.items() if runs_one_way(times)}
-    chosen = readings if len(readings) == 1 else monotone or readings
+    chosen = monotone or readings
     orders = {repr([ranks(times) for times in reading]) for reading in chosen.values()}
     if len(orders) == 1:
         return next(iter(chosen.values()))
@@ -198,5 +198,5 @@ def runs_one_way(dialogs: Sequence[Sequence[datetime]]) -> bool:
 
 def ranks(times: Sequence[datetime]) -> list[int]:
     """The place of each time in their order; the same for equal ones."""
-    places = {time: place for place, time in enumerate(sorted(set(times)))}
-    return [places[time] for time in times]
+    rank_of = {time: rank for rank, time in enumerate(sorted(set(times)))}
+    return [rank_of[time] for time in times]

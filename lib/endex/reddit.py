@@ -326,12 +326,19 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
                 rest = (rest + part)[: MAX_LINE + 1]
                 continue
             rest = (rest + part[:first_line])[: MAX_LINE + 1]
-            yield rest if len(rest) <= MAX_LINE else TOO_LONG
+            yield _bounded(rest)
             last_line = part.rfind(b"\n") + 1
             yield memoryview(part)[first_line:last_line]
             rest = part[last_line:]
     if rest:
-        yield rest if len(rest) <= MAX_LINE else TOO_LONG
+        yield _bounded(rest)
+
+
+def _bounded(line: bytes) -> bytes:
+    """The line, or the mark of one that is too long."""
+    if len(line) > MAX_LINE:
+        return TOO_LONG
+    return line
 
 
 def decompressed_blocks(path: Path) -> Iterator[bytes]:

@@ -214,17 +214,17 @@ def savings_plot(rates: pd.DataFrame, count: int = 2) -> Figure:
     >>> [axes.get_title() for axes in savings_plot(pd.DataFrame([row])).axes]
     ['mean of one system']
     """
-    known = rates.dropna(subset="saved").sort_values("saved", ascending=False)
-    is_placebo = known["metric"] == PLACEBO
-    best = known[~is_placebo].groupby(["estimand", "corpus"]).head(count)
-    place = {corpus: number for number, corpus in enumerate(rates["corpus"].unique())}
-    shown = pd.concat([best, known[is_placebo]])
+    measured = rates.dropna(subset="saved").sort_values("saved", ascending=False)
+    is_placebo = measured["metric"] == PLACEBO
+    best = measured[~is_placebo].groupby(["estimand", "corpus"]).head(count)
+    line_of = {corpus: number for number, corpus in enumerate(rates["corpus"].unique())}
+    shown = pd.concat([best, measured[is_placebo]])
     shown = shown.assign(
-        place=shown["corpus"].map(place), placebo=shown["metric"] == PLACEBO
+        line=shown["corpus"].map(line_of), placebo=shown["metric"] == PLACEBO
     )
     # The first row stands lowest in a panel.
     shown = shown.sort_values(
-        ["place", "placebo", "saved"], ascending=[False, False, True]
+        ["line", "placebo", "saved"], ascending=[False, False, True]
     )
     estimands = sorted(shown["estimand"].unique(), reverse=True)
     sizes = [2 + (shown["estimand"] == estimand).sum() for estimand in estimands]

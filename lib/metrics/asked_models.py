@@ -123,11 +123,11 @@ def _every_model() -> list[AskedModel]:
 def _parse_word(word: str) -> AskedModel:
     metric, _, model = word.partition(":")
     of_metric = _of_metric()
-    known = [*of_metric, *ANY_MODEL]
-    if metric not in known:
+    with_model = [*of_metric, *ANY_MODEL]
+    if metric not in with_model:
         raise ValueError(
-            f"MODELS names the metric {metric!r}: {suggest_name(metric, known)} "
-            f"Those with a model are {', '.join(sorted(known))}."
+            f"MODELS names the metric {metric!r}: {suggest_name(metric, with_model)} "
+            f"Those with a model are {', '.join(sorted(with_model))}."
         )
     if not model:
         names = of_metric.get(metric) or [ANY_MODEL[metric]]

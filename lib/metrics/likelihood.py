@@ -393,9 +393,9 @@ def follow_ups() -> FollowUps:
 
     file = data_folder() / "fed" / "fed.py"
     if not file.is_file() or file_sha256(file) != SOURCE_SHA256:
-        known = f"sha256:{SOURCE_SHA256}"
+        checksum = f"sha256:{SOURCE_SHA256}"
         try:
-            file = pooch.retrieve(SOURCE, known, fname="fed_follow_ups.py")
+            file = pooch.retrieve(SOURCE, checksum, fname="fed_follow_ups.py")
         except (OSError, ValueError) as error:
             raise DataError(
                 "the follow-ups of FED cannot be downloaded",

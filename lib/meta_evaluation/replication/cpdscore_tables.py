@@ -31,9 +31,11 @@ def comperdial_table(table: int) -> pd.DataFrame:
     ['method', 'level', 'coefficient', 'published', 'GPT-3.5', 'GPT-4']
     """
     rows = published_table("comperdial")
-    rows = rows[rows["table"] == (16 if table == 6 else table)]
     if table == 6:
-        rows = rows[~rows["method"].str.contains("GPT-3.5", regex=False)]
+        is_gpt35 = rows["method"].str.contains("GPT-3.5", regex=False)
+        rows = rows[(rows["table"] == 16) & ~is_gpt35]
+    else:
+        rows = rows[rows["table"] == table]
     labels = rows["method"] + " " + rows["group"].fillna("")
     judge = labels.str.extract(r"\((GPT-[\d.]+)\)")[0].fillna("published")
     method = (
