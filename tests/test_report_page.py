@@ -106,6 +106,17 @@ def test_replies_to_the_same_context_stand_in_pairs_the_largest_change_first(com
     assert row["context"][0] in items[0].text
 
 
+def test_versions_that_replied_the_same_are_not_said_to_share_no_context():
+    turns = two_versions(dialogs=5)
+    turns["response"] = "The same answer."
+    same = page.render_html(report.build_report(turns, embeddings=False), "t")
+    assert "share 5 contexts, and replied the same to each" in same
+    assert "share no context" not in same
+    turns["context"] = [[f"Opening {number}?"] for number in range(len(turns))]
+    apart = page.render_html(report.build_report(turns, embeddings=False), "t")
+    assert "the versions share no context" in apart
+
+
 def test_equal_replies_are_counted_and_greetings_pair_nothing():
     turns = two_versions()
     turns.loc[turns.index[:2], "response"] = ["Same  answer.", "Same answer."]
