@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis.authorship import correlations_by_author
+from lib.analysis.authorship import correlations_by_author, metrics_by_author
 from lib.data import available, load
+from lib.meta_evaluation.author_figures import author_table
 from lib.meta_evaluation.evaluation_sets import load_set
 
 
@@ -140,3 +141,16 @@ def test_the_number_of_words_tells_people_from_machines_on_public_corpora(
     if interval:
         bounds = table.loc["machines only", ["low", "high"]].tolist()
         assert bounds == pytest.approx(interval, abs=0.03)
+
+
+def test_a_table_names_each_line_by_all_its_columns():
+    units = pd.DataFrame({"system": list("AABB"), "dialog": list("abcd")})
+    units = units.assign(written_by=["person", "person", "machine", "machine"])
+    scores = pd.DataFrame({"one": [1.0, 2, 3, 4], "two": [4.0, 3, 2, 1]})
+    rows = metrics_by_author(scores, pd.Series([1.0, 2, 3, 5]), units, resamples=10)
+    rows = rows.assign(dataset="fed_turn")
+    shown = author_table(rows, rows=["dataset", "metric"])
+    assert shown.index.tolist() == ["FED turns, one", "FED turns, two"]
+    assert shown["all"].str.split().str[0].tolist() == ["1.00", "-1.00"]
+    assert shown["systems (people)"].tolist() == ["2 (1)", "2 (1)"]
+    assert author_table(rows[:0], rows=["dataset", "metric"]).empty

@@ -335,7 +335,7 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes | memoryview]:
 
 
 def _bounded(line: bytes) -> bytes:
-    """The line, or the mark of one that is too long."""
+    """The line; `TOO_LONG` in place of one that is."""
     if len(line) > MAX_LINE:
         return TOO_LONG
     return line

@@ -34,7 +34,10 @@ def author_table(
     ['.30 (.20 to .40)', '', '', '6 (2)']
     """
     lines = {}
-    names = table[list(rows)].map(display_name).agg(", ".join, axis=1)
+    first, *others = rows
+    names = table[first].map(display_name)
+    for column in others:
+        names = names + ", " + table[column].map(display_name)
     counts = _count_systems(table, names)
     for name, row in zip(names, table.itertuples(), strict=True):
         cells = lines.setdefault(name, dict.fromkeys(REPLIES, ""))

@@ -3,8 +3,9 @@
     make bench ONLY=commands                       # this commit alone
     make bench ONLY=commands AGAINST=e44df49       # both in turn, in one run
 
-The commands are the sample notebooks, the test suite, RED from 5 million generated comments, and a
-report on 100,000 generated replies. Each commit is checked out into a folder of its own without
+The commands are the sample notebooks, the test suite, RED from 5 million generated comments, a
+report on 100,000 generated replies, and the table of models that PROFILE=hub would fetch, offline.
+Each commit is checked out into a folder of its own without
 caches, so uncommitted changes do not count. CPU seconds are those of the command and all processes
 that it started.
 """
@@ -79,6 +80,7 @@ def commands(inputs: Path) -> dict[str, list[str]]:
             "tests/bench/bench_reddit.py", "--child", "ours",
             str(inputs / "RC_2020-01.zst"), output,
         ],
+        "models of the hub, DRY=1": ["-m", "lib.notebook_runs", "--profile", "hub", "--dry"],
         "test suite": ["-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"],
     }  # fmt: skip
 
@@ -102,7 +104,7 @@ def measure(arguments: list[str], folder: Path, inputs: Path) -> dict[str, float
     (inputs / "output").mkdir()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
