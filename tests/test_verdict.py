@@ -235,6 +235,16 @@ def test_metrics_that_only_describe_change_no_verdict():
         assert of_rule[column] == pytest.approx(alone[column].item()), column
 
 
+def test_no_p_is_below_that_of_all_signs_alike():
+    """Of c pairs that all differ alike, a sign test has two of 2**c outcomes: 2**(1 - c)."""
+    table = pd.DataFrame({"agent": "x", "turn": 0, "dialog": list("12345")})
+    table["context"] = [[f"Opening {k}"] for k in range(5)]
+    old = table.assign(system="old", human_fun=[1.0, 2, 3, 4, 5])
+    new = old.assign(system="new", human_fun=[2.0, 3, 4, 5, 6.001])
+    turns = pd.concat([old, new], ignore_index=True)
+    assert differences(turns, turns[[]])["p"].item() == 2**-4
+
+
 def test_identical_versions_and_single_dialogs_say_so():
     table = pd.DataFrame({"agent": "x", "turn": 0, "dialog": list("1234")})
     table["context"] = [[f"Opening {k}"] for k in range(4)]
