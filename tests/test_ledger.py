@@ -345,9 +345,9 @@ def test_page_of_results_tells_who_wrote_it():
     engagement = engagement.merge(likelihood, on=data.KEY, validate="1:1")
     log_likelihood = spearman(engagement, "log_likelihood[smollm2]", "human_engaging")
 
-    marks = pd.read_csv(RESULTS / "08_judge_marks.csv")
-    marks = marks[(marks["judge"] == "qwen") & (marks["corpus"] == "usr_topical")]
-    judge = usr.merge(marks[[*data.KEY, "weighted"]], on=data.KEY, validate="1:1")
+    judged = pd.read_csv(RESULTS / "08_judge_scores.csv")
+    judged = judged[(judged["judge"] == "qwen") & (judged["corpus"] == "usr_topical")]
+    judge = usr.merge(judged[[*data.KEY, "weighted"]], on=data.KEY, validate="1:1")
     judge = spearman(judge, "weighted", "human_overall")
 
     told = [f"{value:.2f}".removeprefix("0") for value in (*words, *model)]
