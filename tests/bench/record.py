@@ -59,6 +59,7 @@ def write(table: pd.DataFrame, name: str, packages: Sequence[str] = ()) -> None:
     for column, value in stated.items():
         if column not in table:
             table[column] = value
+        table[column] = table[column].fillna(value)
     print(
         table.drop(columns=["cpu", "versions"]).to_string(
             index=False, float_format="%.3g"
