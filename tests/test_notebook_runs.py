@@ -11,7 +11,7 @@ import lib.notebook_runs as outputs
 from lib import ROOT
 from lib.notebook_runs import __main__ as command
 from lib.notebook_runs import parameters, runner
-from lib.notebook_runs.parameters import changed_parameters
+from lib.notebook_runs.parameters import ParameterChanges, check_parameters
 
 PARAMETERS = 'PROFILE: str = "sample"  # profile\nN: int = 3  # how many'
 
@@ -137,17 +137,20 @@ WRONG = [
 def test_a_wrong_parameter_is_an_error_in_the_kernel(kernel, message):
     """Whatever started the notebook; papermill itself would go on with the default."""
     with pytest.raises(ValueError, match=f"for 00_start_here\n{message}"):
-        changed_parameters("00", "sample", HERE | kernel)
+        check_parameters("00", "sample", HERE | kernel)
 
 
 def test_other_parameters_write_beside_the_profile(project, monkeypatch):
     monkeypatch.setattr(parameters, "ROOT", ROOT)  # the notebooks are the real ones
     mine = HERE | {"In": ["limit = 3"], "limit": 3}
-    assert changed_parameters("00", "sample", mine) == []
-    assert changed_parameters("00", "public", mine) == ["PROFILE", "CORPUS"]
+    assert check_parameters("00", "sample", mine) == ParameterChanges({}, [])
+    changes = check_parameters("00", "public", mine)
+    assert changes == ParameterChanges({}, ["PROFILE", "CORPUS"])
     public = HERE | {"PROFILE": "public", "CORPUS": "usr_topical"}
-    assert changed_parameters("00", "public", public) == []
-    monkeypatch.setattr(outputs, "changed_parameters", lambda *_: ["CORPUS"])
+    changes = check_parameters("00", "public", public)
+    assert changes == ParameterChanges({"CORPUS": "usr_topical"}, [])
+    changes = ParameterChanges({}, ["CORPUS"])
+    monkeypatch.setattr(outputs, "check_parameters", lambda *_: changes)
     outputs.start("06", "public").table(pd.DataFrame({"x": [1]}), "beside")
     assert [p.name for p in project.rglob("*.csv")] == ["06_beside.csv"]
     assert (project / "build/own/results/06_beside.csv").is_file()

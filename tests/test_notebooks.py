@@ -19,7 +19,11 @@ from second_run import shown
 
 from lib import ROOT, data
 from lib.notebook_runs import PROFILES, runner
-from lib.notebook_runs.parameters import load_profiles, profile_parameters
+from lib.notebook_runs.parameters import (
+    load_profiles,
+    parameter_model,
+    profile_parameters,
+)
 from lib.notebook_runs.runner import code_cells
 
 NOTEBOOKS = runner.find_notebooks()
@@ -158,6 +162,20 @@ def test_captions_name_figures_that_are_there():
     assert set(captions) == {
         path.stem for path in (ROOT / "figures").glob("[0-9]*.png")
     }
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+def test_the_outputs_begin_with_the_parameters_that_made_them(path):
+    """The cell above shows those of the sample; the outputs are of the public profile."""
+    declared = parameter_model(path)().model_dump()
+    cells = code_cells(nbformat.read(path, as_version=4))
+    (start,) = [cell for cell in cells if "notebook_runs.start(" in cell.source]
+    printed = start.outputs[0].text
+    for name, value in profile_parameters("public", path).items():
+        if name != "PROFILE":
+            assert (f"\n    {name} = " in printed) == (value != declared[name]), name
+            if not isinstance(value, list | dict) and value != declared[name]:
+                assert f"\n    {name} = {value!r}\n" in printed
 
 
 def test_executed_in_order_without_errors(notebook):

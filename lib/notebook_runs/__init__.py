@@ -17,7 +17,7 @@ import seaborn as sns
 from IPython.display import display
 
 from lib import ROOT
-from lib.notebook_runs.parameters import changed_parameters
+from lib.notebook_runs.parameters import check_parameters
 
 DATA = {
     "sample": "synthetic sample",
@@ -164,8 +164,9 @@ def stamp_synthetic(figure) -> None:
 def start(number: str, profile: str, seed: int = 0) -> Run:
     """Begin a notebook: check its parameters, seed the random generators, set the figure style.
 
-    A run with parameters other than the profile's (`profiles.toml`) writes its tables and figures
-    to `build/own`, never over those of the profile.
+    Prints the profile, the versions of numpy, pandas and scipy, and every parameter whose value
+    differs from the notebook's parameter cell. A run with parameters other than the profile's
+    (`profiles.toml`) writes its tables and figures to `build/own`, never over those of the profile.
 
     Args:
         number: number of the notebook, such as "09".
@@ -177,7 +178,7 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
         ValueError: for an unknown profile, an unknown parameter or a parameter of the wrong type.
     """
     profile_folder(profile, "results")  # refuses an unknown profile before any work
-    changed = changed_parameters(number, profile, vars(sys.modules["__main__"]))
+    changes = check_parameters(number, profile, vars(sys.modules["__main__"]))
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - libraries below may draw from the global state
     if "torch" in sys.modules:
@@ -200,6 +201,9 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     print(
         f"notebook {number}, profile {profile} ({DATA[profile]}), seed {seed}; {packages}"
     )
-    if changed:
-        print(f"set by hand: {', '.join(changed)}; tables and figures go to build/own")
-    return Run(number, profile, own=bool(changed))
+    if changes.from_cell:
+        print(changes.describe())
+    if changes.from_profile:
+        names = ", ".join(changes.from_profile)
+        print(f"set by hand: {names}; tables and figures go to build/own")
+    return Run(number, profile, own=bool(changes.from_profile))

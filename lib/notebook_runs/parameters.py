@@ -1,7 +1,9 @@
 """The parameters of a notebook: declared in its cell, set by a profile, checked when it starts."""
 
 import ast
+import pprint
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +60,43 @@ def parameter_model(notebook: Path) -> type[pydantic.BaseModel]:
     return pydantic.create_model(notebook.stem, __config__=STRICT, **fields)
 
 
-def changed_parameters(
+@dataclass(frozen=True)
+class ParameterChanges:
+    """The parameters of a running notebook that have other values than a reader may expect.
+
+    Attributes:
+        from_cell: name and value of each parameter that differs from the notebook's parameter
+            cell, in the order of the cell.
+        from_profile: names of those that differ from the values of the profile.
+    """
+
+    from_cell: dict[str, Any]
+    from_profile: list[str]
+
+    def describe(self) -> str:
+        """The parameters of `from_cell`, one assignment a line; "" without any.
+
+        >>> print(ParameterChanges({"CORPUS": "dstc7", "SEEDS": [0, 1]}, []).describe())
+        parameters that differ from the cell above:
+            CORPUS = 'dstc7'
+            SEEDS = [0, 1]
+        """
+        lines = []
+        for name, value in self.from_cell.items():
+            start = f"    {name} = "
+            written = pprint.pformat(
+                value, width=88 - len(start), compact=True, sort_dicts=False
+            )
+            lines.append(start + written.replace("\n", "\n" + " " * len(start)))
+        if not lines:
+            return ""
+        return "\n".join(["parameters that differ from the cell above:", *lines])
+
+
+def check_parameters(
     number: str, profile: str, variables: dict[str, Any]
-) -> list[str]:
-    """Check the parameters of a running notebook and name those that differ from its profile.
+) -> ParameterChanges:
+    """Check the parameters of a running notebook; compare them with its cell and its profile.
 
     papermill only warns about a name that the notebook does not declare, and never checks types.
 
@@ -81,17 +116,21 @@ def changed_parameters(
                 source, {}, injected
             )  # assignments of literals, which the notebook ran before
 
-    changed = []
+    changes = ParameterChanges(from_cell={}, from_profile=[])
     for notebook in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
         model = parameter_model(notebook)
         values = {
             name: variables[name] for name in model.model_fields if name in variables
         }
         actual = model(**injected | values)
+        declared = model()
         expected = model(**profile_parameters(profile, notebook))
         for name, value in actual:
+            # The first line of a run states the profile.
+            if value != getattr(declared, name) and name != "PROFILE":
+                changes.from_cell[name] = value
             # Models go with a profile of their own, or into the sample's folder, by command.
             by_command = name == "MODELS" and profile != "public"
             if value != getattr(expected, name) and not by_command:
-                changed.append(name)
-    return changed
+                changes.from_profile.append(name)
+    return changes
