@@ -54,7 +54,7 @@ def test_costs_and_reliability():
     )
     assert plan[["ratings", "people", "judge"]].tolist() == [600, 360, 90]
     assert plan["reliability"] == pytest.approx(agreement.spearman_brown(0.3, 5))
-    assert plan["limit"] == pytest.approx(plan["reliability"] ** 0.5)
+    assert plan["noise ceiling"] == pytest.approx(plan["reliability"] ** 0.5)
     assert plan["system reliability"] == pytest.approx(
         0.2 / (0.2 + 0.1 / 10 + 0.7 / 200)
     )

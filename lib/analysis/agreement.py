@@ -254,10 +254,10 @@ def agreement_summary(
     """One row per rated dimension: how far people agree, and the noise ceiling that follows.
 
     Columns: dimension, annotators, alpha (`krippendorff_alpha`) with low, high, items, ratings,
-    raters and reason, limit, limit_low, limit_high (`noise_ceiling`), kappa, pairwise_pearson,
-    pairwise_spearman, one_more_pearson, one_more_spearman (`leave_one_rater_out`). Kappa is NaN on
-    fine scales (more than 10 distinct ratings), where chance agreement on exact values means
-    nothing.
+    raters and reason, noise_ceiling with ceiling_low and ceiling_high (the function of that name),
+    kappa, pairwise_pearson, pairwise_spearman, one_more_pearson, one_more_spearman
+    (`leave_one_rater_out`). Kappa is NaN on fine scales (more than 10 distinct ratings), where
+    chance agreement on exact values means nothing.
 
     >>> ratings = pd.DataFrame({"item": [0, 0, 1, 1, 2, 2], "annotator": list("ababab"),
     ...                         "dimension": "overall", "rating": [1.0, 1, 2, 2, 3, 3]})
@@ -265,14 +265,16 @@ def agreement_summary(
     [['overall', 3, 1.0, 1.0]]
     """
     columns = ["dimension", "annotators", "alpha", *Agreement._fields[1:]]
-    columns += ["limit", "limit_low", "limit_high", "kappa", "pairwise_pearson"]
-    columns += ["pairwise_spearman", "one_more_pearson", "one_more_spearman"]
+    columns += ["noise_ceiling", "ceiling_low", "ceiling_high", "kappa"]
+    columns += ["pairwise_pearson", "pairwise_spearman"]
+    columns += ["one_more_pearson", "one_more_spearman"]
     rows = []
     for dimension, group in ratings.groupby("dimension"):
         alpha = krippendorff_alpha(group, dimension, clusters)
         row = {"dimension": dimension, "alpha": alpha.value} | alpha._asdict()
         row["annotators"] = group["annotator"].nunique()
-        row["limit"], row["limit_low"], row["limit_high"] = noise_ceiling(alpha)
+        ceiling, low, high = noise_ceiling(alpha)
+        row |= {"noise_ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
         if group["rating"].nunique() <= 10:
             row["kappa"] = fleiss_kappa(group, dimension)
         for method in ("pearson", "spearman"):

@@ -50,8 +50,8 @@ def study_plan(
 
     Returns:
         Series: ratings (number of ratings), people and judge (cost of the dialogs with ratings by
-        people or by a judge), reliability and limit (of the mean rating of one reply, and the
-        noise ceiling of a metric), system reliability, detectable (smallest difference, in points
+        people or by a judge), reliability (of the mean rating of one reply), noise ceiling (of
+        a metric), system reliability, detectable (smallest difference, in points
         of the scale, that is significant in four of five studies).
 
     Raises:
@@ -60,8 +60,8 @@ def study_plan(
     Reference: Brennan 2001, Generalizability Theory; Cohen 1988 on power.
 
     >>> plan = study_plan({"system": 0.2, "dialog": 0.3, "rating": 0.5}, dialogs=50, raters=3)
-    >>> plan[["ratings", "limit", "detectable"]].round(2).to_dict()
-    {'ratings': 300.0, 'limit': 0.87, 'detectable': 0.39}
+    >>> plan[["ratings", "noise ceiling", "detectable"]].round(2).to_dict()
+    {'ratings': 300.0, 'noise ceiling': 0.87, 'detectable': 0.39}
     """
     system = variance.get("system", 0.0)
     dialog = variance.get("dialog", 0.0)
@@ -85,7 +85,7 @@ def study_plan(
             "people": dialog_costs + n_replies * raters * rating_price,
             "judge": dialog_costs + n_replies * judge_price,
             "reliability": reliability,
-            "limit": np.sqrt(reliability),
+            "noise ceiling": np.sqrt(reliability),
             "system reliability": system / (system + system_error) if system else 0.0,
             "detectable": t * np.sqrt(2 * system_error),
         }

@@ -346,7 +346,7 @@ def who_wrote_it_plot(
 def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     """Points with their intervals, one line per row (columns `names`, value, low, high).
 
-    A column `limit` is marked by a diamond: what a metric could reach there.
+    A column `noise_ceiling` is drawn as a diamond: what a metric could reach there.
 
     >>> frame = pd.DataFrame({"metric": ["a"], "value": [0.2], "low": [0.1], "high": [0.3]})
     >>> len(interval_plot(frame, "metric").axes)
@@ -356,28 +356,29 @@ def interval_plot(table: pd.DataFrame, names: str) -> Figure:
     y = np.arange(len(table))[::-1]
     axes.hlines(y, table["low"], table["high"], color="0.55", linewidth=2)
     axes.plot(table["value"], y, "o", color="C0")
-    if "limit" in table:
-        axes.plot(table["limit"], y, "D", color="C1", label="limit for a metric")
+    if "noise_ceiling" in table:
+        axes.plot(table["noise_ceiling"], y, "D", color="C1", label="noise ceiling")
     axes.set_yticks(y, map(display_name, table[names]))
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_ylim(-0.6, len(table) - 0.4)
     return figure
 
 
-def draw_limit(axes: Axes, limit: Sequence[float]) -> None:
-    """Mark what a metric can reach: a dotted line at `limit[0]`, its interval (1, 2) shaded.
+def draw_noise_ceiling(axes: Axes, ceiling: Sequence[float]) -> None:
+    """Draw what a metric can reach: a dotted line at the value, its interval shaded.
 
-    `limit` is the result of `agreement.noise_ceiling`; nothing is drawn where it is NaN.
+    `ceiling` is the result of `agreement.noise_ceiling`: value, low, high. Nothing is drawn where
+    it is NaN.
 
     >>> axes = plt.figure().add_subplot()
-    >>> draw_limit(axes, (0.8, 0.7, 0.9))
+    >>> draw_noise_ceiling(axes, (0.8, 0.7, 0.9))
     >>> len(axes.lines)
     1
     """
-    value, low, high = limit
+    value, low, high = ceiling
     if not np.isnan(value):
         axes.axvspan(low, high, color="C1", alpha=0.15, linewidth=0)
-        axes.axvline(value, color="C1", linestyle=":", label="limit for a metric")
+        axes.axvline(value, color="C1", linestyle=":", label="noise ceiling")
 
 
 def correlation_map(

@@ -571,7 +571,7 @@ def _agreement(single: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     if single.empty:
         return pd.DataFrame()
     summary = agreement_summary(single, clusters)
-    summary = summary.rename(columns={"limit": "noise_ceiling", "annotators": "people"})
+    summary = summary.rename(columns={"annotators": "people"})
     columns = [
         "dimension",
         "people",
