@@ -188,24 +188,27 @@ def _read_usage(usage: Any) -> str | None:
 
 
 def _digit_probabilities(logprobs: Any, text: str) -> str | None:
-    """The probability of each digit where one was written, as JSON: pairs of position and digits.
+    """The probabilities of the digits wherever the judge wrote one.
 
-    None where the server gives no log-probabilities, impossible ones, or those of other words than
-    its text.
+    Returns:
+        JSON: for each token that is a digit, its position in the text and the probability of each
+        digit there. None where the server gives no log-probabilities, impossible ones, or those of
+        other words than its text.
     """
     try:
         tokens = logprobs["content"]
         if not tokens:
             return None
         generated = "".join(token["token"] for token in tokens)
-        end = -generated.index(
-            text
-        )  # of the token, in the text; white space may come before it
+        text_start = generated.index(text)  # white space may come before the text
+        token_end = 0
         positions = []
         for token in tokens:
-            end += len(token["token"])
-            if re.fullmatch(r"\s*[1-9]", token["token"]) and 0 < end <= len(text):
-                positions.append((end - 1, _sum_by_digit(token["top_logprobs"])))
+            token_end += len(token["token"])
+            position = token_end - 1 - text_start  # of the token's last character
+            is_digit = re.fullmatch(r"\s*[1-9]", token["token"])
+            if is_digit and 0 <= position < len(text):
+                positions.append((position, _sum_by_digit(token["top_logprobs"])))
     except _MALFORMED:
         return None
     return json.dumps(positions)

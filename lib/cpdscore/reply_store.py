@@ -279,15 +279,15 @@ class ReplyStore(AbstractContextManager):
                 raise
 
     def _complete(self, replies: Mapping[int, Reply], reasks: int) -> None:
+        """Write the outcome of each call, and let it `hold` its sample if its job is done."""
         with self._writing() as db:
             for call, reply in replies.items():
-                done = reply.status in ("ok", "failed")
+                holds = reply.status in ("ok", "failed")
                 if reply.status in UNREADABLE:
-                    earlier = db.execute(
-                        _COUNT_UNREADABLE, (call, *UNREADABLE)
-                    ).fetchone()[0]
-                    done = earlier >= reasks
-                db.execute(_COMPLETE, (*map(_storable, reply), done, call))
+                    values = (call, *UNREADABLE)
+                    n_earlier = db.execute(_COUNT_UNREADABLE, values).fetchone()[0]
+                    holds = n_earlier >= reasks
+                db.execute(_COMPLETE, (*map(_storable, reply), holds, call))
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by key and sample."""
@@ -365,7 +365,7 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
         columns={"marks": "digit_probabilities"}
     )  # its name until 2026
     frame = frame[["key", *PUBLISHED]].astype(object).where(frame.notna(), None)
-    frame["holds"] = 1
+    frame["holds"] = 1  # each is the reply to its sample
     columns = ", ".join(frame.columns)
     placeholders = ", ".join("?" * len(frame.columns))
     with store._writing() as db:

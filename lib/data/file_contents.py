@@ -155,7 +155,10 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
 
 
 def unpack(raw: bytes, report: ImportReport) -> bytes:
-    """The bytes that a file packs; its first bytes say how, since names are changed."""
+    """Decompress the bytes of a file; those of a file that is not compressed are returned as given.
+
+    The first bytes tell the codec (`PACKED`), because a file may have been renamed.
+    """
     for start, codec in PACKED.items():
         if raw.startswith(start):
             raw = _decompress(raw, codec, max_bytes(report) + 1)

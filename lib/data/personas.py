@@ -147,12 +147,12 @@ def make_profiles(
     """Draw profiles: name, age and family, then two personas (section 3.1, appendix A.3).
 
     The age comes from the range of the first head, the name from the decade of birth and a
-    hidden gender, the family from the sentences allowed at that age; `<n>` becomes a number.
-    Each head brings one tail for each of the eight relations that it has.
+    gender that the profile does not state, the family from the sentences allowed at that age;
+    `<n>` becomes a number. Each head brings one tail for each of the eight relations that it has.
 
     Raises:
         DataError: when a list has nothing for an age.
-        ValueError: when fewer than two heads can be used.
+        ValueError: when fewer than two heads can be used; NumPy raises it while drawing two.
     """
     heads = choose_heads(graph, lists)
     heads = heads[heads["skipped"] == ""].reset_index(drop=True)

@@ -549,6 +549,10 @@ def load_dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
 
 
 def _context_response_rows(texts: Path) -> list[dict]:
+    """The context, a list of utterances, and the response of each line of a file.
+
+    A line holds its id, the utterances of the context and the response, separated by tabs.
+    """
     rows = []
     for line in read_lines(texts):
         _, *context, response = line.split("\t")
@@ -557,7 +561,7 @@ def _context_response_rows(texts: Path) -> list[dict]:
 
 
 def _mean_rated_parts(rows: list[dict], texts: Path, files: dict[str, Path]) -> dict:
-    """The parts of a corpus whose mean ratings are in one file per dimension."""
+    """The parts of a corpus whose mean ratings (human_*) are in one file per dimension."""
     key = texts.stem.removesuffix("_text")
     means = {
         f"human_{dimension}": read_json(file)[key] for dimension, file in files.items()
