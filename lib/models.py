@@ -301,7 +301,7 @@ def score_in_batches(
     """
     import torch
 
-    lengths = [sum(len(ids) for ids in row) for row in zip(*columns, strict=True)]
+    lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
     if not lengths:
         return np.empty(0)
     batches = token_batches(lengths, model.batch_tokens or max_tokens)

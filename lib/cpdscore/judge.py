@@ -165,33 +165,40 @@ def _tasks(jobs: Iterable[Job], together: bool) -> list[list[Job]]:
 
 
 class Budget:
-    """The dollars that a store has cost and may cost, calls in flight at the most they can cost."""
+    """The dollars that a store has cost and may cost.
 
-    def __init__(self, max_dollars: float, dollars: float):
+    Attributes:
+        max_dollars: the cap.
+        dollars: spent so far, plus the most that each call in flight can cost.
+    """
+
+    def __init__(self, max_dollars: float, spent: float):
         self.max_dollars = max_dollars
-        self.dollars = dollars
+        self.dollars = spent
         self._in_flight = 0
         self._changed = threading.Condition()
 
-    def reserve(self, dollars: float, stop: threading.Event) -> None:
-        """Hold back the most that a call can cost; wait where those in flight may leave room.
+    def reserve(self, max_cost: float, stop: threading.Event) -> None:
+        """Add the most that a call can cost before it is sent.
+
+        Where that would exceed the cap, wait: calls in flight may turn out to cost less.
 
         Raises:
-            JudgeError: when the cap leaves no room.
+            JudgeError: when the cap is reached and no call is in flight, or the run was stopped.
         """
         with self._changed:
-            while self.dollars + dollars > self.max_dollars:
+            while self.dollars + max_cost > self.max_dollars:
                 if stop.is_set() or not self._in_flight:
                     raise JudgeError("stop", "the cap on dollars is reached")
                 self._changed.wait(1)
-            self.dollars += dollars
+            self.dollars += max_cost
             self._in_flight += 1
 
     def settle(self, reserved: float, cost: float) -> None:
-        """Replace what was held back by what the call has cost.
+        """Replace what was reserved for a call by what it has cost.
 
         Raises:
-            JudgeError: under a cap, when the call has cost more than can be held back for it.
+            JudgeError: under a cap, when the call has cost more than was reserved for it.
         """
         with self._changed:
             self.dollars += cost - reserved
@@ -280,9 +287,9 @@ def ask_all(
         missing = store.missing(jobs)
         run = _Run(store, connection, settings)
         cause = run.finish_all(_tasks(missing, settings.samples_together))
-        left = len(store.missing(missing))
-    done = len(missing) - left
-    report = SimpleNamespace(done=done, left=left, requests=run.requests)
+        n_left = len(store.missing(missing))
+    done = len(missing) - n_left
+    report = SimpleNamespace(done=done, left=n_left, requests=run.requests)
     if cause:
         reason = str(cause) if isinstance(cause, JudgeError) else repr(cause)
         raise JudgeStopped(

@@ -103,13 +103,13 @@ def chat_lines(
             other = USER if speaker_known else EARLIER
             lines.append(ChatLine(other, text, values={}))
             continue
-        shown = {}
+        line_values = {}
         if values is not None:
-            shown = values.loc[label].dropna().to_dict()
+            line_values = values.loc[label].dropna().to_dict()
         line = ChatLine(
             speaker=last["system"],
             text=replies.at[label, "response"],
-            values=shown,
+            values=line_values,
             marked=label in marked,
             seen=seen(replies.at[label, "response"])
             if seen and label in marked

@@ -83,9 +83,9 @@ def reply_pairs(
         "response_against": "reply_against",
     }
     table = pairs.rename(columns=names).head(limit).reset_index(drop=True)
-    kept = ["version", "dialog", "turn", "context", "reply_against", "reply"]
+    text_columns = ["version", "dialog", "turn", "context", "reply_against", "reply"]
     return ReplyPairs(
-        table=table[[*kept, "value_against", "value", "change"]],
+        table=table[[*text_columns, "value_against", "value", "change"]],
         score=score,
         total=len(pairs),
         identical=identical,
@@ -121,8 +121,8 @@ def typical_and_worst(
     for version, group in dialogs.groupby("system", sort=False):
         median = group["value"].median()
         nearest = (group["value"] - median).abs().idxmin()
-        chosen = {"typical": nearest, "lowest": group["value"].idxmin()}
-        for which, row in chosen.items():
+        examples = {"typical": nearest, "lowest": group["value"].idxmin()}
+        for which, row in examples.items():
             dialog = group.loc[row].to_dict() | {"typical_value": median}
             rows.append({"version": version, "which": which, **dialog})
     columns = ["version", "which", "agent", "dialog", "value", "typical_value"]

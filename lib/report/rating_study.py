@@ -102,7 +102,9 @@ def ratings_of_sheet(ratings: pd.DataFrame, key, order: pd.DataFrame) -> DialogR
         order: what `rating_sheets.draw_order` returns.
     """
     dialogs = pd.MultiIndex.from_frame(order[KEY])
-    drawn = dialogs[dialogs.isin([tuple(names) for names in key.dialogs.values()])]
+    drawn_dialogs = dialogs[
+        dialogs.isin([tuple(names) for names in key.dialogs.values()])
+    ]
     rated = pd.MultiIndex.from_frame(ratings[KEY])
     single = pd.DataFrame(
         {
@@ -116,7 +118,7 @@ def ratings_of_sheet(ratings: pd.DataFrame, key, order: pd.DataFrame) -> DialogR
         single=single,
         dialog_of_item=pd.Series(dialogs.to_numpy()),
         means=ratings.groupby(KEY)["rating"].mean(),
-        candidates=drawn,
+        candidates=drawn_dialogs,
         scale=(key.low, key.high),
         predictor=key.predictor,
         ratings=ratings,
@@ -237,8 +239,10 @@ def decide_by_sheet(differences: pd.DataFrame, study: RatingStudy) -> pd.DataFra
     if study.differences.empty:
         return differences
     kind = differences["kind"].replace("rating", "rating of the file")
-    own = differences.assign(kind=kind)
-    return pd.concat([study.differences, own], ignore_index=True)[list(differences)]
+    file_differences = differences.assign(kind=kind)
+    return pd.concat([study.differences, file_differences], ignore_index=True)[
+        list(differences)
+    ]
 
 
 def _dialog_table(
@@ -343,7 +347,7 @@ def _quantity(
 ) -> _Quantity:
     """Of dialogs, or of pairs of them: the mean of the ratings, with and without the scores."""
     rated = values[values["rating"].notna()]
-    others = values.loc[values["rating"].isna(), "score"].dropna()
+    other_scores = values.loc[values["rating"].isna(), "score"].dropna()
     reason = ""
     if not predictor:
         reason = "no metric that agrees with people was computed"
@@ -351,22 +355,22 @@ def _quantity(
         reason = f"{rated['score'].isna().sum()} rated dialogs have no {predictor}"
         if predictor == "cpds":
             reason += ": let the judge read more, JUDGED=..."
-    mean = _mean_of_ratings(rated, others, reason)
+    mean = _mean_of_ratings(rated, other_scores, reason)
     more = min(FURTHER, int(values["rating"].isna().sum()))
     return _Quantity(
         version=version,
         against=against,
         rated=len(rated),
-        others=len(others),
+        others=len(other_scores),
         paired=len(rated) if against else 0,
         mean=mean,
         more=more,
-        expected=expected_with_more(mean, len(rated), len(others), more),
+        expected=expected_with_more(mean, len(rated), len(other_scores), more),
     )
 
 
 def _mean_of_ratings(
-    rated: pd.DataFrame, others: pd.Series, reason: str
+    rated: pd.DataFrame, other_scores: pd.Series, reason: str
 ) -> PoweredMean:
     """`powered_mean`; without a correction for that reason, without an interval of one rating."""
     if len(rated) < 2:
@@ -374,7 +378,7 @@ def _mean_of_ratings(
         reason = f"{len(rated)} rated dialogs are too few for an interval"
         return PoweredMean(nothing, nothing, np.nan, np.nan, 0.0, reason)
     if not reason:
-        return powered_mean(rated["rating"], rated["score"], others)
+        return powered_mean(rated["rating"], rated["score"], other_scores)
     no_scores = np.zeros(len(rated))
     mean = powered_mean(rated["rating"], no_scores, no_scores)
     return mean._replace(reason=reason)
@@ -422,8 +426,8 @@ def expected_with_more(
 
 def _powered_factor(n_rated: int, n_other: int, r: float) -> float:
     """The error of the corrected mean in standard deviations of the ratings."""
-    left = 1 - r**2 * n_other / (n_rated + n_other)
-    return np.sqrt((n_rated - 1) / (n_rated - 2) * left / n_rated)
+    unexplained = 1 - r**2 * n_other / (n_rated + n_other)
+    return np.sqrt((n_rated - 1) / (n_rated - 2) * unexplained / n_rated)
 
 
 def _independent_difference(first: _Quantity, second: _Quantity) -> _Quantity:
@@ -592,9 +596,14 @@ def _annotator_tests(
     clusters: pd.Series,
     rated: DialogRatings,
 ) -> pd.DataFrame:
-    """`alternative_annotator_test` of each judge on the raters' scale, at each cost.
+    """`alternative_annotator_test` of each judge on the raters' scale, for each cost of a rater.
 
     Empty without three raters who rated 30 dialogs each.
+
+    Args:
+        scores: one column per judge, on the items of the ratings.
+        single: one row per rating (`DialogRatings.single`).
+        clusters: bootstrap unit of each item.
     """
     matrix = single.pivot_table(index="item", columns="annotator", values="rating")
     if matrix.empty:
