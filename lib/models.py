@@ -349,11 +349,9 @@ def _provided(name: str, revision: str) -> Path:
         return download(name, revision)
     # Whatever fails, connection, hub or id, the remedies are the same; the cause stands above them.
     except Exception as error:
-        doubt = (
-            ""
-            if name in CHECKPOINTS
-            else " (not in checkpoint_table(): is the id right?)"
-        )
+        doubt = ""
+        if name not in CHECKPOINTS:
+            doubt = " (not in checkpoint_table(): is the id right?)"
         remedy = (
             f"put it into the hub cache with `hf download {name} --revision {revision}`"
         )

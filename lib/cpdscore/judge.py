@@ -395,10 +395,9 @@ class _Run:
         replies[0] = replies[0]._replace(
             usage=json.dumps(usage), base_url=self.connection.base_url
         )
-        # At temperature 0 the same answer would come again.
-        reasks = (
-            0 if request.parameters.get("temperature") == 0 else self.settings.reasks
-        )
+        reasks = self.settings.reasks
+        if request.parameters.get("temperature") == 0:
+            reasks = 0  # the same answer would come again
         self.store.complete(dict(zip(calls, replies, strict=True)), reasks)
         with self.lock:
             self.requests += 1
@@ -428,7 +427,8 @@ class _Run:
         with self.lock:
             self.left_in_a_row += 1
             count = self.left_in_a_row
-        if count >= (10 if error.kind == "refused" else 3):
+        max_in_a_row = 10 if error.kind == "refused" else 3
+        if count >= max_in_a_row:
             reason = f"no reply to {count} prompts in a row, the last time: {error}"
             raise JudgeError("stop", reason)
 

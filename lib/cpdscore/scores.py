@@ -221,11 +221,11 @@ def _score(
         jobs += [Job(request, sample) for sample in range(judge.samples)]
     get_replies = ask or store.require
     get_replies(jobs)
-    store.add_requests(
-        requests.values()
-    )  # so that a replayed score leads to its prompt, too
+    # Also in a replay, so that every score leads to its prompt.
+    store.add_requests(requests.values())
     replies = _read_replies(keys, template, judge, store=store)
-    for _ in range(judge.extra if ask else 0):
+    n_rounds = judge.extra if ask else 0
+    for _ in range(n_rounds):
         jobs = _extra_jobs(requests, replies, judge)
         if not jobs:
             break

@@ -323,7 +323,8 @@ def _sheet_bytes(archive: zipfile.ZipFile) -> int:
         size += 24 * rows * columns
         for match in re.finditer(rb't="s"[^>]{0,80}><v>(?P<text>\d{1,9})</v>', sheet):
             number = int(match["text"])
-            size += lengths[number] if number < len(lengths) else 0
+            if number < len(lengths):
+                size += lengths[number]
     return size
 
 
@@ -384,7 +385,9 @@ def _json(text: str) -> list | dict:
         by_line = len(lines) > 1 and json.loads(lines[0]) is not None
     except (ValueError, RecursionError):
         by_line = False
-    value = json.loads("[" + ",\n".join(lines) + "]" if by_line else text)
+    if by_line:
+        text = "[" + ",\n".join(lines) + "]"
+    value = json.loads(text)
     if not isinstance(value, list | dict):
         raise ValueError(
             "it does not hold JSON objects: a list of them, or one per line"

@@ -450,11 +450,9 @@ def _with_key(cells: pd.DataFrame, file: Path, report: ImportReport) -> pd.DataF
         cells = cells.assign(system=name)
     if "dialog" not in cells:
         report.decide("columns", "dialog: one for each context", "no column names it")
-        contexts = (
-            cells["context"].map(repr)
-            if "context" in cells
-            else cells.index.to_series()
-        )
+        contexts = cells.index.to_series()
+        if "context" in cells:
+            contexts = cells["context"].map(repr)
         numbers = contexts.factorize()[0] + 1
         uses = cells.groupby([cells["system"].map(repr), contexts]).cumcount() + 1
         dialogs = []

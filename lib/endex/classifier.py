@@ -83,8 +83,9 @@ def freeze_layers(
     """
     if not frozen_layers:
         return network
-    # Only the weights of "tiny" depend on the seed: all runs of a process share an encoder.
-    frozen = frozen_encoder(encoder, frozen_layers, seed if encoder == TINY else 0)
+    if encoder != TINY:  # its weights do not depend on the seed: all runs share it
+        seed = 0
+    frozen = frozen_encoder(encoder, frozen_layers, seed)
     hidden_states = frozen.remember if remember else frozen.forward
     return TrainedLayers(network, hidden_states, frozen_layers)
 

@@ -322,7 +322,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="of Spark, such as spark://host:7077; its own setting by default",
     )
     args = parser.parse_args(arguments)
-    weights = FOOTNOTE_WEIGHTS | ({"ee": 0.0} if args.without_emotions else {})
+    weights = FOOTNOTE_WEIGHTS.copy()
+    if args.without_emotions:
+        weights["ee"] = 0.0
     settings = RedSettings(
         weights=weights,
         kappa=args.kappa,

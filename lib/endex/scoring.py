@@ -58,9 +58,8 @@ def endex_scores(
 
     from lib.endex.classifier import load_classifier, score_pairs
 
-    loaded, own_length = load_classifier(
-        WEIGHTS if model == PACKAGED else model, **options
-    )
+    folder = WEIGHTS if model == PACKAGED else model
+    loaded, own_length = load_classifier(folder, **options)
     n_classes = loaded.network.config.num_labels
     if n_classes != 2:
         raise ValueError(f"{model} has {n_classes} classes, not 2")

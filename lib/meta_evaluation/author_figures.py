@@ -93,8 +93,12 @@ def author_plot(
     lines = list(dict.fromkeys(table[rows]))
     groups = list(dict.fromkeys(table[colours])) if colours else [""]
     per_line = table.groupby([rows, "replies"]).size().max()
-    step = 0.8 / per_line if per_line > 1 else 0.0
-    height = 1.6 + len(lines) * (0.28 if per_line == 1 else 0.16 * per_line)
+    step = 0.0
+    height_of_line = 0.28
+    if per_line > 1:
+        step = 0.8 / per_line
+        height_of_line = 0.16 * per_line
+    height = 1.6 + len(lines) * height_of_line
     figure, panels = plt.subplots(
         1, 3, figsize=(10, height), sharey=True, sharex=True, layout="constrained"
     )

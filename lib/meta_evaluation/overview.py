@@ -172,11 +172,9 @@ def correlation_overview(
             interval = resampling.bootstrap_interval(
                 scores, items.human, items.clusters, **options
             )
-            not_ranked = (
-                ""
-                if metric in ranked
-                else f"scores {coverage[metric]:.0%} of the items"
-            )
+            not_ranked = ""
+            if metric not in ranked:
+                not_ranked = f"scores {coverage[metric]:.0%} of the items"
             rows.append(
                 {
                     "corpus": items.name,

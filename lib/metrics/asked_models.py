@@ -131,7 +131,9 @@ def _parse_word(word: str) -> AskedModel:
         )
     if not model:
         names = of_metric.get(metric) or [ANY_MODEL[metric]]
-        return AskedModel(metric, tuple(names if metric == "dialogrpt" else names[:1]))
+        if metric != "dialogrpt":  # the only one with several models at once
+            names = names[:1]
+        return AskedModel(metric, tuple(names))
     if model not in CHECKPOINTS and not Path(model).exists():
         raise ValueError(
             f"MODELS names the model {model!r}: {suggest_name(model, CHECKPOINTS)} It is neither "

@@ -28,8 +28,10 @@ def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
     """
     profiles = load_profiles()
     values = {}
-    # The profile "hub" is the public one, with what it changes itself.
-    for name in ("public", "hub") if profile == "hub" else (profile,):
+    names = [profile]
+    if profile == "hub":  # the public one, with what it changes itself
+        names = ["public", "hub"]
+    for name in names:
         sections = profiles.get(name, {})
         values |= sections.get("all", {}) | sections.get(notebook.name[:2], {})
     parameter_model(notebook)(**values)

@@ -503,14 +503,16 @@ def _read_sheet(path: Path, key: SheetKey, turns: pd.DataFrame) -> pd.DataFrame:
     rows = _cell_rows(path)
     header, records = _records(rows, path)
     by_row = "rating" in header
-    raters = [name for name in header if RATER.match(name)]
+    rating_columns = [name for name in header if RATER.match(name)]
+    if by_row:
+        rating_columns = ["rating"]
     _check_columns(header, records, path)
     _check_ids(records, key, by_row, path)
     _check_texts(header, records, _cells_of_dialogs(turns, key), path)
     ratings = []
     for row, cells in records:
         names = dict(zip(KEY, key.dialogs[cells["id"]], strict=True))
-        for column in ["rating"] if by_row else raters:
+        for column in rating_columns:
             rating = _rating_on_scale(cells[column], key, path, row, column)
             if not math.isnan(rating):
                 rater = cells["rater"] if by_row else column
@@ -579,7 +581,8 @@ def _check_columns(header: list[str], records: list, path: Path) -> None:
     if not by_row and "dialog" not in header:
         fix = "leave the texts in the sheet: they show that no row was shifted"
         raise DataError("this column is missing", path, column="dialog", fix=fix)
-    read = {"id", *(["rater", "rating"] if by_row else raters), *NOTES}
+    rating_columns = ["rater", "rating"] if by_row else raters
+    read = {"id", *rating_columns, *NOTES}
     for row, cells in records:
         for name, cell in cells.items():
             if cell and name not in read and not name.startswith("dialog"):

@@ -315,6 +315,11 @@ class _Quantity:
     more: int
     expected: PoweredMean
 
+    @property
+    def kind(self) -> str:
+        """Whether it is the "mean" of a version or the "difference" of two."""
+        return "difference" if self.against else "mean"
+
 
 def _quantities(dialogs: pd.DataFrame, predictor: str) -> list[_Quantity]:
     """Each version's mean, then the difference of each version from the first."""
@@ -473,28 +478,35 @@ def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
     mean = quantity.mean
     reason = mean.reason
     low, high = mean.classical.interval()
-    if (
-        mean.classical.error == 0
-    ):  # an interval without a width would say that all is known
+    # An interval without a width would say that all is known.
+    if mean.classical.error == 0:
         low = high = np.nan
         reason = "all ratings are equal"
-    powered = Estimate(np.nan, np.nan, np.nan) if reason else mean.powered
+    powered = mean.powered
+    saving = mean.saving
+    if reason:
+        powered = Estimate(np.nan, np.nan, np.nan)
+        saving = np.nan
     powered_low, powered_high = powered.interval()
+    p = powered_p = np.nan
+    if quantity.against:
+        p = _p_value(mean.classical)
+        powered_p = _p_value(powered)
     return {
-        "quantity": "difference" if quantity.against else "mean",
+        "quantity": quantity.kind,
         "version": quantity.version,
         "against": quantity.against,
         "rated": quantity.rated,
         "value": mean.classical.value,
         "low": low,
         "high": high,
-        "p": _p_value(mean.classical) if quantity.against else np.nan,
+        "p": p,
         "powered": powered.value,
         "powered_low": powered_low,
         "powered_high": powered_high,
-        "powered_p": _p_value(powered) if quantity.against else np.nan,
+        "powered_p": powered_p,
         "reason": reason,
-        "saving": np.nan if reason else mean.saving,
+        "saving": saving,
         "r": mean.correlation,
         "break_even": mean.break_even,
         "predictor": predictor,
@@ -506,8 +518,8 @@ def _further_row(quantity: _Quantity) -> dict:
     """A row of `RatingStudy.further`."""
     now = quantity.mean
     later = quantity.expected
-    row = {
-        "quantity": "difference" if quantity.against else "mean",
+    return {
+        "quantity": quantity.kind,
         "version": quantity.version,
         "against": quantity.against,
         "rated": quantity.rated,
@@ -517,7 +529,6 @@ def _further_row(quantity: _Quantity) -> dict:
         "expected_half_width": _half_width(later.classical),
         "expected_powered": np.nan if later.reason else _half_width(later.powered),
     }
-    return row
 
 
 def _half_width(estimate: Estimate) -> float:
@@ -537,6 +548,9 @@ def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:
         estimate = quantity.mean.classical
         row = _estimate_row(quantity, "")
         p = _p_value(estimate)
+        reason = ""
+        if np.isnan(p):
+            reason = "all ratings are equal, or fewer than 2"
         rows.append(
             {
                 "version": quantity.version,
@@ -550,9 +564,7 @@ def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:
                 "p": p,
                 "dialogs": quantity.rated,
                 "paired": quantity.paired,
-                "reason": "all ratings are equal, or fewer than 2"
-                if np.isnan(p)
-                else "",
+                "reason": reason,
                 "kind": "rating",
                 "better": "higher",
                 "error": estimate.error,
