@@ -112,9 +112,9 @@ def _ratio(
 
 
 def _pearson(x, y, counts, cluster_ids):
-    x = (x - x.mean()) / (
-        x.std() or 1.0
-    )  # standardised, so that the sums lose no digits
+    """Pearson's r in each resample, from sums over clusters; NaN where a side is constant."""
+    # Standardised, so that the sums lose no digits.
+    x = (x - x.mean()) / (x.std() or 1.0)
     y = (y - y.mean()) / (y.std() or 1.0)
     columns = [np.ones_like(x), x, y, x * x, y * y, x * y]
     sums = counts.astype(float) @ cluster_sums(columns, cluster_ids, counts.shape[1])
@@ -133,6 +133,7 @@ def _squared_deviations(
 
 
 def _spearman(x, y, counts, cluster_ids):
+    """Pearson's r of the ranks within each resample; NaN where a side is constant."""
     result = np.empty(len(counts))
     x_order = _RankOrder(x)
     y_order = _RankOrder(y)

@@ -355,10 +355,11 @@ def _profile_interval(
     """Values of the sum of the shares `inside` whose profile likelihood is within `MAX_DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
+    # From one start alone the search may end half way.
     starts = [
         start,
         np.full(len(start), 0.5),
-    ]  # from one alone the search may end half way
+    ]
 
     def excess(total: float) -> float:
         def to_shares(fractions: np.ndarray) -> np.ndarray:

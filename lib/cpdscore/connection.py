@@ -18,9 +18,8 @@ from urllib.parse import unquote, urlsplit
 from lib.cpdscore.reply_store import TOKENS, Reply, Request
 
 OPENAI_URL = "https://api.openai.com/v1"
-MAX_ANSWER_BYTES = (
-    16 << 20
-)  # unpacked; a thousand tokens with 20 alternatives each take 2 MB
+# Of an answer, decompressed; a thousand tokens with 20 alternatives each take 2 MB.
+MAX_ANSWER_BYTES = 16 << 20
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 # What reading JSON of another shape than the protocol's may raise.
 _MALFORMED = (
@@ -315,9 +314,8 @@ class Connection:
                 if "Timeout" in cause
                 else f"no connection to {self.base_url}"
             )
-            billed = (
-                "Connect" not in cause
-            )  # lost later than connecting: it may be answered
+            # A connection that was lost later may still be answered, and paid for.
+            billed = "Connect" not in cause
             raise JudgeError("retry", reason, billed=billed) from None
         ms = 1000 * (time.monotonic() - started)
         replies = read_answer(text, response.headers, request)

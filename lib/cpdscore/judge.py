@@ -33,14 +33,12 @@ class JudgeSettings:
 
     workers: int = 16  # threads, each with one request in flight
     requests_per_minute: float = math.inf  # what your account allows
-    samples_together: bool = (
-        False  # all samples of a prompt in one request (n), topped up
-    )
+    # All samples of a prompt in one request (n), topped up.
+    samples_together: bool = False
     attempts: int = 10  # errors of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after an error; doubles up to 16 times this
-    prompt_price: float = (
-        math.nan
-    )  # dollars per million tokens, as your provider lists them
+    # Dollars per million tokens, as your provider lists them.
+    prompt_price: float = math.nan
     reply_price: float = math.nan
     max_dollars: float = math.inf  # what the store may cost in all its runs
     patience_s: float = 900  # how long one job waits out rate limits before it is left
@@ -336,9 +334,8 @@ class _Run:
             ) from None
         finally:
             pool.shutdown(wait=False)
-        if (
-            cause and not self.answered
-        ):  # what was refused may be asked again with other settings
+        if cause and not self.answered:
+            # What was refused may be asked again with other settings.
             self.store.complete(self.refused)
         return cause
 

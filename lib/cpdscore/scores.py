@@ -247,9 +247,8 @@ def _extra_jobs(
     A prompt with fewer samples than `judge.samples` is one that a fault left for a later run.
     """
     jobs = []
-    distinct = replies.drop_duplicates(
-        ["key", "sample"]
-    )  # two items may share a prompt
+    # Two items may share a prompt.
+    distinct = replies.drop_duplicates(["key", "sample"])
     for key, scores in distinct.groupby("key", sort=False)["score"]:
         may_ask = judge.samples <= len(scores) < judge.samples + judge.extra
         if may_ask and scores.count() < judge.samples:

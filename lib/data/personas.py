@@ -25,9 +25,8 @@ FORMS = {
 BASE_RELATIONS = tuple(FORMS)
 RELATIONS = (*BASE_RELATIONS, *(f"{name}_relationship" for name in BASE_RELATIONS))
 DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Table 11
-THIS_YEAR = (
-    2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
-)
+# Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50.
+THIS_YEAR = 2020
 
 
 @dataclass(frozen=True)

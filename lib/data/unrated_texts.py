@@ -50,9 +50,8 @@ SOURCE_COLUMNS = {
 }
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
 HOSTILE = ("anger", "inceltear", "rage", "roastme")  # forums made for insult or fury
-MAX_COPIES = (
-    5  # a long text with more copies in one forum is a notice of its moderators
-)
+# A long text with more copies in one forum is a notice of its moderators.
+MAX_COPIES = 5
 # The file of the essays misspells two columns.
 ESSAY_COLUMNS = {
     "message_id": "essay",
@@ -296,9 +295,8 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
             files = [DATA / key.replace("comp_analysis", "sample", 1) for key in keys]
         else:
             files = [fetch_file(key) for key in keys]
-        if not all(
-            file.is_file() for file in files
-        ):  # the sample has only some of them
+        if not all(file.is_file() for file in files):
+            # The sample has only some of them.
             continue
         pairs = list(_pairs(entry, *files))
         changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]

@@ -11,9 +11,8 @@ from lib.data.turn_texts import earlier_utterances
 from lib.metrics.registry import metric
 
 PACKAGED = "packaged"
-WEIGHTS = (
-    ROOT / "data" / "models" / "endex_small.safetensors"
-)  # read on top of the encoder
+# The packaged network: its last layers, read on top of the encoder.
+WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"
 
 
 def _provenance(

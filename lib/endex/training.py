@@ -89,9 +89,8 @@ def _train(
     network = classifier.freeze_layers(
         network, options.encoder, options.frozen_layers, seed=seed
     )
-    parallel = accelerator.prepare(
-        network
-    )  # averages the gradients of several processes
+    # Averages the gradients of several processes.
+    parallel = accelerator.prepare(network)
     model = models.Model(network, tokenizer, device)
     optimizer = _optimizer(network)
 

@@ -34,7 +34,7 @@ def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
     for name in names:
         sections = profiles.get(name, {})
         values |= sections.get("all", {}) | sections.get(notebook.name[:2], {})
-    parameter_model(notebook)(**values)
+    parameter_model(notebook)(**values)  # refuses unknown names and wrong values
     return values
 
 
@@ -79,9 +79,8 @@ def changed_parameters(
     injected: dict[str, Any] = {}
     for source in variables.get("In", []):
         if source.startswith("# Parameters\n"):
-            exec(
-                source, {}, injected
-            )  # assignments of literals, which the notebook ran before
+            # Assignments of literals, which the notebook ran before.
+            exec(source, {}, injected)
 
     changed = []
     for notebook in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):

@@ -7,9 +7,8 @@ import pandas as pd
 from lib.report.verdict import KEY, MAX_PAIRED
 
 MAX_PAIRS = 500  # pairs that a page lists
-CONTEXT_SHOWN = (
-    6  # utterances of a context that a pair or a dialog shows, the last ones
-)
+# Utterances of a context that a pair or a dialog shows, the last ones.
+CONTEXT_SHOWN = 6
 
 
 class ReplyPairs(NamedTuple):

@@ -290,9 +290,8 @@ def _question(dialogs: pd.DataFrame, rated: DialogRatings, predictor: str) -> st
                 findings.append(higher)
             else:
                 findings.append(lower)
-    if (
-        rated.from_sheet and not findings
-    ):  # what is missing of a sheet is missing at random
+    if rated.from_sheet and not findings:
+        # What is missing of a sheet is missing at random.
         return ""
     count = f"{has_rating.sum()} of {len(candidates)} dialogs"
     where = "of the sheet are rated" if rated.from_sheet else "have ratings in the file"
