@@ -93,11 +93,11 @@ def _fetch_weights(name: str, file: str, revision: str) -> None:
             return
         part.touch()
         with open(part, "r+b") as unfinished:
-            here = unfinished.seek(0, os.SEEK_END)
+            n_received = unfinished.seek(0, os.SEEK_END)
             http_get(
                 address.location,
                 unfinished,
-                resume_size=here,
+                resume_size=n_received,
                 expected_size=address.size,
                 displayed_filename=f"{name} {file}",
             )
@@ -221,9 +221,13 @@ def _sentencepiece_tokenizer(file: Path):
     tokens.normalizer = normalizers.Sequence(
         [tokens.normalizer, normalizers.Strip(), one_space]
     )
-    ends = [(piece, pieces.piece_to_id(piece)) for piece in ("[CLS]", "[SEP]")]
+    special_tokens = [
+        (piece, pieces.piece_to_id(piece)) for piece in ("[CLS]", "[SEP]")
+    ]
     tokens.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ends
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=special_tokens,
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokens,

@@ -53,9 +53,8 @@ class Location:
     weights: tuple[Path, ...]
     name: str
     revision: str
-    sha256: (
-        str  # of the weights; of the checksums of all shards where there are several
-    )
+    # Checksum of the weights; of the checksums of all shards where there are several.
+    sha256: str
 
     @property
     def folder(self) -> Path:
@@ -84,9 +83,8 @@ class Model:
         if not positions:
             return 1 << 30
         if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            positions -= (
-                config.pad_token_id + 1
-            )  # they count positions from the padding id on
+            # These networks count positions from the padding id on.
+            positions -= config.pad_token_id + 1
         return min(positions, self.tokenizer.model_max_length)
 
     def __call__(self, tokens, mask, **inputs) -> Any:
@@ -301,7 +299,7 @@ def score_in_batches(
     """
     import torch
 
-    lengths = [sum(len(ids) for ids in row) for row in zip(*columns, strict=True)]
+    lengths = [sum(map(len, row)) for row in zip(*columns, strict=True)]
     if not lengths:
         return np.empty(0)
     batches = token_batches(lengths, model.batch_tokens or max_tokens)
@@ -349,11 +347,9 @@ def _provided(name: str, revision: str) -> Path:
         return download(name, revision)
     # Whatever fails, connection, hub or id, the remedies are the same; the cause stands above them.
     except Exception as error:
-        doubt = (
-            ""
-            if name in CHECKPOINTS
-            else " (not in checkpoint_table(): is the id right?)"
-        )
+        doubt = ""
+        if name not in CHECKPOINTS:
+            doubt = " (not in checkpoint_table(): is the id right?)"
         remedy = (
             f"put it into the hub cache with `hf download {name} --revision {revision}`"
         )
@@ -449,9 +445,8 @@ def _unpack_gguf(file: Path, folder: Path) -> None:
     ):
         options = {"gguf_file": file.name, "local_files_only": True}
         AutoTokenizer.from_pretrained(file.parent, **options).save_pretrained(folder)
-        options["dtype"] = (
-            torch.float32
-        )  # in 16 bits a mean log-probability moves by 5e-4
+        # In 16 bits a mean log-probability moves by 5e-4.
+        options["dtype"] = torch.float32
         network = AutoModelForCausalLM.from_pretrained(file.parent, **options)
         del network.config.quantization_config
         network.config.save_pretrained(folder)

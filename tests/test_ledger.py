@@ -13,7 +13,7 @@ from scipy import stats
 from lib import ROOT, data
 from lib.meta_evaluation.replication import ledger
 from lib.meta_evaluation.replication.endex_table2 import endex_sets
-from lib.meta_evaluation.replication.ledger import explain_missing, replication_status
+from lib.meta_evaluation.replication.ledger import apply_rules, replication_status
 from lib.meta_evaluation.replication.papers import averaged_runs
 from lib.metrics.baselines import tokenize_words
 
@@ -121,7 +121,7 @@ def test_the_first_matching_rule_counts():
     table = table.assign(
         paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["12"]
     )
-    explained = explain_missing(table, pd.DataFrame(rules, columns=columns))
+    explained = apply_rules(table, pd.DataFrame(rules, columns=columns))
     assert explained["reason"].tolist() == ["first", "second", "", "third"]
     assert explained["status"].tolist() == [
         "not public",

@@ -151,6 +151,12 @@ def test_soft_accuracy_is_tested_by_every_order_of_the_systems():
     assert np.isnan(systems.soft_accuracy_p(scores, human, 200))
 
 
+def test_one_system_has_neither_a_soft_accuracy_nor_a_p_value():
+    one = pd.DataFrame([[1.0, 2.0, 3.0]])
+    assert np.isnan(systems.soft_pairwise_accuracy(one, one, 200).value)
+    assert np.isnan(systems.soft_accuracy_p(one, one, 200))
+
+
 def test_machine_replies_leave_out_people_and_corpora_without_labels(bots):
     table = bots.table.assign(written_by="machine")
     table.loc[bots.table["system"] == bots.table["system"].iloc[0], "written_by"] = (

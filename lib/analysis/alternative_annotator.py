@@ -76,18 +76,20 @@ def alternative_annotator_test(
         clusters = pd.Series(np.arange(len(ratings)), ratings.index)
     rows = {}
     for rater in ratings:
-        others = ratings.drop(columns=rater)
-        usable = ratings[rater].notna() & others.notna().any(axis=1) & judge.notna()
+        other_ratings = ratings.drop(columns=rater)
+        usable = (
+            ratings[rater].notna() & other_ratings.notna().any(axis=1) & judge.notna()
+        )
         if usable.sum() < MIN_ITEMS:
             continue
-        rater_distance = _distance(others[usable], ratings.loc[usable, rater])
-        judge_distance = _distance(others[usable], judge[usable])
-        judge_ahead = (judge_distance <= rater_distance).astype(float)
-        rater_ahead = (rater_distance <= judge_distance).astype(float)
+        rater_distance = _distance(other_ratings[usable], ratings.loc[usable, rater])
+        judge_distance = _distance(other_ratings[usable], judge[usable])
+        judge_advantage = (judge_distance <= rater_distance).astype(float)
+        rater_advantage = (rater_distance <= judge_distance).astype(float)
         rows[rater] = {
             "items": int(usable.sum()),
-            "advantage": judge_ahead.mean(),
-            "p": _p_below(rater_ahead - judge_ahead, cost, clusters[usable]),
+            "advantage": judge_advantage.mean(),
+            "p": _p_below(rater_advantage - judge_advantage, cost, clusters[usable]),
         }
     if not rows:
         reason = f"no rater has {MIN_ITEMS} items that another rater and the judge rated as well"
@@ -102,10 +104,10 @@ def alternative_annotator_test(
     )
 
 
-def _distance(others: pd.DataFrame, values: pd.Series) -> pd.Series:
+def _distance(other_ratings: pd.DataFrame, values: pd.Series) -> pd.Series:
     """Root mean squared distance of a value to the other raters' ratings of the same item."""
     # Rounded, so that equal distances are equal whatever the order of the sum.
-    return others.sub(values, axis=0).pow(2).mean(axis=1).pow(0.5).round(9)
+    return other_ratings.sub(values, axis=0).pow(2).mean(axis=1).pow(0.5).round(9)
 
 
 def _p_below(differences: pd.Series, bound: float, clusters: pd.Series) -> float:

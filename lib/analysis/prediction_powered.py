@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-MIN_RATED = (
-    20  # with fewer rated dialogs, the interval of a tuned correction covers too rarely
-)
+# With fewer rated dialogs, the interval of a tuned correction covers too rarely.
+MIN_RATED = 20
 POPULATIONS = ("dialogs like these", "these dialogs")
 
 

@@ -112,9 +112,9 @@ def _ratio(
 
 
 def _pearson(x, y, counts, cluster_ids):
-    x = (x - x.mean()) / (
-        x.std() or 1.0
-    )  # standardised, so that the sums lose no digits
+    """Pearson's r in each resample, from sums over clusters; NaN where a side is constant."""
+    # Standardised, so that the sums lose no digits.
+    x = (x - x.mean()) / (x.std() or 1.0)
     y = (y - y.mean()) / (y.std() or 1.0)
     columns = [np.ones_like(x), x, y, x * x, y * y, x * y]
     sums = counts.astype(float) @ cluster_sums(columns, cluster_ids, counts.shape[1])
@@ -133,6 +133,7 @@ def _squared_deviations(
 
 
 def _spearman(x, y, counts, cluster_ids):
+    """Pearson's r of the ranks within each resample; NaN where a side is constant."""
     result = np.empty(len(counts))
     x_order = _RankOrder(x)
     y_order = _RankOrder(y)
@@ -241,17 +242,18 @@ def statistic_interval(
     method="",
     expanded=True,
 ) -> Interval:
-    """Value and 95 % bootstrap interval of any statistic of counts, drawing whole clusters again.
+    """Value and 95 % bootstrap interval of a statistic; whole clusters are drawn with replacement.
 
-    The same seed and clusters give the same resamples whatever the statistic. Fewer than two
-    clusters give NaN bounds with a reason.
+    The same seed and clusters give the same resamples whatever the statistic. A single cluster
+    gives NaN bounds with a reason.
 
     Args:
-        statistic: of (resamples, c) counts, how often each cluster is in the resample; gives
+        statistic: takes (resamples, c) counts, how often each cluster is in each resample; returns
             (resamples,) values.
-        cluster_ids: (n,) clusters of the items, 0 ... c-1.
-        method: "kendall" draws longer blocks (`resample_blocks`).
-        expanded: see `percentile_interval`.
+        cluster_ids: (n,) clusters of the items, 0 ... c-1; at least one item.
+        method: "kendall" computes more resamples at a time (`resample_blocks`); no other value
+            has an effect here.
+        expanded: widen the interval for few clusters (`percentile_interval`).
 
     >>> cluster_ids = np.array([0, 1])
     >>> statistic_interval(lambda counts: counts @ [2.0, 3.0], cluster_ids, 9, seed=0).value
@@ -299,9 +301,8 @@ def partial_interval(
 def bootstrap_mean(values, clusters=None, resamples=2000, seed=0) -> Interval:
     """Mean with its 95 % percentile interval, resampling whole clusters.
 
-    The interval is not widened for few clusters (see `percentile_interval`).
-
-    NaN values are left out; fewer than two clusters give NaN bounds with a reason.
+    The interval is not widened for few clusters (see `percentile_interval`). NaN values are left
+    out. Fewer than two clusters give NaN bounds with a reason; without values the mean is NaN too.
 
     >>> mean = bootstrap_mean([1.0, 3.0, 5.0, 7.0], ["a", "a", "b", "c"])
     >>> mean.value, mean.low, mean.high, mean.clusters

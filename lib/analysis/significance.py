@@ -349,13 +349,15 @@ def rank_metrics(
 ) -> pd.DataFrame:
     """Correlation, interval and rank group of every metric; rank 1 is best.
 
-    Metrics are sorted by correlation; a new rank starts at the first metric that some member of
-    the current rank beats at adjusted p <= .05. Members of one rank cannot be distinguished.
+    Metrics are sorted by correlation. A new rank starts at the first metric that is significantly
+    worse (adjusted p <= .05) than some member of the current rank. Members of one rank cannot be
+    distinguished.
 
     Returns:
         DataFrame with the columns metric, value, low, high (cluster bootstrap), n, clusters, rank,
         reason. A metric with an undefined correlation comes last, NaN with its reason. All metrics
-        use the items that every defined metric scores. Parameters as `compare_metrics`.
+        use the items that every defined metric scores. Without metrics, no rows. Parameters as
+        `compare_metrics`.
 
     Reference: the ranking of the WMT metrics tasks (Freitag et al. 2022), here with whole dialogs
     permuted and p-values adjusted over all pairs.
@@ -367,11 +369,11 @@ def rank_metrics(
     """
     options = {"method": method, "resamples": resamples, "seed": seed}
     pairs = compare_metrics(scores, human, clusters, **options)
-    common, ratings, labels = _comparable(scores, human, clusters)
+    defined, ratings, clusters = _comparable(scores, human, clusters)
     rows = []
     for name in scores:
-        if name in common:
-            interval = bootstrap_interval(common[name], ratings, labels, **options)
+        if name in defined:
+            interval = bootstrap_interval(defined[name], ratings, clusters, **options)
             rows.append({"metric": name} | interval._asdict())
         else:
             rows.append(
@@ -384,7 +386,7 @@ def rank_metrics(
     )
     different = pairs[pairs["p_adjusted"] <= 0.05]
     ranks = rank_groups(
-        table["metric"][: common.shape[1]],
+        table["metric"][: defined.shape[1]],
         set(zip(different["better"], different["worse"], strict=True)),
     )
     table.insert(6, "rank", table["metric"].map(ranks))

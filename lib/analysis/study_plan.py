@@ -193,13 +193,15 @@ def redraw_study(
         dialog_rows[dialog] for dialog in rng.integers(0, len(dialog_rows), dialogs)
     ]
     numbers = np.repeat(np.arange(dialogs), [len(rows) for rows in study_rows])
-    drawn = np.concatenate(study_rows)
-    drawn_ratings = ratings[drawn]
+    drawn_rows = np.concatenate(study_rows)
+    drawn_ratings = ratings[drawn_rows]
     # Random order of the ratings of each drawn row, missing ones last.
     random_order = rng.random(drawn_ratings.shape) + np.isnan(drawn_ratings)
     order = np.argsort(random_order, axis=1)
     sampled = np.take_along_axis(drawn_ratings, order[:, :raters], axis=1)
-    return items.iloc[drawn].assign(dialog=numbers, human=np.nanmean(sampled, axis=1))
+    return items.iloc[drawn_rows].assign(
+        dialog=numbers, human=np.nanmean(sampled, axis=1)
+    )
 
 
 def set_difference(items, ratings, difference: float) -> np.ndarray:

@@ -197,17 +197,18 @@ def soft_pairwise_accuracy(scores, human, resamples=1000, seed=0) -> SoftAccurac
 
 
 def soft_accuracy_p(scores, human, resamples=1000, seed=0) -> float:
-    """p-value of a soft pairwise accuracy: how often a metric blind to the systems reaches it.
+    """p-value of a soft pairwise accuracy, for the null hypothesis that scores ignore the system.
 
-    The systems change their rows of `scores`, in every order (up to seven systems; else in 5,000
-    random orders), and the accuracy is computed again. The p-value is the share of the orders, the
-    observed one among them, that reach the observed accuracy, so six systems give at least 1/720.
+    A permutation test: the systems exchange their rows of `scores` in every order (more than seven
+    systems: in 5,000 random orders), and the accuracy is computed for each order. The p-value is
+    the share of the orders, the observed one among them, that reach the observed accuracy, so six
+    systems give at least 1/720.
 
     Args:
         scores, human: systems x contexts frames with the same labels, without a missing cell.
 
     Returns:
-        NaN where a cell is missing.
+        NaN where a cell is missing, and for fewer than two systems.
 
     >>> human = pd.DataFrame([[1.0, 2, 1, 2], [4, 5, 4, 4], [7, 8, 7, 9]])
     >>> round(soft_accuracy_p(human, human), 3)
@@ -216,10 +217,12 @@ def soft_accuracy_p(scores, human, resamples=1000, seed=0) -> float:
     if scores.isna().to_numpy().any() or human.isna().to_numpy().any():
         return np.nan
     n_systems, n_contexts = scores.shape
+    if n_systems < 2:
+        return np.nan
     rng = np.random.default_rng(seed)
     signs = rng.integers(0, 2, (resamples, n_contexts)) * 2.0 - 1
-    of_scores = _p_of_ordered_pairs(scores.to_numpy(float), signs)
-    of_human = _p_of_ordered_pairs(human.to_numpy(float), signs)
+    metric_p = _p_of_ordered_pairs(scores.to_numpy(float), signs)
+    human_p = _p_of_ordered_pairs(human.to_numpy(float), signs)
     if n_systems <= 7:
         orders = list(permutations(range(n_systems)))
     else:
@@ -228,9 +231,10 @@ def soft_accuracy_p(scores, human, resamples=1000, seed=0) -> float:
     upper = np.triu_indices(n_systems, 1)
     errors = []
     for order in orders:
-        permuted = of_scores[np.ix_(order, order)]
-        errors.append(np.abs(permuted - of_human)[upper].mean())
-    return float(np.mean(np.array(errors) <= errors[0] + 1e-9))
+        permuted = metric_p[np.ix_(order, order)]
+        errors.append(np.abs(permuted - human_p)[upper].mean())
+    observed_error = errors[0]  # the first order changes nothing
+    return float(np.mean(np.array(errors) <= observed_error + 1e-9))
 
 
 def _p_of_ordered_pairs(values: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -252,45 +252,46 @@ def rater_variance(ratings: pd.DataFrame) -> RaterVariance:
     )
 
 
-def _estimates(groups: Nest, names: list[str]) -> pd.DataFrame:
+def _estimates(nest: Nest, names: list[str]) -> pd.DataFrame:
     """The table of `variance_split` for separable levels; the last name is that of the unit."""
-    n_levels = len(groups.parents)
-    # Also one start at each corner: the likelihood of a trait is steep near its own corner.
+    n_levels = len(nest.parents)
+    # Also one start near each corner, where one level has nearly all the variance: the likelihood
+    # of a trait is steep there.
     starts = [np.full(n_levels, fraction) for fraction in (0.1, 0.5, 0.9)]
     starts += list(np.where(np.eye(n_levels), 0.95, 0.05))
-    shares, best = _maximise(groups, _shares, starts)
-    s, t, q, _ = _fold(shares, groups)
-    n_units = int(groups.sizes.sum())
+    shares, max_likelihood = _maximise(nest, _shares, starts)
+    s, t, q, _ = _fold(shares, nest)
+    n_units = int(nest.sizes.sum())
     variance = (q - t**2 / s) / (n_units - 1)
     rows = []
     for k, share in enumerate(shares):
         row = {"groups": n_units, "variance": share * variance, "share": share}
         row["share_low"], row["share_high"] = _profile_interval(
-            groups, [k], shares, best=best
+            nest, [k], shares, max_likelihood=max_likelihood
         )
         if k < n_levels:
-            row["groups"] = len(groups.parents[k])
+            row["groups"] = len(nest.parents[k])
             row["icc"] = shares[: k + 1].sum()
-            above = list(range(k + 1))
+            coarsest_to_k = list(range(k + 1))
             row["icc_low"], row["icc_high"] = _profile_interval(
-                groups, above, shares, best=best
+                nest, coarsest_to_k, shares, max_likelihood=max_likelihood
             )
         rows.append(row)
     return pd.DataFrame(rows, names).rename_axis("level")
 
 
-def restricted_log_likelihood(shares: np.ndarray, groups: Nest) -> float:
+def restricted_log_likelihood(shares: np.ndarray, nest: Nest) -> float:
     """Restricted log-likelihood at given shares, total variance and mean profiled out.
 
     `shares` (levels + 1,) of the levels, coarsest first, and of the units; they add up to 1.
     """
-    s, t, q, log_determinant = _fold(shares, groups)
-    df = groups.sizes.sum() - 1
+    s, t, q, log_determinant = _fold(shares, nest)
+    df = nest.sizes.sum() - 1
     log_variance = np.log(2 * np.pi * (q - t**2 / s) / df)
     return float(-0.5 * (df * (log_variance + 1) + log_determinant + np.log(s)))
 
 
-def _fold(shares: np.ndarray, groups: Nest) -> tuple[float, float, float, float]:
+def _fold(shares: np.ndarray, nest: Nest) -> tuple[float, float, float, float]:
     """S = 1'V^-1 1, T = 1'V^-1 y, Q = y'V^-1 y and L = log|V| of all scores, by levels.
 
     The covariance of a group is V + s 11', with V the block-diagonal covariance of its subgroups
@@ -299,12 +300,12 @@ def _fold(shares: np.ndarray, groups: Nest) -> tuple[float, float, float, float]
         S <- S/(1 + sS),  T <- T/(1 + sS),  Q <- Q - sT^2/(1 + sS),  L <- L + log(1 + sS).
     """
     *level_shares, unit_share = shares
-    s = groups.sizes / unit_share
-    t = groups.sums / unit_share
-    q = groups.squares.sum() / unit_share
-    log_determinant = groups.sizes.sum() * np.log(unit_share)
+    s = nest.sizes / unit_share
+    t = nest.sums / unit_share
+    q = nest.squares.sum() / unit_share
+    log_determinant = nest.sizes.sum() * np.log(unit_share)
     for share, parent in zip(
-        reversed(level_shares), reversed(groups.parents), strict=True
+        reversed(level_shares), reversed(nest.parents), strict=True
     ):
         factor = 1 + share * s
         q -= (share * t**2 / factor).sum()
@@ -327,14 +328,14 @@ def _fractions(shares: np.ndarray) -> np.ndarray:
 
 
 def _maximise(
-    groups: Nest, to_shares: Callable, starts: Sequence
+    nest: Nest, to_shares: Callable, starts: Sequence
 ) -> tuple[np.ndarray, float]:
     """Maximise the likelihood over fractions in [0, 1]: the shares, and the maximum."""
-    min_shares = np.r_[np.zeros(len(groups.parents)), MIN_SHARE]
+    min_shares = np.r_[np.zeros(len(nest.parents)), MIN_SHARE]
 
     def cost(fractions: np.ndarray) -> float:
         return -restricted_log_likelihood(
-            np.maximum(to_shares(fractions), min_shares), groups
+            np.maximum(to_shares(fractions), min_shares), nest
         )
 
     if not len(starts[0]):
@@ -349,15 +350,16 @@ def _maximise(
 
 
 def _profile_interval(
-    groups: Nest, inside: list[int], shares, best: float
+    nest: Nest, inside: list[int], shares, max_likelihood: float
 ) -> tuple[float, float]:
     """Values of the sum of the shares `inside` whose profile likelihood is within `MAX_DROP`."""
     outside = [k for k in range(len(shares)) if k not in inside]
     start = np.concatenate([_fractions(shares[inside]), _fractions(shares[outside])])
+    # From one start alone the search may end half way.
     starts = [
         start,
         np.full(len(start), 0.5),
-    ]  # from one alone the search may end half way
+    ]
 
     def excess(total: float) -> float:
         def to_shares(fractions: np.ndarray) -> np.ndarray:
@@ -366,8 +368,8 @@ def _profile_interval(
             result[outside] = (1 - total) * _shares(fractions[len(inside) - 1 :])
             return result
 
-        _, likelihood = _maximise(groups, to_shares, starts)
-        return best - likelihood - MAX_DROP
+        _, likelihood = _maximise(nest, to_shares, starts)
+        return max_likelihood - likelihood - MAX_DROP
 
     estimate = float(np.clip(shares[inside].sum(), MIN_SHARE, 1 - MIN_SHARE))
     low = 0.0

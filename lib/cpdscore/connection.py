@@ -18,9 +18,8 @@ from urllib.parse import unquote, urlsplit
 from lib.cpdscore.reply_store import TOKENS, Reply, Request
 
 OPENAI_URL = "https://api.openai.com/v1"
-MAX_ANSWER_BYTES = (
-    16 << 20
-)  # unpacked; a thousand tokens with 20 alternatives each take 2 MB
+# Of an answer, decompressed; a thousand tokens with 20 alternatives each take 2 MB.
+MAX_ANSWER_BYTES = 16 << 20
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 # What reading JSON of another shape than the protocol's may raise.
 _MALFORMED = (
@@ -188,24 +187,27 @@ def _read_usage(usage: Any) -> str | None:
 
 
 def _digit_probabilities(logprobs: Any, text: str) -> str | None:
-    """The probability of each digit where one was written, as JSON: pairs of position and digits.
+    """The probabilities of the digits wherever the judge wrote one.
 
-    None where the server gives no log-probabilities, impossible ones, or those of other words than
-    its text.
+    Returns:
+        JSON: for each token that is a digit, its position in the text and the probability of each
+        digit there. None where the server gives no log-probabilities, impossible ones, or those of
+        other words than its text.
     """
     try:
         tokens = logprobs["content"]
         if not tokens:
             return None
         generated = "".join(token["token"] for token in tokens)
-        end = -generated.index(
-            text
-        )  # of the token, in the text; white space may come before it
+        text_start = generated.index(text)  # white space may come before the text
+        token_end = 0
         positions = []
         for token in tokens:
-            end += len(token["token"])
-            if re.fullmatch(r"\s*[1-9]", token["token"]) and 0 < end <= len(text):
-                positions.append((end - 1, _sum_by_digit(token["top_logprobs"])))
+            token_end += len(token["token"])
+            position = token_end - 1 - text_start  # of the token's last character
+            is_digit = re.fullmatch(r"\s*[1-9]", token["token"])
+            if is_digit and 0 <= position < len(text):
+                positions.append((position, _sum_by_digit(token["top_logprobs"])))
     except _MALFORMED:
         return None
     return json.dumps(positions)
@@ -312,9 +314,8 @@ class Connection:
                 if "Timeout" in cause
                 else f"no connection to {self.base_url}"
             )
-            billed = (
-                "Connect" not in cause
-            )  # lost later than connecting: it may be answered
+            # A connection that was lost later may still be answered, and paid for.
+            billed = "Connect" not in cause
             raise JudgeError("retry", reason, billed=billed) from None
         ms = 1000 * (time.monotonic() - started)
         replies = read_answer(text, response.headers, request)

@@ -33,14 +33,12 @@ class JudgeSettings:
 
     workers: int = 16  # threads, each with one request in flight
     requests_per_minute: float = math.inf  # what your account allows
-    samples_together: bool = (
-        False  # all samples of a prompt in one request (n), topped up
-    )
+    # All samples of a prompt in one request (n), topped up.
+    samples_together: bool = False
     attempts: int = 10  # errors of one job before it is left for a later run
     backoff_s: float = 0.5  # first pause after an error; doubles up to 16 times this
-    prompt_price: float = (
-        math.nan
-    )  # dollars per million tokens, as your provider lists them
+    # Dollars per million tokens, as your provider lists them.
+    prompt_price: float = math.nan
     reply_price: float = math.nan
     max_dollars: float = math.inf  # what the store may cost in all its runs
     patience_s: float = 900  # how long one job waits out rate limits before it is left
@@ -165,33 +163,40 @@ def _tasks(jobs: Iterable[Job], together: bool) -> list[list[Job]]:
 
 
 class Budget:
-    """The dollars that a store has cost and may cost, calls in flight at the most they can cost."""
+    """The dollars that a store has cost and may cost.
 
-    def __init__(self, max_dollars: float, dollars: float):
+    Attributes:
+        max_dollars: the cap.
+        dollars: spent so far, plus the most that each call in flight can cost.
+    """
+
+    def __init__(self, max_dollars: float, spent: float):
         self.max_dollars = max_dollars
-        self.dollars = dollars
+        self.dollars = spent
         self._in_flight = 0
         self._changed = threading.Condition()
 
-    def reserve(self, dollars: float, stop: threading.Event) -> None:
-        """Hold back the most that a call can cost; wait where those in flight may leave room.
+    def reserve(self, max_cost: float, stop: threading.Event) -> None:
+        """Add the most that a call can cost before it is sent.
+
+        Where that would exceed the cap, wait: calls in flight may turn out to cost less.
 
         Raises:
-            JudgeError: when the cap leaves no room.
+            JudgeError: when the cap is reached and no call is in flight, or the run was stopped.
         """
         with self._changed:
-            while self.dollars + dollars > self.max_dollars:
+            while self.dollars + max_cost > self.max_dollars:
                 if stop.is_set() or not self._in_flight:
                     raise JudgeError("stop", "the cap on dollars is reached")
                 self._changed.wait(1)
-            self.dollars += dollars
+            self.dollars += max_cost
             self._in_flight += 1
 
     def settle(self, reserved: float, cost: float) -> None:
-        """Replace what was held back by what the call has cost.
+        """Replace what was reserved for a call by what it has cost.
 
         Raises:
-            JudgeError: under a cap, when the call has cost more than can be held back for it.
+            JudgeError: under a cap, when the call has cost more than was reserved for it.
         """
         with self._changed:
             self.dollars += cost - reserved
@@ -280,9 +285,9 @@ def ask_all(
         missing = store.missing(jobs)
         run = _Run(store, connection, settings)
         cause = run.finish_all(_tasks(missing, settings.samples_together))
-        left = len(store.missing(missing))
-    done = len(missing) - left
-    report = SimpleNamespace(done=done, left=left, requests=run.requests)
+        n_left = len(store.missing(missing))
+    done = len(missing) - n_left
+    report = SimpleNamespace(done=done, left=n_left, requests=run.requests)
     if cause:
         reason = str(cause) if isinstance(cause, JudgeError) else repr(cause)
         raise JudgeStopped(
@@ -329,9 +334,8 @@ class _Run:
             ) from None
         finally:
             pool.shutdown(wait=False)
-        if (
-            cause and not self.answered
-        ):  # what was refused may be asked again with other settings
+        if cause and not self.answered:
+            # What was refused may be asked again with other settings.
             self.store.complete(self.refused)
         return cause
 
@@ -388,10 +392,9 @@ class _Run:
         replies[0] = replies[0]._replace(
             usage=json.dumps(usage), base_url=self.connection.base_url
         )
-        # At temperature 0 the same answer would come again.
-        reasks = (
-            0 if request.parameters.get("temperature") == 0 else self.settings.reasks
-        )
+        reasks = self.settings.reasks
+        if request.parameters.get("temperature") == 0:
+            reasks = 0  # the same answer would come again
         self.store.complete(dict(zip(calls, replies, strict=True)), reasks)
         with self.lock:
             self.requests += 1
@@ -421,7 +424,8 @@ class _Run:
         with self.lock:
             self.left_in_a_row += 1
             count = self.left_in_a_row
-        if count >= (10 if error.kind == "refused" else 3):
+        max_in_a_row = 10 if error.kind == "refused" else 3
+        if count >= max_in_a_row:
             reason = f"no reply to {count} prompts in a row, the last time: {error}"
             raise JudgeError("stop", reason)
 

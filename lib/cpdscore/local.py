@@ -14,7 +14,9 @@ def weights_of(judge: str | Path) -> Path:
     """The GGUF file of a judge: the file itself, or the checked one that a dependency brings."""
     from lib import models  # not at the top: the process that serves does not need it
 
-    return models.find_model(models.SMOLLM2 if judge == PACKAGED else judge).weights[0]
+    if judge == PACKAGED:
+        judge = models.SMOLLM2
+    return models.find_model(judge).weights[0]
 
 
 @contextmanager

@@ -72,19 +72,15 @@ _CLEANING = (  # patterns and what takes their place, in this order
     (r"(?<!\w)([\"']).{0,200}?\1(?!\w)", ""),  # other quotations: somebody else's words
     (r"[^\S\n]+", " "),
     (r"\s*\n\s*", "\n"),
-    (
-        rf" ?[(\[]{_NO_DIGIT}1{_NO_DIGIT}HIGH{_NO_DIGIT}[)\]]",
-        "",
-    ),  # (1-5), [1 = bad, 5 = good]
+    # (1-5), [1 = bad, 5 = good]
+    (rf" ?[(\[]{_NO_DIGIT}1{_NO_DIGIT}HIGH{_NO_DIGIT}[)\]]", ""),
     (
         r"(?:on a )?(?:scale )?(?:of |from )?(?<![\w.,/+-])1 ?(?:to|-) ?HIGH\b(?: scale)?",
         "",
     ),
     (r"\$?(?:\\boxed)?[<(\[{$](\d(?:\.\d+)?)[>)\]}$]+", r"\1"),  # <4>, (4), \boxed{4}
-    (
-        r"(?m)(?<=.):?\n(?:- )?(\d(?:\.\d+)?)$",
-        r": \1",
-    ),  # a number on the line below its label
+    # A number on the line below its label.
+    (r"(?m)(?<=.):?\n(?:- )?(\d(?:\.\d+)?)$", r": \1"),
 )
 
 
@@ -148,9 +144,8 @@ def parse_reply(
     preamble = text[: matches[0].start()] if matches else text
     if _REFUSAL.search(preamble):
         status = "disclaimed" if status in USABLE else "refusal"
-    elif (
-        status in USABLE and "scale" in preamble
-    ):  # not the prompt's: plain_text removes that
+    elif status in USABLE and "scale" in preamble:
+        # Not the scale of the prompt: `plain_text` removes that.
         status = "unparsable"
     elif status in USABLE and _has_other_number(text, readings, matches[0]):
         status = "ambiguous"

@@ -24,9 +24,8 @@ class Variant(NamedTuple):
     label: str  # as the paper's tables call it
     section: str  # where its prompt stands in the paper
     level: str  # what is rated: "turn" or "dialog"
-    fields: tuple[
-        str, ...
-    ]  # the labels of the answer form, in order; the last one is the score
+    # The labels of the answer form, in order; the last one is the score.
+    fields: tuple[str, ...]
     high: int  # the scale runs from 1 to here
     reply_tokens: int  # length of a usual reply, for forecasts
 
@@ -78,9 +77,8 @@ class Template:
 
     variant: Variant
     text: str
-    fenced: bool = (
-        True  # a bar before each quoted line, so that a reply cannot add its own form
-    )
+    # A bar before each quoted line, so that a reply cannot add its own form.
+    fenced: bool = True
 
     @property
     def wording(self) -> str:

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 KEY_VERSION = 1  # of the rule that makes a key; a file remembers it as its user_version
-RESERVE_BYTES = (
-    16 << 20
-)  # kept free on the disk while asking, for the replies on their way
+# Kept free on the disk while asking, for the replies on their way.
+RESERVE_BYTES = 16 << 20
 TOKENS = ("prompt_tokens", "completion_tokens")
 UNREADABLE = ("refusal", "filtered", "truncated", "empty")
 
@@ -101,9 +100,8 @@ class Reply(NamedTuple):
     status: str
     text: str | None = None
     finish_reason: str | None = None
-    reason: str | None = (
-        None  # why there is no text: the judge's refusal or the server's message
-    )
+    # Why there is no text: the judge's refusal or the server's message.
+    reason: str | None = None
     http: int | None = None
     request_id: str | None = None
     ms: float | None = None
@@ -111,9 +109,8 @@ class Reply(NamedTuple):
     body: str | None = None  # of the answer; with several samples, beside the first
     base_url: str | None = None
     fingerprint: str | None = None
-    digit_probabilities: str | None = (
-        None  # JSON: [position in text, {digit: probability}], ...
-    )
+    # JSON: [position in text, {digit: probability}], ...
+    digit_probabilities: str | None = None
 
 
 # A call is written before it is sent, with the most it can cost, and completed by its outcome. One
@@ -279,15 +276,15 @@ class ReplyStore(AbstractContextManager):
                 raise
 
     def _complete(self, replies: Mapping[int, Reply], reasks: int) -> None:
+        """Write the outcome of each call, and let it `hold` its sample if its job is done."""
         with self._writing() as db:
             for call, reply in replies.items():
-                done = reply.status in ("ok", "failed")
+                holds = reply.status in ("ok", "failed")
                 if reply.status in UNREADABLE:
-                    earlier = db.execute(
-                        _COUNT_UNREADABLE, (call, *UNREADABLE)
-                    ).fetchone()[0]
-                    done = earlier >= reasks
-                db.execute(_COMPLETE, (*map(_storable, reply), done, call))
+                    values = (call, *UNREADABLE)
+                    n_earlier = db.execute(_COUNT_UNREADABLE, values).fetchone()[0]
+                    holds = n_earlier >= reasks
+                db.execute(_COMPLETE, (*map(_storable, reply), holds, call))
 
     def replies(self, keys: Iterable[str]) -> dict[tuple[str, int], Reply]:
         """All stored replies to the given requests, by key and sample."""
@@ -361,11 +358,10 @@ def import_replies(store: ReplyStore, path: str | Path) -> dict[str, Any]:
     version = frame.attrs.get("key_version")
     if version != KEY_VERSION:
         raise StoreError(f"{path}: key version {version}, not {KEY_VERSION}")
-    frame = frame.rename(
-        columns={"marks": "digit_probabilities"}
-    )  # its name until 2026
+    # The column's name until 2026.
+    frame = frame.rename(columns={"marks": "digit_probabilities"})
     frame = frame[["key", *PUBLISHED]].astype(object).where(frame.notna(), None)
-    frame["holds"] = 1
+    frame["holds"] = 1  # each is the reply to its sample
     columns = ", ".join(frame.columns)
     placeholders = ", ".join("?" * len(frame.columns))
     with store._writing() as db:

@@ -221,11 +221,11 @@ def _score(
         jobs += [Job(request, sample) for sample in range(judge.samples)]
     get_replies = ask or store.require
     get_replies(jobs)
-    store.add_requests(
-        requests.values()
-    )  # so that a replayed score leads to its prompt, too
+    # Also in a replay, so that every score leads to its prompt.
+    store.add_requests(requests.values())
     replies = _read_replies(keys, template, judge, store=store)
-    for _ in range(judge.extra if ask else 0):
+    n_rounds = judge.extra if ask else 0
+    for _ in range(n_rounds):
         jobs = _extra_jobs(requests, replies, judge)
         if not jobs:
             break
@@ -247,9 +247,8 @@ def _extra_jobs(
     A prompt with fewer samples than `judge.samples` is one that a fault left for a later run.
     """
     jobs = []
-    distinct = replies.drop_duplicates(
-        ["key", "sample"]
-    )  # two items may share a prompt
+    # Two items may share a prompt.
+    distinct = replies.drop_duplicates(["key", "sample"])
     for key, scores in distinct.groupby("key", sort=False)["score"]:
         may_ask = judge.samples <= len(scores) < judge.samples + judge.extra
         if may_ask and scores.count() < judge.samples:

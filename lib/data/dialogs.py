@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +204,13 @@ def read_written_times(dialogs: Sequence[Dialog]) -> None:
         UnknownFormat: where they cannot be read, or in two ways.
     """
     groups = []
+    texts = []
     for dialog in dialogs:
         utterances = [u for u in dialog.utterances if u.written and not u.time]
         if utterances and not is_threaded(dialog):
             groups.append(utterances)
-    texts = [[utterance.written for utterance in group] for group in groups]
-    dates = all(has_numeric_date(text) for group in texts for text in group)
+            texts.append([utterance.written for utterance in utterances])
+    dates = all(map(has_numeric_date, chain.from_iterable(texts)))
     for group, numbers in zip(groups, order_numbers(texts), strict=True):
         for utterance, number in zip(group, numbers, strict=True):
             if dates:

@@ -129,15 +129,19 @@ def empathic_conversations() -> pd.DataFrame:
 
 
 def _messages(corpus: str, lines: pd.DataFrame) -> list[tuple[bool, str]]:
-    """The messages of one conversation in order, and whether the listener wrote each."""
-    if corpus == "epitome":
-        (line,) = lines.itertuples()
-        return [(False, line.seeker_post), (True, line.response_post)]
+    """The messages of one conversation in order, each after whether the listener wrote it.
+
+    EmpatheticDialogues has a row per message, and the listener writes those with an even number.
+    EPITOME has a row with two posts; Lend an Ear has a row with the whole conversation.
+    """
     if corpus == "empatheticdialogues":
-        lines = lines.sort_values("utterance_idx")
-        texts = lines["utterance"].str.replace("_comma_", ",")
-        return list(zip(lines["utterance_idx"] % 2 == 0, texts, strict=True))
+        ordered = lines.sort_values("utterance_idx")
+        by_listener = ordered["utterance_idx"] % 2 == 0
+        texts = ordered["utterance"].str.replace("_comma_", ",")
+        return list(zip(by_listener, texts, strict=True))
     (line,) = lines.itertuples()
+    if corpus == "epitome":
+        return [(False, line.seeker_post), (True, line.response_post)]
     parts = re.split(r"(?m)^(Seeker|Supporter):", line.full_conversation)
     speakers = parts[1::2]
     texts = [text.strip() for text in parts[2::2]]

@@ -155,7 +155,10 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
 
 
 def unpack(raw: bytes, report: ImportReport) -> bytes:
-    """The bytes that a file packs; its first bytes say how, since names are changed."""
+    """Decompress the bytes of a file; those of a file that is not compressed are returned as given.
+
+    The first bytes tell the codec (`PACKED`), because a file may have been renamed.
+    """
     for start, codec in PACKED.items():
         if raw.startswith(start):
             raw = _decompress(raw, codec, max_bytes(report) + 1)
@@ -320,7 +323,8 @@ def _sheet_bytes(archive: zipfile.ZipFile) -> int:
         size += 24 * rows * columns
         for match in re.finditer(rb't="s"[^>]{0,80}><v>(?P<text>\d{1,9})</v>', sheet):
             number = int(match["text"])
-            size += lengths[number] if number < len(lengths) else 0
+            if number < len(lengths):
+                size += lengths[number]
     return size
 
 
@@ -381,7 +385,9 @@ def _json(text: str) -> list | dict:
         by_line = len(lines) > 1 and json.loads(lines[0]) is not None
     except (ValueError, RecursionError):
         by_line = False
-    value = json.loads("[" + ",\n".join(lines) + "]" if by_line else text)
+    if by_line:
+        text = "[" + ",\n".join(lines) + "]"
+    value = json.loads(text)
     if not isinstance(value, list | dict):
         raise ValueError(
             "it does not hold JSON objects: a list of them, or one per line"

@@ -25,9 +25,8 @@ FORMS = {
 BASE_RELATIONS = tuple(FORMS)
 RELATIONS = (*BASE_RELATIONS, *(f"{name}_relationship" for name in BASE_RELATIONS))
 DEFAULT_AGES = {"start_age": 20, "end_age": 50}  # the range of most heads in Table 11
-THIS_YEAR = (
-    2020  # Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50
-)
+# Table 9 pairs the names of 2010 with age 10 and those of 1970 with age 50.
+THIS_YEAR = 2020
 
 
 @dataclass(frozen=True)
@@ -147,12 +146,12 @@ def make_profiles(
     """Draw profiles: name, age and family, then two personas (section 3.1, appendix A.3).
 
     The age comes from the range of the first head, the name from the decade of birth and a
-    hidden gender, the family from the sentences allowed at that age; `<n>` becomes a number.
-    Each head brings one tail for each of the eight relations that it has.
+    gender that the profile does not state, the family from the sentences allowed at that age;
+    `<n>` becomes a number. Each head brings one tail for each of the eight relations that it has.
 
     Raises:
         DataError: when a list has nothing for an age.
-        ValueError: when fewer than two heads can be used.
+        ValueError: when fewer than two heads can be used; NumPy raises it while drawing two.
     """
     heads = choose_heads(graph, lists)
     heads = heads[heads["skipped"] == ""].reset_index(drop=True)

@@ -219,9 +219,8 @@ def _fed_rows(file: Path) -> tuple[list[dict], list[dict]]:
 
 def _fed_scores(file: Path) -> pd.DataFrame:
     """Read `score_fed_<aspect>`; the aspect "understand" is named as its rating is."""
-    text = re.sub(
-        r"}\s*{", "},{", file.read_text(encoding="utf-8")
-    )  # one value after another
+    # The file has one JSON value after another.
+    text = re.sub(r"}\s*{", "},{", file.read_text(encoding="utf-8"))
     items = json.loads(f"[{text}]")
     table = pd.DataFrame([item["score"] for item in items], dtype="float64")
     table = table.rename(columns={"understand": "understanding"})
@@ -325,9 +324,8 @@ def load_dstc10(name: str, file: Path) -> dict:
     """
     turns = pd.DataFrame(read_json(file)).drop(columns="dialogue_id")
     turns = turns.rename(columns={"model": "system", "annotations": "ratings"})
-    is_new = (
-        turns["context"] != turns["context"].shift()
-    )  # facts of one context differ in spaces
+    # Facts of one context differ in spaces.
+    is_new = turns["context"] != turns["context"].shift()
     turns["dialog"] = [f"{name}-{number - 1:03d}" for number in is_new.cumsum()]
     turns["context"] = turns["context"].map(split_context)
     if "fact" in turns:
@@ -460,9 +458,8 @@ def _ji_dialogs(files: Sequence[Path]) -> dict:
     rows = []
     control = 0
     for run, file in zip(["free1", "free2", "icebreaker"], files, strict=True):
-        for assignment in read_json(
-            file
-        ):  # of Mechanical Turk: the chats of one worker
+        for assignment in read_json(file):
+            # An assignment of Mechanical Turk has the chats of one worker.
             annotator = f"worker-{short_hash(assignment['WorkerId'])}"
             assignment_id = short_hash(assignment["AssignmentId"])
             for position, chat in enumerate(assignment["data"]):
@@ -549,6 +546,10 @@ def load_dstc10_test(name: str, texts: Path, ratings: Path) -> dict:
 
 
 def _context_response_rows(texts: Path) -> list[dict]:
+    """The context, a list of utterances, and the response of each line of a file.
+
+    A line holds its id, the utterances of the context and the response, separated by tabs.
+    """
     rows = []
     for line in read_lines(texts):
         _, *context, response = line.split("\t")
@@ -557,7 +558,7 @@ def _context_response_rows(texts: Path) -> list[dict]:
 
 
 def _mean_rated_parts(rows: list[dict], texts: Path, files: dict[str, Path]) -> dict:
-    """The parts of a corpus whose mean ratings are in one file per dimension."""
+    """The parts of a corpus whose mean ratings (human_*) are in one file per dimension."""
     key = texts.stem.removesuffix("_text")
     means = {
         f"human_{dimension}": read_json(file)[key] for dimension, file in files.items()

@@ -109,9 +109,8 @@ def fetch_file(key: str) -> Path:
         DataError: if the file is damaged, or if it cannot be downloaded.
     """
     folder = data_folder()
-    if (
-        os.environ.get(VARIABLE) and not folder.is_dir()
-    ):  # a typing error must not make a folder
+    if os.environ.get(VARIABLE) and not folder.is_dir():
+        # A typing error in the variable must not make a folder.
         raise DataError(
             f"{VARIABLE} names {folder}, which is not a folder", fix="correct it"
         )

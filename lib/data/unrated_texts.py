@@ -50,9 +50,8 @@ SOURCE_COLUMNS = {
 }
 SUBREDDITS = ("Emory", "CollegeRant", "CollegeMajors", "CollegeAdvice")
 HOSTILE = ("anger", "inceltear", "rage", "roastme")  # forums made for insult or fury
-MAX_COPIES = (
-    5  # a long text with more copies in one forum is a notice of its moderators
-)
+# A long text with more copies in one forum is a notice of its moderators.
+MAX_COPIES = 5
 # The file of the essays misspells two columns.
 ESSAY_COLUMNS = {
     "message_id": "essay",
@@ -90,12 +89,13 @@ def reddit_college() -> pd.DataFrame:
 
 
 def reddit_52_forums() -> pd.DataFrame:
-    """Read 45,753 comments of 48 subreddits (adam-mcdaniel/reddit-analysis) from their trees.
+    """Read 45,753 comments of 48 subreddits from their trees (adam-mcdaniel/reddit-analysis).
 
-    An id is made of forum, post and position in the tree. Times, authors, `controversiality` and
-    `edited` are not in the source. Left out are the forums in `HOSTILE`, and posts that are in an
-    earlier file as well. A comment without text stands for answers that the snapshot left out.
-    Notices of moderators are those of "AutoModerator".
+    Of the 52 forums of the source, the four in `HOSTILE` are left out, and so are posts that are
+    in an earlier file as well. An id is made of forum, post and position in the tree. Times,
+    authors, `controversiality` and `edited` are not in the source. A comment without text is kept:
+    it is a placeholder for answers that the snapshot lacks. The author of a notice of moderators
+    is "AutoModerator".
     """
     rows = []
     posts = set()
@@ -123,8 +123,8 @@ def reddit_52_forums() -> pd.DataFrame:
             row["author"] = "AutoModerator" if is_notice else "unknown"
         rows += forum_rows
     note = "no times, authors, edits or controversy; ids by place in the tree"
-    line = report_row("comments", len(rows), excluded, note=note)
-    return attach_report(_comment_table(rows), line)
+    report_line = report_row("comments", len(rows), excluded, note=note)
+    return attach_report(_comment_table(rows), report_line)
 
 
 def reddit_cmv() -> pd.DataFrame:
@@ -295,9 +295,8 @@ def robustness_pairs(sample: bool = False) -> pd.DataFrame:
             files = [DATA / key.replace("comp_analysis", "sample", 1) for key in keys]
         else:
             files = [fetch_file(key) for key in keys]
-        if not all(
-            file.is_file() for file in files
-        ):  # the sample has only some of them
+        if not all(file.is_file() for file in files):
+            # The sample has only some of them.
             continue
         pairs = list(_pairs(entry, *files))
         changed = [pair for pair in pairs if pair["original"] != pair["perturbed"]]

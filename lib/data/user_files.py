@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def _find_files(report: ImportReport) -> dict[str, LogFile]:
 
 
 def _with_file(error: DataError, file: LogFile, report: ImportReport) -> DataError:
-    """The same error, with the file where it does not name one."""
+    """The same error, with the file where it names none and the other sheets of a workbook."""
     if error.file is not None and not report.sheets:
         return error
     path = report.file_path(file)
@@ -232,7 +233,8 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
     for dialog in ordered:
         parts += split_at_gaps(dialog, gap or parse_gap(LONG_PAUSE))
     if gap:
-        if not any(utterance.time for d in ordered for utterance in d.utterances):
+        utterances = chain.from_iterable(dialog.utterances for dialog in ordered)
+        if not any(utterance.time for utterance in utterances):
             raise DataError(
                 "has no times to split at", report.path, fix="leave SPLIT out"
             )
@@ -448,11 +450,9 @@ def _with_key(cells: pd.DataFrame, file: Path, report: ImportReport) -> pd.DataF
         cells = cells.assign(system=name)
     if "dialog" not in cells:
         report.decide("columns", "dialog: one for each context", "no column names it")
-        contexts = (
-            cells["context"].map(repr)
-            if "context" in cells
-            else cells.index.to_series()
-        )
+        contexts = cells.index.to_series()
+        if "context" in cells:
+            contexts = cells["context"].map(repr)
         numbers = contexts.factorize()[0] + 1
         uses = cells.groupby([cells["system"].map(repr), contexts]).cumcount() + 1
         dialogs = []

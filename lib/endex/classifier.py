@@ -24,18 +24,18 @@ from lib.data.storage import read_json
 from lib.endex.runs import NETWORK, RECORD
 from lib.models import silence_transformers, token_batches
 
-TINY = (
-    "tiny"  # an untrained encoder for the sample: two layers, the packaged vocabulary
-)
+# An untrained encoder for the sample: two layers, the packaged vocabulary.
+TINY = "tiny"
 TINY_SIZE = dict(
     hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128
 )
+# Types of networks whose first layers can stay frozen.
 LAYERED = (
     "bert",
     "roberta",
     "xlm-roberta",
     "camembert",
-)  # their first layers can stay frozen
+)
 WINDOW = 32  # batches whose rows are sorted by length together
 REMEMBERED = 1_000_000  # tokens whose hidden states are remembered: 1.5 GB for the packaged encoder
 
@@ -83,8 +83,9 @@ def freeze_layers(
     """
     if not frozen_layers:
         return network
-    # Only the weights of "tiny" depend on the seed: all runs of a process share an encoder.
-    frozen = frozen_encoder(encoder, frozen_layers, seed if encoder == TINY else 0)
+    if encoder != TINY:  # its weights do not depend on the seed: all runs share it
+        seed = 0
+    frozen = frozen_encoder(encoder, frozen_layers, seed)
     hidden_states = frozen.remember if remember else frozen.forward
     return TrainedLayers(network, hidden_states, frozen_layers)
 
@@ -108,8 +109,8 @@ class FrozenEncoder(torch.nn.Module):
         self.first_token_only = n_layers >= len(self.base.encoder.layer)
         self.base.encoder.layer = self.base.encoder.layer[:n_layers]
         self.base.pooler = None
-        self.states = {}
-        self.n_tokens = 0
+        self.states = {}  # hidden states by the token ids of a pair
+        self.n_tokens = 0  # of the pairs in it
         self.eval()
 
     @torch.no_grad()
@@ -219,9 +220,8 @@ class TrainedLayers(torch.nn.Module):
         base = getattr(self, self.base_name)
         for layer in base.encoder.layer:
             states = layer(states, mask)
-        if (
-            base.pooler is not None
-        ):  # RoBERTa has none: its head reads the hidden states
+        if base.pooler is not None:
+            # RoBERTa has none: its head reads the hidden states.
             states = self.dropout(base.pooler(states))
         return SequenceClassifierOutput(logits=self.classifier(states))
 

@@ -261,7 +261,10 @@ def prepare(
 
 
 def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:
-    """Give the engine the scores of comments (id and a column); no row where there is no file."""
+    """Register the scores of comments: a relation `name` with the columns id and `column`.
+
+    It has no rows where `path` is None.
+    """
     if path is None:
         engine.view(
             name, f"select id, cast(null as double) as {column} from single limit 0"
@@ -318,34 +321,36 @@ def main(arguments: list[str] | None = None) -> int:
         "--master",
         help="of Spark, such as spark://host:7077; its own setting by default",
     )
-    given = parser.parse_args(arguments)
-    weights = FOOTNOTE_WEIGHTS | ({"ee": 0.0} if given.without_emotions else {})
+    args = parser.parse_args(arguments)
+    weights = FOOTNOTE_WEIGHTS.copy()
+    if args.without_emotions:
+        weights["ee"] = 0.0
     settings = RedSettings(
         weights=weights,
-        kappa=given.kappa,
-        cap=given.cap,
-        seed=given.seed,
-        toxicity_above=given.toxicity_above,
-        edge_days=given.edge_days,
+        kappa=args.kappa,
+        cap=args.cap,
+        seed=args.seed,
+        toxicity_above=args.toxicity_above,
+        edge_days=args.edge_days,
     )
     engine = DuckDB()
-    if given.engine == "spark":
-        engine = Spark(_spark_session(given.master))
+    if args.engine == "spark":
+        engine = Spark(_spark_session(args.master))
     try:
         red = build_red(
-            given.comments,
+            args.comments,
             settings,
-            emotions=given.emotions,
-            toxicity=given.toxicity,
+            emotions=args.emotions,
+            toxicity=args.toxicity,
             engine=engine,
         )
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    with atomic_write(given.out) as unfinished:
+    with atomic_write(args.out) as unfinished:
         red.sample.to_parquet(unfinished, index=False)
     counts = red.sample["label"].value_counts()
-    print(f"{given.out}: {counts[1]:,} engaging and {counts[0]:,} other posts")
+    print(f"{args.out}: {counts[1]:,} engaging and {counts[0]:,} other posts")
     return 0
 
 

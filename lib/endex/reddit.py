@@ -54,13 +54,11 @@ RECORD = "_record.json"  # readers of Parquet folders skip names that start with
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 WINDOW = 2**31  # bytes: the `--long=31` of the public dumps
-READ_SIZE = (
-    1 << 13
-)  # bytes read from the dump at once: at most 256 MiB when decompressed
+# Bytes read from the dump at once: at most 256 MiB when decompressed.
+READ_SIZE = 1 << 13
 PIECE_SIZE = 1 << 27  # bytes of decompressed text in a piece, about 100,000 comments
-MAX_LINE = (
-    1 << 22
-)  # bytes of a line; the longest comment that Reddit accepts has 40,000 letters
+# Bytes of a line; the longest comment that Reddit accepts has 40,000 letters.
+MAX_LINE = 1 << 22
 TOO_LONG = b'"too long"\n'  # replaces a line of more than MAX_LINE bytes
 
 # Accounts that answer by machine: their replies say nothing about engagement.
@@ -233,9 +231,8 @@ def _read_pieces(dump: Path, folder: Path) -> Iterator[dict[str, int]]:
     with ThreadPoolExecutor(THREADS) as pool:
         for piece in write_pieces(dump, folder):
             jobs.append(pool.submit(_read_piece, piece, dump.stem))
-            if (
-                len(jobs) > THREADS
-            ):  # the disk holds no more pieces than this, not the whole dump
+            if len(jobs) > THREADS:
+                # The disk holds no more pieces than this, not the whole dump.
                 yield jobs.popleft().result()
         for job in jobs:
             yield job.result()
@@ -289,9 +286,8 @@ def count_content_words(texts: pa.Array) -> pa.Array:
     tokens = pa.LargeStringArray.from_buffers(
         len(texts), offsets, letters, offset=texts.offset
     )
-    words = pc.ascii_split_whitespace(
-        tokens
-    )  # "" where a text begins or ends with a space
+    # "" where a text begins or ends with a space.
+    words = pc.ascii_split_whitespace(tokens)
     not_counted = pa.array(["", *stop_words()], pa.large_string())
     is_counted = pc.invert(pc.is_in(words.values, not_counted))
     cumulative = np.concatenate([[0], np.cumsum(is_counted)])

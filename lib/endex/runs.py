@@ -26,7 +26,8 @@ class TrainingOptions:
         batch_tokens: tokens in a batch, padding included (the paper gives no batch size).
         max_length: tokens of a pair; longer ones are cut.
         frozen_layers: first layers, with the embeddings, that are not trained and have no dropout:
-            the hidden states of a pair are computed once. 0 trains all.
+            the hidden states of a pair are computed once. 0 trains all; the packaged classifier
+            is trained with 5 (`scripts/train_endex.py`).
         precision: "fp32" or "bf16" (autocast; for GPUs).
     """
 

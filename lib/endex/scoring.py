@@ -11,9 +11,8 @@ from lib.data.turn_texts import earlier_utterances
 from lib.metrics.registry import metric
 
 PACKAGED = "packaged"
-WEIGHTS = (
-    ROOT / "data" / "models" / "endex_small.safetensors"
-)  # read on top of the encoder
+# The packaged network: its last layers, read on top of the encoder.
+WEIGHTS = ROOT / "data" / "models" / "endex_small.safetensors"
 
 
 def _provenance(
@@ -58,9 +57,8 @@ def endex_scores(
 
     from lib.endex.classifier import load_classifier, score_pairs
 
-    loaded, own_length = load_classifier(
-        WEIGHTS if model == PACKAGED else model, **options
-    )
+    folder = WEIGHTS if model == PACKAGED else model
+    loaded, own_length = load_classifier(folder, **options)
     n_classes = loaded.network.config.num_labels
     if n_classes != 2:
         raise ValueError(f"{model} has {n_classes} classes, not 2")

@@ -89,9 +89,8 @@ def _train(
     network = classifier.freeze_layers(
         network, options.encoder, options.frozen_layers, seed=seed
     )
-    parallel = accelerator.prepare(
-        network
-    )  # averages the gradients of several processes
+    # Averages the gradients of several processes.
+    parallel = accelerator.prepare(network)
     model = models.Model(network, tokenizer, device)
     optimizer = _optimizer(network)
 
@@ -226,20 +225,26 @@ def _save_checkpoint(
 
 
 def _resume(folder: Path, network, optimizer) -> tuple[list[float], list[dict]]:
-    """Load the last whole checkpoint: losses by step and validation by epoch, empty without one.
+    """Load the last complete checkpoint into the network and the optimizer.
 
-    A checkpoint whose state was cut off counts as none.
+    The state of a checkpoint is written last: where it is missing or cut off, the checkpoint is
+    not used.
+
+    Returns:
+        The losses by step and the validation by epoch; both empty without a checkpoint.
     """
     import torch
     from safetensors.torch import load_model
 
-    states = [file for file in folder.glob(f"checkpoint-*/{STATE}") if _is_json(file)]
-    if not states:
+    state_files = [
+        file for file in folder.glob(f"checkpoint-*/{STATE}") if _is_json(file)
+    ]
+    if not state_files:
         return [], []
-    last = max(states, key=lambda file: int(file.parent.name.split("-")[1]))
+    last = max(state_files, key=lambda file: int(file.parent.name.split("-")[1]))
     load_model(network, last.with_name(NETWORK))
-    file = last.with_name(OPTIMIZER)
-    optimizer.load_state_dict(torch.load(file, weights_only=True))
+    optimizer_file = last.with_name(OPTIMIZER)
+    optimizer.load_state_dict(torch.load(optimizer_file, weights_only=True))
     losses, validation = read_json(last)
     return losses, validation
 

@@ -34,9 +34,9 @@ def author_table(
     ['.30 (.20 to .40)', '', '', '6 (2)']
     """
     lines = {}
-    first, *others = rows
+    first, *other_columns = rows
     names = table[first].map(display_name)
-    for column in others:
+    for column in other_columns:
         names = names + ", " + table[column].map(display_name)
     counts = _count_systems(table, names)
     for name, row in zip(names, table.itertuples(), strict=True):
@@ -93,17 +93,21 @@ def author_plot(
     lines = list(dict.fromkeys(table[rows]))
     groups = list(dict.fromkeys(table[colours])) if colours else [""]
     per_line = table.groupby([rows, "replies"]).size().max()
-    step = 0.8 / per_line if per_line > 1 else 0.0
-    height = 1.6 + len(lines) * (0.28 if per_line == 1 else 0.16 * per_line)
+    step = 0.0
+    height_of_line = 0.28
+    if per_line > 1:
+        step = 0.8 / per_line
+        height_of_line = 0.16 * per_line
+    height = 1.6 + len(lines) * height_of_line
     figure, panels = plt.subplots(
         1, 3, figsize=(10, height), sharey=True, sharex=True, layout="constrained"
     )
     figure.suptitle(title, weight="bold")
     for replies, axes in zip(REPLIES, panels, strict=True):
-        shown = table[table["replies"] == replies].dropna(subset="value")
+        panel_rows = table[table["replies"] == replies].dropna(subset="value")
         axes.axvline(0, color="black", linewidth=0.8)
         for number, group in enumerate(groups):
-            points = shown[shown[colours] == group] if colours else shown
+            points = panel_rows[panel_rows[colours] == group] if colours else panel_rows
             y = points[rows].map(lines.index).to_numpy(dtype=float)
             if per_line > 1:
                 y += (number - (len(groups) - 1) / 2) * step
@@ -113,7 +117,7 @@ def author_plot(
             axes.plot(
                 points["value"], y, marker, color=colour, markersize=5, label=group
             )
-        counts = shown[["n", "systems", "people"]].drop_duplicates()
+        counts = panel_rows[["n", "systems", "people"]].drop_duplicates()
         head = replies
         if len(counts) == 1:
             count = counts.iloc[0]

@@ -133,8 +133,8 @@ def combining_by_family(
                 continue
             usable = _covering(target, metrics)
             ridge = ridge_predictions(training, target, usable)
-            chosen = best_single_metric(training, usable, method)
-            single = target.scores[chosen]
+            best_metric = best_single_metric(training, usable, method)
+            single = target.scores[best_metric]
             everything = pd.DataFrame(
                 {"ridge": ridge, "single": single, "human": target.human}
             )
@@ -145,7 +145,7 @@ def combining_by_family(
             }
             for name, values in compared.items():
                 row = {"replies": replies, "compared": name, "family": family}
-                row |= {"corpus": target.name, "chosen": chosen}
+                row |= {"corpus": target.name, "chosen": best_metric}
                 for column in ("ridge", "single"):
                     row[column] = coefficient(
                         values[column], values["human"], method

@@ -33,9 +33,10 @@ class Saving(NamedTuple):
 
 
 def ratings_saved(correlation: Interval) -> Saving:
-    """The ratings of 100 that scores save with this correlation within what is estimated.
+    """How many of 100 ratings are saved by scores with this correlation to the ratings.
 
-    100 r squared, for unlimited dialogs that have only a score. A negative r saves as much as a
+    100 r squared, where dialogs with a score and no rating are unlimited. r is a correlation within
+    one system, or within the differences of two (see the module). A negative r saves as much as a
     positive one. Where the interval of r holds 0, the lower bound is 0.
 
     >>> ratings_saved(Interval(value=-0.5, low=-0.6, high=-0.3))

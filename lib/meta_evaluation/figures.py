@@ -76,8 +76,10 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     values = table.pivot(
         index="metric", columns=["corpus", "replies"], values="value"
     ).reindex(index=lines, columns=pd.MultiIndex.from_tuples(columns))
-    shown = values.drop(index=CEILING, errors="ignore").reindex(lines).astype(float)
-    image = axes.imshow(shown, cmap="RdBu", vmin=-0.7, vmax=0.7, aspect="auto")
+    cell_values = (
+        values.drop(index=CEILING, errors="ignore").reindex(lines).astype(float)
+    )
+    image = axes.imshow(cell_values, cmap="RdBu", vmin=-0.7, vmax=0.7, aspect="auto")
     for row in table.dropna(subset="value").itertuples():
         column = (row.corpus, row.replies)
         if column in columns:
@@ -218,16 +220,16 @@ def savings_plot(rates: pd.DataFrame, count: int = 2) -> Figure:
     is_placebo = measured["metric"] == PLACEBO
     best = measured[~is_placebo].groupby(["estimand", "corpus"]).head(count)
     line_of = {corpus: number for number, corpus in enumerate(rates["corpus"].unique())}
-    shown = pd.concat([best, measured[is_placebo]])
-    shown = shown.assign(
-        line=shown["corpus"].map(line_of), placebo=shown["metric"] == PLACEBO
+    plotted = pd.concat([best, measured[is_placebo]])
+    plotted = plotted.assign(
+        line=plotted["corpus"].map(line_of), placebo=plotted["metric"] == PLACEBO
     )
     # The first row stands lowest in a panel.
-    shown = shown.sort_values(
+    plotted = plotted.sort_values(
         ["line", "placebo", "saved"], ascending=[False, False, True]
     )
-    estimands = sorted(shown["estimand"].unique(), reverse=True)
-    sizes = [2 + (shown["estimand"] == estimand).sum() for estimand in estimands]
+    estimands = sorted(plotted["estimand"].unique(), reverse=True)
+    sizes = [2 + (plotted["estimand"] == estimand).sum() for estimand in estimands]
     figure, panels = plt.subplots(
         nrows=len(estimands),
         figsize=(8, 0.21 * sum(sizes) + 0.8),
@@ -237,7 +239,7 @@ def savings_plot(rates: pd.DataFrame, count: int = 2) -> Figure:
         layout="constrained",
     )
     for axes, estimand in zip(panels.flat, estimands, strict=True):
-        part = shown[shown["estimand"] == estimand]
+        part = plotted[plotted["estimand"] == estimand]
         y = np.arange(len(part))
         colors = part["placebo"].map({True: "0.6", False: "C0"})
         axes.hlines(
@@ -268,7 +270,9 @@ def who_wrote_it_plot(
             the second panel an orange point has another sign among machines than over all replies,
             where the interval of the latter leaves out 0.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    figure, (corpus_axes, signs_axes) = plt.subplots(
+        1, 2, figsize=(10, 4.6), layout="constrained"
+    )
     people = items.table["written_by"] == "person"
     jitter = np.random.default_rng(0).normal(0, 0.06, len(people))
     groups = {
@@ -276,20 +280,20 @@ def who_wrote_it_plot(
         "machines": (~people, "C0"),
         "all replies": (people | ~people, "0.3"),
     }
-    for name, (chosen, colour) in groups.items():
-        x = metric[chosen]
-        y = items.human[chosen]
+    for name, (in_group, colour) in groups.items():
+        x = metric[in_group]
+        y = items.human[in_group]
         rho = coefficient(x, y, "spearman").value
         if name != "all replies":
-            left.scatter(
-                x, y + jitter[chosen], s=10, color=colour, alpha=0.5, linewidth=0
+            corpus_axes.scatter(
+                x, y + jitter[in_group], s=10, color=colour, alpha=0.5, linewidth=0
             )
         line = np.polyfit(x, y, 1)
-        ends = np.array([x.min(), x.quantile(0.99)])
+        line_x = np.array([x.min(), x.quantile(0.99)])
         style = "--" if name == "all replies" else "-"
-        left.plot(
-            ends,
-            np.polyval(line, ends),
+        corpus_axes.plot(
+            line_x,
+            np.polyval(line, line_x),
             style,
             color=colour,
             linewidth=3,
@@ -298,15 +302,17 @@ def who_wrote_it_plot(
     # Room above the ratings for the legend.
     lowest = items.human.min()
     highest = items.human.max()
-    left.set(
+    corpus_axes.set(
         xlim=(0, metric.quantile(0.99) + 1),
         ylim=(lowest - 0.3, highest + 0.45 * (highest - lowest)),
         yticks=range(int(np.ceil(lowest)), int(highest) + 1),
     )
-    left.legend(title="Spearman", fontsize=12, title_fontsize=12, loc="upper left")
-    left.set_xlabel(label, fontsize=12)
-    left.set_ylabel("rating by people", fontsize=12)
-    left.set_title(f"One corpus: {display_name(items.name)}", fontsize=13)
+    corpus_axes.legend(
+        title="Spearman", fontsize=12, title_fontsize=12, loc="upper left"
+    )
+    corpus_axes.set_xlabel(label, fontsize=12)
+    corpus_axes.set_ylabel("rating by people", fontsize=12)
+    corpus_axes.set_title(f"One corpus: {display_name(items.name)}", fontsize=13)
 
     mixed = table[table.groupby("corpus")["people"].transform("max") > 0]
     wide = mixed.pivot(index=["metric", "corpus"], columns="replies", values="value")
@@ -315,15 +321,15 @@ def who_wrote_it_plot(
     n_corpora = wide.index.get_level_values("corpus").nunique()
     clear = (wide["low"] > 0) | (wide["high"] < 0)
     turned = clear & (wide[ALL] * wide[MACHINES] < 0)
-    right.axhspan(-1, 0, 0.5, 1, color=PEOPLE, alpha=0.12, linewidth=0)
-    right.axhspan(0, 1, 0, 0.5, color=PEOPLE, alpha=0.12, linewidth=0)
-    right.plot([-1, 1], [-1, 1], color="0.6", linewidth=1)
-    right.axhline(0, color="0.3", linewidth=0.8)
-    right.axvline(0, color="0.3", linewidth=0.8)
+    signs_axes.axhspan(-1, 0, 0.5, 1, color=PEOPLE, alpha=0.12, linewidth=0)
+    signs_axes.axhspan(0, 1, 0, 0.5, color=PEOPLE, alpha=0.12, linewidth=0)
+    signs_axes.plot([-1, 1], [-1, 1], color="0.6", linewidth=1)
+    signs_axes.axhline(0, color="0.3", linewidth=0.8)
+    signs_axes.axvline(0, color="0.3", linewidth=0.8)
     colours = np.where(turned, PEOPLE, "C0")
-    right.scatter(wide[ALL], wide[MACHINES], s=22, color=colours, linewidth=0)
+    signs_axes.scatter(wide[ALL], wide[MACHINES], s=22, color=colours, linewidth=0)
     length = wide[wide.index.get_level_values("metric") == "length"]
-    right.scatter(
+    signs_axes.scatter(
         length[ALL],
         length[MACHINES],
         s=70,
@@ -332,14 +338,14 @@ def who_wrote_it_plot(
         label="length in words",
     )
     limit = 0.7
-    right.set(xlim=(-limit, limit), ylim=(-limit, limit))
-    right.set_xlabel("correlation over all replies", fontsize=12)
-    right.set_ylabel("over machines' replies only", fontsize=12)
-    right.set_title(
+    signs_axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
+    signs_axes.set_xlabel("correlation over all replies", fontsize=12)
+    signs_axes.set_ylabel("over machines' replies only", fontsize=12)
+    signs_axes.set_title(
         f"{n_corpora} corpora: sign turns in {turned.sum()} of {len(wide)}",
         fontsize=13,
     )
-    right.legend(loc="upper left", fontsize=11)
+    signs_axes.legend(loc="upper left", fontsize=11)
     return figure
 
 
@@ -407,8 +413,8 @@ def correlation_map(
     distance = (1 - r.abs()).clip(lower=0).to_numpy()
     tree = hierarchy.average(squareform(distance, checks=False))
     all_marked = [name in marked for name in r]  # of each metric, then of each branch
-    for left, right, *_ in tree:
-        all_marked.append(all_marked[int(left)] and all_marked[int(right)])
+    for first, second, *_ in tree:
+        all_marked.append(all_marked[int(first)] and all_marked[int(second)])
     colours = [MARKED if is_marked else "0.35" for is_marked in all_marked]
     dendrogram = hierarchy.dendrogram(
         tree, no_plot=True, link_color_func=colours.__getitem__

@@ -113,10 +113,10 @@ def independent_corpora(sets: Sequence[EvaluationSet]) -> list[str]:
     """
     texts = [_texts(items) for items in sets]
     shares = np.zeros((len(sets), len(sets)))
-    for row, ours in enumerate(texts):
-        for column, others in enumerate(texts):
-            fewest = max(1, min(len(ours), len(others)))
-            shares[row, column] = len(ours & others) / fewest
+    for row, row_texts in enumerate(texts):
+        for column, column_texts in enumerate(texts):
+            fewest = max(1, min(len(row_texts), len(column_texts)))
+            shares[row, column] = len(row_texts & column_texts) / fewest
     _, groups = sparse.csgraph.connected_components(shares >= SHARED_PART)
     names = pd.Series([items.name for items in sets])
     return names[~pd.Series(groups).duplicated()].tolist()

@@ -172,11 +172,9 @@ def correlation_overview(
             interval = resampling.bootstrap_interval(
                 scores, items.human, items.clusters, **options
             )
-            not_ranked = (
-                ""
-                if metric in ranked
-                else f"scores {coverage[metric]:.0%} of the items"
-            )
+            not_ranked = ""
+            if metric not in ranked:
+                not_ranked = f"scores {coverage[metric]:.0%} of the items"
             rows.append(
                 {
                     "corpus": items.name,
@@ -267,21 +265,22 @@ def best_of_many(
     cluster_ids, names = pd.factorize(items.clusters[complete])
     rng = np.random.default_rng(seed)
     counts = resampling.bootstrap_counts(rng, resamples, len(names))
-    drawn = {}
-    left_out = {}
+    on_drawn = {}
+    on_left_out = {}
     options = {"method": method, "cluster_ids": cluster_ids}
     for metric, scores in covering.items():
-        drawn[metric] = resampling.resampled_correlations(
+        on_drawn[metric] = resampling.resampled_correlations(
             scores, human, counts, **options
         )
-        left_out[metric] = resampling.resampled_correlations(
+        on_left_out[metric] = resampling.resampled_correlations(
             scores, human, counts == 0, **options
         )
-    drawn = pd.DataFrame(drawn).dropna(how="all")
-    best = drawn.idxmax(axis=1)
-    draws = pd.DataFrame({"metric": best, "drawn": drawn.max(axis=1)})
-    of_best = pd.DataFrame(left_out).stack()
-    draws["left_out"] = of_best.reindex(list(zip(best.index, best, strict=True))).array
+    correlations = pd.DataFrame(on_drawn).dropna(how="all")
+    best = correlations.idxmax(axis=1)
+    draws = pd.DataFrame({"metric": best, "drawn": correlations.max(axis=1)})
+    of_draw_and_metric = pd.DataFrame(on_left_out).stack()
+    best_of_draw = list(zip(best.index, best, strict=True))
+    draws["left_out"] = of_draw_and_metric.reindex(best_of_draw).array
     draws = draws.dropna()
     table = draws.groupby("metric")[["drawn", "left_out"]].mean()
     table.insert(0, "chosen", draws["metric"].value_counts(normalize=True))

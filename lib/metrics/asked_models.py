@@ -87,18 +87,18 @@ def parse_models(words: str) -> list[AskedModel]:
     Traceback (most recent call last):
     ValueError: MODELS names the metric 'unievla': did you mean 'unieval'? ...
     """
-    asked = []
+    asked_models = []
     for word in words.split():
         if word == "all":
-            asked += _every_model()
+            asked_models += _every_model()
         else:
-            asked.append(_parse_word(word))
-    asked = list(dict.fromkeys(asked))
-    names = [f"{item.metric}[{item.label}]" for item in asked]
+            asked_models.append(_parse_word(word))
+    asked_models = list(dict.fromkeys(asked_models))
+    names = [f"{item.metric}[{item.label}]" for item in asked_models]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two models would share the name {name}: rename a folder")
-    return asked
+    return asked_models
 
 
 def _of_metric() -> dict[str, list[str]]:
@@ -111,13 +111,13 @@ def _of_metric() -> dict[str, list[str]]:
 
 
 def _every_model() -> list[AskedModel]:
-    asked = []
+    asked_models = []
     for metric, names in _of_metric().items():
         if metric == "dialogrpt":
-            asked.append(AskedModel(metric, tuple(names)))
+            asked_models.append(AskedModel(metric, tuple(names)))
         else:
-            asked += [AskedModel(metric, (name,)) for name in names]
-    return asked
+            asked_models += [AskedModel(metric, (name,)) for name in names]
+    return asked_models
 
 
 def _parse_word(word: str) -> AskedModel:
@@ -131,7 +131,9 @@ def _parse_word(word: str) -> AskedModel:
         )
     if not model:
         names = of_metric.get(metric) or [ANY_MODEL[metric]]
-        return AskedModel(metric, tuple(names if metric == "dialogrpt" else names[:1]))
+        if metric != "dialogrpt":  # the only one with several models at once
+            names = names[:1]
+        return AskedModel(metric, tuple(names))
     if model not in CHECKPOINTS and not Path(model).exists():
         raise ValueError(
             f"MODELS names the model {model!r}: {suggest_name(model, CHECKPOINTS)} It is neither "
@@ -152,16 +154,16 @@ def models_table(asked: Sequence[AskedModel]) -> pd.DataFrame:
     for item in asked:
         for name in item.models:
             row = CHECKPOINTS.get(name)
-            here = _here(name)
+            availability = _availability(name)
             gigabytes = 0.0
-            if here == "no":
+            if availability == "no":
                 stated = row.gigabytes != "unknown"
                 gigabytes = float(row.gigabytes if stated else row.parameters * 4e-3)
             rows.append(
                 {
                     "metric": item.metric,
                     "model": name,
-                    "here": here,
+                    "here": availability,
                     "to_download_gb": round(gigabytes, 2),
                     "licence": row.licence if row else "your own folder",
                     "minutes_per_1000": _measured(item),
@@ -171,7 +173,8 @@ def models_table(asked: Sequence[AskedModel]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "minutes_per_1000"])
 
 
-def _here(name: str) -> str:
+def _availability(name: str) -> str:
+    """Whether a model is on this machine: "yes", "packaged" or "no"."""
     if Path(name).exists() or cached_folder(name, CHECKPOINTS[name].revision):
         return "yes"
     return "packaged" if name in PACKAGED else "no"
@@ -185,7 +188,7 @@ def fetch_models(
     Returns:
         Those that can be had, and by name of the others why not and what to do.
     """
-    had = []
+    available = []
     problems = {}
     for item in asked:
         try:
@@ -194,8 +197,8 @@ def fetch_models(
         except CheckpointError as error:
             problems[str(item)] = str(error)
         else:
-            had.append(item)
-    return had, problems
+            available.append(item)
+    return available, problems
 
 
 def provide_models(words: str, dry: bool = False) -> list[AskedModel]:
@@ -211,9 +214,9 @@ def provide_models(words: str, dry: bool = False) -> list[AskedModel]:
     Raises:
         ValueError: an unknown metric or model.
     """
-    asked = parse_models(words)
-    if asked:
-        table = models_table(asked)
+    asked_models = parse_models(words)
+    if asked_models:
+        table = models_table(asked_models)
         print(table.to_string(index=False))
         gigabytes = table["to_download_gb"].sum()
         print(f"to download: {gigabytes:.1f} GB at most", flush=True)
@@ -221,10 +224,10 @@ def provide_models(words: str, dry: bool = False) -> list[AskedModel]:
         print("no models are asked for: the packaged ones run (MODELS= or PROFILE=hub)")
     if dry:
         return []
-    had, problems = fetch_models(asked)
+    available, problems = fetch_models(asked_models)
     for name, problem in problems.items():
         print(f"left out: {name}: {problem}", file=sys.stderr)
-    return had
+    return available
 
 
 def compute_asked(

@@ -24,12 +24,10 @@ LAYERS = {"FacebookAI/roberta-large": 17, "google-bert/bert-base-multilingual-ca
 COMPARED = ("response", "reference")
 TOKEN_VECTOR_BYTES = 2**27  # of the float32 token vectors in memory at a time: 128 MiB
 BATCH_TOKENS = 512  # tokens in a batch: its activations fit the cache of a processor
-DIGITS = (
-    6  # of a score: below them two machines differ, and equal texts would not reach 1
-)
-MAX_TOKENS = (
-    256  # of a text that becomes one vector: what the packaged encoder was trained with
-)
+# Digits of a score: below them two machines differ, and equal texts would not reach 1.
+DIGITS = 6
+# Tokens of a text that becomes one vector: what the packaged encoder was trained with.
+MAX_TOKENS = 256
 #: Vectors of texts that an encoder has read; cleared when there are more than MAX_VECTORS of them.
 _VECTORS: WeakKeyDictionary[Model, dict] = WeakKeyDictionary()
 MAX_VECTORS = 50_000

@@ -39,9 +39,8 @@ COMMIT = "70ccf6d9650db9bc067d8c71388fc1ce196863c6"
 SOURCE = f"https://raw.githubusercontent.com/Shikib/fed/{COMMIT}/fed.py"
 SOURCE_SHA256 = "1f47bae5e49395fe83f72d2e404f52ba45bec209526c37ba90bea658b0d25b9e"
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
-Beginning = tuple[
-    tuple[int, ...], ...
-]  # segments of token ids from the start of a text
+# Segments of token ids from the start of a text.
+Beginning = tuple[tuple[int, ...], ...]
 MAX_TOKENS = 1024  # of a text that an encoder-decoder reads
 
 

@@ -60,9 +60,8 @@ def mauve(
 
     of_model = {name: options.pop(name) for name in MODEL_OPTIONS if name in options}
     features = partial(_features, encoder=encoder, **of_model)
-    with threadpool_limits(
-        1
-    ):  # the clusters depend on last digits, and these on the threads
+    with threadpool_limits(1):
+        # The clusters depend on last digits, and these on the threads.
         result = compute_mauve(
             p_features=features(tuple(references)),
             q_features=features(tuple(responses)),

@@ -221,10 +221,8 @@ def _meteor(response: str, references: Sequence[str]) -> float:
     lines = [one_line(text) for text in references]
     try:
         return program.compute_score({0: lines}, {0: [one_line(response)]})[0]
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # it does not answer: the next call starts another
+    except (OSError, ValueError) as error:
+        # The program gave no answer, and it keeps its lock then: the next call starts another.
         program.lock.release()
         meteor_program.cache_clear()
         hint = "check that 'java -version' works and that 2 GB of memory are free"

@@ -259,16 +259,19 @@ def _provenance_record(metric: Metric, options: dict) -> dict:
 
 
 def _rows_in_a_batch(record: dict) -> int:
-    """Rows that are computed and written at a time, by the models of a provenance record.
+    """How many rows to compute and write at a time: fewer for a model that is not packaged.
+
+    A model in a provenance record has `weights_sha256`; it is the record itself or a dict in it.
 
     >>> _rows_in_a_batch({"metric": "bleurt", "weights_sha256": "0f", "device": "cpu"})
     32
     """
     packaged = [CHECKPOINTS[name].weights_sha256 for name in PACKAGED]
     nested = [value for value in record.values() if isinstance(value, dict)]
-    for model in [record, *nested]:
-        if model.get("weights_sha256", packaged[0]) not in packaged:
-            return MODEL_ROWS_CPU if model["device"] == "cpu" else MODEL_ROWS_GPU
+    for part in [record, *nested]:
+        is_model = "weights_sha256" in part
+        if is_model and part["weights_sha256"] not in packaged:
+            return MODEL_ROWS_CPU if part["device"] == "cpu" else MODEL_ROWS_GPU
     return BATCH_ROWS
 
 

@@ -183,9 +183,8 @@ def _train(
     import torch
 
     model = models.load_encoder(encoder, **options)
-    model = replace(
-        model, network=deepcopy(model.network)
-    )  # the loaded one serves others too
+    # A copy, because the loaded network serves other metrics too.
+    model = replace(model, network=deepcopy(model.network))
     draw = random.Random(seed)
     torch.manual_seed(seed)
     head = torch.nn.Linear(model.network.config.hidden_size, 2).to(model.device)

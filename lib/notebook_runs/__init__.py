@@ -72,9 +72,8 @@ class Run:
         table = frame
         if any(frame.index.names):
             table = frame.reset_index()
-        if (
-            self.number == "yours"
-        ):  # the texts of a user's file: no spreadsheet should run them
+        if self.number == "yours":
+            # No spreadsheet should run the texts of a user's file.
             table = table.map(escape_formula).rename(columns=escape_formula)
         path = self._path(kind, f"{name}.csv")
         table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")

@@ -55,9 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        os._exit(
-            130
-        )  # without waiting for the threads; the kernels end with their parent
+        # Without waiting for the threads; the kernels end with their parent.
+        os._exit(130)
     for outcome in outcomes:
         if outcome.message:
             print(f"\n{outcome.status}: {outcome.notebook}: {outcome.message}")

@@ -30,11 +30,13 @@ def profile_parameters(profile: str, notebook: Path) -> dict[str, Any]:
     """
     profiles = load_profiles()
     values = {}
-    # The profile "hub" is the public one, with what it changes itself.
-    for name in ("public", "hub") if profile == "hub" else (profile,):
+    names = [profile]
+    if profile == "hub":  # the public one, with what it changes itself
+        names = ["public", "hub"]
+    for name in names:
         sections = profiles.get(name, {})
         values |= sections.get("all", {}) | sections.get(notebook.name[:2], {})
-    parameter_model(notebook)(**values)
+    parameter_model(notebook)(**values)  # refuses unknown names and wrong values
     return values
 
 
@@ -112,9 +114,8 @@ def check_parameters(
     injected: dict[str, Any] = {}
     for source in variables.get("In", []):
         if source.startswith("# Parameters\n"):
-            exec(
-                source, {}, injected
-            )  # assignments of literals, which the notebook ran before
+            # Assignments of literals, which the notebook ran before.
+            exec(source, {}, injected)
 
     changes = ParameterChanges(from_cell={}, from_profile=[])
     for notebook in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):

@@ -197,7 +197,7 @@ def _write_report(args: argparse.Namespace) -> int:
 
     if args.metrics:
         import_metrics(args.metrics)
-    asked = _provide_models(args.models)
+    asked_models = _provide_models(args.models)
     _ask_before_sending(args, n_replies=min(len(turns), args.judged))
     report = build_report(
         turns,
@@ -205,7 +205,7 @@ def _write_report(args: argparse.Namespace) -> int:
         judge=args.judge,
         max_judged=args.judged,
         rated=rated,
-        asked=asked,
+        asked=asked_models,
     )
     paths = [Path(path).resolve() for path in args.dialogs]
     title = f"Report on {' and '.join(path.name for path in paths)}"
@@ -311,7 +311,7 @@ def _write_sheets(args: argparse.Namespace, turns, rated) -> int:
     base = Path(f"{_sheet_base(args)}_rate{args.rate}")
     if args.out:
         base = Path(args.out).with_suffix("")
-    drawn = rating_sheets.write_rating_sheets(
+    summary = rating_sheets.write_rating_sheets(
         turns,
         base,
         per_version=args.rate,
@@ -320,7 +320,7 @@ def _write_sheets(args: argparse.Namespace, turns, rated) -> int:
         predictor=args.predictor,
         ratings=rated.ratings if args.ratings else None,
     )
-    for row in drawn.to_dict("records"):
+    for row in summary.to_dict("records"):
         how = ", in pairs with the same opening" if row["paired"] else ""
         print(
             f"drawn at random{how}: {row['drawn']} of {row['dialogs']} dialogs "
@@ -333,10 +333,10 @@ def _write_sheets(args: argparse.Namespace, turns, rated) -> int:
     print(f"to rate: {base}.xlsx, or the same as {base}.csv")
     print(f"key: {base}_key.json. Keep it, and do not give it to the raters")
     names = " ".join(args.dialogs)
-    given = f"DIALOGS={names}"
+    dialog_options = f"DIALOGS={names}"
     if len(args.dialogs) == 2:
-        given = f"A={args.dialogs[0]} B={args.dialogs[1]}"
-    print(f"when the sheet is back: make report {given} RATINGS={base}.xlsx")
+        dialog_options = f"A={args.dialogs[0]} B={args.dialogs[1]}"
+    print(f"when the sheet is back: make report {dialog_options} RATINGS={base}.xlsx")
     return 0
 
 

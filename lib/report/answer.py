@@ -165,8 +165,8 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     if len(names) > MAX_NAMES:
-        shown = MAX_NAMES - 1
-        return f"{', '.join(names[:shown])} and {len(names) - shown} more"
+        n_listed = MAX_NAMES - 1
+        return f"{', '.join(names[:n_listed])} and {len(names) - n_listed} more"
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -251,8 +251,10 @@ def _findings(
         findings.append(
             f"People rate it {row['mean']:.2f} on average ({name}; {interval})."
         )
-    found = issues[issues["replies"] > 0].sort_values("share", ascending=False).head(1)
-    for row in found.to_dict("records"):
+    commonest = (
+        issues[issues["replies"] > 0].sort_values("share", ascending=False).head(1)
+    )
+    for row in commonest.to_dict("records"):
         count = _count(row["replies"], "reply")
         findings.append(
             f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %)."
@@ -357,15 +359,15 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     axes.axvline(0, color="0.3", linewidth=1)
     for role, (color, marker) in styles.items():
-        chosen = rows[rows["role"] == role]
-        if chosen.empty:
+        of_role = rows[rows["role"] == role]
+        if of_role.empty:
             continue
-        positions = [rows.index.get_loc(label) for label in chosen.index]
+        positions = [rows.index.get_loc(label) for label in of_role.index]
         axes.hlines(
-            positions, chosen["low"], chosen["high"], color=color, linewidth=2.5
+            positions, of_role["low"], of_role["high"], color=color, linewidth=2.5
         )
         axes.plot(
-            chosen["difference"],
+            of_role["difference"],
             positions,
             marker,
             color=color,

@@ -103,17 +103,19 @@ def chat_lines(
             other = USER if speaker_known else EARLIER
             lines.append(ChatLine(other, text, values={}))
             continue
-        shown = {}
+        response = replies.at[label, "response"]
+        line_values = {}
         if values is not None:
-            shown = values.loc[label].dropna().to_dict()
+            line_values = values.loc[label].dropna().to_dict()
+        words_seen = ()
+        if seen and label in marked:
+            words_seen = seen(response)
         line = ChatLine(
             speaker=last["system"],
-            text=replies.at[label, "response"],
-            values=shown,
+            text=response,
+            values=line_values,
             marked=label in marked,
-            seen=seen(replies.at[label, "response"])
-            if seen and label in marked
-            else (),
+            seen=words_seen,
         )
         lines.append(line)
     if around is None:

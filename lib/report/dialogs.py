@@ -172,8 +172,8 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
     systems = turns["system"].unique()
     users = [name for name in systems if speaker_role(name) == "user"]
     typical = turns.groupby("system")["dialog"].nunique().median()
-    many = len(systems) > max(10, turns["dialog"].nunique() / 2)
-    if not users and many and typical < MIN_DIALOGS_OF_BOT:
+    many_systems = len(systems) > max(10, turns["dialog"].nunique() / 2)
+    if not users and many_systems and typical < MIN_DIALOGS_OF_BOT:
         users = list(systems)
     if users:
         warn(

@@ -105,7 +105,7 @@ def explore(
         table = table.loc[[*largest, *table.index.difference(largest, sort=False)]]
         names = f"{metric_title(rating)} and {metric_title(metric)}"
         order = f"those first on which {names} disagree most"
-    shown = table.head(limit)
+    listed = table.head(limit)
     lexicon = {word.lower() for word in words}
 
     def seen(text: str) -> set[str]:
@@ -113,10 +113,10 @@ def explore(
 
     rows_of = turns.groupby(KEY, sort=False).groups
     chats = []
-    for label in shown.index:
+    for label in listed.index:
         replies = turns.loc[rows_of[tuple(turns.loc[label, KEY])]]
         chats.append(
             chat_until(replies, label, values, around=CONTEXT_SHOWN, seen=seen)
         )
-    caption = f"{len(shown):,} of {len(turns):,} replies, {order}"
-    return Exploration(shown, chats, caption)
+    caption = f"{len(listed):,} of {len(turns):,} replies, {order}"
+    return Exploration(listed, chats, caption)

@@ -109,8 +109,8 @@ def version_levels(
     for version, of_version in turns.groupby("system", sort=False):
         dialogs = [of_version[column] for column in KEY]
         for number in applies:
-            found = applies.loc[of_version.index, number]
-            by_dialog = found.groupby(dialogs)
+            has_issue = applies.loc[of_version.index, number]
+            by_dialog = has_issue.groupby(dialogs)
             counts = by_dialog.count()
             share, low, high = interval_of_share(by_dialog.sum(), counts)
             rows.append(
@@ -157,10 +157,10 @@ def keep_report(folder: Path, written: str, release: Release) -> Path:
     path = folder / f"{quote(release.label, safe=' ')}.json"
     if path.exists():
         release = release._replace(kept=_read_kept(path)["release"]["kept"])
-    kept = {"release": release._asdict()} | json.loads(written)
+    content = {"release": release._asdict()} | json.loads(written)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as unfinished:
-        unfinished.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+        unfinished.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     return path
 
 
@@ -176,16 +176,16 @@ def read_history(folder: Path) -> pd.DataFrame:
     Raises:
         DataError: a file there is no kept report, or one of another version of the schema.
     """
-    kept = [_read_kept(path) for path in sorted(folder.glob("*.json"))]
-    releases = [report["release"] for report in kept]
+    reports = [_read_kept(path) for path in sorted(folder.glob("*.json"))]
+    releases = [report["release"] for report in reports]
     by_date = all(release["newest"] for release in releases)
 
-    def place(report: Mapping) -> tuple[str, str]:
+    def sort_key(report: Mapping) -> tuple[str, str]:
         release = report["release"]
         return (release["newest"] if by_date else "", release["kept"])
 
     tables = []
-    for report in sorted(kept, key=place):
+    for report in sorted(reports, key=sort_key):
         release = report["release"]
         levels = pd.DataFrame(report["tables"]["levels"])
         levels = levels.assign(release=release["label"], newest=release["newest"])
@@ -203,16 +203,16 @@ def _read_kept(path: Path) -> dict:
     """
     fix = "move it out of the folder, or make its report again"
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError("is not JSON", path, fix=fix) from error
-    version = kept.get("schema") if isinstance(kept, dict) else None
-    if version is None or (version == SCHEMA_VERSION and "release" not in kept):
+    version = report.get("schema") if isinstance(report, dict) else None
+    if version is None or (version == SCHEMA_VERSION and "release" not in report):
         raise DataError("is no report that HISTORY kept", path, fix=fix)
     if version != SCHEMA_VERSION:
         problem = f"has version {version} of the schema, and this is {SCHEMA_VERSION}"
         raise DataError(problem, path, fix=fix)
-    return kept
+    return report
 
 
 def last_versions(history: pd.DataFrame) -> pd.DataFrame:
@@ -279,13 +279,13 @@ def history_plot(history: pd.DataFrame) -> Figure:
             axes.set_ylabel("% of the replies", fontsize="small")
             axes.set_ylim(bottom=0)
         measured = rows.dropna(subset="mean")
-        ends = measured.iloc[[0, -1]] if len(measured) > 1 else measured
-        said = [
+        first_and_last = measured.iloc[[0, -1]] if len(measured) > 1 else measured
+        estimates = [
             f"{scale * row['mean']:.3g} ({scale * row['low']:.3g} to {scale * row['high']:.3g})"
-            for row in ends.to_dict("records")
+            for row in first_and_last.to_dict("records")
         ]
         unit = " %" if is_issue else ""
-        texts.append(f"{title}: {', then '.join(said)}{unit}")
+        texts.append(f"{title}: {', then '.join(estimates)}{unit}")
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     figure.set_label(

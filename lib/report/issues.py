@@ -274,10 +274,10 @@ def issue_table(
             rows.append(row | {"version": "all", "replies": 0, "share": 0.0})
         else:
             for version in replies.index:
-                found = replies.loc[version, number]
+                n_replies = replies.loc[version, number]
                 share = shares.loc[version, number]
                 rows.append(
-                    row | {"version": version, "replies": found, "share": share}
+                    row | {"version": version, "replies": n_replies, "share": share}
                 )
     table = pd.DataFrame(rows)
     largest = table.groupby("number")["share"].transform("max").fillna(-1)

@@ -7,9 +7,8 @@ import pandas as pd
 from lib.report.verdict import KEY, MAX_PAIRED
 
 MAX_PAIRS = 500  # pairs that a page lists
-CONTEXT_SHOWN = (
-    6  # utterances of a context that a pair or a dialog shows, the last ones
-)
+# Utterances of a context that a pair or a dialog shows, the last ones.
+CONTEXT_SHOWN = 6
 
 
 class ReplyPairs(NamedTuple):
@@ -83,9 +82,9 @@ def reply_pairs(
         "response_against": "reply_against",
     }
     table = pairs.rename(columns=names).head(limit).reset_index(drop=True)
-    kept = ["version", "dialog", "turn", "context", "reply_against", "reply"]
+    text_columns = ["version", "dialog", "turn", "context", "reply_against", "reply"]
     return ReplyPairs(
-        table=table[[*kept, "value_against", "value", "change"]],
+        table=table[[*text_columns, "value_against", "value", "change"]],
         score=score,
         total=len(pairs),
         identical=identical,
@@ -121,8 +120,8 @@ def typical_and_worst(
     for version, group in dialogs.groupby("system", sort=False):
         median = group["value"].median()
         nearest = (group["value"] - median).abs().idxmin()
-        chosen = {"typical": nearest, "lowest": group["value"].idxmin()}
-        for which, row in chosen.items():
+        examples = {"typical": nearest, "lowest": group["value"].idxmin()}
+        for which, row in examples.items():
             dialog = group.loc[row].to_dict() | {"typical_value": median}
             rows.append({"version": version, "which": which, **dialog})
     columns = ["version", "which", "agent", "dialog", "value", "typical_value"]

@@ -64,13 +64,17 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
         tables.append(
             score_quantiles(group, f"{prefix}: {name}").assign(source="your file")
         )
-    own = pd.concat(tables)
-    public = reference_table(
+    file_quantiles = pd.concat(tables)
+    public_quantiles = reference_table(
         "14_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]
     )
-    table = pd.concat([own, public.assign(source="public corpora")])
+    table = pd.concat(
+        [file_quantiles, public_quantiles.assign(source="public corpora")]
+    )
     table["label"] = table["corpus"].map(strip_symbols)
-    metrics = [name for name in QUANTILE_METRICS if name in set(own["metric"])]
+    metrics = [
+        name for name in QUANTILE_METRICS if name in set(file_quantiles["metric"])
+    ]
     lines = {("q05", "q95"): 1.5, ("q25", "q75"): 8}
     figure = _panels(table, metrics, lines=lines, dot="q50")
 

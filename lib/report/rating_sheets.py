@@ -154,9 +154,9 @@ def write_rating_sheets(
                 problem, path, fix="rename it, or remove it if nobody rates it"
             )
     order = draw_order(turns)
-    drawn = order.groupby("system", sort=False).head(per_version)
+    drawn_dialogs = order.groupby("system", sort=False).head(per_version)
     ids = {}
-    for row in drawn.to_dict("records"):
+    for row in drawn_dialogs.to_dict("records"):
         names = [row[level] for level in KEY]
         ids[blind_id(names)] = names
     key = SheetKey(
@@ -183,7 +183,7 @@ def write_rating_sheets(
         summary.append(
             {
                 "system": system,
-                "drawn": int((drawn["system"] == system).sum()),
+                "drawn": int((drawn_dialogs["system"] == system).sum()),
                 "dialogs": may_be_drawn,
                 "left_out": len(of_version) - may_be_drawn,
                 "paired": bool(order["paired"].all()),
@@ -218,8 +218,8 @@ def check_predictor(name: str, turns: pd.DataFrame) -> None:
 
     Known are the metrics of a report, the file's own `score_` columns, and a judge's cpds.
     """
-    own = evaluation_sets.shipped_scores(turns).columns
-    names = [*own, "cpds", *evaluation_sets.QUICK, *evaluation_sets.ENCODER]
+    own_scores = evaluation_sets.shipped_scores(turns).columns
+    names = [*own_scores, "cpds", *evaluation_sets.QUICK, *evaluation_sets.ENCODER]
     if name.removeprefix("score_") not in names:
         hint = suggest_name(name, names) or f"it is one of {', '.join(names)}"
         raise DataError(f"PREDICTOR={name} is no score of a report", fix=hint)
@@ -266,21 +266,21 @@ def dialog_lines(replies: pd.DataFrame) -> list[str]:
     ...                            "context": [["Hi"], ["Hi", "Hello", "See you"]]}))
     ['User: Hi', 'Bot: Hello', 'User: See you', 'Bot: Bye']
     """
-    shown: list[str] = []
+    earlier: list[str] = []
     lines = []
     for reply in replies.sort_values("turn", kind="stable").to_dict("records"):
         context = list(reply["context"])
-        overlap = min(len(shown), len(context))
-        while shown[len(shown) - overlap :] != context[:overlap]:
+        overlap = min(len(earlier), len(context))
+        while earlier[len(earlier) - overlap :] != context[:overlap]:
             overlap -= 1
         new = context[overlap:]
         speakers = ["User"] * len(new)
-        if not shown:
+        if not earlier:
             speakers[:-1] = ["Earlier"] * (len(new) - 1)
         for speaker, text in zip(speakers, new, strict=True):
             lines.append(f"{speaker}: {_printable(text)}")
         lines.append(f"Bot: {_printable(reply['response'])}")
-        shown += [*new, reply["response"]]
+        earlier += [*new, reply["response"]]
     return lines
 
 
@@ -325,9 +325,9 @@ def _height(text: str) -> int:
 def _cells_of_dialogs(turns: pd.DataFrame, key: SheetKey) -> dict[str, list[str]]:
     """The cells of each dialog of the key, as they are written."""
     names_of_id = {tuple(names): sheet_id for sheet_id, names in key.dialogs.items()}
-    drawn = pd.MultiIndex.from_frame(turns[KEY]).isin(list(names_of_id))
+    is_drawn = pd.MultiIndex.from_frame(turns[KEY]).isin(list(names_of_id))
     cells = {}
-    for names, replies in turns[drawn].groupby(KEY, sort=False):
+    for names, replies in turns[is_drawn].groupby(KEY, sort=False):
         cells[names_of_id[names]] = split_cells(dialog_lines(replies))
     return cells
 
@@ -345,14 +345,14 @@ def _sheet_rows(
     cells = _cells_of_dialogs(turns, key)
     names = _text_columns(cells)
     raters = list(RATER_COLUMNS)
-    given = {}
+    rating_of = {}
     if ratings is not None:
         for row in ratings.to_dict("records"):
             rater = row["rater"]
             if not RATER.match(rater):
                 rater = f"rater {rater}"
-            given[*(row[level] for level in KEY), rater] = row["rating"]
-        of_ratings = list(dict.fromkeys(rater for *_, rater in given))
+            rating_of[*(row[level] for level in KEY), rater] = row["rating"]
+        of_ratings = list(dict.fromkeys(rater for *_, rater in rating_of))
         raters = [*of_ratings, *(name for name in raters if name not in of_ratings)]
         raters = raters[: max(len(of_ratings), len(RATER_COLUMNS))]
     instruction = INSTRUCTION.format(low=key.low, high=key.high)
@@ -361,7 +361,7 @@ def _sheet_rows(
     for sheet_id, dialog in key.dialogs.items():
         of_dialog = cells[sheet_id]
         empty = [""] * (len(names) - len(of_dialog))
-        of_raters = [given.get((*dialog, rater), "") for rater in raters]
+        of_raters = [rating_of.get((*dialog, rater), "") for rater in raters]
         rows.append([sheet_id, *of_raters, *of_dialog, *empty])
     return rows
 
@@ -376,18 +376,36 @@ def _write_csv(rows: list[list], path: Path) -> None:
 
 
 def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
-    """The same rows as a workbook: long texts wrapped, and only numbers on the scale accepted."""
+    """Write the rows of `_sheet_rows` as a workbook that accepts only ratings on the scale."""
     from openpyxl import Workbook
-    from openpyxl.styles import Alignment, Font
-    from openpyxl.utils import get_column_letter
-    from openpyxl.worksheet.datavalidation import DataValidation
     from openpyxl.worksheet.properties import PageSetupProperties
 
+    header = rows[1]
+    n_columns_in_view = header.index("dialog")  # ids and ratings
     book = Workbook()
     sheet = book.active
     sheet.title = "dialogs to rate"
     for row in rows:
         sheet.append([None if cell == "" else cell for cell in row])
+    _format_cells(sheet, rows)
+    # Header, ids and ratings stay in view beside a long dialog.
+    sheet.freeze_panes = sheet.cell(row=3, column=n_columns_in_view + 1)
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.fitToHeight = 0
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    on_scale = _scale_validation(key)
+    last_rating = sheet.cell(row=len(rows), column=n_columns_in_view).coordinate
+    on_scale.add(f"B3:{last_rating}")
+    sheet.add_data_validation(on_scale)
+    with atomic_write(path) as unfinished:
+        book.save(unfinished)
+
+
+def _format_cells(sheet, rows: list[list]) -> None:
+    """Set widths, heights and fonts: the instruction over all columns, long texts wrapped."""
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
+
     bold = Font(name="Calibri", bold=True)
     wrapped = Alignment(wrap_text=True, vertical="top")
     header = rows[1]
@@ -400,7 +418,7 @@ def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
             cell = sheet.cell(row=row, column=number)
             cell.alignment = wrapped
             if is_text and cell.value:
-                cell.data_type = "s"
+                cell.data_type = "s"  # a text that begins with "=" is no formula
     for row, cells in enumerate(rows[2:], start=3):
         lines = max(_height(str(cell)) for cell in cells)
         sheet.row_dimensions[row].height = min(MAX_HEIGHT, 14 * lines + 4)
@@ -408,13 +426,13 @@ def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
     sheet.cell(row=1, column=1).alignment = wrapped
     sheet.merge_cells(start_row=1, end_row=1, start_column=1, end_column=len(header))
     sheet.row_dimensions[1].height = 36
-    # Header, ids and ratings stay in view beside a long dialog.
-    sheet.freeze_panes = sheet.cell(row=3, column=header.index("dialog") + 1)
-    sheet.page_setup.orientation = "landscape"
-    sheet.page_setup.fitToHeight = 0
-    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
-    last = get_column_letter(header.index("dialog"))
-    on_scale = DataValidation(
+
+
+def _scale_validation(key: SheetKey):
+    """Excel's rule for a cell with a rating: empty, or a number on the scale."""
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    return DataValidation(
         type="decimal",
         operator="between",
         formula1=f"{key.low:g}",
@@ -423,10 +441,6 @@ def _write_excel(rows: list[list], path: Path, key: SheetKey) -> None:
         showErrorMessage=True,
         error=f"A number from {key.low:g} to {key.high:g}, or nothing.",
     )
-    on_scale.add(f"B3:{last}{len(rows)}")
-    sheet.add_data_validation(on_scale)
-    with atomic_write(path) as unfinished:
-        book.save(unfinished)
 
 
 def read_sheet_key(path: Path, turns: pd.DataFrame) -> SheetKey:
@@ -489,14 +503,16 @@ def _read_sheet(path: Path, key: SheetKey, turns: pd.DataFrame) -> pd.DataFrame:
     rows = _cell_rows(path)
     header, records = _records(rows, path)
     by_row = "rating" in header
-    raters = [name for name in header if RATER.match(name)]
+    rating_columns = [name for name in header if RATER.match(name)]
+    if by_row:
+        rating_columns = ["rating"]
     _check_columns(header, records, path)
     _check_ids(records, key, by_row, path)
     _check_texts(header, records, _cells_of_dialogs(turns, key), path)
     ratings = []
     for row, cells in records:
         names = dict(zip(KEY, key.dialogs[cells["id"]], strict=True))
-        for column in ["rating"] if by_row else raters:
+        for column in rating_columns:
             rating = _rating_on_scale(cells[column], key, path, row, column)
             if not math.isnan(rating):
                 rater = cells["rater"] if by_row else column
@@ -526,7 +542,9 @@ def _records(
     rows: list[tuple[int, list[str]]], path: Path
 ) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """The header, which the instruction may stand above, and a mapping per row below it."""
-    headers = [[_column_name(cell) for cell in cells] for _, cells in rows[:10]]
+    headers = []
+    for _, cells in rows[:10]:
+        headers.append([_column_name(cell) for cell in cells])
     with_id = [position for position, names in enumerate(headers) if "id" in names]
     if not with_id:
         fix = "give the sheet that RATE wrote: its header has the columns id and dialog"
@@ -563,7 +581,8 @@ def _check_columns(header: list[str], records: list, path: Path) -> None:
     if not by_row and "dialog" not in header:
         fix = "leave the texts in the sheet: they show that no row was shifted"
         raise DataError("this column is missing", path, column="dialog", fix=fix)
-    read = {"id", *(["rater", "rating"] if by_row else raters), *NOTES}
+    rating_columns = ["rater", "rating"] if by_row else raters
+    read = {"id", *rating_columns, *NOTES}
     for row, cells in records:
         for name, cell in cells.items():
             if cell and name not in read and not name.startswith("dialog"):
@@ -616,15 +635,15 @@ def _check_texts(
         written = cells_of_id[cells["id"]]
         for number, column in enumerate(needed):
             expected = written[number] if number < len(written) else ""
-            found = _plain(cells[column])
-            if found == _plain(expected):
+            text = _plain(cells[column])
+            if text == _plain(expected):
                 continue
-            same = len(commonprefix([found, _plain(expected)]))
+            same = len(commonprefix([text, _plain(expected)]))
             start = max(0, same - 20)
-            here = found[start : same + 20]
-            problem = f"text is not what was written for this id: {here!r}"
-            written_here = _plain(expected)[start : same + 20]
-            fix = f"restore it, it was {written_here!r}; sort only whole rows, and save as UTF-8"
+            text_there = text[start : same + 20]
+            problem = f"text is not what was written for this id: {text_there!r}"
+            written_there = _plain(expected)[start : same + 20]
+            fix = f"restore it, it was {written_there!r}; sort only whole rows, and save as UTF-8"
             raise DataError(problem, path, row, column, fix)
 
 

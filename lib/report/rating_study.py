@@ -102,7 +102,9 @@ def ratings_of_sheet(ratings: pd.DataFrame, key, order: pd.DataFrame) -> DialogR
         order: what `rating_sheets.draw_order` returns.
     """
     dialogs = pd.MultiIndex.from_frame(order[KEY])
-    drawn = dialogs[dialogs.isin([tuple(names) for names in key.dialogs.values()])]
+    drawn_dialogs = dialogs[
+        dialogs.isin([tuple(names) for names in key.dialogs.values()])
+    ]
     rated = pd.MultiIndex.from_frame(ratings[KEY])
     single = pd.DataFrame(
         {
@@ -116,7 +118,7 @@ def ratings_of_sheet(ratings: pd.DataFrame, key, order: pd.DataFrame) -> DialogR
         single=single,
         dialog_of_item=pd.Series(dialogs.to_numpy()),
         means=ratings.groupby(KEY)["rating"].mean(),
-        candidates=drawn,
+        candidates=drawn_dialogs,
         scale=(key.low, key.high),
         predictor=key.predictor,
         ratings=ratings,
@@ -237,8 +239,10 @@ def decide_by_sheet(differences: pd.DataFrame, study: RatingStudy) -> pd.DataFra
     if study.differences.empty:
         return differences
     kind = differences["kind"].replace("rating", "rating of the file")
-    own = differences.assign(kind=kind)
-    return pd.concat([study.differences, own], ignore_index=True)[list(differences)]
+    file_differences = differences.assign(kind=kind)
+    return pd.concat([study.differences, file_differences], ignore_index=True)[
+        list(differences)
+    ]
 
 
 def _dialog_table(
@@ -286,9 +290,8 @@ def _question(dialogs: pd.DataFrame, rated: DialogRatings, predictor: str) -> st
                 findings.append(higher)
             else:
                 findings.append(lower)
-    if (
-        rated.from_sheet and not findings
-    ):  # what is missing of a sheet is missing at random
+    if rated.from_sheet and not findings:
+        # What is missing of a sheet is missing at random.
         return ""
     count = f"{has_rating.sum()} of {len(candidates)} dialogs"
     where = "of the sheet are rated" if rated.from_sheet else "have ratings in the file"
@@ -310,6 +313,11 @@ class _Quantity:
     mean: PoweredMean
     more: int
     expected: PoweredMean
+
+    @property
+    def kind(self) -> str:
+        """Whether it is the "mean" of a version or the "difference" of two."""
+        return "difference" if self.against else "mean"
 
 
 def _quantities(dialogs: pd.DataFrame, predictor: str) -> list[_Quantity]:
@@ -343,7 +351,7 @@ def _quantity(
 ) -> _Quantity:
     """Of dialogs, or of pairs of them: the mean of the ratings, with and without the scores."""
     rated = values[values["rating"].notna()]
-    others = values.loc[values["rating"].isna(), "score"].dropna()
+    other_scores = values.loc[values["rating"].isna(), "score"].dropna()
     reason = ""
     if not predictor:
         reason = "no metric that agrees with people was computed"
@@ -351,22 +359,22 @@ def _quantity(
         reason = f"{rated['score'].isna().sum()} rated dialogs have no {predictor}"
         if predictor == "cpds":
             reason += ": let the judge read more, JUDGED=..."
-    mean = _mean_of_ratings(rated, others, reason)
+    mean = _mean_of_ratings(rated, other_scores, reason)
     more = min(FURTHER, int(values["rating"].isna().sum()))
     return _Quantity(
         version=version,
         against=against,
         rated=len(rated),
-        others=len(others),
+        others=len(other_scores),
         paired=len(rated) if against else 0,
         mean=mean,
         more=more,
-        expected=expected_with_more(mean, len(rated), len(others), more),
+        expected=expected_with_more(mean, len(rated), len(other_scores), more),
     )
 
 
 def _mean_of_ratings(
-    rated: pd.DataFrame, others: pd.Series, reason: str
+    rated: pd.DataFrame, other_scores: pd.Series, reason: str
 ) -> PoweredMean:
     """`powered_mean`; without a correction for that reason, without an interval of one rating."""
     if len(rated) < 2:
@@ -374,7 +382,7 @@ def _mean_of_ratings(
         reason = f"{len(rated)} rated dialogs are too few for an interval"
         return PoweredMean(nothing, nothing, np.nan, np.nan, 0.0, reason)
     if not reason:
-        return powered_mean(rated["rating"], rated["score"], others)
+        return powered_mean(rated["rating"], rated["score"], other_scores)
     no_scores = np.zeros(len(rated))
     mean = powered_mean(rated["rating"], no_scores, no_scores)
     return mean._replace(reason=reason)
@@ -422,8 +430,8 @@ def expected_with_more(
 
 def _powered_factor(n_rated: int, n_other: int, r: float) -> float:
     """The error of the corrected mean in standard deviations of the ratings."""
-    left = 1 - r**2 * n_other / (n_rated + n_other)
-    return np.sqrt((n_rated - 1) / (n_rated - 2) * left / n_rated)
+    unexplained = 1 - r**2 * n_other / (n_rated + n_other)
+    return np.sqrt((n_rated - 1) / (n_rated - 2) * unexplained / n_rated)
 
 
 def _independent_difference(first: _Quantity, second: _Quantity) -> _Quantity:
@@ -469,28 +477,35 @@ def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
     mean = quantity.mean
     reason = mean.reason
     low, high = mean.classical.interval()
-    if (
-        mean.classical.error == 0
-    ):  # an interval without a width would say that all is known
+    # An interval without a width would say that all is known.
+    if mean.classical.error == 0:
         low = high = np.nan
         reason = "all ratings are equal"
-    powered = Estimate(np.nan, np.nan, np.nan) if reason else mean.powered
+    powered = mean.powered
+    saving = mean.saving
+    if reason:
+        powered = Estimate(np.nan, np.nan, np.nan)
+        saving = np.nan
     powered_low, powered_high = powered.interval()
+    p = powered_p = np.nan
+    if quantity.against:
+        p = _p_value(mean.classical)
+        powered_p = _p_value(powered)
     return {
-        "quantity": "difference" if quantity.against else "mean",
+        "quantity": quantity.kind,
         "version": quantity.version,
         "against": quantity.against,
         "rated": quantity.rated,
         "value": mean.classical.value,
         "low": low,
         "high": high,
-        "p": _p_value(mean.classical) if quantity.against else np.nan,
+        "p": p,
         "powered": powered.value,
         "powered_low": powered_low,
         "powered_high": powered_high,
-        "powered_p": _p_value(powered) if quantity.against else np.nan,
+        "powered_p": powered_p,
         "reason": reason,
-        "saving": np.nan if reason else mean.saving,
+        "saving": saving,
         "r": mean.correlation,
         "break_even": mean.break_even,
         "predictor": predictor,
@@ -502,8 +517,8 @@ def _further_row(quantity: _Quantity) -> dict:
     """A row of `RatingStudy.further`."""
     now = quantity.mean
     later = quantity.expected
-    row = {
-        "quantity": "difference" if quantity.against else "mean",
+    return {
+        "quantity": quantity.kind,
         "version": quantity.version,
         "against": quantity.against,
         "rated": quantity.rated,
@@ -513,7 +528,6 @@ def _further_row(quantity: _Quantity) -> dict:
         "expected_half_width": _half_width(later.classical),
         "expected_powered": np.nan if later.reason else _half_width(later.powered),
     }
-    return row
 
 
 def _half_width(estimate: Estimate) -> float:
@@ -533,6 +547,9 @@ def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:
         estimate = quantity.mean.classical
         row = _estimate_row(quantity, "")
         p = _p_value(estimate)
+        reason = ""
+        if np.isnan(p):
+            reason = "all ratings are equal, or fewer than 2"
         rows.append(
             {
                 "version": quantity.version,
@@ -546,9 +563,7 @@ def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:
                 "p": p,
                 "dialogs": quantity.rated,
                 "paired": quantity.paired,
-                "reason": "all ratings are equal, or fewer than 2"
-                if np.isnan(p)
-                else "",
+                "reason": reason,
                 "kind": "rating",
                 "better": "higher",
                 "error": estimate.error,
@@ -592,9 +607,14 @@ def _annotator_tests(
     clusters: pd.Series,
     rated: DialogRatings,
 ) -> pd.DataFrame:
-    """`alternative_annotator_test` of each judge on the raters' scale, at each cost.
+    """`alternative_annotator_test` of each judge on the raters' scale, for each cost of a rater.
 
     Empty without three raters who rated 30 dialogs each.
+
+    Args:
+        scores: one column per judge, on the items of the ratings.
+        single: one row per rating (`DialogRatings.single`).
+        clusters: bootstrap unit of each item.
     """
     matrix = single.pivot_table(index="item", columns="annotator", values="rating")
     if matrix.empty:

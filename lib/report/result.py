@@ -183,7 +183,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     if from_sheet:
         deviations[rating_study.RATING] = rated.means.std(ddof=0)
     signals = issues.reply_signals(turns, scores)
-    found = issues.find_issues(signals)
+    found_issues = issues.find_issues(signals)
     verdicts = verdict.verdicts(differences)
     issue_table = issues.issue_table(turns, signals, seed)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
@@ -228,7 +228,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         further_ratings=study.further,
         annotator_test=study.annotator_test,
         issues=issue_table,
-        cases=issues.reading_list(turns, found, per_issue),
+        cases=issues.reading_list(turns, found_issues, per_issue),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
         profile=profiles.agent_profile(turns, scores, seed=seed),

@@ -145,12 +145,12 @@ def differences(
     """
     ratings = rating_columns(turns)
     values = turns[ratings].join(scores).astype(float)
-    first, *others = dict.fromkeys(turns["system"])
-    if not others:
+    first, *other_versions = dict.fromkeys(turns["system"])
+    if not other_versions:
         return pd.DataFrame(columns=["version", "against"])
     compared = [
         _compare(turns, values, (first, version), resamples=resamples, seed=seed)
-        for version in others
+        for version in other_versions
     ]
     table = pd.concat(compared, ignore_index=True)
 

@@ -30,12 +30,12 @@ def draw_dialogs(items: EvaluationSet, count: int, seed: int = 0) -> EvaluationS
     3
     """
     dialogs = np.random.default_rng(seed).permutation(items.table["dialog"].unique())
-    drawn = items.table["dialog"].isin(dialogs[:count])
+    is_drawn = items.table["dialog"].isin(dialogs[:count])
     return replace(
         items,
-        table=items.table[drawn].reset_index(drop=True),
-        human=items.human[drawn].reset_index(drop=True),
-        scores=items.scores[drawn].reset_index(drop=True),
+        table=items.table[is_drawn].reset_index(drop=True),
+        human=items.human[is_drawn].reset_index(drop=True),
+        scores=items.scores[is_drawn].reset_index(drop=True),
         ratings=None,  # they number the items of the whole set
     )
 
@@ -111,13 +111,13 @@ def rule_outcomes(
                 continue
             tested = of_rule[of_rule["reason"] == ""]
             adjusted = benjamini_hochberg(tested["p"])
-            said = call(tested.assign(p_adjusted=adjusted))
+            decision = call(tested.assign(p_adjusted=adjusted))
             pair = dict(zip(keys, key, strict=True))
             outcome = "silent"
-            if said in ("better", "worse"):
-                outcome = "right" if said == pair["people"] else "wrong"
+            if decision in ("better", "worse"):
+                outcome = "right" if decision == pair["people"] else "wrong"
             row = {"rule": rule_name(metrics), **pair}
-            rows.append(row | {"call": said, "outcome": outcome})
+            rows.append(row | {"call": decision, "outcome": outcome})
     return pd.DataFrame(rows)
 
 

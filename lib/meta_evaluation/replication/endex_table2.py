@@ -29,9 +29,8 @@ QUESTION_WORDS = frozenset(
     ("what", "which", "who", "whom", "whose", "when", "where", "why", "how")
 )
 Models = Mapping[tuple[str, int], endex.TrainedModel]  # by method and seed
-EndexSets = Mapping[
-    str, tuple[pd.DataFrame, pd.Series]
-]  # turns and rating, by the paper's name
+# Turns and rating of each set, by the paper's name.
+EndexSets = Mapping[str, tuple[pd.DataFrame, pd.Series]]
 
 
 def question_token(turns: pd.DataFrame) -> pd.Series:

@@ -107,7 +107,7 @@ def join_ledger(
     table["status"] = replication_status(
         table["published"], table["ours"], table["digits"], spread=table["spread"]
     )
-    table = explain_missing(table, rules)
+    table = apply_rules(table, rules)
     unexplained = table.loc[table["status"] == "", KEYS]
     if len(unexplained):
         raise ValueError(f"no reason for {unexplained.values[0]}")
@@ -116,18 +116,20 @@ def join_ledger(
     ]
 
 
-def explain_missing(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
-    """Take status, reason and notebook from the first rule that matches.
+def apply_rules(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+    """Give each row of the ledger the reason, notebook and status of the first rule that matches.
 
     A rule's patterns of paper, table, row and column must match whole names, and "" matches all.
-    The rules "not run" and "not public" are for rows without ours, the others for rows with it;
-    where a rule names no status, the figures decide.
+    The rules "not run" and "not public" are for rows without a number of ours, the others for rows
+    with one. A rule without a status leaves the status of `replication_status`, and a row that has
+    a notebook keeps it. Where no rule matches, the reason is "".
     """
     table = table.assign(reason="")
     missing = table["ours"].isna()
     for rule in rules.to_dict("records"):
         for_missing = rule["status"] in WITHOUT_OURS
-        matches = (table["reason"] == "") & (missing == for_missing)
+        without_rule = table["reason"] == ""
+        matches = without_rule & (missing == for_missing)
         for key in KEYS:
             if rule[key]:
                 matches &= table[key].str.fullmatch(rule[key])
