@@ -45,6 +45,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
+html_show_search_summary = False  # a browser fetches no page from a folder
 html_static_path = html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
@@ -58,6 +59,7 @@ ACCESS = {
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     'class="output text_html">': 'class="output text_html" tabindex="0">',
     '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results">',
     '<summary aria-label="Toggle hidden content">': "<summary>",
 }
 
