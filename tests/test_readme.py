@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from unittest import mock
 
+import nbformat
 import pandas as pd
 import pytest
 
@@ -71,6 +72,61 @@ def test_a_corpus_is_added_as_the_page_says(tmp_path, monkeypatch):
 
 def test_the_readme_is_a_front_page():
     assert len(README.encode("utf-8")) <= 7_000
+
+
+def minutes_to_read(path) -> float:
+    """200 words of text or 15 lines of code a minute, half a minute for a figure or a table."""
+    minutes = 0.0
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"\]\([^)]*\)|\$\$.*?\$\$", " ", cell.source, flags=re.DOTALL)
+            minutes += len(re.findall(r"[A-Za-z0-9][\w'’.,-]*", text)) / 200
+        elif cell.id != "setup":
+            code = re.findall(r"^ *[^\s#].*$", cell.source, flags=re.MULTILINE)
+            shown = [output for output in cell.outputs if "data" in output]
+            pictures = [o for o in shown if {"image/png", "text/html"} & set(o.data)]
+            minutes += len(code) / 15 + len(pictures) / 2
+    return minutes
+
+
+def stated_minutes(table: str) -> dict[str, int]:
+    rows = re.findall(r"^\| \[(\d\d) .*\| (\d+) \|$", table, flags=re.MULTILINE)
+    return {number: int(minutes) for number, minutes in rows}
+
+
+def test_the_minutes_to_read_follow_from_the_length_of_a_notebook():
+    stated = stated_minutes(README)
+    assert stated == stated_minutes((ROOT / "notebooks/README.md").read_text())
+    for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
+        minutes = minutes_to_read(path)
+        assert abs(stated.pop(path.name[:2]) - minutes) <= 5, (path.name, minutes)
+    assert not stated
+    total = sum(stated_minutes(README).values())
+    told(f"all sixteen {total // 60} hours")
+
+
+def test_a_meeting_has_60_to_90_minutes_of_reading_and_exercises_that_exist():
+    text = (ROOT / "teaching/README.md").read_text()
+    meetings = re.findall(r"^\| \[\d+ .*?\) \| (.*) \|$", text, flags=re.MULTILINE)
+    stated = stated_minutes(README)
+    assert len(meetings) == 10
+    total = 0
+    for meeting in meetings:
+        reading, minutes, in_class, at_home = meeting.split(" | ")
+        assert 60 <= int(minutes) <= 90
+        total += int(minutes)
+        if "section" not in reading and "results" not in reading:
+            whole = sum(stated[number] for number in re.findall(r"\[(\d\d)\]", reading))
+            assert abs(whole - int(minutes)) <= 5, reading
+        for exercise in f"{in_class}, {at_home}".split(", "):
+            number, _, place = exercise.partition(".")
+            (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+            cells = nbformat.read(path, as_version=4).cells
+            exercises = rf"\*\*Exercise {place}\b|^{place}\. \*\*"
+            assert re.search(
+                exercises, "\n".join(cell.source for cell in cells), flags=re.MULTILINE
+            ), exercise
+    assert f"{round(total / 60)} of reading at home" in text
 
 
 def test_targets_that_the_readme_and_the_pages_name_exist():
