@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from lib import ROOT, data, metrics
-from lib.data import corpora, storage
+from lib.data import chat_logs, corpora, storage
 from lib.meta_evaluation import evaluation_sets
 from lib.report.__main__ import main
 
@@ -68,6 +68,17 @@ def test_a_corpus_is_added_as_the_page_says(tmp_path, monkeypatch):
     ]
     assert mine.report["excluded"].tolist() == [0, 1]
     assert data.available().set_index("name").loc["my_corpus", "on disk?"]
+
+
+def test_every_page_tells_the_same_number_of_log_formats():
+    kinds = {form.kind for form in [*chat_logs.FORMATS, *chat_logs.TEXT_FORMATS]}
+    number = f"more than {len(kinds) // 10 * 10} log formats"
+    (chatbot,) = (ROOT / "notebooks").glob("14_*.ipynb")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    pages = [README, PAGES["your_own_dialogues"], chatbot.read_text("utf-8"), changes]
+    for page in pages:
+        text = " ".join(page.lower().split())
+        assert re.findall(r"more than [\w ]+? log formats", text) == [number]
 
 
 def test_the_readme_is_a_front_page():
@@ -193,6 +204,13 @@ def test_commands_of_the_page_make_a_report(
         )
 
 
+def test_the_cost_of_a_judge_is_that_of_the_forecast():
+    dollars = pd.read_csv(RESULTS / "08_forecast.csv", index_col="corpus")["dollars"]
+    dollars = dollars["usr_topical"]
+    text = " ".join(PAGES["running"].split())
+    assert f"would cost {dollars.min():.2f} to {dollars.max():.2f} dollars" in text
+
+
 def written(value: float, digits: int = 2) -> str:
     """As the README writes a correlation: without the zero before the point."""
     return f"{value:.{digits}f}".replace("0.", ".")
@@ -243,7 +261,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     saved = pd.read_csv(RESULTS / "10_exchange.csv")
     saved = saved[(saved["corpus"] == "gpt4_fed") & (saved["metric"] == "gpt4_overall")]
     (mean,) = saved[saved["estimand"] == "mean of one system"].itertuples()
-    told(f"save {mean.saved:.0f} of 100 human ratings for the mean of one bot")
+    told(f"the mean of one bot takes {mean.saved:.0f} % fewer human ratings")
     told(f"(95 % interval {mean.low:.0f} to {mean.high:.0f})")
 
     strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
@@ -263,8 +281,13 @@ def test_findings_of_the_readme_stand_in_the_tables():
     pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(f"up to {100 * rule['high']:.0f} % of its decisions may be wrong")
+    without = rates.loc["context_similarity"]
+    told(f"(similarity to context), up to {100 * without['high']:.0f} %")
 
     ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
     told(f"Of {ledger.sum():,} printed cells {good} are reproduced or close")
     told(f"{ledger['not public']} need data or models that are not public")
+    other = ledger[["differs", "misprint", "other data or model", "not run"]].sum()
+    assert good + ledger["not public"] + other == ledger.sum()
+    told(f"{other} differ, are misprints, used other data or models, or were not run")
