@@ -64,7 +64,7 @@ lab: .venv/users
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 judge: .venv/users
-	$(BIN)/python -m lib.cpdscore.local $(GGUF)
+	$(BIN)/python -m lib.cpdscore.local $(if $(GGUF),"$(GGUF)")
 
 # What the reader says that it guessed is told to it in the same words.
 GIVEN = $(foreach guess,KIND BOT ENCODING DELIMITER DECIMAL SHEET SPLIT SPEAKERS MAX_MB,$(if $($(guess)),--override "$(guess)=$($(guess))"))

@@ -4,6 +4,7 @@ Pages show the outputs that are committed; nothing is executed. Nothing is fetch
 site is built or when it is read: equations become MathML, and the search runs in the page.
 """
 
+import json
 import re
 import shutil
 import tomllib
@@ -13,11 +14,15 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from latex2mathml.converter import convert
 
+# "owner/name" on GitHub; empty while there is no public address, and then the links that open a
+# notebook elsewhere are left out. The first code cells of 00 and 14 repeat it.
+REPOSITORY = ""
+
 ROOT = Path(__file__).parent.parent
 CAPTIONS = tomllib.loads((ROOT / "notebooks" / "captions.toml").read_text("utf-8"))
 
 project = html_title = "Judging dialogue: the notebooks"
-html_show_copyright = html_show_sphinx = html_copy_source = False
+html_show_copyright = html_show_sphinx = html_copy_source = html_use_index = False
 root_doc = "README"
 include_patterns = [
     "README.md",
@@ -34,10 +39,13 @@ exclude_patterns = [".*", "build", "data/cache", "notebooks/.ipynb_checkpoints"]
 
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
+nb_code_prompt_show = "Show the code of this figure"
+nb_code_prompt_hide = "Hide the code of this figure"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
+html_show_search_summary = False  # a browser fetches no page from a folder
 html_static_path = html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
@@ -47,8 +55,12 @@ ACCESS = {
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
+    'display="block">': 'display="block" tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     'class="output text_html">': 'class="output text_html" tabindex="0">',
     '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results">',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
 }
 
 CONTENTS = """
@@ -60,10 +72,25 @@ CONTENTS = """
 ```
 """
 PAGES = {
-    "Use": ["docs/running", "docs/your_own_dialogues", "docs/beyond_one_machine", "docs/extend"],
-    "Teach": ["notebooks/README", "teaching/README", "teaching/meetings", "teaching/assignment"],
+    "Use": [
+        "docs/running",
+        "docs/your_own_dialogues",
+        "docs/beyond_one_machine",
+        "docs/extend",
+    ],
+    "Teach": [
+        "notebooks/README",
+        "teaching/README",
+        "teaching/meetings",
+        "teaching/assignment",
+    ],
     "Know": ["docs/results", "docs/licences", "data/README", "data/models/README"],
-    "Develop": ["docs/layout", "CONTRIBUTING", "CHANGELOG", "data/judge_replies/README"],
+    "Develop": [
+        "docs/layout",
+        "CONTRIBUTING",
+        "CHANGELOG",
+        "data/judge_replies/README",
+    ],
 }
 
 
@@ -79,14 +106,49 @@ def add_contents(app, docname: str, source: list[str]) -> None:
     )
     numbers = [Path(page).name[:2] for page in notebooks]
     solutions = [f"notebooks/solutions/{number}_solutions" for number in numbers]
-    for caption, listed in {"Notebooks": notebooks, **PAGES, "Solutions": solutions}.items():
+    contents = {"Notebooks": notebooks, **PAGES, "Solutions": solutions}
+    for caption, listed in contents.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(listed))
 
 
+def prepare_notebook(app, docname: str, source: list[str]) -> None:
+    """Fold the cells of a notebook that only draw, and link to where it can be opened."""
+    if not re.fullmatch(r"notebooks/\d\d_\w+", docname):
+        return
+    notebook = json.loads(source[0])
+    for cell in notebook["cells"]:
+        outputs = cell.get("outputs", [])
+        if outputs and all("image/png" in output.get("data", {}) for output in outputs):
+            cell["metadata"]["tags"] = ["hide-input"]
+    if REPOSITORY:
+        notebook["cells"][0]["source"].append("\n\n" + launch_links(docname, notebook))
+    source[0] = json.dumps(notebook)
+
+
+def launch_links(docname: str, notebook: dict) -> str:
+    """Links to Binder, where a notebook can be read, and to Colab if it sets itself up there."""
+    page = f"{docname}.ipynb"
+    binder = f"https://mybinder.org/v2/gh/{REPOSITORY}/main?urlpath=lab/tree/{page}"
+    links = [f"[Read in JupyterLab on Binder]({binder})"]
+    if any(cell["id"] == "setup" for cell in notebook["cells"]):
+        colab = (
+            f"https://colab.research.google.com/github/{REPOSITORY}/blob/main/{page}"
+        )
+        links.insert(0, f"[Run on Colab]({colab})")
+    return " · ".join(links)
+
+
 def finish_outputs(app, doctree: nodes.document, docname: str) -> None:
-    """Give each figure of a notebook its caption, and align the numbers of its tables."""
+    """Let images open at full size, caption the figures of a notebook, align its numbers."""
     number = Path(docname).name[:2]
     images = "../" * docname.count("/") + "_images/"
+    for image in list(doctree.findall(nodes.image)):
+        if not isinstance(
+            image.parent, nodes.container
+        ):  # those of cells get a caption below
+            link = nodes.reference("", "", refuri=images + Path(image["uri"]).name)
+            image.replace_self(link)
+            link += image
     for cell in doctree.findall(is_code_cell):
         names = re.findall(r'run\.figure\([^"]*?, "(\w+)"', cell.astext())
         shown = list(cell.findall(nodes.image))
@@ -112,16 +174,22 @@ def is_code_cell(node: nodes.Node) -> bool:
 def align_numbers(html: str) -> str:
     """The same table, the cells and the head of each column of numbers in the class "number".
 
-    A head without a word becomes a plain cell, since it names nothing.
+    A column with long texts is of the class "words", so that it is not squeezed on a telephone. A
+    head without a word becomes a plain cell, since it names nothing.
     """
     page = BeautifulSoup(html, "html.parser")
     for table in page.find_all("table"):
         del table["border"]
         rows = [row.find_all("td") for row in table.select("tbody tr")]
         width = max(map(len, rows), default=0)
-        for place in range(1, width + 1):  # from the right: labels of rows stand at the left
+        # From the right, since the labels of rows stand at the left.
+        for place in range(1, width + 1):
             column = [row[-place] for row in rows if len(row) == width]
-            if not all(is_number(cell.get_text()) for cell in column):
+            texts = [cell.get_text() for cell in column]
+            if max(map(len, texts)) > 30:
+                for cell in column:
+                    cell["class"] = "words"
+            if not all(map(is_number, texts)):
                 continue
             heads = []
             for row in table.select("thead tr"):
@@ -136,18 +204,25 @@ def align_numbers(html: str) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell of a table holds a number or nothing.
+    """Whether a cell of a table holds a number, with or without its interval, or nothing.
 
     >>> [is_number(text) for text in ("-.25", "1,200", "12 %", "3e-05", "NaN", "", "ten")]
     [True, True, True, True, True, True, False]
+    >>> is_number(".30 (.18 to .40)")
+    True
     """
     number = r"[-+−]?[\d,]*\.?\d*(e[-+]?\d+)?\s?%?"
-    return re.fullmatch(f"{number}|NaN|<NA>|NaT|None|inf", text.strip()) is not None
+    interval = rf"{number} \({number} to {number}\)"
+    missing = "NaN|<NA>|NaT|None|inf"
+    return re.fullmatch(f"{number}|{interval}|{missing}", text.strip()) is not None
 
 
 def show_equation(translator, node: nodes.math | nodes.math_block) -> None:
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    equation = convert(node.astext(), display=display)
+    source = node.astext().replace(
+        r"\arg", r"\operatorname{arg}"
+    )  # unknown to the converter
+    equation = convert(source, display=display)
     # A name such as ln stands apart from what follows it.
     translator.body.append(
         re.sub("(<mi>[a-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>', equation)
@@ -168,6 +243,7 @@ def finish_pages(app, error: Exception | None) -> None:
 
 def setup(app) -> None:
     app.connect("source-read", add_contents)
+    app.connect("source-read", prepare_notebook)
     app.connect("doctree-resolved", finish_outputs)
     app.add_html_math_renderer("mathml", (show_equation, None), (show_equation, None))
     app.connect("build-finished", finish_pages)

@@ -7,11 +7,12 @@ import shlex
 import subprocess
 from unittest import mock
 
+import nbformat
 import pandas as pd
 import pytest
 
 from lib import ROOT, data, metrics
-from lib.data import corpora, storage
+from lib.data import chat_logs, corpora, storage
 from lib.meta_evaluation import evaluation_sets
 from lib.report.__main__ import main
 
@@ -69,8 +70,74 @@ def test_a_corpus_is_added_as_the_page_says(tmp_path, monkeypatch):
     assert data.available().set_index("name").loc["my_corpus", "on disk?"]
 
 
+def test_every_page_tells_the_same_number_of_log_formats():
+    kinds = {form.kind for form in [*chat_logs.FORMATS, *chat_logs.TEXT_FORMATS]}
+    number = f"more than {len(kinds) // 10 * 10} log formats"
+    (chatbot,) = (ROOT / "notebooks").glob("14_*.ipynb")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    pages = [README, PAGES["your_own_dialogues"], chatbot.read_text("utf-8"), changes]
+    for page in pages:
+        text = " ".join(page.lower().split())
+        assert re.findall(r"more than [\w ]+? log formats", text) == [number]
+
+
 def test_the_readme_is_a_front_page():
     assert len(README.encode("utf-8")) <= 7_000
+
+
+def minutes_to_read(path) -> float:
+    """200 words of text or 15 lines of code a minute, half a minute for a figure or a table."""
+    minutes = 0.0
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"\]\([^)]*\)|\$\$.*?\$\$", " ", cell.source, flags=re.DOTALL)
+            minutes += len(re.findall(r"[A-Za-z0-9][\w'’.,-]*", text)) / 200
+        elif cell.id != "setup":
+            code = re.findall(r"^ *[^\s#].*$", cell.source, flags=re.MULTILINE)
+            shown = [output for output in cell.outputs if "data" in output]
+            pictures = [o for o in shown if {"image/png", "text/html"} & set(o.data)]
+            minutes += len(code) / 15 + len(pictures) / 2
+    return minutes
+
+
+def stated_minutes(table: str) -> dict[str, int]:
+    rows = re.findall(r"^\| \[(\d\d) .*\| (\d+) \|$", table, flags=re.MULTILINE)
+    return {number: int(minutes) for number, minutes in rows}
+
+
+def test_the_minutes_to_read_follow_from_the_length_of_a_notebook():
+    stated = stated_minutes(README)
+    assert stated == stated_minutes((ROOT / "notebooks/README.md").read_text())
+    for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
+        minutes = minutes_to_read(path)
+        assert abs(stated.pop(path.name[:2]) - minutes) <= 5, (path.name, minutes)
+    assert not stated
+    total = sum(stated_minutes(README).values())
+    told(f"all sixteen {total // 60} hours")
+
+
+def test_a_meeting_has_60_to_90_minutes_of_reading_and_exercises_that_exist():
+    text = (ROOT / "teaching/README.md").read_text()
+    meetings = re.findall(r"^\| \[\d+ .*?\) \| (.*) \|$", text, flags=re.MULTILINE)
+    stated = stated_minutes(README)
+    assert len(meetings) == 10
+    total = 0
+    for meeting in meetings:
+        reading, minutes, in_class, at_home = meeting.split(" | ")
+        assert 60 <= int(minutes) <= 90
+        total += int(minutes)
+        if "section" not in reading and "results" not in reading:
+            whole = sum(stated[number] for number in re.findall(r"\[(\d\d)\]", reading))
+            assert abs(whole - int(minutes)) <= 5, reading
+        for exercise in f"{in_class}, {at_home}".split(", "):
+            number, _, place = exercise.partition(".")
+            (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+            cells = nbformat.read(path, as_version=4).cells
+            exercises = rf"\*\*Exercise {place}\b|^{place}\. \*\*"
+            assert re.search(
+                exercises, "\n".join(cell.source for cell in cells), flags=re.MULTILINE
+            ), exercise
+    assert f"{round(total / 60)} of reading at home" in text
 
 
 def test_targets_that_the_readme_and_the_pages_name_exist():
@@ -137,6 +204,13 @@ def test_commands_of_the_page_make_a_report(
         )
 
 
+def test_the_cost_of_a_judge_is_that_of_the_forecast():
+    dollars = pd.read_csv(RESULTS / "08_forecast.csv", index_col="corpus")["dollars"]
+    dollars = dollars["usr_topical"]
+    text = " ".join(PAGES["running"].split())
+    assert f"would cost {dollars.min():.2f} to {dollars.max():.2f} dollars" in text
+
+
 def written(value: float, digits: int = 2) -> str:
     """As the README writes a correlation: without the zero before the point."""
     return f"{value:.{digits}f}".replace("0.", ".")
@@ -187,7 +261,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     saved = pd.read_csv(RESULTS / "10_exchange.csv")
     saved = saved[(saved["corpus"] == "gpt4_fed") & (saved["metric"] == "gpt4_overall")]
     (mean,) = saved[saved["estimand"] == "mean of one system"].itertuples()
-    told(f"save {mean.saved:.0f} of 100 human ratings for the mean of one bot")
+    told(f"the mean of one bot takes {mean.saved:.0f} % fewer human ratings")
     told(f"(95 % interval {mean.low:.0f} to {mean.high:.0f})")
 
     strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
@@ -207,8 +281,13 @@ def test_findings_of_the_readme_stand_in_the_tables():
     pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(f"up to {100 * rule['high']:.0f} % of its decisions may be wrong")
+    without = rates.loc["context_similarity"]
+    told(f"(similarity to context), up to {100 * without['high']:.0f} %")
 
     ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
     told(f"Of {ledger.sum():,} printed cells {good} are reproduced or close")
     told(f"{ledger['not public']} need data or models that are not public")
+    other = ledger[["differs", "misprint", "other data or model", "not run"]].sum()
+    assert good + ledger["not public"] + other == ledger.sum()
+    told(f"{other} differ, are misprints, used other data or models, or were not run")

@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -133,6 +135,84 @@ def test_no_page_is_wider_than_the_window(folder, width):
         page = path.with_name("look.html")
         page.write_text(path.read_text().replace("</body>", look + "</body>"))
         assert int(in_browser(page, width=width).title.string) <= 0, path.name
+
+
+def set_up_cells() -> dict[str, str]:
+    """The cell of each notebook that sets itself up, by the name of the notebook."""
+    cells = {}
+    for path in NOTEBOOKS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.id == "setup":
+                cells[path.name] = cell.source
+    return cells
+
+
+def test_two_notebooks_set_themselves_up_and_name_the_address_of_the_site():
+    conf = (ROOT / "docs" / "conf.py").read_text()
+    cells = set_up_cells()
+    assert sorted(name[:2] for name in cells) == ["00", "14"]
+    assert len(set(cells.values())) == 1
+    address = re.search('^REPOSITORY = ".*?"', conf, flags=re.M).group()
+    assert all(f"\n{address}  # " in source for source in cells.values())
+
+
+def run_bare(source: str, folder: Path, **environment) -> subprocess.CompletedProcess:
+    """Run a cell in an empty folder with a Python that has no packages, as on a new machine."""
+    command = [sys.executable, "-I", "-S", "-c", source]
+    options = {"cwd": folder, "capture_output": True, "text": True}
+    return subprocess.run(command, env=os.environ | environment, **options)
+
+
+def test_without_a_public_address_the_set_up_cell_says_what_to_do(tmp_path):
+    source = set_up_cells()["00_start_here.ipynb"]
+    source = re.sub('^REPOSITORY = ".*?"', 'REPOSITORY = ""', source, flags=re.M)
+    done = run_bare(source, tmp_path)
+    assert done.returncode == 1 and "run make lab" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_with_an_address_the_set_up_cell_clones_and_installs(tmp_path):
+    """From a repository on this machine, whose script only says that it was called."""
+    origin = tmp_path / "owner" / "name.git"
+    (origin / "scripts").mkdir(parents=True)
+    (origin / "scripts/set_up_colab.py").write_text('open("installed", "w").close()')
+    author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "Start"]):
+        subprocess.run(["git", *command], cwd=origin, check=True)
+    instead = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{tmp_path.as_uri()}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+    source = set_up_cells()["00_start_here.ipynb"]
+    source = re.sub(
+        '^REPOSITORY = ".*?"', 'REPOSITORY = "owner/name"', source, flags=re.M
+    )
+    here = tmp_path / "content"
+    here.mkdir()
+    done = run_bare(source, here, **instead)
+    assert done.returncode == 1 and "Restart the session" in done.stderr, done.stderr
+    assert (here / "installed").exists() and (here / "repository" / ".git").is_dir()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["", "owner/name"])
+def test_links_to_colab_and_binder_need_an_address(address):
+    if not PYTHON.exists():
+        pytest.skip("the packages of the site are missing: run make site once")
+    links = """
+import sys
+sys.path.insert(0, "docs")
+import conf
+conf.REPOSITORY = sys.argv[1]
+for name in ("00_start_here", "05_reddit_engagement_dataset"):
+    source = [open(f"notebooks/{name}.ipynb", encoding="utf-8").read()]
+    conf.prepare_notebook(None, f"notebooks/{name}", source)
+    print(source[0].count("colab.research"), source[0].count("mybinder.org/v2/gh/owner/name"))
+"""
+    command = [PYTHON, "-c", links, address]
+    printed = subprocess.check_output(command, cwd=ROOT, text=True)
+    assert printed.split() == (["1", "1", "0", "1"] if address else ["0"] * 4)
 
 
 @pytest.fixture(scope="module")
