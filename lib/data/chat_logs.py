@@ -7,7 +7,9 @@ import pandas as pd
 
 from lib.data import log_assistants as assistants
 from lib.data import log_chats as chats
+from lib.data import log_comparisons as comparisons
 from lib.data import log_corpora as corpora
+from lib.data import log_evaluations as evaluations
 from lib.data import log_platforms as platforms
 from lib.data import log_texts as texts
 from lib.data import log_traces as traces
@@ -86,16 +88,17 @@ class EachRecord(NamedTuple):
     """A reader of records, from one of a single record, whose number is the id that it lacks."""
 
     read: Callable[[dict, Source], list[Dialog]]
+    join: Callable[[list[Dialog]], list[Dialog]] = list
     by_record: bool = True
 
     def __call__(self, records: list[dict], source: Source) -> list[Dialog]:
-        """The dialogs of all records."""
+        """The dialogs of all records, joined where several records are of one."""
         dialogs = []
         for number, record in enumerate(records, start=1):
             for dialog in self.read(record, source):
                 dialog.id = dialog.id or str(number)
                 dialogs.append(dialog)
-        return dialogs
+        return self.join(dialogs)
 
 
 # fmt: off
@@ -117,6 +120,11 @@ FORMATS = [  # in the order in which signatures are tried
               ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
     LogFormat("gemini", "Gemini API",
               ("contents[].parts",), EachRecord(assistants.read_gemini)),
+    LogFormat("gemini", "Google Takeout, activity of Gemini",
+              ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
+    LogFormat("character_ai", "Character.AI turns",
+              ("turns[].candidates[].raw_content", "turns[].author"),
+              EachRecord(assistants.read_character_turns)),
     LogFormat("lm_studio", "LM Studio chat",
               ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
@@ -124,24 +132,43 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("conversation_a", "conversation_b"), EachRecord(assistants.read_arena)),
+              ("conversation_a", "conversation_b"),
+              EachRecord(comparisons.read_arena, comparisons.join_judges)),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("prompt", "response_a", "response_b"), EachRecord(assistants.read_arena_table)),
+              ("prompt", "response_a", "response_b"), EachRecord(comparisons.read_arena_table)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
               ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
               ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context",
-              ("chosen", "rejected"), EachRecord(assistants.read_preference)),
+              ("chosen", "rejected"), EachRecord(comparisons.read_preference)),
     LogFormat("preference", "replies that were liked or not",
-              ("prompt", "completion", "label"), EachRecord(assistants.read_kto)),
+              ("prompt", "completion", "label"), EachRecord(comparisons.read_kto)),
+    LogFormat("preference", "preferences: two replies to a context",
+              ("preferred_output", "non_preferred_output", "input.messages"),
+              EachRecord(comparisons.read_openai_preference)),
+    LogFormat("preference", "preferences: two replies to a context",
+              ("context[].role", "response1=str", "response2=str"),
+              EachRecord(comparisons.read_helpsteer_pair)),
+    LogFormat("instructions", "two outputs for each instruction (AlpacaEval)",
+              ("instruction=str", "output_1=str", "output_2=str"),
+              EachRecord(comparisons.read_instruction_pair)),
+    LogFormat("answers", "replies of several models to each prompt",
+              ("prompt=str|instruction=str", "answers[].answer|completions[].response",
+               "answers[].model|completions[].model"), EachRecord(comparisons.read_answers)),
+    LogFormat("prism", "PRISM, a dialog per branch",
+              ("conversation_history[].if_chosen", "conversation_history[].role"),
+              EachRecord(comparisons.read_prism)),
+    LogFormat("prism", "PRISM, a row per reply",
+              ("user_prompt", "model_response", "if_chosen", "conversation_id"),
+              comparisons.read_prism_rows),
     LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
               ("instruction=str", "output=str|response=str"),
               EachRecord(assistants.read_instruction)),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
     LogFormat("cohere", "Cohere requests with replies",
-              ("request.chat_history", "request.message", "response.text"),
+              ("request.chat_history|chat_history", "request.message|message", "response.text"),
               assistants.read_cohere_requests),
     LogFormat("text_generation_webui", "text-generation-webui chat",
               ("internal[]", "visible[]"), EachRecord(assistants.read_text_generation_webui)),
@@ -191,17 +218,29 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langsmith", "LangSmith runs",
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
-              ("resourceSpans",), EachRecord(traces.read_otel)),
+              ("resourceSpans",), traces.read_otel),
     LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
               ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
+    LogFormat("braintrust", "Braintrust spans",
+              ("root_span_id", "span_attributes", "input", "output"), traces.read_braintrust),
+    LogFormat("mlflow", "MLflow traces",
+              ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
     LogFormat("inspect", "Inspect log",
-              ("eval.model", "samples[].messages"), EachRecord(traces.read_inspect)),
+              ("eval.model", "samples[].messages"), EachRecord(evaluations.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
-              ("epoch", "messages[].role", "target"), EachRecord(traces.read_inspect_sample)),
+              ("epoch", "messages[].role", "target"), EachRecord(evaluations.read_inspect_sample)),
     LogFormat("openai_evals", "OpenAI evals, sampled replies",
-              ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
+              ("sample_id", "event_id", "data.prompt"), evaluations.read_openai_evals),
+    LogFormat("deepeval", "DeepEval test run",
+              ("testCases[].actualOutput|conversationalTestCases[].turns", "testPassed"),
+              EachRecord(evaluations.read_deepeval_run)),
+    LogFormat("ragas", "Ragas, questions and answers",
+              ("user_input=str", "response=str", "reference|retrieved_contexts"),
+              EachRecord(evaluations.read_ragas)),
+    LogFormat("lm_eval", "lm-evaluation-harness samples",
+              ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
     LogFormat("promptfoo", "promptfoo results",
-              ("results.results[].prompt",), EachRecord(traces.read_promptfoo)),
+              ("results.results[].prompt",), EachRecord(evaluations.read_promptfoo)),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),

@@ -35,6 +35,7 @@ ANSWER_KEYS = {
     "generations",
     "candidates",
 }  # of what a model's API gives back
+NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
 REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
 BLOCKS = {
     *(
@@ -321,8 +322,14 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
     """Add the reply that stands beside the messages, as in a log of requests.
 
     Raises:
-        UnknownFormat: where the messages end with another reply.
+        UnknownFormat: where the messages end with another reply, or there are several.
     """
+    several = [name for name in about if NUMBERED_REPLY.fullmatch(name)]
+    if len(several) > 1:
+        raise UnknownFormat(
+            f"has messages, and several replies beside them: {', '.join(several[:8])}",
+            fix="write one row per reply, with its system",
+        )
     name = next((name for name in REPLY_FIELDS if about.get(name)), "")
     reply = reply_text(about.get(name))
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
