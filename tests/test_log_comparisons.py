@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from lib.data import import_report, read_turns
+from lib.data import DataError, import_report, read_turns
 
 
 def file_with(folder, name, *rows):
@@ -241,3 +241,106 @@ def test_labels_of_faults_in_openassistant_are_no_ratings(tmp_path):
         rows.append({**ids, "role": role, "text": name, "labels": labels})
     turns = read_turns(file_with(tmp_path, "oasst.jsonl", *rows))
     assert list(turns.filter(regex="^human_")) == ["human_quality"]
+
+
+PAIRS = {
+    "SafeRLHF": {
+        "prompt": "Hi",
+        "response_0": "Ho",
+        "response_1": "Hm",
+        "better_response_id": 1,
+    },
+    "SHP": {"history": "Hi", "human_ref_A": "Ho", "human_ref_B": "Hm", "labels": 0},
+    "Orca": {"system": "Be kind.", "question": "Hi", "chosen": "Hm", "rejected": "Ho"},
+}
+
+
+@pytest.mark.parametrize("form", PAIRS)
+def test_pairs_below_other_names_have_a_context_and_a_preference(form, tmp_path):
+    turns = read_turns(file_with(tmp_path, "pairs.jsonl", PAIRS[form]))
+    assert turns["context"].tolist() == [["Hi"], ["Hi"]]
+    preferred = turns.set_index("response")["human_preference"].to_dict()
+    assert preferred == {"Ho": 0, "Hm": 1} and turns["system"].nunique() == 2
+
+
+def test_pairs_without_what_was_said_before_are_refused(tmp_path):
+    file = file_with(
+        tmp_path, "pairs.jsonl", {"x": "Hi", "chosen": "Ho", "rejected": "Hm"}
+    )
+    with pytest.raises(DataError, match="nothing that was said before"):
+        read_turns(file)
+
+
+def test_a_branch_among_the_children_of_messages_stands_in_no_context(tmp_path):
+    told = [
+        ("1", "user", "Hi", ["x", "2"], []),
+        ("2", "assistant", "Ho", ["3"], ["1"]),
+        ("x", "assistant", "Hm", [], ["1"]),
+        ("3", "user", "Tea?", ["4"], ["1", "2"]),
+        ("4", "assistant", "No", [], ["1", "2", "3"]),
+    ]
+    for listed in ("children", "ancestors"):
+        messages = []
+        for name, role, text, children, ancestors in told:
+            ids = children if listed == "children" else ancestors
+            messages.append({"id": name, "from": role, "content": text, listed: ids})
+        turns = read_turns(file_with(tmp_path, "chat.json", {"messages": messages}))
+        contexts = dict(zip(turns["response"], turns["context"], strict=True))
+        assert contexts == {"Ho": ["Hi"], "Hm": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_roles_that_contradict_the_names_are_asked_about(tmp_path):
+    rows = [
+        {"role": "assistant", "name": "user_proxy", "content": "Hi"},
+        {"role": "user", "name": "helper_bot", "content": "Ho"},
+    ]
+    file = file_with(tmp_path, "history.jsonl", *rows)
+    with pytest.raises(DataError, match='COLUMNS="speaker=name" or "speaker=role"'):
+        read_turns(file)
+    assert read_turns(file, {"speaker": "role"})["response"].tolist() == ["Hi"]
+    turns = read_turns(file, {"speaker": "name"})
+    assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]
+
+
+def test_prompts_in_a_column_called_system_are_no_systems(tmp_path):
+    rows = []
+    for asked, reply, prompt in (
+        ("Hi", "Ho", "You are a kind helper."),
+        ("Tea?", "No", None),
+    ):
+        row = {"session_id": "s", "question": asked, "answer": reply, "model": "m"}
+        rows.append(row | {"system": prompt})
+    turns = read_turns(file_with(tmp_path, "log.jsonl", *rows))
+    assert replies(turns) == [["m", ["Hi"], "Ho"], ["m", ["Hi", "Ho", "Tea?"], "No"]]
+
+
+def test_replies_that_are_all_empty_are_refused(tmp_path):
+    messages = [ASKED, {"role": "assistant", "content": "", "answer_text": "Ho"}]
+    file = file_with(tmp_path, "log.jsonl", {"messages": messages})
+    with pytest.raises(DataError, match="holds no words of the bot"):
+        read_turns(file)
+
+
+def test_a_vote_on_a_dialog_of_fastchat_is_a_rating(tmp_path):
+    state = {"roles": ["USER", "ASSISTANT"], "conv_id": "c"}
+    state["messages"] = [["USER", "Hi"], ["ASSISTANT", "Ho"]]
+    rows = [
+        {"type": kind, "model": "m", "state": state} for kind in ("chat", "downvote")
+    ]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", *rows))
+    assert turns[["response", "human_feedback"]].values.tolist() == [["Ho", 0.0]]
+
+
+def test_exchanges_of_gemini_without_chats_are_asked_about(tmp_path):
+    rows = []
+    for hour, asked, reply in ((10, "Hi", "Ho"), (12, "Tea?", "No")):
+        row = {"title": f"Prompted {asked}", "time": f"2025-03-01T{hour}:00:00Z"}
+        rows.append(row | {"safeHtmlItem": [{"html": f"<p>{reply}</p>"}]})
+    file = file_with(tmp_path, "activity.json", rows)
+    with pytest.raises(DataError, match="SPLIT=gap:30m"):
+        read_turns(file)
+    turns = read_turns(file, options={"split": "gap:30m"})
+    assert turns[["context", "response"]].values.tolist() == [
+        [["Hi"], "Ho"],
+        [["Tea?"], "No"],
+    ]

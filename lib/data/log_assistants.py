@@ -81,6 +81,8 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
             utterance = read_plain([message])[0]
             utterance.reply_to = None
             utterance.ratings = read_ratings(message.get("annotation") or {})
+            answer = values_at(message, "content_list[phase=answer].content")  # Qwen's
+            utterance.text = utterance.text or "\n".join(answer)
             dialog.utterances.append(utterance)
     source.count_branches(nodes, path)
     return [dialog]
@@ -129,6 +131,25 @@ def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
         question = str(row.get("title") or "").removeprefix("Prompted ")
         dialog = dialogs.setdefault(name, Dialog(name, []))
         dialog.utterances += [user(question, time=time), assistant(reply, time=time)]
+    return list(dialogs.values())
+
+
+def read_fastchat(rows: list[dict], source) -> list[Dialog]:
+    """FastChat's server: each turn is logged with all before it; votes are of the dialog."""
+    dialogs: dict[str, Dialog] = {}
+    for row in rows:
+        state = row["state"]
+        name = str(state.get("conv_id") or "")
+        dialog = dialogs.setdefault(name, Dialog(name, [], row.get("model")))
+        messages = [text for text in state["messages"] if text[1]]
+        if len(messages) > len(dialog.utterances):
+            utterances = []
+            for speaker, text in messages:
+                role = "user" if speaker == state["roles"][0] else "assistant"
+                utterances.append(Utterance(speaker, role, text_of(text)))
+            dialog.utterances = utterances
+        if row.get("type") in ("upvote", "downvote"):
+            dialog.ratings.append(Rating(None, "feedback", row["type"] == "upvote"))
     return list(dialogs.values())
 
 
@@ -328,9 +349,10 @@ def read_mt_bench(record: dict, source) -> list[Dialog]:
     question = questions.get(record["question_id"])
     dialogs = []
     for choice in record["choices"]:
-        replies = [assistant(text) for text in choice["turns"]]
+        turns = [text_of(turn) for turn in choice["turns"]]
+        replies = [assistant(text) for text in turns]
         if question:
-            replies = woven(question["turns"], choice["turns"])
+            replies = woven([text_of(turn) for turn in question["turns"]], turns)
             for utterance, reference in zip(
                 replies[1::2], question.get("reference") or [], strict=False
             ):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.file_contents import parse_list
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import message_list, read_plain, woven
 from lib.data.log_parts import (
     as_script,
@@ -14,6 +14,7 @@ from lib.data.log_parts import (
     to_number,
     user,
 )
+from lib.data.log_prompts import prompt_turns
 
 TRUE = ("1", "1.0", "True", "true")
 SCORES = (
@@ -21,6 +22,16 @@ SCORES = (
     "chosen_score",
     "chosen-rating",
 )  # beside a model's preference
+PAIRS = [  # names of two replies, of the preference, and what it is worth for the first reply
+    (
+        ("response1", "response2"),
+        "overall_preference",
+        lambda n: 0.5 if n == 0 else float(n < 0),
+    ),
+    (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
+    (("human_ref_A", "human_ref_B"), "labels", float),
+]
+PROMPTS = ("question", "instruction", "query", "input", "context", "history")
 BY_MODELS = "are preferences or ranks that models gave"
 
 
@@ -32,10 +43,11 @@ def read_arena(record: dict, source) -> list[Dialog]:
     name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
     winner = record.get("winner")
     models = (record.get("model_a"), record.get("model_b"))
+    field = "conversation" if "conversation_a" in record else "messages"
     turn = int(to_number(record.get("turn")) or 0)
     dialogs = []
     for side in "ab":
-        messages = message_list(record[f"conversation_{side}"])
+        messages = message_list(record[f"{field}_{side}"])
         dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
         ratings = preference(side, winner, record.get("judge"), models)
         replies = [u for u in dialog.utterances if u.role == "assistant"]
@@ -111,9 +123,22 @@ def read_preference(record: dict, source) -> list[Dialog]:
     """TRL: one context, two replies, and which was preferred; earlier replies are context only.
 
     A preference with a score beside it, as in UltraFeedback, is a model's.
+
+    Raises:
+        UnknownFormat: where nothing holds the context.
     """
     name = first_text(record, ["id", "prompt_id"]) or ""
-    prompt = conversation(record.get("prompt") or [])
+    asked = first_value(record, ("prompt", *PROMPTS))
+    prompt = conversation(asked or [])
+    if (
+        not prompt
+        and isinstance(record["chosen"], str)
+        and not prompt_turns(record["chosen"])
+    ):
+        raise UnknownFormat(
+            "has two replies to choose from, and nothing that was said before them",
+            fix='name its column "prompt"',
+        )
     scored = first_value(record, SCORES) is not None
     dialogs = []
     for side in ("chosen", "rejected"):
@@ -142,17 +167,24 @@ def read_openai_preference(record: dict, source) -> list[Dialog]:
     return read_preference(pair, source)
 
 
-def read_helpsteer_pair(record: dict, source) -> list[Dialog]:
-    """HelpSteer3: people's preference from -3 (the first reply) to 3 (the second)."""
-    context = as_script(read_plain(record["context"]))
-    preferred = to_number(record.get("overall_preference"))
-    dialogs = []
-    for side, sign in (("response1", -1), ("response2", 1)):
-        dialog = Dialog("", [*context, assistant(record[side])], side)
-        if preferred is not None:
-            value = 0.5 if preferred == 0 else float(preferred * sign > 0)
-            dialog.ratings = [Rating(None, "preference", value)]
-        dialogs.append(dialog)
+def read_reply_pair(record: dict, source) -> list[Dialog]:
+    """HelpSteer3, SafeRLHF, SHP: a context, two replies, and a number for which was preferred.
+
+    It goes from -3 (the first) to 3 (the second), is the place of the better reply, or 1 if that is
+    the first.
+    """
+    context = as_script(conversation(first_value(record, ("prompt", *PROMPTS))))
+    for names, preferred, value_of in PAIRS:
+        if names[0] not in record:
+            continue
+        number = to_number(record.get(preferred))
+        dialogs = []
+        for place, name in enumerate(names):
+            dialog = Dialog("", [*context, assistant(record[name])], name)
+            if number is not None:
+                value = value_of(number)
+                dialog.ratings = [Rating(None, "preference", abs(place - value))]
+            dialogs.append(dialog)
     return dialogs
 
 
@@ -223,18 +255,10 @@ def chosen_path(name: str, messages: list[dict]) -> list[Dialog]:
 
 
 def conversation(value: Any, role: str = "user") -> list[Utterance]:
-    """Messages, or a text: Anthropic's HH writes "Human:" and "Assistant:" before paragraphs."""
+    """Messages, or a text, perhaps with the marks of a template, as HH writes "Human:"."""
     if isinstance(value, list):
         return read_plain(value)
-    pieces = f"\n{value}".split("\n\nHuman:")
-    if len(pieces) == 1:
-        return [Utterance(role, role, value)]
-    utterances = []
-    for piece in pieces[1:]:
-        user_text, *replies = piece.split("\n\nAssistant:")
-        utterances.append(user(user_text.strip()))
-        utterances += [assistant(reply.strip()) for reply in replies]
-    return utterances
+    return prompt_turns(value) or [Utterance(role, role, value)]
 
 
 def read_kto(record: dict, source) -> list[Dialog]:

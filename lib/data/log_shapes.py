@@ -235,6 +235,7 @@ class Shape:
         """What the user asked and what the bot answered."""
         time = to_time(value_at(message, self.time))
         reply = assistant(first_words(message, self.answers), time=time)
+        reply.system = text_at(message, self.model)
         reply.ratings = self.ratings(message)
         question = first_words(message, self.asks)
         if not question:

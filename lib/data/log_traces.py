@@ -21,6 +21,7 @@ from lib.data.log_parts import (
     values_at,
 )
 from lib.data.log_platforms import from_json
+from lib.data.log_prompts import prompt_turns
 from lib.data.log_times import to_time
 
 THREAD = ("thread_id", "session_id", "conversation_id")
@@ -73,7 +74,7 @@ def trace_messages(value: Any) -> list[Utterance]:
             value, ("messages", "input", "question", "query", "prompt", "content")
         )
     if isinstance(value, str):
-        return [user(value)]
+        return prompt_turns(value) or [user(value)]
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     messages = [plain_message(item) for item in value or [] if isinstance(item, dict)]
@@ -92,9 +93,20 @@ def plain_message(message: dict) -> dict:
 
 
 def read_langfuse(rows: list[dict], source) -> list[Dialog]:
-    """Langfuse's traces: one per reply, with the history so far; scores hold users' feedback."""
+    """Langfuse's traces: one per reply, with the history so far; scores hold users' feedback.
+
+    Of observations, those of models are read where a trace has any; a judge's are not.
+    """
+    with_model = {row.get("traceId") for row in rows if row.get("type") == "GENERATION"}
     dialogs = []
     for row in rows:
+        is_step = row.get("type", "GENERATION") != "GENERATION"
+        if is_step and row.get("traceId") in with_model:
+            source.exclude("dialogs", "are spans of other things than models")
+            continue
+        if str(row.get("environment")).startswith("langfuse-"):
+            source.exclude("dialogs", "are calls of a judge")
+            continue
         name = str(
             row.get("sessionId") or row.get("session_id") or row.get("traceId") or ""
         )
