@@ -27,7 +27,7 @@ from lib.data.log_files import Source, find_files
 FORMATS = {example.name: example for example in examples("formats.txt")}
 SCHEMAS = {
     example.name: example
-    for file in ("schemas.txt", "further.txt", "later.txt")
+    for file in ("schemas.txt", "further.txt", "later.txt", "assistants.txt")
     for example in examples(file)
 }
 REFUSED = [name for name, example in SCHEMAS.items() if "ask" in example.flags]
@@ -476,7 +476,17 @@ PREFERENCES = {
             {"role": "user", "content": "Tea?"},
             {"role": "assistant", "content": "No"},
         ],
-        "score_chosen": 8.5,
+    },
+    "OpenAI": {
+        "input": {"messages": [{"role": "user", "content": "Tea?"}]},
+        "preferred_output": [{"role": "assistant", "content": "Yes"}],
+        "non_preferred_output": [{"role": "assistant", "content": "No"}],
+    },
+    "HelpSteer3": {
+        "context": [{"role": "user", "content": "Tea?"}],
+        "response1": "Yes",
+        "response2": "No",
+        "overall_preference": -2,
     },
 }
 

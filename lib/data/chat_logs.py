@@ -7,21 +7,27 @@ import pandas as pd
 
 from lib.data import log_assistants as assistants
 from lib.data import log_chats as chats
+from lib.data import log_comparisons as comparisons
 from lib.data import log_corpora as corpora
+from lib.data import log_evaluations as evaluations
 from lib.data import log_platforms as platforms
+from lib.data import log_prompts as prompts
 from lib.data import log_texts as texts
 from lib.data import log_traces as traces
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, speaker_role
-from lib.data.file_contents import UnknownFormat
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_files import Source
 from lib.data.log_messages import (
     RESPONSE,
+    check_names,
     exchange_keys,
+    find_format,
     message_fields,
     message_list,
     read_record,
 )
+from lib.data.log_nested import nested_records, nested_shape
 from lib.data.log_parts import (
     DIALOG,
     SYNONYMS,
@@ -86,16 +92,17 @@ class EachRecord(NamedTuple):
     """A reader of records, from one of a single record, whose number is the id that it lacks."""
 
     read: Callable[[dict, Source], list[Dialog]]
+    join: Callable[[list[Dialog]], list[Dialog]] = list
     by_record: bool = True
 
     def __call__(self, records: list[dict], source: Source) -> list[Dialog]:
-        """The dialogs of all records."""
+        """The dialogs of all records, joined where several records are of one."""
         dialogs = []
         for number, record in enumerate(records, start=1):
             for dialog in self.read(record, source):
                 dialog.id = dialog.id or str(number)
                 dialogs.append(dialog)
-        return dialogs
+        return self.join(dialogs)
 
 
 # fmt: off
@@ -107,6 +114,7 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("named_times", "transcript with names and times (Otter, Teams, Rev)",
                texts.has_named_times, texts.read_named_times),
     TextFormat("irc", "IRC or chat log", texts.is_irc, texts.read_irc),
+    TextFormat("aider", "Aider history", texts.is_aider, texts.read_aider),
     TextFormat("markdown", "Markdown, speakers as headings", texts.is_headed, texts.read_headed),
     TextFormat("transcript", "transcript", bool, texts.read_transcript),
 ]
@@ -117,6 +125,13 @@ FORMATS = [  # in the order in which signatures are tried
               ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
     LogFormat("gemini", "Gemini API",
               ("contents[].parts",), EachRecord(assistants.read_gemini)),
+    LogFormat("gemini", "Google Takeout, activity of Gemini",
+              ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
+    LogFormat("character_ai", "Character.AI turns",
+              ("turns[].candidates[].raw_content", "turns[].author"),
+              EachRecord(assistants.read_character_turns)),
+    LogFormat("fastchat", "FastChat server log",
+              ("state.messages", "state.roles", "type"), assistants.read_fastchat),
     LogFormat("lm_studio", "LM Studio chat",
               ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
@@ -124,24 +139,45 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("conversation_a", "conversation_b"), EachRecord(assistants.read_arena)),
+              ("conversation_a|messages_a", "conversation_b|messages_b"),
+              EachRecord(comparisons.read_arena, comparisons.join_judges)),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("prompt", "response_a", "response_b"), EachRecord(assistants.read_arena_table)),
+              ("prompt", "response_a", "response_b"), EachRecord(comparisons.read_arena_table)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
               ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
               ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context",
-              ("chosen", "rejected"), EachRecord(assistants.read_preference)),
+              ("chosen", "rejected"), EachRecord(comparisons.read_preference)),
     LogFormat("preference", "replies that were liked or not",
-              ("prompt", "completion", "label"), EachRecord(assistants.read_kto)),
+              ("prompt", "completion", "label"), EachRecord(comparisons.read_kto)),
+    LogFormat("preference", "preferences: two replies to a context",
+              ("preferred_output", "non_preferred_output", "input.messages"),
+              EachRecord(comparisons.read_openai_preference)),
+    LogFormat("preference", "preferences: two replies to a context",
+              ("context|prompt|history",
+               "response1=str|response_0=str|human_ref_A=str",
+               "overall_preference|better_response_id|labels"),
+              EachRecord(comparisons.read_reply_pair)),
+    LogFormat("instructions", "two outputs for each instruction (AlpacaEval)",
+              ("instruction=str", "output_1=str", "output_2=str"),
+              EachRecord(comparisons.read_instruction_pair)),
+    LogFormat("answers", "replies of several models to each prompt",
+              ("prompt=str|instruction=str", "answers[].answer|completions[].response",
+               "answers[].model|completions[].model"), EachRecord(comparisons.read_answers)),
+    LogFormat("prism", "PRISM, a dialog per branch",
+              ("conversation_history[].if_chosen", "conversation_history[].role"),
+              EachRecord(comparisons.read_prism)),
+    LogFormat("prism", "PRISM, a row per reply",
+              ("user_prompt", "model_response", "if_chosen", "conversation_id"),
+              comparisons.read_prism_rows),
     LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
               ("instruction=str", "output=str|response=str"),
               EachRecord(assistants.read_instruction)),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
     LogFormat("cohere", "Cohere requests with replies",
-              ("request.chat_history", "request.message", "response.text"),
+              ("request.chat_history|chat_history", "request.message|message", "response.text"),
               assistants.read_cohere_requests),
     LogFormat("text_generation_webui", "text-generation-webui chat",
               ("internal[]", "visible[]"), EachRecord(assistants.read_text_generation_webui)),
@@ -191,17 +227,29 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langsmith", "LangSmith runs",
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
-              ("resourceSpans",), EachRecord(traces.read_otel)),
+              ("resourceSpans",), traces.read_otel),
     LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
               ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
+    LogFormat("braintrust", "Braintrust spans",
+              ("root_span_id", "span_attributes", "input", "output"), traces.read_braintrust),
+    LogFormat("mlflow", "MLflow traces",
+              ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
     LogFormat("inspect", "Inspect log",
-              ("eval.model", "samples[].messages"), EachRecord(traces.read_inspect)),
+              ("eval.model", "samples[].messages"), EachRecord(evaluations.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
-              ("epoch", "messages[].role", "target"), EachRecord(traces.read_inspect_sample)),
+              ("epoch", "messages[].role", "target"), EachRecord(evaluations.read_inspect_sample)),
     LogFormat("openai_evals", "OpenAI evals, sampled replies",
-              ("sample_id", "event_id", "data.prompt"), traces.read_openai_evals),
+              ("sample_id", "event_id", "data.prompt"), evaluations.read_openai_evals),
+    LogFormat("deepeval", "DeepEval test run",
+              ("testCases[].actualOutput|conversationalTestCases[].turns", "testPassed"),
+              EachRecord(evaluations.read_deepeval_run)),
+    LogFormat("ragas", "Ragas, questions and answers",
+              ("user_input=str", "response=str", "reference|retrieved_contexts"),
+              EachRecord(evaluations.read_ragas)),
+    LogFormat("lm_eval", "lm-evaluation-harness samples",
+              ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
     LogFormat("promptfoo", "promptfoo results",
-              ("results.results[].prompt",), EachRecord(traces.read_promptfoo)),
+              ("results.results[].prompt",), EachRecord(evaluations.read_promptfoo)),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
@@ -262,6 +310,37 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     """The dialogs in records of no known format, by what their fields mean; None for replies."""
     kind = source.report.options.kind
     columns = source.report.options.columns
+    rows = with_messages_of_cells(rows)
+    if "system" not in columns and holds_prompts(rows):
+        if isinstance(value, pd.DataFrame):
+            raise UnknownFormat(
+                "has a column 'system' that holds prompts, not names of systems",
+                fix='name the column of the systems: COLUMNS="system=..."',
+            )
+        rows = [rename_keys(row, {"system": "system_prompt"}) for row in rows]
+    dialogs = _read_exchanges(rows, source)
+    if dialogs:
+        return dialogs
+    by_reply = has_response(columns) or is_reply_table(rows)
+    by_utterance = "speaker" in columns or "text" in columns
+    if kind in (None, "table") and by_reply and not by_utterance:
+        if "system" not in columns:
+            check_system_column(rows)
+        check_context(rows, columns)
+        check_dialog(rows, columns)
+        return None
+    dialogs = _read_talk(rows, source)
+    if dialogs:
+        return dialogs
+    if isinstance(value, pd.DataFrame) and kind in (None, "table"):
+        return None  # whose columns may be mapped
+    raise _unknown(value, kind)
+
+
+def _read_exchanges(rows: list[dict], source: Source) -> list[Dialog]:
+    """The dialogs in records that hold what a user and what the bot said; none of other records."""
+    kind = source.report.options.kind
+    columns = source.report.options.columns
     exchanges = rows
     if columns and not {"response", "context", "speaker", "text"} & set(columns):
         names = {name: column for column, name in columns.items()}
@@ -272,14 +351,17 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
         return _named("exchanges", "a row per exchange", dialogs, source)
     if kind in (None, "wide") and wide_columns(rows) and not columns:
         return _named("wide", "a row per dialog", read_wide_rows(rows, source), source)
-    by_reply = has_response(columns) or is_reply_table(rows)
-    by_utterance = "speaker" in columns or "text" in columns
-    if kind in (None, "table") and by_reply and not by_utterance:
-        if "system" not in columns:
-            check_system_column(rows)
-        check_context(rows, columns)
-        check_dialog(rows, columns)
-        return None
+    if kind in (None, "prompts") and prompts.prompt_column(rows) and not columns:
+        dialogs = prompts.read_prompt_rows(rows, source)
+        dialogs = traces.without_beginnings(dialogs, source)
+        return _named("prompts", "prompts with replies", dialogs, source)
+    return []
+
+
+def _read_talk(rows: list[dict], source: Source) -> list[Dialog]:
+    """The dialogs in records that are messages, or hold them; none of other records."""
+    kind = source.report.options.kind
+    columns = source.report.options.columns
     names = {name: column for column, name in columns.items()}
     if names:
         rows = [rename_keys(row, names) for row in rows]
@@ -291,12 +373,37 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
         if dialogs:
             return _named("messages", "a transcript per record", dialogs, source)
     if kind in (None, "utterances"):
+        check_names(rows, Columns(rows).speaker if rows else None)
         dialogs = read_utterance_rows(rows, source)
         if dialogs:
             return _named("utterances", utterance_form(rows), dialogs, source)
-    if isinstance(value, pd.DataFrame) and kind in (None, "table"):
-        return None  # whose columns may be mapped
-    raise _unknown(value, kind)
+    shape = nested_shape(rows) if kind in (None, "request") else None
+    return _named(shape.kind, shape.name, shape(rows, source), source) if shape else []
+
+
+def with_messages_of_cells(rows: list[dict]) -> list[dict]:
+    """Rows with the fields of the message that a column holds as JSON in most of them."""
+    for name, cell in (rows[0] if rows else {}).items():
+        if not isinstance(cell, str) or cell[:1] != "{":
+            continue
+        with_message = []
+        for row in rows:
+            message = parse_list(str(row.get(name)))
+            if isinstance(message, dict) and find_format([message]):
+                with_message.append({**row, name: None, **message})
+        if len(with_message) > len(rows) / 2:
+            return with_message
+    return rows
+
+
+def holds_prompts(rows: list[dict]) -> bool:
+    """Whether a column "system" holds prompts: sentences, and not names."""
+    cells = [row.get("system") for row in rows[:200]]
+    values = {cell for cell in cells if isinstance(cell, str) and cell}
+    prompts_among = [
+        v for v in values if len(v.split()) > 4 or v.rstrip().endswith(".")
+    ]
+    return len(prompts_among) > len(values) / 2
 
 
 def begins_in(names: set[str], log_format: LogFormat) -> bool:
@@ -327,6 +434,8 @@ def _read_records(
         rows = matching
     try:
         dialogs = log_format.read(rows, source)
+    except UnknownFormat:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         problem = f"looks like {log_format.name}, but is not in its shape ({error!r})"
         raise UnknownFormat(
@@ -368,7 +477,7 @@ def _unknown(value: Any, kind: str | None) -> UnknownFormat:
     if kind is None:
         fix = f"write it like this:\n{examples(value)}"
         return UnknownFormat("is no chat log that we know", fix=fix)
-    kinds = ["messages", "utterances", "exchanges", "wide", "table"]
+    kinds = ["messages", "utterances", "exchanges", "wide", "prompts", "table"]
     kinds += dict.fromkeys(log_format.kind for log_format in [*TEXT_FORMATS, *FORMATS])
     return UnknownFormat(
         f"is not of the kind {kind!r}", fix=f"KIND is one of {', '.join(kinds)}"
@@ -384,6 +493,9 @@ def rename_keys(row: Mapping[str, Any], names: Mapping[str, str]) -> dict:
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             value = [rename_keys(item, names) for item in value]
         renamed[names.get(key, key)] = value
+    named = "speaker" in names.values() and "role" not in names
+    if named and speaker_role(str(renamed.get("speaker"))):
+        renamed.pop("role", None)  # the column that was named tells it
     if names.get("none") == "time":  # the rows stand in their order
         for key in list(renamed):
             if snake_case(key) in TIME or names_a_time(key):
@@ -417,7 +529,8 @@ def records(value: Any) -> list[dict]:
         ):  # MultiWOZ: by their names
             return [{"id": name, **item} for name, item in value.items()]
         splits = [item for item in value.values() if isinstance(item, list)]
-        value = sum(splits, [])
+        nested = [] if any(splits) else nested_records(value)
+        value = nested[0] if len(nested) == 1 else sum(splits, [])
     rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
 

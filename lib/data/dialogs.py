@@ -114,6 +114,13 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
         reason = "everybody but the user"
         bots = {name for name, role in roles.items() if role is None}
 
+    said = [
+        u.text for dialog in dialogs for u in dialog.utterances if u.speaker in bots
+    ]
+    if said and not any(text and text.strip() for text in said):
+        problem = f"holds no words of the bot ({', '.join(sorted(bots)[:8])})"
+        fix = 'name the field with the words: COLUMNS="text=..."'
+        raise DataError(problem, report.path, fix=fix)
     with_bot = 0
     for dialog in dialogs:
         with_bot += any(utterance.speaker in bots for utterance in dialog.utterances)

@@ -1,25 +1,28 @@
-"""Exports and request logs of assistants and their APIs, and corpora of replies by models."""
+"""Exports and request logs of assistants and their APIs, and corpora of replies to instructions."""
 
-from typing import Any
+import re
 
 from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.file_contents import UnknownFormat, parse_list
-from lib.data.log_messages import message_list, read_plain, reply_text, woven
+from lib.data.file_contents import UnknownFormat
+from lib.data.log_messages import read_plain, reply_text, woven
 from lib.data.log_parts import (
     as_script,
     assistant,
     dicts,
     first_text,
     first_value,
+    html_text,
     path_to_root,
     read_ratings,
+    text_at,
     text_of,
     user,
+    values_at,
 )
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, without_beginnings
 
-TRUE = ("1", "1.0", "True", "true")
+OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
 
@@ -28,11 +31,16 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
     nodes = record["mapping"]
     parents = {name: node.get("parent") for name, node in nodes.items()}
     path = path_to_root(record["current_node"], parents)
+    thumbs = source.cached("message_feedback.json", "id")
     dialog = Dialog(first_text(record, ["conversation_id", "id", "title"]) or "", [])
     for name in path:
         message = nodes.get(name, {}).get("message")
         if message:
-            dialog.utterances.append(chatgpt_utterance(message))
+            utterance = chatgpt_utterance(message)
+            if name in thumbs:
+                rating = Rating(None, "feedback", thumbs[name].get("rating"))
+                utterance.ratings.append(rating)
+            dialog.utterances.append(utterance)
     source.count_branches(nodes, path)
     return [dialog]
 
@@ -73,6 +81,8 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
             utterance = read_plain([message])[0]
             utterance.reply_to = None
             utterance.ratings = read_ratings(message.get("annotation") or {})
+            answer = values_at(message, "content_list[phase=answer].content")  # Qwen's
+            utterance.text = utterance.text or "\n".join(answer)
             dialog.utterances.append(utterance)
     source.count_branches(nodes, path)
     return [dialog]
@@ -94,6 +104,71 @@ def read_gemini(record: dict, source) -> list[Dialog]:
         dialog.utterances.append(
             Utterance(speaker, role, text_of(content.get("parts")))
         )
+    return [dialog]
+
+
+def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
+    """Google Takeout's activity of Gemini: an exchange a row, and perhaps a link to its chat.
+
+    Raises:
+        UnknownFormat: where nothing tells the chats, and no option says where one begins.
+    """
+    dialogs: dict[str, Dialog] = {}
+    for row in sorted(rows, key=lambda row: str(row.get("time"))):
+        reply = html_text("".join(values_at(row, "safeHtmlItem[].html")))
+        if not reply:
+            source.exclude("dialogs", "have no reply of the bot")
+            continue
+        links = " ".join(values_at(row, "details[].url") + values_at(row, "titleUrl"))
+        chat = re.search(r"gemini\.google\.com/app/(\w+)", links)
+        if not chat and not source.report.options.split:
+            raise UnknownFormat(
+                "has exchanges with Gemini, and does not say which are of one chat",
+                fix="let a new dialog begin after a pause: SPLIT=gap:30m",
+            )
+        name = chat[1] if chat else source.stem
+        time = to_time(row.get("time"))
+        question = str(row.get("title") or "").removeprefix("Prompted ")
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        dialog.utterances += [user(question, time=time), assistant(reply, time=time)]
+    return list(dialogs.values())
+
+
+def read_fastchat(rows: list[dict], source) -> list[Dialog]:
+    """FastChat's server: each turn is logged with all before it; votes are of the dialog."""
+    dialogs: dict[str, Dialog] = {}
+    for row in rows:
+        state = row["state"]
+        name = str(state.get("conv_id") or "")
+        dialog = dialogs.setdefault(name, Dialog(name, [], row.get("model")))
+        messages = [text for text in state["messages"] if text[1]]
+        if len(messages) > len(dialog.utterances):
+            utterances = []
+            for speaker, text in messages:
+                role = "user" if speaker == state["roles"][0] else "assistant"
+                utterances.append(Utterance(speaker, role, text_of(text)))
+            dialog.utterances = utterances
+        if row.get("type") in ("upvote", "downvote"):
+            dialog.ratings.append(Rating(None, "feedback", row["type"] == "upvote"))
+    return list(dialogs.values())
+
+
+def read_character_turns(record: dict, source) -> list[Dialog]:
+    """Character.AI's turns, the newest first; of several candidates one is the primary."""
+    dialog = Dialog(text_at(record, "turns[].turn_key.chat_id") or source.stem, [])
+    for turn in reversed(record["turns"]):
+        candidates = turn["candidates"]
+        chosen = candidates[-1]
+        for candidate in candidates:
+            if candidate.get("candidate_id") == turn.get("primary_candidate_id"):
+                chosen = candidate
+        source.exclude("utterances", "are versions that were left", len(candidates) - 1)
+        is_human = turn["author"].get("is_human")
+        role = "user" if is_human else "assistant"
+        speaker = str(turn["author"].get("name") or role)
+        time = to_time(turn.get("create_time"))
+        text = chosen.get("raw_content")
+        dialog.utterances.append(Utterance(speaker, role, text, time=time))
     return [dialog]
 
 
@@ -173,66 +248,6 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
     return dialogs
 
 
-def read_arena(record: dict, source) -> list[Dialog]:
-    """Chatbot Arena: two dialogs of two models, and who was preferred, as a rating of both."""
-    name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
-    winner = record.get("winner")
-    dialogs = []
-    for side in "ab":
-        messages = message_list(record[f"conversation_{side}"])
-        dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
-        models = (record.get("model_a"), record.get("model_b"))
-        dialog.ratings = preference(side, winner, record.get("judge"), models)
-        dialogs.append(dialog)
-    return dialogs
-
-
-def read_arena_table(record: dict, source) -> list[Dialog]:
-    """Chatbot Arena as on Kaggle: lists of turns in cells, and the winner in three columns."""
-    winner = record.get("winner")
-    if str(record.get("winner_tie")) in TRUE:
-        winner = "tie"
-    for side in "ab":
-        if str(record.get(f"winner_model_{side}")) in TRUE:
-            winner = f"model_{side}"
-    prompts = texts_of(record["prompt"])
-    dialogs = []
-    for side in "ab":
-        utterances = woven(prompts, texts_of(record[f"response_{side}"]))
-        dialog = Dialog(
-            str(record.get("id") or ""), utterances, record.get(f"model_{side}")
-        )
-        dialog.ratings = preference(side, winner)
-        dialogs.append(dialog)
-    return dialogs
-
-
-def texts_of(cell: Any) -> list:
-    """The texts in a cell that holds a list of them, or one text."""
-    value = parse_list(cell) if isinstance(cell, str) and cell[:1] == "[" else cell
-    return value if isinstance(value, list) else [value]
-
-
-def preference(
-    side: str, winner: Any, judge: Any = None, models: tuple = ()
-) -> list[Rating]:
-    """1 for the side that was preferred, 0 for the other, a half for a tie.
-
-    A word that says none of these stays, to be counted as no number.
-    """
-    winner = str(winner or "").strip()
-    rater = None if judge is None else str(judge)
-    value: float | str = winner
-    word = winner.lower().replace("_", " ")
-    if word.startswith(("tie", "both", "draw", "equal", "neither", "same")):
-        value = 0.5
-    elif word in ("model a", "model b", "a", "b"):
-        value = float(word[-1] == side)
-    elif winner in models and models[0] != models[1]:
-        value = float(models["ab".index(side)] == winner)
-    return [Rating(rater, "preference", value)] if winner else []
-
-
 def read_oasst_tree(record: dict, source) -> list[Dialog]:
     """OpenAssistant's trees: each branch with its own path as context."""
     messages = []
@@ -257,13 +272,17 @@ def read_oasst_rows(rows: list[dict], source) -> list[Dialog]:
 
 
 def oasst_utterance(message: dict) -> Utterance:
-    """One message of OpenAssistant; its labels are means of people's ratings."""
+    """One message of OpenAssistant; its labels are means of people's ratings.
+
+    Labels of faults (spam, toxicity) are left out, since more of them is worse.
+    """
     labels = message.get("labels") or {}
     values = {}
     if isinstance(labels.get("name"), list):
         values = dict(zip(labels["name"], labels["value"], strict=True))
     else:
         values = {name: label.get("value") for name, label in labels.items()}
+    values = {name: value for name, value in values.items() if name in OASST_MERITS}
     return Utterance(
         speaker=message["role"],
         role=OASST_ROLES.get(message["role"]),
@@ -295,49 +314,6 @@ def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
         used.update(utterance.id for utterance in new)
         dialogs.append(Dialog(name, [*context, *new]))
     return dialogs
-
-
-def read_preference(record: dict, source) -> list[Dialog]:
-    """TRL: one context, two replies, and which was preferred; earlier replies are context only."""
-    name = first_text(record, ["id", "prompt_id"]) or ""
-    prompt = conversation(record.get("prompt") or [])
-    dialogs = []
-    for side in ("chosen", "rejected"):
-        utterances = [*prompt, *conversation(record[side], "assistant")]
-        repeated = (
-            len(prompt) == 1 and len(utterances) > 2
-        )  # as UltraFeedback repeats the prompt
-        if repeated and utterances[1].text == prompt[0].text:
-            utterances = utterances[1:]
-        dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], side)
-        dialog.ratings = [Rating(None, "preference", float(side == "chosen"))]
-        dialogs.append(dialog)
-    return dialogs
-
-
-def conversation(value: Any, role: str = "user") -> list[Utterance]:
-    """Messages, or a text: Anthropic's HH writes "Human:" and "Assistant:" before paragraphs."""
-    if isinstance(value, list):
-        return read_plain(value)
-    pieces = f"\n{value}".split("\n\nHuman:")
-    if len(pieces) == 1:
-        return [Utterance(role, role, value)]
-    utterances = []
-    for piece in pieces[1:]:
-        user_text, *replies = piece.split("\n\nAssistant:")
-        utterances.append(user(user_text.strip()))
-        utterances += [assistant(reply.strip()) for reply in replies]
-    return utterances
-
-
-def read_kto(record: dict, source) -> list[Dialog]:
-    """TRL's unpaired preference: a completion that was liked or not."""
-    utterances = conversation(record["prompt"]) + conversation(
-        record["completion"], "assistant"
-    )
-    dialog = Dialog("", [*as_script(utterances[:-1]), utterances[-1]])
-    dialog.ratings = [Rating(None, "preference", record["label"])]
-    return [dialog]
 
 
 def read_instruction(record: dict, source) -> list[Dialog]:
@@ -373,9 +349,10 @@ def read_mt_bench(record: dict, source) -> list[Dialog]:
     question = questions.get(record["question_id"])
     dialogs = []
     for choice in record["choices"]:
-        replies = [assistant(text) for text in choice["turns"]]
+        turns = [text_of(turn) for turn in choice["turns"]]
+        replies = [assistant(text) for text in turns]
         if question:
-            replies = woven(question["turns"], choice["turns"])
+            replies = woven([text_of(turn) for turn in question["turns"]], turns)
             for utterance, reference in zip(
                 replies[1::2], question.get("reference") or [], strict=False
             ):
@@ -392,7 +369,7 @@ def read_cohere_requests(rows: list[dict], source) -> list[Dialog]:
     """Requests to Cohere with the replies: each repeats the history."""
     dialogs = []
     for row in rows:
-        request = row["request"]
+        request = row.get("request") or row
         dialogs += read_cohere(request | {"text": row["response"]["text"]}, source)
     return without_beginnings(dialogs, source)
 

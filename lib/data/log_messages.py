@@ -35,7 +35,16 @@ ANSWER_KEYS = {
     "generations",
     "candidates",
 }  # of what a model's API gives back
-REPLY_FIELDS = ("response", "output", "completion", "reply", "answer", "message")
+NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
+REPLY_FIELDS = (
+    "response",
+    "output",
+    "outputs",
+    "completion",
+    "reply",
+    "answer",
+    "message",
+)
 BLOCKS = {
     *(
         "text",
@@ -99,7 +108,42 @@ def read_utterance(
 def read_plain(messages: list[dict]) -> list[Utterance]:
     """Messages with a speaker and a text, under whatever names."""
     speaker_key, text_key = speaker_and_text(messages)
-    return [read_utterance(message, speaker_key, text_key) for message in messages]
+    check_names(messages, speaker_key)
+    utterances = [read_utterance(m, speaker_key, text_key) for m in messages]
+    parents = listed_parents(messages)
+    for utterance in utterances:
+        utterance.reply_to = utterance.reply_to or parents.get(utterance.id)
+    return utterances
+
+
+def check_names(messages: list[dict], speaker_key: str | None) -> None:
+    """Refuse messages whose role and name tell opposite sides, as where an agent keeps the list.
+
+    Raises:
+        UnknownFormat: with both readings.
+    """
+    for message in messages:
+        role = speaker_role(str(message.get(speaker_key)))
+        named = speaker_role(str(message.get("name") or ""))
+        if speaker_key == "role" and {role, named} == {"user", "assistant"}:
+            raise UnknownFormat(
+                f"has {speaker_key} {message[speaker_key]!r} and name {message['name']!r}: "
+                "of the two sides, each says another",
+                fix='say which is right: COLUMNS="speaker=name" or "speaker=role"',
+            )
+
+
+def listed_parents(messages: list[dict]) -> dict[str | None, str]:
+    """What messages answer, where each lists its ancestors, or the ids of its children."""
+    parents: dict[str | None, str] = {}
+    for message in messages:
+        ancestors = first_value(message, ("ancestors",), list)
+        if ancestors:
+            parents[first_text(message, ["id"])] = str(ancestors[-1])
+        for child in first_value(message, ("children", "childrenIds"), list) or []:
+            if isinstance(child, str):
+                parents.setdefault(child, str(message.get("id")))
+    return parents
 
 
 def speaker_and_text(messages: list[dict]) -> tuple[str | None, str | None]:
@@ -321,10 +365,22 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
     """Add the reply that stands beside the messages, as in a log of requests.
 
     Raises:
-        UnknownFormat: where the messages end with another reply.
+        UnknownFormat: where the messages end with another reply, or there are several.
     """
-    name = next((name for name in REPLY_FIELDS if about.get(name)), "")
-    reply = reply_text(about.get(name))
+    several = [name for name in about if NUMBERED_REPLY.fullmatch(name)]
+    if len(several) > 1:
+        raise UnknownFormat(
+            f"has messages, and several replies beside them: {', '.join(several[:8])}",
+            fix="write one row per reply, with its system",
+        )
+    replies = {name: reply_text(about.get(name)) for name in REPLY_FIELDS}
+    replies = {name: reply for name, reply in replies.items() if reply}
+    if len({reply.strip() for reply in replies.values()}) > 1:
+        raise UnknownFormat(
+            f"has messages, and several replies beside them: {', '.join(replies)}",
+            fix="leave all but one out, or write one row per reply",
+        )
+    name, reply = next(iter(replies.items()), ("", None))
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
     if not reply or not turns or turns[-1].text.strip() == reply.strip():
         return

@@ -170,9 +170,22 @@ def text_at(value: Any, path: str) -> str | None:
 
 def first_words(value: Any, path: str) -> str | None:
     """The words at a path: a text, blocks of a message, or several of them; None without any."""
-    texts = [text_of(item) for item in values_at(value, path)]
+    texts = [written_text(item) for item in values_at(value, path)]
     texts = [text for text in texts if text is not None]
     return "\n".join(texts) if texts else None
+
+
+def written_text(content: Any) -> str | None:
+    """The words of a message, also where a table holds its blocks as JSON.
+
+    >>> written_text('[{"type": "text", "text": "Hi"}]'), written_text("[sic]")
+    ('Hi', '[sic]')
+    """
+    if isinstance(content, str) and content.startswith("[{"):
+        blocks = dicts(content)
+        if blocks and all("type" in block for block in blocks):
+            return text_of(blocks)
+    return text_of(content)
 
 
 @cache
@@ -420,16 +433,27 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
     values = {}
     for name, dimension in meanings(tuple(fields)).rating.items():
         value = fields[name]
-        if not isinstance(value, dict | list):
-            comment = isinstance(value, str) and value.strip().lower() not in THUMBS
-            if not (comment and dimension.endswith("feedback")):
-                values[dimension] = value
+        comment = dimension.endswith("feedback") and is_comment(value)
+        if not comment and not isinstance(value, dict | list):
+            values[dimension] = value
     values |= named_ratings(fields, ("ratings", "annotations"))
     ratings = []
     for dimension, value in values.items():
         if not isinstance(value, dict) and value is not None:
             ratings.append(Rating(rater, dimension.removeprefix("human_"), value))
     return ratings
+
+
+def is_comment(value: Any) -> bool:
+    """Whether feedback is in words, and is no thumb and no number.
+
+    >>> is_comment("too long"), is_comment("Up"), is_comment("4/5")
+    (True, False, False)
+    """
+    if not isinstance(value, str):
+        return False
+    text = value.strip().lower()
+    return text not in THUMBS and not re.fullmatch(r"[\d.,/ ]+", text)
 
 
 def user(text: str | None, **fields: Any) -> Utterance:

@@ -13,6 +13,7 @@ from lib.data.log_parts import (
     first_words,
     holds_any,
     html_text,
+    read_ratings,
     text_at,
     to_number,
     user,
@@ -53,6 +54,7 @@ class Shape:
         speaker, time, model, id, parent: of a message, or else of its dialog.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
+        histories: whether each record repeats what was said so far.
         rating: a person's rating of a reply.
     """
 
@@ -88,6 +90,7 @@ class Shape:
     parent: str = ""
     number: str = ""
     newest_first: bool = False
+    histories: bool = False
     rating: str = ""
 
     @property
@@ -100,6 +103,14 @@ class Shape:
         if self.input:
             requests = [self.request(record) for record in records]
             return join_histories(requests, source)
+        if self.histories:
+            states = []
+            for number, record in enumerate(records, start=1):
+                name = text_at(record, self.dialog) or str(number)
+                state: dict[str, Dialog] = {}
+                self.add_messages(state, record, name, source)
+                states += state.values()
+            return join_histories(states, source)
         dialogs: dict[str, Dialog] = {}
         if not self.messages:
             self.add_messages(dialogs, {"rows": records}, source.stem, source)
@@ -129,6 +140,8 @@ class Shape:
         )
         if self.scripted:
             dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
+        if dialog.utterances:
+            dialog.utterances[-1].ratings += read_ratings(record)
         return dialog
 
     def add_messages(
@@ -222,6 +235,7 @@ class Shape:
         """What the user asked and what the bot answered."""
         time = to_time(value_at(message, self.time))
         reply = assistant(first_words(message, self.answers), time=time)
+        reply.system = text_at(message, self.model)
         reply.ratings = self.ratings(message)
         question = first_words(message, self.asks)
         if not question:

@@ -60,6 +60,7 @@ NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
 HEADING = re.compile(
     r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
 )
+FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
 NAMED_TIME = re.compile(
     r"(?P<name>[^\W\d][^\t\n:]{0,39}?)[ \t]{1,4}[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?\s*"
 )
@@ -365,7 +366,7 @@ def heading_names(text: str) -> set[str]:
     """
     headings = [HEADING.fullmatch(line[:120]) for line in text.split("\n")]
     names = Counter(match["name"].strip() for match in headings if match)
-    roles = {name: speaker_role(name) for name in names}
+    roles = {name: heading_role(name) for name in names}
     both = {name for name, role in roles.items() if role in ("user", "assistant")}
     if {"user", "assistant"} <= set(roles.values()):
         return both
@@ -373,6 +374,11 @@ def heading_names(text: str) -> set[str]:
     if len(recurring) == 2 and recurring & both:
         return recurring
     return set()
+
+
+def heading_role(name: str) -> str | None:
+    """The role of who speaks below a heading, which may also say "Prompt", as of an exporter."""
+    return "user" if name.lower() == "prompt" else speaker_role(name)
 
 
 def is_headed(text: str) -> bool:
@@ -388,13 +394,13 @@ def read_headed(text: str, source) -> list[Dialog]:
         match = HEADING.fullmatch(line[:120])
         name = match["name"].strip() if match else None
         if name in names:
-            dialog.utterances.append(Utterance(name, speaker_role(name), ""))
+            dialog.utterances.append(Utterance(name, heading_role(name), ""))
         elif dialog.utterances:
             dialog.utterances[-1].text += f"\n{line}"
         elif line.strip():
             source.exclude("utterances", "are lines before the first speaker")
     for utterance in dialog.utterances:
-        utterance.text = re.sub(r"\n\s*---+\s*$", "", utterance.text.rstrip()).strip()
+        utterance.text = FOOTER.sub("", utterance.text.rstrip()).strip()
     return [dialog]
 
 
@@ -435,6 +441,34 @@ def read_subtitles(text: str, source) -> list[Dialog]:
             "holds subtitles without speakers", fix='write "Name: " before them'
         )
     return [dialog]
+
+
+def is_aider(text: str) -> bool:
+    """Whether this is a history of Aider."""
+    return re.search(r"^# aider chat started at", text, flags=re.M) is not None
+
+
+def read_aider(text: str, source) -> list[Dialog]:
+    """Aider's history in Markdown: the user's words behind "####", the tool's behind ">"."""
+    dialogs: list[Dialog] = []
+    for line in text.split("\n"):
+        if line.startswith("# aider chat started at") or not dialogs:
+            dialogs.append(Dialog(str(len(dialogs) + 1), []))
+            continue
+        role = "assistant"
+        for mark, marked in (("#### ", "user"), ("> ", "tool")):
+            if line.startswith(mark):
+                role = marked
+                line = line.removeprefix(mark)
+        utterances = dialogs[-1].utterances
+        if utterances and (utterances[-1].role == role or not line.strip()):
+            utterances[-1].text += f"\n{line}"
+        elif line.strip():
+            utterances.append(Utterance(role, role, line))
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            utterance.text = utterance.text.strip()
+    return dialogs
 
 
 def is_dailydialog(text: str) -> bool:

@@ -1,21 +1,27 @@
-"""Traces of requests to models, and logs of evaluations."""
+"""Traces of requests to models: each with the history so far, which is read once."""
 
+import re
 from collections import Counter
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
-from lib.data.log_messages import find_format, read_plain, reply_text
+from lib.data.file_contents import parse_list
+from lib.data.log_messages import find_format, reply_text
 from lib.data.log_parts import (
-    as_script,
     assistant,
+    dicts,
     first_text,
     first_value,
+    read_ratings,
+    text_at,
     text_of,
     to_number,
     user,
-    words_of,
+    value_at,
+    values_at,
 )
 from lib.data.log_platforms import from_json
+from lib.data.log_prompts import prompt_turns
 from lib.data.log_times import to_time
 
 THREAD = ("thread_id", "session_id", "conversation_id")
@@ -25,7 +31,11 @@ SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.prompt.0.content",
     "llm.input_messages.0.message.role",
 )
-SPAN_SIGNATURES = ["attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES]
+SPAN_REPLIES = ("gen_ai.choice",)  # events of spans that hold what came out of a model
+SPAN_SIGNATURES = ["events[].name=gen_ai.choice"]
+SPAN_SIGNATURES += [
+    "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
+]
 SPAN_MODELS = (
     "gen_ai.response.model",
     "gen_ai.request.model",
@@ -64,7 +74,7 @@ def trace_messages(value: Any) -> list[Utterance]:
             value, ("messages", "input", "question", "query", "prompt", "content")
         )
     if isinstance(value, str):
-        return [user(value)]
+        return prompt_turns(value) or [user(value)]
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     messages = [plain_message(item) for item in value or [] if isinstance(item, dict)]
@@ -83,9 +93,20 @@ def plain_message(message: dict) -> dict:
 
 
 def read_langfuse(rows: list[dict], source) -> list[Dialog]:
-    """Langfuse's traces: one per reply, with the history so far; scores hold users' feedback."""
+    """Langfuse's traces: one per reply, with the history so far; scores hold users' feedback.
+
+    Of observations, those of models are read where a trace has any; a judge's are not.
+    """
+    with_model = {row.get("traceId") for row in rows if row.get("type") == "GENERATION"}
     dialogs = []
     for row in rows:
+        is_step = row.get("type", "GENERATION") != "GENERATION"
+        if is_step and row.get("traceId") in with_model:
+            source.exclude("dialogs", "are spans of other things than models")
+            continue
+        if str(row.get("environment")).startswith("langfuse-"):
+            source.exclude("dialogs", "are calls of a judge")
+            continue
         name = str(
             row.get("sessionId") or row.get("session_id") or row.get("traceId") or ""
         )
@@ -94,22 +115,32 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
         dialog = traced_dialog(
             name, row.get("input"), output=row.get("output"), time=time, model=version
         )
-        for score in row.get("scores") or []:
-            if isinstance(score, dict) and score.get("source") != "EVAL":
+        for score in dicts(row.get("scores")):
+            if score.get("source") != "EVAL":
                 rating = Rating(None, score["name"], score.get("value"))
                 dialog.utterances[-1].ratings.append(rating)
+        columns = {name.removeprefix("scores."): cell for name, cell in row.items()}
+        dialog.utterances[-1].ratings += read_ratings(columns)
         dialogs.append(dialog)
     return join_histories(dialogs, source)
 
 
 def read_langsmith(rows: list[dict], source) -> list[Dialog]:
-    """LangSmith's runs of models; the thread stands in the metadata, session_id is the project."""
+    """LangSmith's runs of models; the thread stands in the metadata, session_id is the project.
+
+    Feedback on the first run of a trace is one on the last reply in it.
+    """
     dialogs = []
+    feedback: dict[str, list[Rating]] = {}
+    last_calls: dict[str, tuple[str, Dialog]] = {}
     for row in rows:
+        row = {key: from_json(value) for key, value in row.items()}
+        trace = str(row.get("trace_id") or "")
         if row.get("run_type") not in ("llm", "chat_model"):
             source.exclude("dialogs", "are runs of chains and tools, not of models")
+            if not row.get("parent_run_id"):
+                feedback[trace] = langsmith_ratings(row)
             continue
-        row = {key: from_json(value) for key, value in row.items()}
         metadata = (row.get("extra") or {}).get("metadata") or {}
         name = first_text(metadata, THREAD) or ""
         inputs = (row.get("inputs") or {}).get("messages")
@@ -121,25 +152,38 @@ def read_langsmith(rows: list[dict], source) -> list[Dialog]:
             time=row.get("start_time"),
             model=model,
         )
-        for dimension, stats in (row.get("feedback_stats") or {}).items():
-            rating = Rating(None, dimension, (stats or {}).get("avg"))
-            dialog.utterances[-1].ratings.append(rating)
+        dialog.utterances[-1].ratings += langsmith_ratings(row)
+        started = str(row.get("start_time"))
+        if trace not in last_calls or started > last_calls[trace][0]:
+            last_calls[trace] = (started, dialog)
         dialogs.append(dialog)
+    for trace, (_, dialog) in last_calls.items():
+        dialog.utterances[-1].ratings += feedback.get(trace, [])
     return join_histories(dialogs, source)
 
 
-def read_otel(record: dict, source) -> list[Dialog]:
+def langsmith_ratings(row: dict) -> list[Rating]:
+    """The means of the feedback on a run."""
+    ratings = []
+    for dimension, stats in (row.get("feedback_stats") or {}).items():
+        ratings.append(Rating(None, dimension, (stats or {}).get("avg")))
+    return ratings
+
+
+def read_otel(rows: list[dict], source) -> list[Dialog]:
     """OpenTelemetry's spans of generative models: messages are JSON in attributes."""
     dialogs = []
-    for resource in record["resourceSpans"]:
-        for scope in resource.get("scopeSpans") or []:
-            for span in scope.get("spans") or []:
-                attributes = otel_attributes(span)
-                if any(name in attributes for name in SPAN_ATTRIBUTES):
-                    time = to_number(span.get("startTimeUnixNano"))
-                    dialogs.append(
-                        otel_dialog(span.get("traceId"), attributes, time=time)
-                    )
+    for row in rows:
+        for span in values_at(row, "resourceSpans[].scopeSpans[].spans[]"):
+            events = []
+            for event in span.get("events") or []:
+                events.append({**event, "attributes": otel_attributes(event)})
+            attributes = otel_attributes(span)
+            if is_model_call(attributes, events):
+                time = to_number(span.get("startTimeUnixNano"))
+                dialogs.append(
+                    otel_dialog(span.get("traceId"), attributes, events, time=time)
+                )
     return join_histories(dialogs, source)
 
 
@@ -148,17 +192,24 @@ def read_span_rows(rows: list[dict], source) -> list[Dialog]:
     dialogs = []
     for row in rows:
         attributes = row.get("attributes") or {}
-        if any(name in attributes for name in SPAN_ATTRIBUTES):
+        events = row.get("events") or []
+        if is_model_call(attributes, events):
             trace = (row.get("context") or {}).get("trace_id") or row.get("trace_id")
             time = first_value(row, ("start_time", "startTime", "timestamp"))
-            dialogs.append(otel_dialog(trace, attributes, time=time))
+            dialogs.append(otel_dialog(trace, attributes, events, time=time))
         else:
             source.exclude("dialogs", "are spans of other things than models")
     return join_histories(dialogs, source)
 
 
+def is_model_call(attributes: dict[str, Any], events: list[dict]) -> bool:
+    """Whether a span holds what went into a model and what came out, in either convention."""
+    named = {event.get("name") for event in events}
+    return bool(set(SPAN_ATTRIBUTES) & set(attributes) or set(SPAN_REPLIES) & named)
+
+
 def otel_attributes(span: dict) -> dict[str, Any]:
-    """The attributes of a span by name."""
+    """The attributes of a span, or of an event in it, by name."""
     attributes = {}
     for attribute in span.get("attributes") or []:
         attributes[attribute["key"]] = next(
@@ -167,9 +218,11 @@ def otel_attributes(span: dict) -> dict[str, Any]:
     return attributes
 
 
-def otel_dialog(trace: Any, attributes: dict[str, Any], *, time: Any) -> Dialog:
-    """One call of a model: its input and output, as messages with parts or message by message."""
-    utterances = []
+def otel_dialog(
+    trace: Any, attributes: dict[str, Any], events: list[dict], *, time: Any
+) -> Dialog:
+    """One call of a model: its messages in attributes, whole or part by part, or in events."""
+    utterances = [event_utterance(event) for event in events if is_message(event)]
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
         for message in from_json(attributes.get(name)) or []:
             text = text_of(message.get("parts"))
@@ -183,6 +236,23 @@ def otel_dialog(trace: Any, attributes: dict[str, Any], *, time: Any) -> Dialog:
     model = first_text(attributes, SPAN_MODELS)
     name = first_text(attributes, SPAN_THREADS) or trace
     return Dialog(str(name), utterances, model)
+
+
+def is_message(event: dict) -> bool:
+    """Whether an event of a span is a message, by the older conventions."""
+    name = str(event.get("name"))
+    return (
+        name in SPAN_REPLIES or re.fullmatch(r"gen_ai\.\w+\.message", name) is not None
+    )
+
+
+def event_utterance(event: dict) -> Utterance:
+    """The message in an event such as "gen_ai.user.message" or "gen_ai.choice"."""
+    fields = event.get("attributes") or {}
+    if event["name"] in SPAN_REPLIES:
+        return assistant(reply_text(from_json(fields.get("message"))))
+    role = event["name"].split(".")[1]
+    return Utterance(role, role, reply_text(from_json(fields.get("content"))))
 
 
 def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]:
@@ -231,9 +301,9 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
     A file does so where of most dialogs with several replies the one before the last reply is
     in it too.
     """
-    after_replies = [reply_hashes(dialog) for dialog in dialogs]
-    whole = {hashes[-1] for hashes in after_replies if hashes}
-    several = [hashes for hashes in after_replies if len(hashes) > 1]
+    replies = [replies_by_history(dialog) for dialog in dialogs]
+    whole = {next(reversed(found)) for found in replies if found}
+    several = [list(found) for found in replies if len(found) > 1]
     continued = Counter(hashes[-2] for hashes in several)
     grown = sum(hashes[-2] in whole for hashes in several)
     if grown <= len(several) / 2:
@@ -242,32 +312,46 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
         "kind", "requests", "each repeats the history: the longest of each are read"
     )
     longest = []
-    for dialog, hashes in zip(dialogs, after_replies, strict=True):
-        if hashes and continued[hashes[-1]] > 0:
-            continued[hashes[-1]] -= (
-                1  # another one of the same words is a dialog of its own
-            )
-        else:
-            longest.append(dialog)
+    beginnings = []
+    later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
+    for dialog, found in zip(dialogs, replies, strict=True):
+        last = next(reversed(found), None)
+        if continued[last] > 0:
+            continued[last] -= 1  # another of the same words is a dialog of its own
+            beginnings.append((dialog, last))
+            continue
+        longest.append(dialog)
+        for history, reply in found.items():
+            later.setdefault(history, []).append(reply)
+    for dialog, last in beginnings:
+        if later.get(last):
+            take_over(later[last].pop(), dialog)
     source.exclude(
         "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
     )
     return longest
 
 
-def reply_hashes(dialog: Dialog) -> list[int]:
-    """A hash of all talk up to each reply of the bot; of who speaks last where none is known."""
+def take_over(reply: Utterance, dialog: Dialog) -> None:
+    """Give a reply the ratings and the model that it had where it was the last of a request."""
+    talk = list(filter(is_talk, dialog.utterances))
+    reply.ratings += [*dialog.ratings, *talk[-1].ratings]
+    reply.system = reply.system or talk[-1].system or dialog.system
+
+
+def replies_by_history(dialog: Dialog) -> dict[int, Utterance]:
+    """The replies of the bot by a hash of all talk up to each; else of who speaks last."""
     talk = list(filter(is_talk, dialog.utterances))
     by_role = any(utterance.role == "assistant" for utterance in talk)
-    hashes = []
+    replies = {}
     so_far = 0
     for utterance in talk:
         who = utterance.role if by_role else utterance.speaker
         so_far = hash((so_far, who, utterance.text.strip()))
         by_last = not by_role and utterance.speaker == talk[-1].speaker
         if by_last or utterance.role == "assistant":
-            hashes.append(so_far)
-    return hashes
+            replies[so_far] = utterance
+    return replies
 
 
 def is_single_exchange(dialog: Dialog) -> bool:
@@ -312,61 +396,73 @@ def add_history(paths: list[Dialog], dialog: Dialog, source) -> None:
     paths.append(dialog)
 
 
-def read_inspect(record: dict, source) -> list[Dialog]:
-    """Inspect's log: a dialog per sample and epoch; scores are of scorers, not of people."""
-    model = (record.get("eval") or {}).get("model")
-    return [inspect_dialog(sample, model) for sample in record["samples"]]
-
-
-def read_inspect_sample(record: dict, source) -> list[Dialog]:
-    """One sample of Inspect's .eval, whose model stands in header.json."""
-    header = source.sibling("header.json") or {}
-    return [inspect_dialog(record, (header.get("eval") or {}).get("model"))]
-
-
-def inspect_dialog(sample: dict, model: str | None) -> Dialog:
-    """The messages of a sample."""
-    name = f"{sample['id']} epoch {sample.get('epoch', 1)}"
-    utterances = []
-    for message in sample["messages"]:
-        text = words_of(message)
-        utterances.append(Utterance(message["role"], message["role"], text))
-    return Dialog(name, utterances, model)
-
-
-def read_openai_evals(rows: list[dict], source) -> list[Dialog]:
-    """OpenAI evals: of each sample only the last reply was sampled; the rest is context."""
-    spec = next((row["spec"] for row in rows if "spec" in row), {})
-    model = first_text({"m": (spec.get("completion_fns") or [None])[0]}, ["m"])
+def read_braintrust(rows: list[dict], source) -> list[Dialog]:
+    """Braintrust's spans: those of models, else the root of each trace; scores are scorers'."""
+    threads = {}
+    with_model = set()
+    for row in rows:
+        root = row["root_span_id"]
+        name = first_text(row.get("metadata") or {}, THREAD)
+        threads[root] = name or threads.get(root) or root
+        if value_at(row, "span_attributes.type") == "llm":
+            with_model.add(root)
     dialogs = []
     for row in rows:
-        if row.get("type") != "sampling":
+        root = row["root_span_id"]
+        is_call = value_at(row, "span_attributes.type") == "llm"
+        is_root = row.get("span_id") == root
+        if not (is_call if root in with_model else is_root):
+            source.exclude("dialogs", "are spans of other things than models")
             continue
-        data = row["data"]
-        prompt = data["prompt"]
-        utterances = [user(prompt)] if isinstance(prompt, str) else read_plain(prompt)
-        sampled = data["sampled"]
-        reply = sampled if isinstance(sampled, str) else reply_text(sampled[:1])
-        name = str(row.get("sample_id") or "")
-        dialogs.append(Dialog(name, [*as_script(utterances), assistant(reply)], model))
-    return dialogs
-
-
-def read_promptfoo(record: dict, source) -> list[Dialog]:
-    """promptfoo: a row per provider and test; its scores are a judge's."""
-    results = record["results"]
-    rows = results["results"] if isinstance(results, dict) else results
-    dialogs = []
-    for number, row in enumerate(rows):
-        prompt = from_json((row.get("prompt") or {}).get("raw"))
-        utterances = trace_messages(prompt)
-        provider = row.get("provider") or {}
-        model = (
-            first_text(provider, ["label", "id"])
-            if isinstance(provider, dict)
-            else provider
+        dialog = traced_dialog(
+            threads[root],
+            row.get("input"),
+            output=row.get("output"),
+            time=row.get("created"),
+            model=text_at(row, "metadata.model"),
         )
-        reply = reply_text((row.get("response") or {}).get("output"))
-        name = str(row.get("testIdx", row.get("promptIdx", number)))
-        dialogs.append(Dialog(name, [*as_script(utterances), assistant(reply)], model))
-    return dialogs
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def read_mlflow(rows: list[dict], source) -> list[Dialog]:
+    """MLflow's traces: the last call of a model in each; assessments of people are ratings."""
+    dialogs = []
+    for row in rows:
+        info = row["info"]
+        spans = [span.get("attributes") or {} for span in row["data"]["spans"]]
+        calls = [span for span in spans if holds_messages(span)]
+        span = calls[-1] if calls else spans[0]
+        metadata = info.get("trace_metadata") or info.get("request_metadata") or {}
+        name = metadata.get("mlflow.trace.session") or info.get("trace_id")
+        output = from_json(span.get("mlflow.spanOutputs"))
+        dialog = traced_dialog(
+            str(name or ""),
+            span.get("mlflow.spanInputs"),
+            output=unquoted(output),
+            time=info.get("request_time") or info.get("timestamp_ms"),
+            model=text_at(output, "model"),
+        )
+        for assessment in dicts(info.get("assessments")):
+            if value_at(assessment, "source.source_type") == "HUMAN":
+                rating = Rating(
+                    text_at(assessment, "source.source_id"),
+                    assessment.get("assessment_name") or "feedback",
+                    value_at(assessment, "feedback.value"),
+                )
+                dialog.utterances[-1].ratings.append(rating)
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def holds_messages(attributes: dict[str, Any]) -> bool:
+    """Whether the inputs of a span of MLflow are messages to a model."""
+    inputs = from_json(attributes.get("mlflow.spanInputs"))
+    return isinstance(inputs, dict) and bool(inputs.get("messages"))
+
+
+def unquoted(value: Any) -> Any:
+    """A text that stands in quotes of JSON without them."""
+    if isinstance(value, str) and value[:1] == '"':
+        return parse_list(value)
+    return value

@@ -1,0 +1,271 @@
+"""Corpora in which several replies answer one context: pairs, rankings, and who was preferred."""
+
+from typing import Any
+
+from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.file_contents import UnknownFormat, parse_list
+from lib.data.log_messages import message_list, read_plain, woven
+from lib.data.log_parts import (
+    as_script,
+    assistant,
+    dicts,
+    first_text,
+    first_value,
+    to_number,
+    user,
+)
+from lib.data.log_prompts import prompt_turns
+
+TRUE = ("1", "1.0", "True", "true")
+SCORES = (
+    "score_chosen",
+    "chosen_score",
+    "chosen-rating",
+)  # beside a model's preference
+PAIRS = [  # names of two replies, of the preference, and what it is worth for the first reply
+    (
+        ("response1", "response2"),
+        "overall_preference",
+        lambda n: 0.5 if n == 0 else float(n < 0),
+    ),
+    (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
+    (("human_ref_A", "human_ref_B"), "labels", float),
+]
+PROMPTS = ("question", "instruction", "query", "input", "context", "history")
+BY_MODELS = "are preferences or ranks that models gave"
+
+
+def read_arena(record: dict, source) -> list[Dialog]:
+    """Chatbot Arena: two dialogs of two models, and who was preferred, as a rating of both.
+
+    MT-bench's judges say after which turn they judged; the replies before that have no rating.
+    """
+    name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
+    winner = record.get("winner")
+    models = (record.get("model_a"), record.get("model_b"))
+    field = "conversation" if "conversation_a" in record else "messages"
+    turn = int(to_number(record.get("turn")) or 0)
+    dialogs = []
+    for side in "ab":
+        messages = message_list(record[f"{field}_{side}"])
+        dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
+        ratings = preference(side, winner, record.get("judge"), models)
+        replies = [u for u in dialog.utterances if u.role == "assistant"]
+        if 0 < turn < len(replies):
+            replies[turn - 1].ratings = ratings
+        else:
+            dialog.ratings = ratings
+        dialogs.append(dialog)
+    return dialogs
+
+
+def join_judges(dialogs: list[Dialog]) -> list[Dialog]:
+    """Pairs of dialogs, each once, with the preferences of all that judged it."""
+    joined: dict[tuple, Dialog] = {}
+    for number, dialog in enumerate(dialogs):
+        texts = tuple(utterance.text for utterance in dialog.utterances)
+        first = joined.setdefault((number % 2, dialog.id, dialog.system, texts), dialog)
+        if first is dialog:
+            continue
+        first.ratings += dialog.ratings
+        for kept, again in zip(first.utterances, dialog.utterances, strict=True):
+            kept.ratings += again.ratings
+    return list(joined.values())
+
+
+def read_arena_table(record: dict, source) -> list[Dialog]:
+    """Chatbot Arena as on Kaggle: lists of turns in cells, and the winner in three columns."""
+    winner = record.get("winner")
+    if str(record.get("winner_tie")) in TRUE:
+        winner = "tie"
+    for side in "ab":
+        if str(record.get(f"winner_model_{side}")) in TRUE:
+            winner = f"model_{side}"
+    prompts = texts_of(record["prompt"])
+    dialogs = []
+    for side in "ab":
+        utterances = woven(prompts, texts_of(record[f"response_{side}"]))
+        dialog = Dialog(
+            str(record.get("id") or ""), utterances, record.get(f"model_{side}")
+        )
+        dialog.ratings = preference(side, winner)
+        dialogs.append(dialog)
+    return dialogs
+
+
+def texts_of(cell: Any) -> list:
+    """The texts in a cell that holds a list of them, or one text."""
+    value = parse_list(cell) if isinstance(cell, str) and cell[:1] == "[" else cell
+    return value if isinstance(value, list) else [value]
+
+
+def preference(
+    side: str, winner: Any, judge: Any = None, models: tuple = ()
+) -> list[Rating]:
+    """1 for the side that was preferred, 0 for the other, a half for a tie.
+
+    A word that says none of these stays, to be counted as no number.
+    """
+    winner = str(winner or "").strip()
+    rater = None if judge is None else str(judge)
+    value: float | str = winner
+    word = winner.lower().replace("_", " ")
+    if word.startswith(("tie", "both", "draw", "equal", "neither", "same")):
+        value = 0.5
+    elif word in ("model a", "model b", "a", "b"):
+        value = float(word[-1] == side)
+    elif winner in models and models[0] != models[1]:
+        value = float(models["ab".index(side)] == winner)
+    return [Rating(rater, "preference", value)] if winner else []
+
+
+def read_preference(record: dict, source) -> list[Dialog]:
+    """TRL: one context, two replies, and which was preferred; earlier replies are context only.
+
+    A preference with a score beside it, as in UltraFeedback, is a model's.
+
+    Raises:
+        UnknownFormat: where nothing holds the context.
+    """
+    name = first_text(record, ["id", "prompt_id"]) or ""
+    asked = first_value(record, ("prompt", *PROMPTS))
+    prompt = conversation(asked or [])
+    if (
+        not prompt
+        and isinstance(record["chosen"], str)
+        and not prompt_turns(record["chosen"])
+    ):
+        raise UnknownFormat(
+            "has two replies to choose from, and nothing that was said before them",
+            fix='name its column "prompt"',
+        )
+    scored = first_value(record, SCORES) is not None
+    dialogs = []
+    for side in ("chosen", "rejected"):
+        utterances = [*prompt, *conversation(record[side], "assistant")]
+        repeated = (
+            len(prompt) == 1 and len(utterances) > 2
+        )  # as UltraFeedback repeats the prompt
+        if repeated and utterances[1].text == prompt[0].text:
+            utterances = utterances[1:]
+        dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], side)
+        if scored:
+            source.exclude("ratings", BY_MODELS)
+        else:
+            dialog.ratings = [Rating(None, "preference", float(side == "chosen"))]
+        dialogs.append(dialog)
+    return dialogs
+
+
+def read_openai_preference(record: dict, source) -> list[Dialog]:
+    """OpenAI's preference fine-tuning: the same below other names."""
+    pair = {
+        "prompt": record["input"]["messages"],
+        "chosen": record["preferred_output"],
+        "rejected": record["non_preferred_output"],
+    }
+    return read_preference(pair, source)
+
+
+def read_reply_pair(record: dict, source) -> list[Dialog]:
+    """HelpSteer3, SafeRLHF, SHP: a context, two replies, and a number for which was preferred.
+
+    It goes from -3 (the first) to 3 (the second), is the place of the better reply, or 1 if that is
+    the first.
+    """
+    context = as_script(conversation(first_value(record, ("prompt", *PROMPTS))))
+    for names, preferred, value_of in PAIRS:
+        if names[0] not in record:
+            continue
+        number = to_number(record.get(preferred))
+        dialogs = []
+        for place, name in enumerate(names):
+            dialog = Dialog("", [*context, assistant(record[name])], name)
+            if number is not None:
+                value = value_of(number)
+                dialog.ratings = [Rating(None, "preference", abs(place - value))]
+            dialogs.append(dialog)
+    return dialogs
+
+
+def read_instruction_pair(record: dict, source) -> list[Dialog]:
+    """AlpacaEval's annotations: two outputs for an instruction; a model says which is better."""
+    dialogs = []
+    for side in "12":
+        utterances = [user(record["instruction"]), assistant(record[f"output_{side}"])]
+        model = first_text(record, [f"generator_{side}"]) or f"output_{side}"
+        dialogs.append(Dialog("", utterances, model))
+    if record.get("preference") is not None:
+        source.exclude("ratings", BY_MODELS)
+    return dialogs
+
+
+def read_answers(record: dict, source) -> list[Dialog]:
+    """Nectar, UltraFeedback: replies of several models, whose ranks and marks are a model's."""
+    prompt = conversation(first_value(record, ("prompt", "instruction")))
+    context = as_script(utterance for utterance in prompt if utterance.text)
+    name = first_text(record, ["id", "prompt_id"]) or ""
+    dialogs = []
+    for answer in dicts(first_value(record, ("answers", "completions"))):
+        reply = assistant(first_value(answer, ("answer", "response")))
+        dialogs.append(Dialog(name, [*context, reply], answer.get("model")))
+        source.exclude("ratings", BY_MODELS)
+    return dialogs
+
+
+def read_prism(record: dict, source) -> list[Dialog]:
+    """PRISM: replies of several models in each turn; the chosen one goes on."""
+    return chosen_path(str(record["conversation_id"]), record["conversation_history"])
+
+
+def read_prism_rows(rows: list[dict], source) -> list[Dialog]:
+    """PRISM's long form: a row per reply."""
+    conversations: dict[str, list[dict]] = {}
+    for row in rows:
+        messages = conversations.setdefault(str(row["conversation_id"]), [])
+        asked = {"turn": row["turn"], "role": "user", "content": row["user_prompt"]}
+        if asked not in messages:
+            messages.append(asked)
+        messages.append({**row, "role": "model", "content": row["model_response"]})
+    dialogs = []
+    for name, messages in conversations.items():
+        dialogs += chosen_path(name, messages)
+    return dialogs
+
+
+def chosen_path(name: str, messages: list[dict]) -> list[Dialog]:
+    """A dialog of the replies that were chosen, and one for each other, with its own context."""
+    messages = sorted(messages, key=lambda m: (int(m["turn"]), m["role"] != "user"))
+    path: list[Utterance] = []
+    asked: list[Utterance] = []
+    others = []
+    for message in messages:
+        if message["role"] == "user":
+            path.append(user(message["content"]))
+            asked = path.copy()
+            continue
+        reply = assistant(message["content"], system=message.get("model_name"))
+        if message.get("score") is not None:
+            reply.ratings = [Rating(None, "feedback", message["score"])]
+        if str(message.get("if_chosen")) in TRUE and path[-1].role == "user":
+            path.append(reply)
+        else:
+            others.append(Dialog(name, [*as_script(asked), reply]))
+    return [Dialog(name, path), *others]
+
+
+def conversation(value: Any, role: str = "user") -> list[Utterance]:
+    """Messages, or a text, perhaps with the marks of a template, as HH writes "Human:"."""
+    if isinstance(value, list):
+        return read_plain(value)
+    return prompt_turns(value) or [Utterance(role, role, value)]
+
+
+def read_kto(record: dict, source) -> list[Dialog]:
+    """TRL's unpaired preference: a completion that was liked or not."""
+    utterances = conversation(record["prompt"]) + conversation(
+        record["completion"], "assistant"
+    )
+    dialog = Dialog("", [*as_script(utterances[:-1]), utterances[-1]])
+    dialog.ratings = [Rating(None, "preference", record["label"])]
+    return [dialog]

@@ -1,0 +1,103 @@
+"""Records of no known format that hold, somewhere below names, messages and perhaps a reply."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lib.data.log_messages import find_format, message_list, read_record, reply_text
+from lib.data.log_shapes import Shape
+
+DEPTH = 4
+OUTPUT_NAME = re.compile(
+    r"output|response|completion|choices|answer|reply|result", re.I
+)
+THREAD_NAME = re.compile(r"(session|conversation|thread|chat)_?-?id$", re.I)
+TIME_NAME = re.compile(
+    r"(^|_)(timestamp|time|created(_at)?|createdAt|start_time|startTime|start_ns)$"
+)
+MODEL_NAME = re.compile(r"(^|[_$])model(_?name)?$", re.I)
+
+
+def nested_shape(rows: list[dict]) -> Shape | None:
+    """Where requests, or the messages of dialogs, stand in all records; None if not in one place.
+
+    Messages below a name such as "output" are a reply.
+    """
+    places: dict[str, list[str]] = {}
+    for row in rows[:20]:
+        inputs, outputs = [], []
+        for path, value in fields_below(row):
+            if OUTPUT_NAME.search(path):
+                if reply_text(value):
+                    outputs.append(path)
+            elif is_dialog(value):
+                inputs.append(path)
+        for what, paths in (("input", inputs), ("output", shallowest(outputs))):
+            if len(paths) > 1:
+                return None
+            places.setdefault(what, [])
+            places[what] += [path for path in paths if path not in places[what]]
+    found = {what: paths[0] for what, paths in places.items() if len(paths) == 1}
+    if "input" not in found or any(len(paths) > 1 for paths in places.values()):
+        return None
+    named = ", ".join(f"{what}={path}" for what, path in found.items())
+    fields = list(fields_below(rows[0]))
+    for what, name in (
+        ("time", TIME_NAME),
+        ("model", MODEL_NAME),
+        ("thread", THREAD_NAME),
+    ):
+        paths = [path for path, value in fields if name_fits(name, path, value)]
+        if len(paths) == 1 or (paths and what != "thread"):
+            found[what] = paths[0]
+    return Shape("request", f"messages below names ({named})", signature=(), **found)
+
+
+def name_fits(name: re.Pattern, path: str, value: Any) -> bool:
+    """Whether the last name of a path is of this kind, and stands for a text or a number."""
+    last = re.split(r"(?<!\\)\.", path)[-1].replace("\\.", ".").rpartition(".")[2]
+    return isinstance(value, str | int | float) and name.search(last) is not None
+
+
+def shallowest(paths: list[str]) -> list[str]:
+    """The paths that go on from none of the others."""
+    return [p for p in paths if not any(p.startswith(f"{other}.") for other in paths)]
+
+
+def is_dialog(value: Any) -> bool:
+    """Whether a value is a list of messages, of which some are of a user."""
+    messages = message_list(value)
+    message_format = find_format(messages) if messages else None
+    if message_format is None:
+        return False
+    return any(utterance.role == "user" for utterance in message_format.read(messages))
+
+
+def fields_below(
+    value: dict, before: str = "", depth: int = DEPTH
+) -> Iterator[tuple[str, Any]]:
+    """The fields of a mapping and of those below it, with their paths; lists are not entered."""
+    for name, item in value.items():
+        path = before + str(name).replace(".", "\\.")
+        yield path, item
+        if isinstance(item, dict) and depth > 1:
+            yield from fields_below(item, f"{path}.", depth - 1)
+
+
+def nested_records(value: dict) -> list[list]:
+    """The lists of dialogs below names, such as "result.items"."""
+    lists = []
+    for path, item in fields_below(value):
+        if (
+            "." in path
+            and isinstance(item, list)
+            and item
+            and isinstance(item[0], dict)
+        ):
+            inner = list(item[0].values())
+            wrapped = (
+                inner[0] if len(inner) == 1 and isinstance(inner[0], dict) else item[0]
+            )
+            if read_record(wrapped):
+                lists.append(item)
+    return lists

@@ -1,0 +1,80 @@
+"""Prompts as models get them: all that was said in one text, with the marks of a template."""
+
+import re
+
+from lib.data.corpora import snake_case
+from lib.data.dialogs import Dialog, Utterance
+from lib.data.log_messages import RESPONSE, reply_text
+from lib.data.log_parts import DIALOG, MODEL, first_text, first_value
+
+TEMPLATES = [  # each with the names of who speaks
+    re.compile(  # Anthropic's completions, and HH
+        r"(?:\n\n|\A\s*)(?P<role>Human|Assistant):(?P<text>.*?)(?=\n\n(?:Human|Assistant):|\Z)",
+        re.S,
+    ),
+    re.compile(  # ChatML
+        r"<\|im_start\|>(?P<role>\w+)\n(?P<text>.*?)(?=<\|im_end\|>|<\|im_start\|>|\Z)",
+        re.S,
+    ),
+    re.compile(  # Llama 3
+        r"<\|start_header_id\|>(?P<role>\w+)<\|end_header_id\|>"
+        r"(?P<text>.*?)(?=<\|eot_id\|>|<\|start_header_id\|>|\Z)",
+        re.S,
+    ),
+    re.compile(  # Zephyr, Phi
+        r"<\|(?P<role>system|user|assistant)\|>"
+        r"(?P<text>.*?)(?=</s>|<\|end\|>|<\|(?:system|user|assistant)\|>|\Z)",
+        re.S,
+    ),
+    re.compile(  # Gemma
+        r"<start_of_turn>(?P<role>\w+)\n(?P<text>.*?)(?=<end_of_turn>|<start_of_turn>|\Z)",
+        re.S,
+    ),
+]
+ROLES = {
+    "human": "user",
+    "user": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+}
+
+
+def prompt_turns(prompt: str) -> list[Utterance]:
+    """What was said in a prompt with the marks of a template; empty without these.
+
+    >>> [turn.text for turn in prompt_turns("\\n\\nHuman: Hi\\n\\nAssistant: Ho\\n\\nHuman: So?")]
+    ['Hi', 'Ho', 'So?']
+    """
+    for template in TEMPLATES:
+        utterances = []
+        for match in template.finditer(prompt):
+            text = match["text"].strip()
+            role = ROLES.get(match["role"].lower(), "system")
+            if text:
+                utterances.append(Utterance(role, role, text))
+        if any(utterance.role == "user" for utterance in utterances):
+            return utterances
+    return []
+
+
+def prompt_column(rows: list[dict]) -> str | None:
+    """The column whose cells are prompts with the marks of a template."""
+    for name, cell in (rows[0] if rows else {}).items():
+        if isinstance(cell, str) and prompt_turns(cell):
+            return name
+    return None
+
+
+def read_prompt_rows(rows: list[dict], source) -> list[Dialog]:
+    """A prompt a row, and the reply beside it, or at its end."""
+    column = prompt_column(rows)
+    dialogs = []
+    for row in rows:
+        about = {snake_case(name): cell for name, cell in row.items() if name != column}
+        utterances = prompt_turns(str(row.get(column) or ""))
+        reply = reply_text(first_value(about, sorted(RESPONSE)))
+        if reply:
+            utterances.append(Utterance("assistant", "assistant", reply.strip()))
+        name = first_text(about, ["id", *DIALOG]) or str(len(dialogs) + 1)
+        dialogs.append(Dialog(name, utterances, first_value(about, MODEL, str)))
+    return dialogs
