@@ -10,6 +10,7 @@ from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_parts import (
     DIALOG,
     MODEL,
+    RATERS,
     SPEAKER,
     SYNONYMS,
     TEXT,
@@ -307,7 +308,7 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
         id=first_text(about, ["id", *DIALOG]) or "",
         utterances=[],
         system=first_value(about, MODEL, str),
-        ratings=read_ratings(about),
+        ratings=read_ratings(about, first_text(about, RATERS)),
     )
     if isinstance(about.get("personality"), list):
         dialog.facts += about["personality"]

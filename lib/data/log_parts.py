@@ -20,6 +20,7 @@ ROLE = WORDS["fields"]["role"].split()
 MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
+RATERS = WORDS["fields"]["rater"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = set(WORDS["no_talk"].split())  # types of messages
 PRIVATE = (  # flags of messages that nobody says to the other side
@@ -193,6 +194,8 @@ def first_name(condition: str) -> str:
 def has_path(value: Any, condition: str) -> bool:
     """Whether a record has something at a path; "path=a,b" is one of these, "path=str" texts only.
 
+    "path=a*" is what begins with "a".
+
     >>> has_path({"chat": [{}, {"author": "a"}]}, "chat[].author")
     True
     >>> has_path({"by": "A"}, "by=a,b"), has_path({"by": 1}, "by=str")
@@ -204,7 +207,10 @@ def has_path(value: Any, condition: str) -> bool:
         return bool(found)
     if wanted == "str":
         return bool(found) and all(isinstance(item, str) for item in found)
-    return any(str(item).lower() in wanted.lower().split(",") for item in found)
+    names = tuple(wanted.lower().split(","))
+    beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
+    texts = [str(item).lower() for item in found]
+    return any(text in names or text.startswith(beginnings) for text in texts)
 
 
 def holds_any(value: Any, conditions: str) -> bool:
@@ -420,6 +426,8 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
     values = {}
     for name, dimension in meanings(tuple(fields)).rating.items():
         value = fields[name]
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+            value = value[0].get("rating")  # as Label Studio writes it
         if not isinstance(value, dict | list):
             comment = isinstance(value, str) and value.strip().lower() not in THUMBS
             if not (comment and dimension.endswith("feedback")):
