@@ -379,3 +379,32 @@ def test_rejected_work_is_counted_and_left_out(tmp_path):
     assert turns["human_kind"].tolist() == [3]
     reasons = import_report(turns).set_index("unit").loc["ratings", "reasons"]
     assert "1 were rejected" in reasons
+
+
+def test_yes_and_no_are_ratings_and_other_words_are_counted_once(tmp_path):
+    rows = "d,Hi,Ho,yes\nd,Tea?,No,no\nd,So?,Well,perhaps\nd,Bye,Bye,\n"
+    file = file_with(tmp_path, "log.csv", f"session,user,bot,human_solved\n{rows}")
+    turns = read_turns(file)
+    assert turns["human_solved"].tolist()[:2] == [1, 0]
+    ratings = import_report(turns).set_index("unit").loc["ratings"]
+    assert (ratings["read"], ratings["kept"]) == (4, 2)
+    assert "1 are no numbers, such as 'perhaps'" in ratings["reasons"]
+    assert "1 left empty in human_solved" in ratings["reasons"]
+
+
+def test_rows_without_an_id_among_others_are_asked_about(tmp_path):
+    rows = "a,user,Hi\na,bot,Ho\n,user,Tea?\n,bot,No\n"
+    file = file_with(tmp_path, "log.csv", f"conversation_id,speaker,text\n{rows}")
+    with pytest.raises(DataError, match="rows without a value in conversation_id"):
+        read_turns(file)
+
+
+def test_the_list_of_messages_that_is_named_is_read(tmp_path):
+    talk = [{"speaker": "A", "text": "Good morning"}, {"speaker": "B", "text": "Ho"}]
+    words = [{"speaker": "A", "text": word} for word in ("Good", "morning", "Ho")]
+    value = {"text": "Good morning Ho", "words": words, "utterances": talk}
+    file = file_with(tmp_path, "log.json", value)
+    with pytest.raises(DataError, match="several lists of messages"):
+        read_turns(file)
+    turns = read_turns(file, {"messages": "utterances"}, options={"bot": "B"})
+    assert contexts(turns) == {"Ho": ["Good morning"]}

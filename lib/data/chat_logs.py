@@ -190,6 +190,8 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(platforms.read_bot_framework_wrapped)),
     LogFormat("copilot_studio", "Copilot Studio transcripts",
               ("conversationtranscriptid", "content"), EachRecord(platforms.read_copilot_studio)),
+    LogFormat("copilot_studio", "Copilot Studio sessions",
+              ("ChatTranscript=str", "SessionOutcome"), EachRecord(platforms.read_pva_session)),
     LogFormat("intercom", "Intercom conversations",
               ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
     LogFormat("zendesk", "Zendesk chats",
@@ -479,7 +481,7 @@ def unfold_all(rows: list[dict]) -> list[dict]:
 def is_record(value: Any) -> bool:
     """Whether this is a dialog or a reply, and does not hold several."""
     return isinstance(value, dict) and (
-        has_response(value) or read_record(value) is not None
+        has_response(value) or bool(message_fields(value))
     )
 
 
@@ -505,7 +507,7 @@ def has_context(row: Mapping[str, Any]) -> bool:
 
 def is_reply_table(rows: list[dict]) -> bool:
     """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
-    if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
+    if not rows or not has_response(rows[0]) or message_fields(rows[0]):
         return False
     speaker = Columns(rows).speaker_by_values()
     return speaker is None

@@ -77,6 +77,7 @@ class ImportReport:
         guesses: (option, value, reason) -> number of files.
         kept: unit -> how many were read and kept.
         excluded: (unit, reason) -> how many were read and left out.
+        no_numbers: column of ratings -> in how many replies they are none.
         notes: what is to be said of utterances that stay -> of how many.
         used, siblings: files that were read for another one, by name.
         sheets: the names of the sheets of the last spreadsheet.
@@ -89,6 +90,7 @@ class ImportReport:
         self.guesses: Counter[tuple[str, str, str]] = Counter()
         self.kept: Counter[str] = Counter()
         self.excluded: Counter[tuple[str, str]] = Counter()
+        self.no_numbers: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
         self.used: set[str] = set()
         self.siblings: dict[str, Any] = {}

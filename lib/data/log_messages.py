@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
@@ -57,6 +58,8 @@ BLOCKS = {
     ),
 }
 USER_TEXT = WORDS["fields"]["user_text"].split()
+TEXT_KINDS = {"text", "message", "msg", "utterance", "says", "said", "words", "turn"}
+BOTH_SIDES = ("user", "assistant")
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
 
@@ -151,11 +154,22 @@ def exchange_keys(message: Mapping[str, Any]) -> tuple[str, str] | None:
         for name, text in message.items()
         if isinstance(text, str)
     }
-    user_key = first_value(texts, USER_TEXT)
-    bot_key = first_value(
-        texts, [name for name in BOT_TEXT if texts.get(name) != user_key]
-    )
+    sides = {role: [n for n in texts if side_of(n) == role] for role in BOTH_SIDES}
+    user_key = first_value(texts, [*USER_TEXT, *sides["user"]])
+    names = [name for name in BOT_TEXT if texts.get(name) != user_key]
+    bot_key = first_value(texts, [*names, *sides["assistant"]])
     return (user_key, bot_key) if user_key and bot_key else None
+
+
+@cache
+def side_of(name: str) -> str | None:
+    """The side whose words a field has by its name: a role, and a word for a text.
+
+    >>> side_of("visitor_text"), side_of("bot_says"), side_of("bot_name")
+    ('user', 'assistant', None)
+    """
+    speaker, _, kind = name.rpartition("_")
+    return speaker_role(speaker) if kind in TEXT_KINDS else None
 
 
 def read_langchain(messages: list[dict]) -> list[Utterance]:

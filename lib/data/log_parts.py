@@ -27,6 +27,7 @@ PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
+PUBLIC = ("public", "is_public", "isPublic")  # flags of those that somebody says
 PARENT = (
     "reply_to",
     "reply-to",
@@ -265,7 +266,7 @@ def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | Non
 
 def _block_text(block: dict) -> str | None:
     """The text of a block; OpenAI's Assistants put it one level deeper."""
-    text = first_value(block, ("text", "content", "value"))
+    text = first_value(block, ("text", "content", "value", "body"))
     if isinstance(text, dict):
         text = text.get("value")
     return text if isinstance(text, str) else None
@@ -321,6 +322,7 @@ class Meanings(NamedTuple):
     parent: tuple[str, ...]
     role: tuple[str, ...]
     private: tuple[str, ...]
+    public: tuple[str, ...]
     is_bot: tuple[str, ...]
     is_user: tuple[str, ...]
     turn: tuple[str, ...]
@@ -344,6 +346,7 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         parent=known(PARENT),
         role=known(reversed(ROLE)),
         private=known(PRIVATE),
+        public=known(PUBLIC),
         is_bot=known(("is_bot", "isBot", "from_bot")),
         is_user=known(("is_user", "isUser", "isCreatedByUser")),
         turn=known(TURN),
@@ -386,9 +389,9 @@ def role_of(
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     named = meanings(tuple(fields))
-    if str(fields.get("type")).lower() in NO_TALK or first_value(
-        fields, named.private, bool
-    ):
+    is_private = first_value(fields, named.private, bool)
+    is_private = is_private or first_value(fields, named.public, bool) is False
+    if is_private or str(fields.get("type")).lower() in NO_TALK:
         return "tool"
     role = speaker_role(speaker)
     for name in named.role:

@@ -1,6 +1,7 @@
 """Logs of platforms for bots and of customer support."""
 
 import json
+import re
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
@@ -171,6 +172,16 @@ def read_copilot_studio(record: dict, source) -> list[Dialog]:
     dialog = Dialog(name, [])
     for activity in activities:
         add_activity(dialog, activity, source)
+    return [dialog]
+
+
+def read_pva_session(record: dict, source) -> list[Dialog]:
+    """Copilot Studio's table of sessions: "User says: ...; Bot says: ...;" in a cell."""
+    parts = re.split(r"(?:^|;)\s*(User|Bot) says:", record["ChatTranscript"])[1:]
+    dialog = Dialog(str(record.get("SessionId") or ""), [])
+    for speaker, words in zip(parts[::2], parts[1::2], strict=True):
+        text = words.strip().removesuffix(";").strip() or None
+        dialog.utterances.append(user(text) if speaker == "User" else assistant(text))
     return [dialog]
 
 

@@ -185,11 +185,22 @@ class Columns:
             recurs = 1 <= len(set(values)) < len(values)
             if (
                 recurs
+                and not self.tells_some_rows(values)
                 and DIALOG_WORDS & set(key.split("_"))
                 and name not in (self.text, self.turn)
             ):
                 candidates.append(name)
         return candidates[0] if len(candidates) == 1 else None
+
+    def tells_some_rows(self, values: list[str]) -> bool:
+        """Whether only some rows have a value, each its own, and not those that begin dialogs.
+
+        So do ids of what a bot wrote, or of calls of tools.
+        """
+        named = [value for value in values if value not in ("None", "")]
+        if len(named) == len(values) or len(set(named)) < len(named):
+            return False
+        return values[0] in ("None", "")
 
     def _system(self) -> str | None:
         """The column of the system or its version, which holds no speakers, flags or texts."""
@@ -213,7 +224,7 @@ class Columns:
             if name in known_columns or name == self.system or names_a_time(key):
                 continue
             values = self.values(name)
-            if not 1 < len(set(values)) < len(values):
+            if not 1 < len(set(values)) < len(values) or self.tells_some_rows(values):
                 continue
             words = key.split("_")
             of_person = PERSON_WORDS & set(words)
@@ -390,11 +401,19 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     columns = Columns(rows)
     if not columns.text:
         return []
+    if columns.speaker:
+        keys = (columns.speaker, columns.text)
+        talk = [row for row in rows if first_value(row, keys) is not None]
+        source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
+        if len(talk) < len(rows):
+            rows = talk
+            columns = Columns(rows)
     if not columns.speaker:
         raise UnknownFormat(
             f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
             fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
         )
+    fill_down_dialogs(columns, source)
     check_texts(columns, source)
     take_texts_from_json(columns)
     unclear = columns.unclear()
@@ -434,6 +453,31 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def fill_down_dialogs(columns: Columns, source) -> None:
+    """Give rows without a dialog that of the row above, where each id stands only once.
+
+    Raises:
+        UnknownFormat: where some rows lack a dialog, and others share one.
+    """
+    cells = [row.get(columns.dialog) for row in columns.rows] if columns.dialog else []
+    blank = [cell is None or not str(cell).strip() for cell in cells]
+    named = [cell for cell, empty in zip(cells, blank, strict=True) if not empty]
+    if not any(blank):
+        return
+    if blank[0] or len(set(map(str, named))) < len(named):
+        raise UnknownFormat(
+            f"has rows without a value in {columns.dialog}, which tells the dialogs",
+            fix='fill them, or name another column: COLUMNS="dialog=..."',
+        )
+    reason = "rows without a value are of the dialog above"
+    source.guess("columns", f"dialog={columns.dialog!r}", reason)
+    name = None
+    for row, cell, empty in zip(columns.rows, cells, blank, strict=True):
+        name = name if empty else cell
+        row[columns.dialog] = name
+    del columns.texts[columns.dialog]
 
 
 def check_texts(columns: Columns, source) -> None:

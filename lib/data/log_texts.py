@@ -52,6 +52,9 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # WeeChat and LINE
         r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t[@+%~&]?(?P<name>[^\t]{1,40})\t(?P<text>.*)"
     ),
+    re.compile(  # KakaoTalk
+        r"\[(?P<name>[^\]\n]{1,40})\] \[(?:오전 |오후 )?\d\d?:\d\d(?: [AP]M)?\] (?P<text>.*)"
+    ),
     re.compile(  # Zoom
         r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
     ),

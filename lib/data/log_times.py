@@ -179,9 +179,10 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
 
 def number_or_clock(text: str) -> float | None:
     """A number, or a time of the day in seconds; else None."""
-    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?", text.strip())
+    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d+)?))?", text.strip())
     if clock:
-        hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        parts = [part or "0" for part in clock.groups()]
+        hours, minutes, seconds = (float(part.replace(",", ".")) for part in parts)
         return 3600 * hours + 60 * minutes + seconds
     try:
         return float(text)

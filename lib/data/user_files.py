@@ -251,8 +251,11 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
     ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
     for number, row in enumerate(rows):
         values: dict[str, list[float]] = {}
+        words = set()
         for rating in row.pop("ratings"):
             value = _log_rating(rating, report)
+            if math.isnan(value) and str(rating.value).strip().lower() not in NO_RATING:
+                words.add(f"human_{snake_case(rating.dimension)}")
             values.setdefault(f"human_{snake_case(rating.dimension)}", []).append(value)
             if not math.isnan(value):
                 entry = (number, rating.rater, snake_case(rating.dimension), value)
@@ -262,6 +265,7 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
             row[name] = numbers[0]
             if len(numbers) > 1:
                 row[name] = float(pd.Series(numbers).mean())
+            report.no_numbers[name] += name in words and math.isnan(row[name])
     table = _typed(pd.DataFrame(rows, dtype=object), report.path, {}, scale)
     table.attrs["ratings"] = ratings
     return table
@@ -677,7 +681,7 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
     }
     for name in ratings:
         reason = f"left empty in {report.columns.get(name, name)}"
-        missing[reason] = int(ratings[name].isna().sum())
+        missing[reason] = int(ratings[name].isna().sum()) - report.no_numbers[name]
     count = int(ratings.notna().sum().sum())
     rows.append(report_row("ratings", count, missing, ", ".join(ratings)))
     return rows
