@@ -27,7 +27,13 @@ from lib.data.log_files import Source, find_files
 FORMATS = {example.name: example for example in examples("formats.txt")}
 SCHEMAS = {
     example.name: example
-    for file in ("schemas.txt", "further.txt", "later.txt", "assistants.txt")
+    for file in (
+        "schemas.txt",
+        "further.txt",
+        "later.txt",
+        "assistants.txt",
+        "elsewhere.txt",
+    )
     for example in examples(file)
 }
 REFUSED = [name for name, example in SCHEMAS.items() if "ask" in example.flags]

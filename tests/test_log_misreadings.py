@@ -1,8 +1,12 @@
 """What was once read wrongly in silence: now read right, or asked about with both readings."""
 
 import json
+from datetime import datetime
 
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from lib.data import DataError, import_report, read_turns
 
@@ -271,3 +275,136 @@ def test_a_list_of_accounts_is_no_dialog(tmp_path):
         rows.append({"id": name[0], "real_name": name, "is_bot": is_bot})
     with pytest.raises(DataError, match="is no chat log"):
         read_turns(file_with(tmp_path, "users.json", rows))
+
+
+def test_times_of_a_parquet_file_tell_the_order(tmp_path):
+    rows = []
+    for number, (question, answer) in enumerate([("Hi", "Ho"), ("Tea?", "No")]):
+        time = datetime(2025, 3, 5, 10, number)
+        rows.append({"session": "s", "user": question, "bot": answer, "time": time})
+    parquet.write_table(pa.Table.from_pylist(rows[::-1]), tmp_path / "log.parquet")
+    turns = read_turns(tmp_path / "log.parquet")
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_two_columns_of_words_are_asked_about(tmp_path):
+    rows = "d,user,Good morning,Guten Morgen\nd,bot,How are you,Wie geht es\n"
+    file = file_with(tmp_path, "log.csv", f"dialog,speaker,text,message\n{rows}")
+    with pytest.raises(DataError, match='COLUMNS="text=text" or "text=message"'):
+        read_turns(file)
+    turns = read_turns(file, {"text": "message"})
+    assert contexts(turns) == {"Wie geht es": ["Guten Morgen"]}
+
+
+def test_sheets_with_the_same_columns_are_asked_about(tmp_path):
+    rows = [("dialog", "speaker", "text"), ("d", "user", "Hi"), ("d", "bot", "Ho")]
+    tables = {name: pd.DataFrame(rows[1:], columns=rows[0]) for name in ("May", "June")}
+    with pd.ExcelWriter(tmp_path / "log.xlsx", engine="openpyxl") as writer:
+        for name, table in tables.items():
+            table.to_excel(writer, sheet_name=name, index=False)
+    with pytest.raises(DataError, match="(?s)May, June.*SHEET=May"):
+        read_turns(tmp_path / "log.xlsx")
+    turns = read_turns(tmp_path / "log.xlsx", options={"sheet": "June"})
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+RATED = """dialog,turn,user,bot,rater,rating
+d,1,Hi,Ho,ann,"4,5"
+d,1,Hi,Ho,ben,3
+d,2,Tea?,No,ann,1
+"""
+
+
+def test_rows_of_several_raters_are_one_exchange(tmp_path):
+    turns = read_turns(file_with(tmp_path, "log.csv", RATED))
+    assert turns["human_rating"].tolist() == [3.75, 1]
+    assert turns.attrs["ratings"]["rater"] == ["ann", "ben", "ann"]
+
+
+def test_rows_of_several_raters_without_dialogs_are_one_reply(tmp_path):
+    rows = "Hi,Ho,ann,4\nHi,Ho,ben,2\nHi,Hello,cara,5\nHi,Hello,ann,5\n"
+    file = file_with(tmp_path, "log.csv", f"context,response,rater,human_x\n{rows}")
+    turns = read_turns(file)
+    assert turns[["response", "human_x"]].values.tolist() == [["Ho", 3], ["Hello", 5]]
+
+
+def test_the_same_dialog_by_several_raters_is_one(tmp_path):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    rows = []
+    for rater, rating in (("ann", 4), ("ben", 1), ("ben", 2)):
+        rows.append({"messages": messages, "annotator": rater, "rating": rating})
+    turns = read_turns(file_with(tmp_path, "log.json", rows))
+    assert turns["human_rating"].tolist() == [2.5, 2]
+
+
+def test_ratings_in_lists_of_one_are_read(tmp_path):
+    messages = [{"author": "User", "text": "Hi"}, {"author": "Bot", "text": "Ho"}]
+    row = {"id": 1, "dialogue": messages, "rating": [{"rating": 4}]}
+    assert read_turns(file_with(tmp_path, "log.json", [row]))["human_rating"][0] == 4
+
+
+def test_a_thread_of_messenger_in_several_files_is_one_dialog(tmp_path):
+    said = [
+        ("Mira", "Hi"),
+        ("Ada", "Ho"),
+        ("Mira", "Liked a message"),
+        ("Mira", "Tea?"),
+    ]
+    said.append(("Ada", "No"))
+    messages = []
+    for number, (name, text) in enumerate(said):
+        time = 1741169673000 + number
+        messages.append({"sender_name": name, "content": text, "timestamp_ms": time})
+    names = [{"name": "Mira"}, {"name": "Ada"}]
+    for number, part in enumerate((messages[:1:-1], messages[1::-1]), start=1):
+        value = {"participants": names, "messages": part, "thread_path": "inbox/ada"}
+        file_with(tmp_path, f"message_{number}.json", value)
+    turns = read_turns(tmp_path, options={"bot": "Ada"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_parts_of_an_utterance_of_switchboard_are_one(tmp_path):
+    names = "conversation_no,act_tag,caller,utterance_index,subutterance_index,text"
+    rows = "1,qy,A,1,1,Tea?\n1,sd,B,2,1,No.\n1,sd,B,2,2,Thank you.\n"
+    turns = read_turns(
+        file_with(tmp_path, "log.csv", f"{names}\n{rows}"), options={"bot": "B"}
+    )
+    assert contexts(turns) == {"No. Thank you.": ["Tea?"]}
+
+
+def test_rejected_work_is_counted_and_left_out(tmp_path):
+    names = "HITId,WorkerId,AssignmentStatus,Input.context,Input.response,Answer.kind"
+    rows = "h,w1,Approved,Hi,Ho,4\nh,w2,Approved,Hi,Ho,2\nh,w3,Rejected,Hi,Ho,1\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", f"{names}\n{rows}"))
+    assert turns["human_kind"].tolist() == [3]
+    reasons = import_report(turns).set_index("unit").loc["ratings", "reasons"]
+    assert "1 were rejected" in reasons
+
+
+def test_yes_and_no_are_ratings_and_other_words_are_counted_once(tmp_path):
+    rows = "d,Hi,Ho,yes\nd,Tea?,No,no\nd,So?,Well,perhaps\nd,Bye,Bye,\n"
+    file = file_with(tmp_path, "log.csv", f"session,user,bot,human_solved\n{rows}")
+    turns = read_turns(file)
+    assert turns["human_solved"].tolist()[:2] == [1, 0]
+    ratings = import_report(turns).set_index("unit").loc["ratings"]
+    assert (ratings["read"], ratings["kept"]) == (4, 2)
+    assert "1 are no numbers, such as 'perhaps'" in ratings["reasons"]
+    assert "1 left empty in human_solved" in ratings["reasons"]
+
+
+def test_rows_without_an_id_among_others_are_asked_about(tmp_path):
+    rows = "a,user,Hi\na,bot,Ho\n,user,Tea?\n,bot,No\n"
+    file = file_with(tmp_path, "log.csv", f"conversation_id,speaker,text\n{rows}")
+    with pytest.raises(DataError, match="rows without a value in conversation_id"):
+        read_turns(file)
+
+
+def test_the_list_of_messages_that_is_named_is_read(tmp_path):
+    talk = [{"speaker": "A", "text": "Good morning"}, {"speaker": "B", "text": "Ho"}]
+    words = [{"speaker": "A", "text": word} for word in ("Good", "morning", "Ho")]
+    value = {"text": "Good morning Ho", "words": words, "utterances": talk}
+    file = file_with(tmp_path, "log.json", value)
+    with pytest.raises(DataError, match="several lists of messages"):
+        read_turns(file)
+    turns = read_turns(file, {"messages": "utterances"}, options={"bot": "B"})
+    assert contexts(turns) == {"Ho": ["Good morning"]}

@@ -110,6 +110,8 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("lines", "DailyDialog", texts.is_dailydialog, texts.read_dailydialog),
     TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
     TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
+    TextFormat("discord", "DiscordChatExporter (text), a channel",
+               texts.is_discord, texts.read_discord_text),
     TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
     TextFormat("named_times", "transcript with names and times (Otter, Teams, Rev)",
                texts.has_named_times, texts.read_named_times),
@@ -190,6 +192,9 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("facebook", "Messenger or Instagram chat",
               ("participants[].name", "messages[].sender_name", "messages[].timestamp_ms"),
               EachRecord(chats.read_facebook)),
+    LogFormat("matrix", "Matrix room",
+              ("messages[].event_id", "messages[].content.msgtype"),
+              EachRecord(chats.read_matrix)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type", "ts", "text"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
@@ -202,6 +207,11 @@ FORMATS = [  # in the order in which signatures are tried
               ("sender_id", "events[].event"), EachRecord(platforms.read_rasa)),
     LogFormat("rasa", "Rasa events, a dialog per session",
               ("sender_id", "type_name", "data"), platforms.read_rasa_rows),
+    LogFormat("rasa", "Rasa events, a dialog per session",
+              ("sender_id", "event=user,bot", "timestamp"), platforms.read_rasa_events),
+    LogFormat("dialogflow", "Dialogflow CX conversations",
+              ("interactions[].request|interactions[].requestUtterances",),
+              EachRecord(platforms.read_dialogflow_conversation)),
     LogFormat("dialogflow", "Dialogflow CX conversations",
               ("conversations[].interactions",), EachRecord(platforms.read_dialogflow)),
     LogFormat("dialogflow", "Dialogflow CX in BigQuery",
@@ -216,6 +226,8 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(platforms.read_bot_framework_wrapped)),
     LogFormat("copilot_studio", "Copilot Studio transcripts",
               ("conversationtranscriptid", "content"), EachRecord(platforms.read_copilot_studio)),
+    LogFormat("copilot_studio", "Copilot Studio sessions",
+              ("ChatTranscript=str", "SessionOutcome"), EachRecord(platforms.read_pva_session)),
     LogFormat("intercom", "Intercom conversations",
               ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
     LogFormat("zendesk", "Zendesk chats",
@@ -277,6 +289,12 @@ FORMATS = [  # in the order in which signatures are tried
               ("article_url", "content[].agent"), EachRecord(corpora.read_topical_chat)),
     LogFormat("dstc9", "DSTC9 track 1, with the replies of labels.json",
               ("messages[].speaker=U,S", "messages[].text"), corpora.read_dstc9),
+    LogFormat("dstc7", "DSTC7 track 1, with the correct replies",
+              ("messages-so-far[].utterance", "options-for-correct-answers[].utterance"),
+              EachRecord(corpora.read_dstc7)),
+    LogFormat("switchboard", "Switchboard Dialog Act Corpus",
+              ("conversation_no", "caller", "utterance_index", "subutterance_index", "text"),
+              corpora.read_switchboard),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
               ("data", "annotations[].result"), EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
@@ -576,7 +594,7 @@ def unfold_all(rows: list[dict]) -> list[dict]:
 def is_record(value: Any) -> bool:
     """Whether this is a dialog or a reply, and does not hold several."""
     return isinstance(value, dict) and (
-        has_response(value) or read_record(value) is not None
+        has_response(value) or bool(message_fields(value))
     )
 
 
@@ -602,7 +620,7 @@ def has_context(row: Mapping[str, Any]) -> bool:
 
 def is_reply_table(rows: list[dict]) -> bool:
     """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
-    if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
+    if not rows or not has_response(rows[0]) or message_fields(rows[0]):
         return False
     speaker = Columns(rows).speaker_by_values()
     return speaker is None
@@ -693,8 +711,30 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = [result[0] for result in results if result]
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
+    dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
+    """One dialog of several with the same words that different raters rated, with all ratings."""
+    joined: list[Dialog] = []
+    by_words: dict[tuple, list[Dialog]] = {}
+    for dialog in dialogs:
+        raters = {rating.rater for rating in dialog.ratings}
+        words = [(utterance.speaker, utterance.text) for utterance in dialog.utterances]
+        alike = by_words.setdefault((dialog.system, *words), []) if raters else []
+        for earlier in alike:
+            if not raters & {None, *(rating.rater for rating in earlier.ratings)}:
+                earlier.ratings += dialog.ratings
+                break
+        else:
+            joined.append(dialog)
+            alike.append(dialog)
+    if len(joined) < len(dialogs):
+        reason = "records of the same dialog are joined, and their ratings averaged"
+        source.guess("columns", "a record per rater", reason)
+    return joined
 
 
 def mark_prompts(dialogs: list[Dialog]) -> None:

@@ -77,6 +77,7 @@ class ImportReport:
         guesses: (option, value, reason) -> number of files.
         kept: unit -> how many were read and kept.
         excluded: (unit, reason) -> how many were read and left out.
+        no_numbers: column of ratings -> in how many replies they are none.
         notes: what is to be said of utterances that stay -> of how many.
         used, siblings: files that were read for another one, by name.
         sheets: the names of the sheets of the last spreadsheet.
@@ -89,6 +90,7 @@ class ImportReport:
         self.guesses: Counter[tuple[str, str, str]] = Counter()
         self.kept: Counter[str] = Counter()
         self.excluded: Counter[tuple[str, str]] = Counter()
+        self.no_numbers: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
         self.used: set[str] = set()
         self.siblings: dict[str, Any] = {}
@@ -254,7 +256,7 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
             raise ValueError(f"{problem}: check its delimiter and quotes")
-    return _with_header(rows)
+    return _with_header(rows, report)
 
 
 def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
@@ -263,13 +265,35 @@ def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
     return list(csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting))
 
 
-def _with_header(rows: list[list[str]]) -> pd.DataFrame:
+def _with_header(rows: list[list[str]], report: ImportReport) -> pd.DataFrame:
+    """The rows below the header, which may stand below a title and merged cells."""
+    number = _header_row(rows)
+    if number:
+        reason = "what stands above it has empty cells"
+        report.guesses["columns", f"their names in row {number + 1}", reason] += 1
+        rows = rows[number:]
     header = [name.strip() for name in rows[0]]
     table = pd.DataFrame(filter(any, rows[1:]), columns=header, dtype=object)
     blank = [number for number, row in enumerate(rows[1:]) if not any(row)]
     if blank:
         table.attrs["blank_rows"] = blank
     return table
+
+
+def _header_row(rows: list[list[str]]) -> int:
+    """The first of the first rows that is full, where most cells of the one at the top are empty.
+
+    >>> _header_row([["Chats", "", ""], ["id", "speaker", "text"], ["1", "user", "Hi"]])
+    1
+    >>> _header_row([["", "speaker", "text"], ["1", "user", "Hi"]])
+    0
+    """
+    if sum(map(bool, rows[0])) >= len(rows[0]) / 2:
+        return 0
+    for number, row in enumerate(rows[:10]):
+        if all(row) and len(set(row)) == len(row):
+            return number
+    return 0
 
 
 def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
@@ -290,6 +314,13 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
         engine="calamine",
     )
     names = list(sheets)
+    headers = [sheets[name].head(1).to_numpy().tolist() for name in names]
+    alike = [n for n, h in zip(names, headers, strict=True) if h and h == headers[0]]
+    if len(alike) > 1 and report.options.sheet is None:
+        raise UnknownFormat(
+            f"has sheets with the same columns: {', '.join(alike)}",
+            fix=f"name one: SHEET={alike[0]}; or save each as a file, and name their folder",
+        )
     reason = f"the first of {len(names)}: {', '.join(names)}"
     sheet = report.decide("sheet", names[0], reason)
     report.sheets = names
@@ -297,7 +328,7 @@ def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
         raise DataError(
             f"has no sheet {sheet!r}", fix=f"SHEET is one of {', '.join(names)}"
         )
-    return _with_header(sheets[sheet].to_numpy().tolist())
+    return _with_header(sheets[sheet].to_numpy().tolist(), report)
 
 
 def _sheet_bytes(archive: zipfile.ZipFile) -> int:

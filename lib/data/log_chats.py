@@ -2,11 +2,14 @@
 
 import re
 
-from lib.data.dialogs import Dialog, Utterance
+from lib.data.dialogs import WORDS, Dialog, Utterance
 from lib.data.log_parts import first_text
 from lib.data.log_times import to_time
 
 SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
+FACEBOOK_NOTICE = re.compile(
+    rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
+)
 SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
 
 
@@ -166,17 +169,61 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_facebook(record: dict, source) -> list[Dialog]:
-    """Messenger and Instagram: a chat, newest first, with each byte of a text as a character."""
-    dialog = Dialog(str(record.get("thread_path") or record.get("title") or ""), [])
+    """Messenger and Instagram: a chat, newest first, with each byte of a text as a character.
+
+    A long chat is in several files, message_1.json the newest.
+    """
+    thread = record.get("thread_path")
+    dialog = Dialog(str(thread or record.get("title") or ""), [])
+    dialog.spans_files = source.spans_files = bool(thread)
     for message in record["messages"]:
         name = from_bytes(message["sender_name"])
-        text = message.get("content")
+        text = from_bytes(message.get("content") or "")
+        if FACEBOOK_NOTICE.fullmatch(text):
+            source.exclude("utterances", "are notices")
+            continue
         dialog.utterances.append(
             Utterance(
                 speaker=name,
                 role=None,
-                text=from_bytes(text) if text else None,
+                text=text or None,
                 time=to_time(message.get("timestamp_ms")),
+            )
+        )
+    return [dialog]
+
+
+def read_matrix(record: dict, source) -> list[Dialog]:
+    """Matrix, as Element exports a room: an edit takes the place of the words that it changes.
+
+    Notices (`m.notice`) are what bots write, so who writes them is a bot.
+    """
+    events = [
+        event for event in record["messages"] if event.get("type") == "m.room.message"
+    ]
+    source.exclude("utterances", "are notices", len(record["messages"]) - len(events))
+    edits = {}
+    for event in sorted(events, key=lambda event: event["origin_server_ts"]):
+        relation = event["content"].get("m.relates_to") or {}
+        if relation.get("rel_type") == "m.replace":
+            new = event["content"].get("m.new_content") or event["content"]
+            edits[relation.get("event_id")] = new.get("body")
+            events.remove(event)
+    bots = {e["sender"] for e in events if e["content"].get("msgtype") == "m.notice"}
+    dialog = Dialog(str(record.get("room_name") or source.stem), [])
+    for event in events:
+        words = event["content"].get("body")
+        if event["event_id"] in edits:
+            source.count_note("were edited")
+            words = edits[event["event_id"]]
+        if event["content"].get("msgtype") not in ("m.text", "m.notice", "m.emote"):
+            words = None  # a file or a picture, whose name stands in `body`
+        dialog.utterances.append(
+            Utterance(
+                speaker=event["sender"],
+                role="assistant" if event["sender"] in bots else None,
+                text=words,
+                time=to_time(event["origin_server_ts"]),
             )
         )
     return [dialog]

@@ -154,6 +154,36 @@ def read_dstc9(rows: list[dict], source) -> list[Dialog]:
     return dialogs
 
 
+def read_dstc7(record: dict, source) -> list[Dialog]:
+    """DSTC7 track 1: the messages so far, and the correct reply, by who did not speak last."""
+    messages = record["messages-so-far"]
+    utterances = [Utterance(m["speaker"], None, m["utterance"]) for m in messages]
+    others = {m["speaker"] for m in messages} - {messages[-1]["speaker"]}
+    replies = [o["utterance"] for o in record["options-for-correct-answers"]]
+    speaker = others.pop() if len(others) == 1 else "reply"
+    utterances.append(Utterance(speaker, None, replies[0], references=replies[1:]))
+    return [Dialog(str(record.get("example-id") or ""), utterances)]
+
+
+def read_switchboard(rows: list[dict], source) -> list[Dialog]:
+    """Switchboard: callers A and B; several rows are parts of one utterance."""
+    dialogs: dict[str, Dialog] = {}
+    said: dict[tuple, Utterance] = {}
+    rows = sorted(
+        rows, key=lambda r: (int(r["utterance_index"]), int(r["subutterance_index"]))
+    )
+    for row in rows:
+        name = str(row["conversation_no"])
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        key = (name, row["utterance_index"], row["caller"])
+        if key in said:
+            said[key].text += f" {row['text']}"
+        else:
+            said[key] = Utterance(row["caller"], None, row["text"])
+            dialog.utterances.append(said[key])
+    return list(dialogs.values())
+
+
 def read_label_studio(record: dict, source) -> list[Dialog]:
     """Label Studio: a dialog in `data`, and its ratings by each annotator."""
     result = read_record(record["data"])

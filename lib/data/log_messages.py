@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
@@ -10,6 +11,7 @@ from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_parts import (
     DIALOG,
     MODEL,
+    RATERS,
     SPEAKER,
     SYNONYMS,
     TEXT,
@@ -65,6 +67,8 @@ BLOCKS = {
     ),
 }
 USER_TEXT = WORDS["fields"]["user_text"].split()
+TEXT_KINDS = {"text", "message", "msg", "utterance", "says", "said", "words", "turn"}
+BOTH_SIDES = ("user", "assistant")
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
 
@@ -194,11 +198,22 @@ def exchange_keys(message: Mapping[str, Any]) -> tuple[str, str] | None:
         for name, text in message.items()
         if isinstance(text, str)
     }
-    user_key = first_value(texts, USER_TEXT)
-    bot_key = first_value(
-        texts, [name for name in BOT_TEXT if texts.get(name) != user_key]
-    )
+    sides = {role: [n for n in texts if side_of(n) == role] for role in BOTH_SIDES}
+    user_key = first_value(texts, [*USER_TEXT, *sides["user"]])
+    names = [name for name in BOT_TEXT if texts.get(name) != user_key]
+    bot_key = first_value(texts, [*names, *sides["assistant"]])
     return (user_key, bot_key) if user_key and bot_key else None
+
+
+@cache
+def side_of(name: str) -> str | None:
+    """The side whose words a field has by its name: a role, and a word for a text.
+
+    >>> side_of("visitor_text"), side_of("bot_says"), side_of("bot_name")
+    ('user', 'assistant', None)
+    """
+    speaker, _, kind = name.rpartition("_")
+    return speaker_role(speaker) if kind in TEXT_KINDS else None
 
 
 def read_langchain(messages: list[dict]) -> list[Utterance]:
@@ -351,7 +366,7 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
         id=first_text(about, ["id", *DIALOG]) or "",
         utterances=[],
         system=first_value(about, MODEL, str),
-        ratings=read_ratings(about),
+        ratings=read_ratings(about, first_text(about, RATERS)),
     )
     if isinstance(about.get("personality"), list):
         dialog.facts += about["personality"]

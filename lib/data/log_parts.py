@@ -20,12 +20,14 @@ ROLE = WORDS["fields"]["role"].split()
 MODEL = WORDS["fields"]["model"].split()
 TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
+RATERS = WORDS["fields"]["rater"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = set(WORDS["no_talk"].split())  # types of messages
 PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
+PUBLIC = ("public", "is_public", "isPublic")  # flags of those that somebody says
 PARENT = (
     "reply_to",
     "reply-to",
@@ -206,6 +208,8 @@ def first_name(condition: str) -> str:
 def has_path(value: Any, condition: str) -> bool:
     """Whether a record has something at a path; "path=a,b" is one of these, "path=str" texts only.
 
+    "path=a*" is what begins with "a".
+
     >>> has_path({"chat": [{}, {"author": "a"}]}, "chat[].author")
     True
     >>> has_path({"by": "A"}, "by=a,b"), has_path({"by": 1}, "by=str")
@@ -217,7 +221,10 @@ def has_path(value: Any, condition: str) -> bool:
         return bool(found)
     if wanted == "str":
         return bool(found) and all(isinstance(item, str) for item in found)
-    return any(str(item).lower() in wanted.lower().split(",") for item in found)
+    names = tuple(wanted.lower().split(","))
+    beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
+    texts = [str(item).lower() for item in found]
+    return any(text in names or text.startswith(beginnings) for text in texts)
 
 
 def holds_any(value: Any, conditions: str) -> bool:
@@ -272,7 +279,7 @@ def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | Non
 
 def _block_text(block: dict) -> str | None:
     """The text of a block; OpenAI's Assistants put it one level deeper."""
-    text = first_value(block, ("text", "content", "value"))
+    text = first_value(block, ("text", "content", "value", "body"))
     if isinstance(text, dict):
         text = text.get("value")
     return text if isinstance(text, str) else None
@@ -328,6 +335,7 @@ class Meanings(NamedTuple):
     parent: tuple[str, ...]
     role: tuple[str, ...]
     private: tuple[str, ...]
+    public: tuple[str, ...]
     is_bot: tuple[str, ...]
     is_user: tuple[str, ...]
     turn: tuple[str, ...]
@@ -351,6 +359,7 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         parent=known(PARENT),
         role=known(reversed(ROLE)),
         private=known(PRIVATE),
+        public=known(PUBLIC),
         is_bot=known(("is_bot", "isBot", "from_bot")),
         is_user=known(("is_user", "isUser", "isCreatedByUser")),
         turn=known(TURN),
@@ -393,9 +402,9 @@ def role_of(
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     named = meanings(tuple(fields))
-    if str(fields.get("type")).lower() in NO_TALK or first_value(
-        fields, named.private, bool
-    ):
+    is_private = first_value(fields, named.private, bool)
+    is_private = is_private or first_value(fields, named.public, bool) is False
+    if is_private or str(fields.get("type")).lower() in NO_TALK:
         return "tool"
     role = speaker_role(speaker)
     for name in named.role:
@@ -433,6 +442,8 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
     values = {}
     for name, dimension in meanings(tuple(fields)).rating.items():
         value = fields[name]
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+            value = value[0].get("rating")  # as Label Studio writes it
         comment = dimension.endswith("feedback") and is_comment(value)
         if not comment and not isinstance(value, dict | list):
             values[dimension] = value

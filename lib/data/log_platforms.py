@@ -1,6 +1,7 @@
 """Logs of platforms for bots and of customer support."""
 
 import json
+import re
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
@@ -38,9 +39,15 @@ def read_rasa(record: dict, source) -> list[Dialog]:
 
 def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
     """Rasa's SQL tracker store: a row per event, as JSON in `data`."""
+    events = [json.loads(row["data"]) | {"sender_id": row["sender_id"]} for row in rows]
+    return read_rasa_events(events, source)
+
+
+def read_rasa_events(rows: list[dict], source) -> list[Dialog]:
+    """Rasa's events of all senders, as its event broker passes them on."""
     events: dict[str, list[dict]] = {}
     for row in rows:
-        events.setdefault(str(row["sender_id"]), []).append(json.loads(row["data"]))
+        events.setdefault(str(row["sender_id"]), []).append(row)
     dialogs = []
     for sender, sender_events in events.items():
         dialogs += read_rasa({"sender_id": sender, "events": sender_events}, source)
@@ -48,19 +55,24 @@ def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_dialogflow(record: dict, source) -> list[Dialog]:
-    """Dialogflow CX: each interaction has the user's request and the bot's messages."""
+    """Dialogflow CX: a list of conversations."""
     dialogs = []
     for item in record["conversations"]:
-        interactions = sorted(
-            item["interactions"], key=lambda i: str(i.get("createTime", ""))
-        )
-        utterances = []
-        for interaction in interactions:
-            utterances += dialogflow_exchange(
-                interaction, interaction.get("createTime")
-            )
-        dialogs.append(Dialog(str(item.get("name") or ""), utterances))
+        dialogs += read_dialogflow_conversation(item, source)
     return dialogs
+
+
+def read_dialogflow_conversation(record: dict, source) -> list[Dialog]:
+    """Dialogflow CX: each interaction has the user's request and the bot's messages."""
+    interactions = sorted(
+        record["interactions"], key=lambda i: str(i.get("createTime", ""))
+    )
+    dialog = Dialog(str(record.get("name") or ""), [])
+    for interaction in interactions:
+        dialog.utterances += dialogflow_exchange(
+            interaction, interaction.get("createTime")
+        )
+    return [dialog]
 
 
 def read_dialogflow_rows(rows: list[dict], source) -> list[Dialog]:
@@ -160,6 +172,16 @@ def read_copilot_studio(record: dict, source) -> list[Dialog]:
     dialog = Dialog(name, [])
     for activity in activities:
         add_activity(dialog, activity, source)
+    return [dialog]
+
+
+def read_pva_session(record: dict, source) -> list[Dialog]:
+    """Copilot Studio's table of sessions: "User says: ...; Bot says: ...;" in a cell."""
+    parts = re.split(r"(?:^|;)\s*(User|Bot) says:", record["ChatTranscript"])[1:]
+    dialog = Dialog(str(record.get("SessionId") or ""), [])
+    for speaker, words in zip(parts[::2], parts[1::2], strict=True):
+        text = words.strip().removesuffix(";").strip() or None
+        dialog.utterances.append(user(text) if speaker == "User" else assistant(text))
     return [dialog]
 
 

@@ -6,13 +6,16 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
+import pandas as pd
+
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
     DIALOG,
     MODEL,
+    RATERS,
     SPEAKER,
     SYNONYMS,
     TEXT,
@@ -31,7 +34,6 @@ from lib.data.log_parts import (
 from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
-RATERS = WORDS["fields"]["rater"].split()
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
 REMARK = re.compile(  # columns that are about a reply
     r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
@@ -183,11 +185,22 @@ class Columns:
             recurs = 1 <= len(set(values)) < len(values)
             if (
                 recurs
+                and not self.tells_some_rows(values)
                 and DIALOG_WORDS & set(key.split("_"))
                 and name not in (self.text, self.turn)
             ):
                 candidates.append(name)
         return candidates[0] if len(candidates) == 1 else None
+
+    def tells_some_rows(self, values: list[str]) -> bool:
+        """Whether only some rows have a value, each its own, and not those that begin dialogs.
+
+        So do ids of what a bot wrote, or of calls of tools.
+        """
+        named = [value for value in values if value not in ("None", "")]
+        if len(named) == len(values) or len(set(named)) < len(named):
+            return False
+        return values[0] in ("None", "")
 
     def _system(self) -> str | None:
         """The column of the system or its version, which holds no speakers, flags or texts."""
@@ -211,7 +224,7 @@ class Columns:
             if name in known_columns or name == self.system or names_a_time(key):
                 continue
             values = self.values(name)
-            if not 1 < len(set(values)) < len(values):
+            if not 1 < len(set(values)) < len(values) or self.tells_some_rows(values):
                 continue
             words = key.split("_")
             of_person = PERSON_WORDS & set(words)
@@ -388,11 +401,20 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     columns = Columns(rows)
     if not columns.text:
         return []
+    if columns.speaker:
+        keys = (columns.speaker, columns.text)
+        talk = [row for row in rows if first_value(row, keys) is not None]
+        source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
+        if len(talk) < len(rows):
+            rows = talk
+            columns = Columns(rows)
     if not columns.speaker:
         raise UnknownFormat(
             f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
             fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
         )
+    fill_down_dialogs(columns, source)
+    check_texts(columns, source)
     take_texts_from_json(columns)
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
@@ -431,6 +453,65 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def fill_down_dialogs(columns: Columns, source) -> None:
+    """Give rows without a dialog that of the row above, where each id stands only once.
+
+    Raises:
+        UnknownFormat: where some rows lack a dialog, and others share one.
+    """
+    cells = [row.get(columns.dialog) for row in columns.rows] if columns.dialog else []
+    blank = [cell is None or not str(cell).strip() for cell in cells]
+    named = [cell for cell, empty in zip(cells, blank, strict=True) if not empty]
+    if not any(blank):
+        return
+    if blank[0] or len(set(map(str, named))) < len(named):
+        raise UnknownFormat(
+            f"has rows without a value in {columns.dialog}, which tells the dialogs",
+            fix='fill them, or name another column: COLUMNS="dialog=..."',
+        )
+    reason = "rows without a value are of the dialog above"
+    source.guess("columns", f"dialog={columns.dialog!r}", reason)
+    name = None
+    for row, cell, empty in zip(columns.rows, cells, blank, strict=True):
+        name = name if empty else cell
+        row[columns.dialog] = name
+    del columns.texts[columns.dialog]
+
+
+def check_texts(columns: Columns, source) -> None:
+    """Refuse a table with two columns of words by their names, where most rows have both.
+
+    Raises:
+        UnknownFormat: with both.
+    """
+    if "text" in source.report.options.columns:
+        return
+    for key in TEXT:
+        name = columns.names.get(key)
+        is_other = name not in (None, columns.text, columns.speaker)
+        if not is_other or REMARK.search(key) or not holds_talk(columns.rows, name):
+            continue
+        pairs = [(row.get(columns.text), row.get(name)) for row in columns.rows]
+        differ = sum(words_differ(*pair) for pair in pairs)
+        if differ > len(pairs) / 2:
+            raise UnknownFormat(
+                f"has words in {columns.text} and in {name}",
+                fix=f'say which: COLUMNS="text={columns.text}" or "text={name}"',
+            )
+
+
+def words_differ(text: Any, other: Any) -> bool:
+    """Whether two cells hold words of which neither is within the other, as in its HTML.
+
+    >>> words_differ("Hi", "<p>Hi</p>"), words_differ("Hi", ""), words_differ("Hi", "Salut")
+    (False, False, True)
+    """
+    text, other = (
+        "".join(re.findall(r"\w+", str(cell or ""))) for cell in (text, other)
+    )
+    return bool(text and other) and text not in other and other not in text
 
 
 def take_texts_from_json(columns: Columns) -> None:
@@ -664,13 +745,14 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
+    rows, ratings = join_raters(rows, [dialog_key, turn, user_key, bot_key], source)
     columns = Columns(rows)
     columns.speaker = None
     columns.text = user_key
     columns.dialog = dialog_key
     version_column(columns)
     dialogs: dict[str, Dialog] = {}
-    for row in rows:
+    for row, row_ratings in zip(rows, ratings, strict=True):
         about = {snake_case(name): value for name, value in row.items()}
         system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
@@ -678,9 +760,66 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         time = to_time(first_value(about, TIME))
         dialog.utterances += [
             user(row.get(user_key) or None, time=time),
-            assistant(row.get(bot_key) or "", time=time, ratings=read_ratings(about)),
+            assistant(row.get(bot_key) or "", time=time, ratings=row_ratings),
         ]
     return list(dialogs.values())
+
+
+def join_raters(
+    rows: list[dict], keys: list[str | None], source
+) -> tuple[list[dict], list[list[Rating]]]:
+    """The first row of each exchange, and the ratings of it by all raters.
+
+    Rows of several raters are of one exchange if they are the same in `keys`, system and version.
+    The second time that a rater rates the same words, it is another exchange.
+    """
+    joined: dict[tuple, dict] = {}
+    ratings: dict[tuple, list[Rating]] = {}
+    uses: dict[tuple, int] = {}
+    for number, row in enumerate(rows):
+        about = {snake_case(name): value for name, value in row.items()}
+        rater = first_text(about, RATERS)
+        said = [row.get(key) for key in keys if key]
+        said += [about.get(name) for name in (*VERSION, *MODEL)]
+        use = (rater, *map(str, said))
+        uses[use] = uses.get(use, 0) + 1
+        exchange = (number if rater is None else uses[use], *use[1:])
+        joined.setdefault(exchange, row)
+        ratings.setdefault(exchange, []).extend(read_ratings(about, rater))
+    if len(joined) < len(rows):
+        reason = "rows of the same exchange are joined, and their ratings averaged"
+        source.guess("columns", "a row per rater", reason)
+    return list(joined.values()), list(ratings.values())
+
+
+def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
+    """A table of Mechanical Turk with our names: what was shown, and the ratings of each worker.
+
+    What was shown stands below `Input.`, an answer below `Answer.`; what is no number stays there.
+    """
+    if not {"HITId", "WorkerId", "AssignmentStatus"} <= set(table):
+        return table
+    rejected = table["AssignmentStatus"].eq("Rejected")
+    report.excluded["ratings", "were rejected"] += int(rejected.sum())
+    kept = table[~rejected]
+    columns = {"rater": kept["WorkerId"]}
+    for name in table:
+        kind, _, rest = name.partition(".")
+        if kind == "Input":
+            columns[rest] = kept[name]
+        elif kind == "Answer" and all(is_rating(cell) for cell in kept[name]):
+            columns[f"human_{rest}"] = kept[name]
+    if not set(DIALOG) & set(map(snake_case, columns)):
+        columns["dialog"] = kept["HITId"]
+    report.guesses[
+        "columns", "Input. and Answer. of Mechanical Turk", "by their names"
+    ] += 1
+    return pd.DataFrame(columns, dtype=object).reset_index(drop=True)
+
+
+def is_rating(cell: Any) -> bool:
+    """Whether a cell is a number or empty."""
+    return not str(cell or "").strip() or to_number(cell) is not None
 
 
 def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:

@@ -36,7 +36,8 @@ MORNING = ("上午", "凌晨", "午前", "오전")
 WHATSAPP_WORDS = WORDS["whatsapp"]
 EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
-    r"<[^<>\n]{3,80}>|null|\S+ \((?:file attached|archivo adjunto|Datei angehängt"
+    r"<[^<>\n]{3,80}>|null|!?\[[^\]\n]{0,80}\]\([^()\s]{1,200}\)"
+    r"|\S+ \((?:file attached|archivo adjunto|Datei angehängt"
     r"|fichier joint|arquivo anexado|file allegato)\)"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
@@ -49,7 +50,10 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
         r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
     ),
     re.compile(  # WeeChat and LINE
-        r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t(?P<name>[^\t]{1,40})\t(?P<text>.*)"
+        r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t[@+%~&]?(?P<name>[^\t]{1,40})\t(?P<text>.*)"
+    ),
+    re.compile(  # KakaoTalk
+        r"\[(?P<name>[^\]\n]{1,40})\] \[(?:오전 |오후 )?\d\d?:\d\d(?: [AP]M)?\] (?P<text>.*)"
     ),
     re.compile(  # Zoom
         r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
@@ -57,6 +61,14 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
 ]
 NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
 NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
+DISCORD = re.compile(
+    r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
+)
+DISCORD_ASIDES = ("{Attachments}", "{Embed}", "{Stickers}", "{Reactions}")
+DISCORD_NOTICE = re.compile(
+    r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
+    r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
+)
 HEADING = re.compile(
     r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
 )
@@ -295,6 +307,34 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     utterance.text = words
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
+
+
+def is_discord(text: str) -> bool:
+    """Whether a text begins as DiscordChatExporter's does."""
+    return re.match(r"={20,}\nGuild: .*\nChannel: ", text[:500]) is not None
+
+
+def read_discord_text(text: str, source) -> list[Dialog]:
+    """DiscordChatExporter as text: time and name above what was said; files and reactions below."""
+    dialog = Dialog(source.stem, [])
+    is_aside = True  # the header
+    for line in text.split("\n"):
+        match = DISCORD.fullmatch(line[:120])
+        if match:
+            name = match["name"]
+            written = match["time"]
+            utterance = Utterance(name, speaker_role(name), "", written=written)
+            dialog.utterances.append(utterance)
+            is_aside = False
+        elif line.startswith(("=" * 20, *DISCORD_ASIDES)):
+            is_aside = True
+        elif not is_aside:
+            dialog.utterances[-1].text += f"\n{line}"
+    for utterance in dialog.utterances:
+        words = utterance.text.strip()
+        utterance.text = words if not DISCORD_NOTICE.fullmatch(words) else None
+        utterance.text = utterance.text or None
+    return [dialog]
 
 
 def has_named_times(text: str) -> bool:

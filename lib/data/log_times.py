@@ -37,6 +37,8 @@ def to_time(value: Any) -> datetime | None:
     >>> to_time("Mar 5, 2025, 10:14 AM").isoformat(), to_time("05/03/2025 10:14")
     ('2025-03-05T10:14:00+00:00', None)
     """
+    if isinstance(value, datetime):  # as Parquet holds it
+        return in_utc(value)
     if isinstance(
         value, Mapping
     ):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
@@ -67,6 +69,11 @@ def _text_time(text: str) -> datetime | None:
             time = pd.Timestamp(text).to_pydatetime()
         except (ValueError, OverflowError):
             return None
+    return in_utc(time)
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time in UTC, which is where one without a zone is taken to be from."""
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
@@ -172,9 +179,10 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
 
 def number_or_clock(text: str) -> float | None:
     """A number, or a time of the day in seconds; else None."""
-    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?", text.strip())
+    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d+)?))?", text.strip())
     if clock:
-        hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        parts = [part or "0" for part in clock.groups()]
+        hours, minutes, seconds = (float(part.replace(",", ".")) for part in parts)
         return 3600 * hours + 60 * minutes + seconds
     try:
         return float(text)

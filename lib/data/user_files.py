@@ -33,7 +33,8 @@ from lib.data.file_contents import (
     read_contents,
 )
 from lib.data.log_files import LogFile, Source, find_files
-from lib.data.log_parts import SYNONYMS, first_value, named_ratings
+from lib.data.log_parts import RATERS, SYNONYMS, first_value, named_ratings
+from lib.data.log_tables import with_crowd_columns
 from lib.data.log_texts import SPEAKER_START
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
@@ -49,7 +50,6 @@ from lib.data.turn_table import (
 DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
-RATERS = WORDS["fields"]["rater"].split()
 LONG_PAUSE = "gap:6h"
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
 
@@ -118,6 +118,8 @@ def read_turns(
         source = Source(file, report, files)
         try:
             value = read_contents(file, report)
+            if isinstance(value, pd.DataFrame):
+                value = with_crowd_columns(value, report)
             file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
                 tables.append(_reply_table(value, source, scale))
@@ -251,8 +253,11 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
     ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
     for number, row in enumerate(rows):
         values: dict[str, list[float]] = {}
+        words = set()
         for rating in row.pop("ratings"):
             value = _log_rating(rating, report)
+            if math.isnan(value) and str(rating.value).strip().lower() not in NO_RATING:
+                words.add(f"human_{snake_case(rating.dimension)}")
             values.setdefault(f"human_{snake_case(rating.dimension)}", []).append(value)
             if not math.isnan(value):
                 entry = (number, rating.rater, snake_case(rating.dimension), value)
@@ -262,6 +267,7 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
             row[name] = numbers[0]
             if len(numbers) > 1:
                 row[name] = float(pd.Series(numbers).mean())
+            report.no_numbers[name] += name in words and math.isnan(row[name])
     table = _typed(pd.DataFrame(rows, dtype=object), report.path, {}, scale)
     table.attrs["ratings"] = ratings
     return table
@@ -454,12 +460,34 @@ def _with_key(cells: pd.DataFrame, file: Path, report: ImportReport) -> pd.DataF
         if "context" in cells:
             contexts = cells["context"].map(repr)
         numbers = contexts.factorize()[0] + 1
-        uses = cells.groupby([cells["system"].map(repr), contexts]).cumcount() + 1
+        uses = _uses(cells, contexts)
         dialogs = []
         for number, use in zip(numbers, uses, strict=True):
             dialogs.append(f"{number} ({use})" if use > 1 else str(number))
         cells = cells.assign(dialog=dialogs)
     return cells
+
+
+def _uses(cells: pd.DataFrame, contexts: pd.Series) -> list[int]:
+    """Which reply of its system to its context each row has, from 1.
+
+    Rows of several raters of one reply are one use of the context.
+    """
+    names = {snake_case(name): name for name in cells}
+    rater = first_value(names, RATERS)
+    places = pd.DataFrame({"system": cells["system"].map(repr), "context": contexts})
+    if rater is None or "response" not in cells:
+        return list(places.groupby(["system", "context"]).cumcount() + 1)
+    said = places.assign(
+        response=cells["response"].map(repr), rater=cells[rater].map(repr)
+    )
+    said["time"] = said.groupby(list(said)).cumcount()  # that a rater rates it
+    replies: dict[tuple, dict] = {}
+    uses = []
+    for system, context, response, _, time in said.itertuples(index=False):
+        numbers = replies.setdefault((system, context), {})
+        uses.append(numbers.setdefault((response, time), len(numbers) + 1))
+    return uses
 
 
 def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
@@ -653,7 +681,7 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
     }
     for name in ratings:
         reason = f"left empty in {report.columns.get(name, name)}"
-        missing[reason] = int(ratings[name].isna().sum())
+        missing[reason] = int(ratings[name].isna().sum()) - report.no_numbers[name]
     count = int(ratings.notna().sum().sum())
     rows.append(report_row("ratings", count, missing, ", ".join(ratings)))
     return rows
