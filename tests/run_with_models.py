@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+import hub_server
 import matplotlib.pyplot
 import nbformat
 import second_run
@@ -37,6 +38,7 @@ def main(folder: Path, numbers: list[str]) -> None:
     for module in (outputs, models, registry):
         module.ROOT = folder
     asked_models.SPEEDS = folder / "speeds"
+    models.CHECKPOINTS |= hub_server.without_checksums()
     # Two downloads that no hub of models has.
     likelihood.follow_ups = lambda: SAID
     punkt.PunktTokenizer = lambda _: punkt.PunktSentenceTokenizer()

@@ -108,7 +108,9 @@ def test_undefined_agreement_has_a_reason(matrix, reason):
     row = agreement.agreement_summary(long_table(matrix)).iloc[0]
     assert row["reason"] == reason
     assert (
-        row[["alpha", "low", "high", "noise_ceiling", "kappa", "one_more_pearson"]].isna().all()
+        row[["alpha", "low", "high", "noise_ceiling", "kappa", "one_more_pearson"]]
+        .isna()
+        .all()
     )
     with pytest.raises(ValueError, match="the table has: overall"):
         agreement.rating_matrix(long_table(matrix), "fun")

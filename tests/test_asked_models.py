@@ -13,6 +13,7 @@ import tiny_repositories
 from hub_server import HubServer, use_hub
 
 from lib import ROOT, metrics, models
+from lib.data import DataError
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics import asked_models
 from lib.notebook_runs import __main__ as command
@@ -116,6 +117,41 @@ def test_a_model_that_cannot_be_had_is_named_and_the_others_stay(hub):
     assert "Pass the folder" in message and "hf download" in message
 
 
+def test_what_else_a_metric_reads_is_fetched_before_it_runs(tmp_path, monkeypatch):
+    """FED's follow-ups and UniEval's sentences: the run stopped in the middle of a notebook."""
+
+    def out_of_reach(*given):
+        raise DataError("the follow-ups cannot be downloaded")
+
+    def no_data(language):
+        raise LookupError("Resource punkt_tab not found")
+
+    monkeypatch.setattr("lib.metrics.likelihood.follow_ups", out_of_reach)
+    monkeypatch.setattr("nltk.tokenize.punkt.PunktTokenizer", no_data)
+    folder = tiny_models.gpt2(tmp_path / "mine")
+    names = [f"fed:{folder}", f"unieval:{folder}", f"log_likelihood:{folder}"]
+    had, problems = metrics.fetch_models(metrics.parse_models(" ".join(names)))
+    assert [item.metric for item in had] == ["log_likelihood"]
+    assert "follow-ups" in problems[names[0]]
+    assert "nltk.downloader punkt_tab" in problems[names[1]]
+
+
+def test_the_profile_hub_runs_the_notebooks_with_every_model_that_can_be_had(
+    hub, monkeypatch, capsys
+):
+    ran = []
+    monkeypatch.setattr(command, "run_all", lambda *given: ran.append(given) or [])
+    assert command.main(["--profile", "hub", "--only", "04"]) == 0
+    had = [f"bertscore:{ROBERTA}", "bleurt:lucadiliello/BLEURT-20"]
+    had += ["bleurt:lucadiliello/bleurt-base-128"]
+    assert ran == [("hub", ["04"], False, " ".join(had))]
+    told = capsys.readouterr()
+    for name in set(models.CHECKPOINTS) - set(models.PACKAGED):
+        assert name in told.out
+    assert "left out: unieval:MingZhong/unieval-dialog" in told.err
+    assert told.err.count("left out: ") == 15  # DialogRPT's five heads are one
+
+
 def test_a_dry_run_needs_no_network_no_torch_and_little_time(tmp_path):
     """Every model's row, in less than 15 CPU seconds."""
     script = (
@@ -148,6 +184,8 @@ def test_evaluation_sets_and_reports_take_the_models_that_are_asked_for(hub):
     scored = evaluation_sets.score_set(bots, names=["length"], asked=asked)
     by_models = scored.scores.filter(like="[")
     assert [*by_models] == ["bertscore_f1[roberta-large]", "bleurt[BLEURT-20]"]
+    unasked = evaluation_sets.score_set(bots, names=["length"])
+    assert unasked.scores.equals(scored.scores.drop(columns=by_models.columns))
     has_reference = bots.table["reference"].map(len) > 0
     scorable = has_reference & ~evaluation_sets.gold_rows(bots.table)
     assert by_models[scorable].notna().all(axis=None)

@@ -8,8 +8,9 @@ import tiny_models
 from sklearn.metrics import roc_auc_score
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from lib import metrics
 from lib.data import goemotions
-from lib.endex import emotions, reddit
+from lib.endex import comment_scores, emotions, red, reddit
 from scripts import train_goemotions as train
 
 TEXTS = [
@@ -73,7 +74,7 @@ def test_another_classifier_is_refused(tmp_path):
         emotions.positive_emotion(["hello"], str(other), device="cpu")
 
 
-def comments(folder, last="Sad."):
+def comments(folder, last="Sad.", dumps=("RC.ndjson",)):
     rows = [("p", "t3_l", "Which soup?"), ("a", "t1_p", "Pumpkin soup, thanks!")]
     rows += [
         ("r", "t1_a", "Great, thank you!"),
@@ -84,8 +85,10 @@ def comments(folder, last="Sad."):
     frame = frame.assign(
         link_id="t3_l", subreddit="s", author="x", score=1, created_utc=5
     )
-    reddit.write_dump(frame, folder.parent / "RC.ndjson")
-    reddit.to_parquet([folder.parent / "RC.ndjson"], folder)
+    files = [folder.parent / name for name in dumps]
+    for file in files:
+        reddit.write_dump(frame, file)
+    reddit.to_parquet(files, folder)
     return folder
 
 
@@ -97,15 +100,60 @@ def scores(folder):
 
 def test_needed_replies_are_scored_once(tmp_path, monkeypatch):
     folder = comments(tmp_path / "comments")
-    monkeypatch.setattr("lib.endex.emotions.PART_SIZE", 1)
-    scored = emotions.score_replies(folder, tmp_path / "ee")
+    monkeypatch.setattr("lib.endex.comment_scores.PART_SIZE", 1)
+    scored = comment_scores.score_replies(folder, tmp_path / "ee")
     expected = emotions.positive_emotion(["Great, thank you!", "Sad."])
     assert scores(scored) == pytest.approx(dict(zip("ru", expected, strict=True)))
     first, second = sorted(scored.glob("*.parquet"))
     second.unlink()  # as if it had been interrupted
     written = first.stat().st_mtime_ns
-    emotions.score_replies(folder, tmp_path / "ee")
+    comment_scores.score_replies(folder, tmp_path / "ee")
     assert second.is_file() and first.stat().st_mtime_ns == written
+
+
+def test_a_comment_of_two_dumps_is_scored_once(tmp_path):
+    """Each of its copies had a row of emotions, and RED counted the reply once for each."""
+    folder = comments(
+        tmp_path / "twice", dumps=("RC_2019-01.ndjson", "RC_2019-02.ndjson")
+    )
+    scored = comment_scores.score_replies(folder, tmp_path / "ee")
+    assert len(pd.read_parquet(scored)) == 2
+    engine = red.DuckDB()
+    red.prepare(engine, red.RedSettings(edge_days=0), folder, emotions=scored)
+    assert engine.frame(red.POSTS)["re"].tolist() == [3]  # of "a": r, s and u
+
+
+def test_a_network_keeps_what_it_scored_every_500_texts(tmp_path, network, monkeypatch):
+    """An interruption cost up to 50,000 texts: with BERT on a CPU more than half an hour."""
+    folder = comments(tmp_path / "comments")
+    monkeypatch.setattr("lib.endex.comment_scores.NETWORK_PART_SIZE", 1)
+    options = {"model": str(network), "device": "cpu"}
+    scored = comment_scores.score_replies(folder, tmp_path / "ee", **options)
+    assert len(list(scored.glob("*.parquet"))) == 2
+    one = comment_scores.score_replies(folder, tmp_path / "one")
+    assert len(list(one.glob("*.parquet"))) == 1
+
+
+def test_toxicity_of_posts_and_parents_reaches_the_filter(tmp_path):
+    labels = ["insult", "toxic"]
+    toxic = str(tiny_models.bert_classifier(tmp_path / "toxic", labels))
+    folder = comments(tmp_path / "comments")
+    options = {"model": toxic, "device": "cpu"}
+    scored = comment_scores.score_toxicity(folder, tmp_path / "toxicity", **options)
+    found = pd.read_parquet(scored).set_index("id")["toxicity"]
+    texts = pd.DataFrame(
+        {"response": ["Pumpkin soup, thanks!", "Which soup?"]}, list("ap")
+    )
+    expected = metrics.toxicity(texts, checkpoint=toxic, device="cpu")
+    assert found.to_dict() == pytest.approx(expected.to_dict())
+
+    emotion = comment_scores.score_replies(folder, tmp_path / "ee")
+    given = {"emotions": emotion, "toxicity": scored}
+    for bound, posts in ((found.max(), 1), (found.max() - 0.001, 0)):
+        settings = red.RedSettings(edge_days=0, toxicity_above=float(bound))
+        engine = red.DuckDB()
+        red.prepare(engine, settings, folder, **given)
+        assert len(engine.frame(red.POSTS)) == posts
 
 
 @pytest.mark.public
@@ -127,6 +175,7 @@ def test_scores_of_other_texts_or_weights_are_made_anew(tmp_path, network):
     other = {"model": str(network), "device": "cpu"}
     for last, options in (("Love you", {}), ("Hate you", {}), ("Hate you", other)):
         folder = comments(tmp_path / "c", last)
-        by_id = scores(emotions.score_replies(folder, tmp_path / "ee", **options))
+        scored = comment_scores.score_replies(folder, tmp_path / "ee", **options)
+        by_id = scores(scored)
         expected = emotions.positive_emotion([last], **options)[0]
         assert len(by_id) == 2 and by_id["u"] == pytest.approx(expected)

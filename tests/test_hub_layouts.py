@@ -53,6 +53,18 @@ def test_the_simulated_hub_has_every_model_of_the_table():
     assert set(tiny_repositories.REPOSITORIES) == set(models.CHECKPOINTS) - packaged
 
 
+def test_the_tiny_repositories_hold_what_the_table_states(repositories):
+    """The form of the weights, and the vocabulary: where the table knows them."""
+    vocabularies = {"vocab.txt", "spm.model", "spiece.model", "sentencepiece.bpe.model"}
+    for name in tiny_repositories.REPOSITORIES:
+        stated = set(models.CHECKPOINTS[name].files.replace(";", "").split())
+        here = {file.name for file in (repositories / name).iterdir()}
+        assert stated & vocabularies <= here, name
+        if stated & {"model.safetensors", "pytorch_model.bin"}:
+            safe = "model.safetensors"
+            assert (safe in stated) == (safe in here), name
+
+
 def scores_of(name):
     """What the metric that uses a model gives with it, as a frame."""
     used_by = models.CHECKPOINTS[name].used_by
@@ -105,6 +117,14 @@ def test_every_model_runs_from_its_repository_and_then_without_the_hub(
 def test_safetensors_are_preferred_to_pickled_weights(hub):
     folder = models.find_model("FacebookAI/roberta-large").folder
     assert not (folder / "pytorch_model.bin").exists()
+
+
+def test_weights_other_than_the_stated_ones_are_refused(hub, monkeypatch):
+    name = "unitary/toxic-bert"
+    stated = models.CHECKPOINTS[name]._replace(weights_sha256="0" * 64)
+    monkeypatch.setitem(models.CHECKPOINTS, name, stated)
+    with pytest.raises(models.CheckpointError, match="SHA-256 .* not 0000"):
+        metrics.toxicity(TURNS)
 
 
 def test_a_pickle_that_holds_code_is_refused_and_does_not_run(tmp_path):
@@ -205,9 +225,12 @@ def test_mauve_takes_the_options_of_a_model(hub):
     assert 0 <= found["mauve"] <= 1
 
 
-FETCH = (
-    "from lib import models; print(models.find_model('facebook/m2m100_418M').sha256)"
-)
+FETCH = """
+import hub_server
+from lib import models
+models.CHECKPOINTS |= hub_server.without_checksums()
+print(models.find_model("facebook/m2m100_418M").sha256)
+"""
 
 
 def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path):

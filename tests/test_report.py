@@ -502,6 +502,16 @@ def test_each_issue_is_found_in_the_reply_that_has_it_alone(
     assert issues[["reply", "issue"]].values.tolist() == [[0, issue]]
 
 
+def test_toxicity_by_a_model_that_was_asked_for_is_read_where_the_file_has_none():
+    turns = replies(response=["Number one sails past.", "Number two sails past."])
+    by_model = pd.DataFrame({"toxicity[toxic-bert]": [0.9, 0.1]})
+    issues = report.find_issues(report.reply_signals(turns, by_model))
+    assert issues.query("issue == 'toxic'")["reply"].tolist() == [0]
+    own = by_model.assign(toxicity=[0.1, 0.9])
+    issues = report.find_issues(report.reply_signals(turns, own))
+    assert issues.query("issue == 'toxic'")["reply"].tolist() == [1]
+
+
 def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for():
     turns = replies(response=["Ok.", "ok. ", "Well.", "", ""])
     scores = metrics.compute(turns, ["length", "specificity"], log=lambda line: None)

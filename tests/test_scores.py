@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import killed_network
 import numpy as np
 import pandas as pd
 import pytest
@@ -271,6 +272,29 @@ def test_three_kills_change_no_byte_and_repeat_no_finished_batch(
     # A batch counts as finished once it is on disk: at most the one at hand is done again per kill.
     assert len(done) == rows // batch
     assert sum(done.values()) - len(done) <= 3
+
+
+def test_a_network_that_is_killed_computes_no_finished_batch_again(tmp_path):
+    """kill -9 while a network that is not packaged scores 1,280 replies."""
+    kept, rows = tmp_path / "kept", 1280
+    arguments = [str(tiny_models.bert(tmp_path / "bert")), str(kept), str(rows)]
+    process = subprocess.Popen(
+        [sys.executable, killed_network.__file__, *arguments],
+        stderr=subprocess.DEVNULL,
+    )
+    while len(files_under(kept)) < 3:
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in kept.rglob("*.parquet")}
+    lines = []
+    killed_network.run(*arguments, log=lines.append)
+    reused = 32 * len(finished)
+    assert lines == [
+        f"bertscore: computed {rows - reused:,} rows, reused {reused:,} rows"
+    ]
+    assert finished == {path: path.stat().st_mtime_ns for path in finished}
 
 
 def test_a_model_that_is_not_packaged_is_kept_every_32_rows(tmp_path):

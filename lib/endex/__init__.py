@@ -1,6 +1,7 @@
 """EnDex: engagingness of a reply, learned from how people react on Reddit (Xu et al. 2022)."""
 
-from lib.endex.emotions import positive_emotion, record, score_replies
+from lib.endex.comment_scores import score_replies, score_toxicity
+from lib.endex.emotions import positive_emotion, record
 from lib.endex.pairs import negative_sample, split, with_negatives
 from lib.endex.red import (
     FOOTNOTE_ALPHAS,

@@ -9,29 +9,23 @@ punctuation marks and pairs of neighbours; scripts/train_goemotions.py made it f
 train split, and its record, beside the weights, states its scores on the test split.
 """
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pandas as pd
 from safetensors.numpy import load_file
 from scipy import sparse, special
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from tqdm.auto import tqdm
 
 from lib import ROOT, models
-from lib.data.storage import atomic_write, file_sha256, read_json, short_hash
+from lib.data.storage import read_json
 from lib.data.turn_texts import score_where_text
-from lib.endex.reddit import parquet_files
 
 WEIGHTS = ROOT / "data" / "models" / "goemotions.safetensors"
 HASHES = 2**20  # enough that few of the 44,000 features of the model share a number
 TOKEN = r"[\w']+|[^\w\s]"  # a word, or one punctuation mark
 EMBEDDED = "embedded"
-PART_SIZE = 50_000  # texts in a file of scores: what an interruption can cost at most
 
 # The positive ones of GoEmotions (Demszky et al. 2020); some copies count two others as positive.
 POSITIVE = (
@@ -40,15 +34,6 @@ POSITIVE = (
 )
 #: All 28, in the order of the embedded model.
 LABELS = tuple(read_json(WEIGHTS.with_suffix(".json"))["labels"])
-
-# Usable answers to a comment that is itself an answer: the others never reach a score.
-REPLIES = """
-select reply.id, reply.body
-from comments reply
-join comments post on post.id = reply.parent
-where reply.tokens is not null and post.parent is not null and post.usable
-order by reply.id
-"""
 
 
 def positive_emotion(
@@ -73,58 +58,6 @@ def positive_emotion(
     True
     """
     return score_where_text(partial(_positive_share, model=model, **options), texts)
-
-
-def score_replies(
-    comments: str | Path, folder: str | Path, model: str = EMBEDDED, **options
-) -> Path:
-    """Write the positive emotion of replies as Parquet with id and ee; finished files are kept.
-
-    A file is named by what it depends on: weights, options and texts. Others are removed.
-
-    Args:
-        comments: folder written by `to_parquet`.
-        folder: where the Parquet files go.
-        model, options: as in `positive_emotion`.
-
-    Returns:
-        The folder, to be passed to `build_red(emotions=...)`.
-    """
-    folder = Path(folder)
-    if model == EMBEDDED:
-        weights = file_sha256(WEIGHTS)
-    else:
-        weights = models.find_model(model, options.get("revision")).sha256
-    files = set()
-    with (
-        duckdb.connect() as connection,
-        tqdm(unit=" texts", desc="ee", leave=False) as progress,
-    ):
-        comment_files = [str(file) for file in parquet_files(comments)]
-        connection.register("comments", connection.read_parquet(comment_files))
-        rows = connection.execute(REPLIES)
-        replies = rows.fetchmany(PART_SIZE)
-        while replies or not files:  # without replies, one file without rows
-            inputs = json.dumps([weights, options, replies], default=str)
-            file = folder / f"part-{short_hash(inputs, 16)}.parquet"
-            if not file.is_file():
-                _write_scores(replies, file, model=model, **options)
-            files.add(file)
-            progress.update(len(replies))
-            replies = rows.fetchmany(PART_SIZE)
-    for outdated in set(folder.glob("*.parquet")) - files:
-        outdated.unlink(missing_ok=True)
-    return folder
-
-
-def _write_scores(
-    replies: list[tuple[str, str]], file: Path, model: str, **options
-) -> None:
-    """Score (id, text) of some replies and write id and ee."""
-    scores = pd.DataFrame(replies, columns=["id", "text"], dtype="str")
-    scores["ee"] = positive_emotion(scores.pop("text"), model, **options)
-    with atomic_write(file) as unfinished:
-        scores.to_parquet(unfinished)
 
 
 def record() -> dict:

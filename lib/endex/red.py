@@ -246,6 +246,15 @@ def prepare(
             "EE has a weight and no emotions are given: pass emotions= (see score_replies), or "
             "weights with ee 0."
         )
+    read_comments(engine, comments)
+    _read_scores(engine, "emotions", "ee", path=emotions)
+    _read_scores(engine, "toxicities", "toxicity", path=toxicity)
+    engine.view("comments", "select * from single left join toxicities using (id)")
+    engine.view("settings", settings.sql(), materialize=True)
+
+
+def read_comments(engine: DuckDB | Spark, comments: str | Path) -> None:
+    """Give the engine the relation `single`: each comment once, although two dumps may hold it."""
     engine.read("features", parquet_files(comments))
     copies = engine.frame("select count(*) - count(distinct id) as n from features")[
         "n"
@@ -254,10 +263,6 @@ def prepare(
         engine.view("single", _LATEST, materialize=True)
     else:
         engine.view("single", "select * from features")
-    _read_scores(engine, "emotions", "ee", path=emotions)
-    _read_scores(engine, "toxicities", "toxicity", path=toxicity)
-    engine.view("comments", "select * from single left join toxicities using (id)")
-    engine.view("settings", settings.sql(), materialize=True)
 
 
 def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:

@@ -15,7 +15,14 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib import ROOT
-from lib.data.storage import atomic_write, read_json, short_hash, suggest_name
+from lib.data.storage import (
+    DataError,
+    atomic_write,
+    read_json,
+    short_hash,
+    suggest_name,
+)
+from lib.metrics import classifiers, likelihood
 from lib.metrics.registry import METRICS, compute
 from lib.model_files import CheckpointError, cached_folder
 from lib.models import CHECKPOINTS, DEFAULT_ENCODER, PACKAGED, SMOLLM2, find_model
@@ -183,7 +190,7 @@ def _availability(name: str) -> str:
 def fetch_models(
     asked: Sequence[AskedModel],
 ) -> tuple[list[AskedModel], dict[str, str]]:
-    """Provide every model, from the hub where need be.
+    """Provide every model, from the hub where need be, and what else its metric reads.
 
     Returns:
         Those that can be had, and by name of the others why not and what to do.
@@ -194,7 +201,11 @@ def fetch_models(
         try:
             for name in item.models:
                 find_model(name)
-        except CheckpointError as error:
+            if item.metric == "fed":
+                likelihood.follow_ups()
+            if item.metric == "unieval":
+                classifiers.sentence_splitter()
+        except (CheckpointError, DataError) as error:
             problems[str(item)] = str(error)
         else:
             available.append(item)

@@ -1,6 +1,7 @@
 """Metrics that a trained classifier or regressor gives: BLEURT, DialogRPT, UniEval, toxicity.
 
-Each needs its own checkpoint, which is not packaged: `lib.models.find` says how to provide it.
+Each needs its own checkpoint, which is not packaged: the error of `lib.models.find_model` says how
+to provide it.
 """
 
 import json
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lib import models
+from lib.data.storage import DataError
 from lib.data.turn_table import is_blank
 from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
@@ -318,10 +320,8 @@ def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
     >>> unieval_inputs(turns, "coherence")[0].split(" </s> ")[1:]
     ['response: Tea.', 'dialogue history: Hi\n\n']
     """
-    from nltk.tokenize.punkt import (
-        PunktTokenizer,  # its English is a download: its error says how
-    )
-
+    if dimension == "engagingness":
+        splitter = sentence_splitter()
     contexts = earlier_utterances(turns)
     inputs = {}
     for row, response in enumerate(turns["response"]):
@@ -334,8 +334,25 @@ def unieval_inputs(turns: pd.DataFrame, dimension: str) -> pd.Series:
             continue
         parts = [response]
         if dimension == "engagingness":
-            parts = PunktTokenizer("english").tokenize(response)
+            parts = splitter.tokenize(response)
         question = f"question: {QUESTIONS[dimension]} </s> response: "
         rest = "".join(f" </s> {name}: {text}\n" for name, text in sources.items())
         inputs[row] = [question + part + rest for part in parts]
     return pd.Series(inputs, dtype=object).explode()
+
+
+def sentence_splitter():
+    """Return NLTK's Punkt for English, as the authors of UniEval use it.
+
+    Raises:
+        DataError: its data are not on this machine; says how to get them.
+    """
+    from nltk.tokenize.punkt import PunktTokenizer
+
+    try:
+        return PunktTokenizer("english")
+    except LookupError as error:
+        raise DataError(
+            "NLTK's sentence splitter, which UniEval needs, is not on this machine",
+            fix="python -m nltk.downloader punkt_tab",
+        ) from error

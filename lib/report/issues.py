@@ -61,7 +61,8 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         negated_fact, the word overlap of a sentence with a fact where only one of the two is
         negated; open_end, the share of the system's replies that end with a punctuation mark, where
         this one does not; dialogs_with_it, the dialogs in which its system gives this very reply.
-        An empty reply has a length and nothing else.
+        An empty reply has a length and nothing else. "toxicity" is the file's own score or that of
+        the first model that was asked for, "toxicity[toxic-bert]" say.
 
     >>> turns = pd.DataFrame({"system": "A", "dialog": ["1"], "context": [["So you have a dog?"]],
     ...     "response": ["I do not have a dog."], "fact": [["I have a dog."]]})
@@ -69,6 +70,9 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     [0.89]
     """
     signals = scores.filter(dict.fromkeys(rule.metric for rule in RULES))
+    by_models = scores.filter(regex=r"^toxicity\[")
+    if "toxicity" not in signals and not by_models.empty:
+        signals["toxicity"] = by_models.iloc[:, 0]
     text = turns["response"].str.strip()
     with_user = []
     with_itself = []
