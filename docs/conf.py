@@ -174,8 +174,8 @@ def is_code_cell(node: nodes.Node) -> bool:
 def align_numbers(html: str) -> str:
     """The same table, the cells and the head of each column of numbers in the class "number".
 
-    A column with long texts is of the class "words", so that it is not squeezed on a telephone. A
-    head without a word becomes a plain cell, since it names nothing.
+    Columns of long texts are of the class "words" and long names of rows of the class "label", so
+    that they are not squeezed. A head without a word becomes a plain cell, since it names nothing.
     """
     page = BeautifulSoup(html, "html.parser")
     for table in page.find_all("table"):
@@ -197,6 +197,9 @@ def align_numbers(html: str) -> str:
                     heads += row.find_all("th")[-place:][:1]
             for cell in [*column, *heads]:
                 cell["class"] = "number"
+        for label in table.select("tbody th"):
+            if len(label.get_text()) > 12:
+                label["class"] = "label"
         for head in table.find_all("th"):
             if not head.get_text(strip=True):
                 head.name = "td"
