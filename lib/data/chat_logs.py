@@ -123,6 +123,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("mapping", "current_node"), EachRecord(assistants.read_chatgpt)),
     LogFormat("open_webui", "Open WebUI export",
               ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
+    LogFormat("open_webui", "Open WebUI feedback",
+              ("snapshot.chat.chat.history.messages",),
+              EachRecord(assistants.read_open_webui_feedback)),
     LogFormat("gemini", "Gemini API",
               ("contents[].parts",), EachRecord(assistants.read_gemini)),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
@@ -174,6 +177,9 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
               ("instruction=str", "output=str|response=str"),
               EachRecord(assistants.read_instruction)),
+    LogFormat("instructions", "prompts and responses with a history of pairs (ChatGLM)",
+              ("prompt=str", "response=str", "history[].[]=str"),
+              assistants.read_instruction_rows),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
     LogFormat("cohere", "Cohere requests with replies",
@@ -222,6 +228,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("chats[].history",), EachRecord(platforms.read_zendesk_chats)),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
+    LogFormat("langfuse", "Langfuse traces",
+              ("id", "timestamp", "input", "output", "tags", "scores|observations|htmlPath"),
+              traces.read_langfuse),
     LogFormat("langfuse", "Langfuse observations",
               ("traceId", "input", "output", "type"), traces.read_langfuse),
     LogFormat("langsmith", "LangSmith runs",
@@ -250,6 +259,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
     LogFormat("promptfoo", "promptfoo results",
               ("results.results[].prompt",), EachRecord(evaluations.read_promptfoo)),
+    LogFormat("promptfoo", "promptfoo results, one a row",
+              ("provider", "prompt.raw", "response.output", "testIdx|promptIdx"),
+              evaluations.read_promptfoo_rows),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
@@ -603,6 +615,9 @@ def has_context(row: Mapping[str, Any]) -> bool:
 def is_reply_table(rows: list[dict]) -> bool:
     """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
     if not rows or not has_response(rows[0]) or read_record(rows[0]) is not None:
+        return False
+    replies = [rows[0].get(name) for name in rows[0] if snake_case(name) in RESPONSE]
+    if replies and all(isinstance(reply, dict) for reply in replies):
         return False
     speaker = Columns(rows).speaker_by_values()
     return speaker is None
