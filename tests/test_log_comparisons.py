@@ -397,3 +397,20 @@ def test_exchanges_of_gemini_without_chats_are_asked_about(tmp_path):
         [["Hi"], "Ho"],
         [["Tea?"], "No"],
     ]
+
+
+def test_a_reply_in_json_is_a_reply(tmp_path):
+    fruit = '[{"type": "fruit", "name": "pear"}]'
+    rows = []
+    for sender, text in (("human", "Hi"), ("assistant", fruit)):
+        rows.append({"uuid": sender, "sender": sender, "text": text})
+    turns = read_turns(
+        file_with(tmp_path, "c.json", {"uuid": "c", "chat_messages": rows})
+    )
+    assert turns["response"].tolist() == [fruit]
+
+
+def test_a_status_beside_the_messages_is_no_reply(tmp_path):
+    row = {"messages": [ASKED], "response": "Ho", "message": "success"}
+    turns = read_turns(file_with(tmp_path, "log.jsonl", row))
+    assert turns["response"].tolist() == ["Ho"]

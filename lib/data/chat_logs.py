@@ -229,7 +229,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
-              ("id", "timestamp", "input", "output", "tags", "scores|observations|htmlPath"),
+              ("id", "timestamp", "name", "input", "output", "tags", "userId|htmlPath"),
               traces.read_langfuse),
     LogFormat("langfuse", "Langfuse observations",
               ("traceId", "input", "output", "type"), traces.read_langfuse),
@@ -330,6 +330,7 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
                 fix='name the column of the systems: COLUMNS="system=..."',
             )
         rows = [rename_keys(row, {"system": "system_prompt"}) for row in rows]
+        source.guess("columns", "system", "holds prompts, and no names of systems")
     dialogs = _read_exchanges(rows, source)
     if dialogs:
         return dialogs
@@ -411,11 +412,14 @@ def with_messages_of_cells(rows: list[dict]) -> list[dict]:
 def holds_prompts(rows: list[dict]) -> bool:
     """Whether a column "system" holds prompts: sentences, and not names."""
     cells = [row.get("system") for row in rows[:200]]
-    values = {cell for cell in cells if isinstance(cell, str) and cell}
-    prompts_among = [
-        v for v in values if len(v.split()) > 4 or v.rstrip().endswith(".")
-    ]
-    return len(prompts_among) > len(values) / 2
+    values = {cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()}
+    return sum(map(is_sentence, values)) > len(values) / 2
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is more than a name: of many words, or of several with a full stop."""
+    words = len(text.split())
+    return words > 7 or (words > 2 and text.endswith((".", "!")))
 
 
 def begins_in(names: set[str], log_format: LogFormat) -> bool:

@@ -375,6 +375,8 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
         )
     replies = {name: reply_text(about.get(name)) for name in REPLY_FIELDS}
     replies = {name: reply for name, reply in replies.items() if reply}
+    if len(replies) > 1 and isinstance(about.get("message"), str):
+        replies.pop("message", None)  # such as "success"
     if len({reply.strip() for reply in replies.values()}) > 1:
         raise UnknownFormat(
             f"has messages, and several replies beside them: {', '.join(replies)}",
