@@ -243,6 +243,54 @@ def test_labels_of_faults_in_openassistant_are_no_ratings(tmp_path):
     assert list(turns.filter(regex="^human_")) == ["human_quality"]
 
 
+def test_two_choices_of_a_request_are_two_dialogs(tmp_path):
+    choices = []
+    for number, text in enumerate(("Ho", "Hm")):
+        choices.append({"index": number, "message": message("assistant", text)})
+    row = {
+        "request": {"model": "m", "messages": [ASKED]},
+        "response": {"choices": choices},
+    }
+    turns = read_turns(file_with(tmp_path, "log.jsonl", row))
+    assert replies(turns) == [["m", ["Hi"], "Hm"], ["m", ["Hi"], "Ho"]]
+
+
+def test_the_bot_of_a_trace_has_one_name(tmp_path):
+    rows = []
+    told = [("human", "Hi"), ("ai", "Ho"), ("human", "Tea?")]
+    for length, reply in ((1, "Ho"), (3, "No")):
+        messages = [{"type": kind, "content": text} for kind, text in told[:length]]
+        run = {"run_type": "llm", "start_time": f"2025-03-01T10:0{length}:00"}
+        run["extra"] = {"metadata": {"thread_id": "t"}}
+        run |= {
+            "inputs": {"messages": messages},
+            "outputs": {"generations": [{"text": reply}]},
+        }
+        rows.append(run)
+    turns = read_turns(file_with(tmp_path, "runs.jsonl", *rows))
+    assert turns["response"].tolist() == ["Ho", "No"] and turns["system"].nunique() == 1
+
+
+def test_the_models_of_a_pair_are_its_systems(tmp_path):
+    pair = {"prompt": "Hi", "chosen": "Ho", "rejected": "Hm"}
+    pair |= {"chosen_model": "m1", "rejected_model": "m2"}
+    turns = read_turns(file_with(tmp_path, "pairs.jsonl", pair))
+    assert turns["system"].tolist() == ["m1", "m2"]
+
+
+def test_the_rating_of_open_webui_feedback_is_of_its_message(tmp_path):
+    nodes = {"a": {"id": "a", "parentId": None, **ASKED}}
+    nodes["b"] = {"id": "b", "parentId": "a", **message("assistant", "Ho")}
+    chat = {"id": "c", "chat": {"history": {"messages": nodes, "currentId": "b"}}}
+    row = {
+        "data": {"rating": -1},
+        "meta": {"message_id": "b"},
+        "snapshot": {"chat": chat},
+    }
+    turns = read_turns(file_with(tmp_path, "feedback.jsonl", row))
+    assert turns[["response", "human_rating"]].values.tolist() == [["Ho", 0.0]]
+
+
 PAIRS = {
     "SafeRLHF": {
         "prompt": "Hi",
@@ -251,6 +299,11 @@ PAIRS = {
         "better_response_id": 1,
     },
     "SHP": {"history": "Hi", "human_ref_A": "Ho", "human_ref_B": "Hm", "labels": 0},
+    "LLaMA-Factory": {
+        "conversations": [{"from": "human", "value": "Hi"}],
+        "chosen": {"from": "gpt", "value": "Hm"},
+        "rejected": {"from": "gpt", "value": "Ho"},
+    },
     "Orca": {"system": "Be kind.", "question": "Hi", "chosen": "Hm", "rejected": "Ho"},
 }
 
@@ -344,3 +397,20 @@ def test_exchanges_of_gemini_without_chats_are_asked_about(tmp_path):
         [["Hi"], "Ho"],
         [["Tea?"], "No"],
     ]
+
+
+def test_a_reply_in_json_is_a_reply(tmp_path):
+    fruit = '[{"type": "fruit", "name": "pear"}]'
+    rows = []
+    for sender, text in (("human", "Hi"), ("assistant", fruit)):
+        rows.append({"uuid": sender, "sender": sender, "text": text})
+    turns = read_turns(
+        file_with(tmp_path, "c.json", {"uuid": "c", "chat_messages": rows})
+    )
+    assert turns["response"].tolist() == [fruit]
+
+
+def test_a_status_beside_the_messages_is_no_reply(tmp_path):
+    row = {"messages": [ASKED], "response": "Ho", "message": "success"}
+    turns = read_turns(file_with(tmp_path, "log.jsonl", row))
+    assert turns["response"].tolist() == ["Ho"]

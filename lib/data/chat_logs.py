@@ -125,6 +125,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("mapping", "current_node"), EachRecord(assistants.read_chatgpt)),
     LogFormat("open_webui", "Open WebUI export",
               ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
+    LogFormat("open_webui", "Open WebUI feedback",
+              ("snapshot.chat.chat.history.messages",),
+              EachRecord(assistants.read_open_webui_feedback)),
     LogFormat("gemini", "Gemini API",
               ("contents[].parts",), EachRecord(assistants.read_gemini)),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
@@ -176,6 +179,9 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("instructions", "instructions and outputs (AlpacaEval, Alpaca, Dolly)",
               ("instruction=str", "output=str|response=str"),
               EachRecord(assistants.read_instruction)),
+    LogFormat("instructions", "prompts and responses with a history of pairs (ChatGLM)",
+              ("prompt=str", "response=str", "history[].[]=str"),
+              assistants.read_instruction_rows),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), EachRecord(assistants.read_cohere)),
     LogFormat("cohere", "Cohere requests with replies",
@@ -234,6 +240,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("chats[].history",), EachRecord(platforms.read_zendesk_chats)),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
+    LogFormat("langfuse", "Langfuse traces",
+              ("id", "timestamp", "name", "input", "output", "tags", "userId|htmlPath"),
+              traces.read_langfuse),
     LogFormat("langfuse", "Langfuse observations",
               ("traceId", "input", "output", "type"), traces.read_langfuse),
     LogFormat("langsmith", "LangSmith runs",
@@ -262,6 +271,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
     LogFormat("promptfoo", "promptfoo results",
               ("results.results[].prompt",), EachRecord(evaluations.read_promptfoo)),
+    LogFormat("promptfoo", "promptfoo results, one a row",
+              ("provider", "prompt.raw", "response.output", "testIdx|promptIdx"),
+              evaluations.read_promptfoo_rows),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
@@ -336,6 +348,7 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
                 fix='name the column of the systems: COLUMNS="system=..."',
             )
         rows = [rename_keys(row, {"system": "system_prompt"}) for row in rows]
+        source.guess("columns", "system", "holds prompts, and no names of systems")
     dialogs = _read_exchanges(rows, source)
     if dialogs:
         return dialogs
@@ -417,11 +430,14 @@ def with_messages_of_cells(rows: list[dict]) -> list[dict]:
 def holds_prompts(rows: list[dict]) -> bool:
     """Whether a column "system" holds prompts: sentences, and not names."""
     cells = [row.get("system") for row in rows[:200]]
-    values = {cell for cell in cells if isinstance(cell, str) and cell}
-    prompts_among = [
-        v for v in values if len(v.split()) > 4 or v.rstrip().endswith(".")
-    ]
-    return len(prompts_among) > len(values) / 2
+    values = {cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()}
+    return sum(map(is_sentence, values)) > len(values) / 2
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is more than a name: of many words, or of several with a full stop."""
+    words = len(text.split())
+    return words > 7 or (words > 2 and text.endswith((".", "!")))
 
 
 def begins_in(names: set[str], log_format: LogFormat) -> bool:
@@ -621,6 +637,9 @@ def has_context(row: Mapping[str, Any]) -> bool:
 def is_reply_table(rows: list[dict]) -> bool:
     """Whether rows have a reply, no list of messages, and no column with the roles of speakers."""
     if not rows or not has_response(rows[0]) or message_fields(rows[0]):
+        return False
+    replies = [rows[0].get(name) for name in rows[0] if snake_case(name) in RESPONSE]
+    if replies and all(isinstance(reply, dict) for reply in replies):
         return False
     speaker = Columns(rows).speaker_by_values()
     return speaker is None

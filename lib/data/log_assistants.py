@@ -88,6 +88,16 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
+def read_open_webui_feedback(record: dict, source) -> list[Dialog]:
+    """Open WebUI's feedback: the chat as it was, and the rating of one message."""
+    chat = record["snapshot"]["chat"]
+    message = text_at(record, "meta.message_id")
+    node = chat["chat"]["history"]["messages"].get(message)
+    if node:
+        node["annotation"] = {"rating": (record.get("data") or {}).get("rating")}
+    return read_open_webui(chat, source)
+
+
 def read_gemini(record: dict, source) -> list[Dialog]:
     """Gemini's API: `contents` with `parts`; a reply may stand in `candidates` beside it."""
     dialog = Dialog(
@@ -317,23 +327,26 @@ def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
 
 
 def read_instruction(record: dict, source) -> list[Dialog]:
-    """AlpacaEval, Alpaca, Dolly: an instruction, what it is about, and an output.
+    """AlpacaEval, Alpaca, Dolly, ChatGLM: an instruction, what it is about, and an output.
 
-    Raises:
-        ValueError: for a history beside it, whose form is not known.
+    A history beside it holds earlier pairs of both; their replies are context only.
     """
-    if record.get("history"):
-        raise ValueError("it has a history beside the instruction")
+    history = record.get("history") or []
+    asked, answered = zip(*history, strict=True) if history else ((), ())
     about = first_value(record, ("input", "context"))
-    prompt = "\n".join(text for text in (record["instruction"], about) if text)
+    instruction = first_value(record, ("instruction", "prompt"))
+    prompt = "\n".join(text for text in (instruction, about) if text)
     reply = first_value(record, ("output", "response")) or ""
-    return [
-        Dialog(
-            "",
-            [user(prompt), assistant(reply)],
-            first_text(record, ["generator", "model"]),
-        )
-    ]
+    utterances = [*as_script(woven(asked, answered)), user(prompt), assistant(reply)]
+    return [Dialog("", utterances, first_text(record, ["generator", "model"]))]
+
+
+def read_instruction_rows(rows: list[dict], source) -> list[Dialog]:
+    """The same where only some rows have a history."""
+    dialogs = []
+    for row in rows:
+        dialogs += read_instruction(row, source)
+    return dialogs
 
 
 def read_cohere(record: dict, source) -> list[Dialog]:

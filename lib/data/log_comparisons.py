@@ -128,7 +128,7 @@ def read_preference(record: dict, source) -> list[Dialog]:
         UnknownFormat: where nothing holds the context.
     """
     name = first_text(record, ["id", "prompt_id"]) or ""
-    asked = first_value(record, ("prompt", *PROMPTS))
+    asked = first_value(record, ("prompt", *PROMPTS, "conversations", "messages"))
     prompt = conversation(asked or [])
     if (
         not prompt
@@ -148,7 +148,8 @@ def read_preference(record: dict, source) -> list[Dialog]:
         )  # as UltraFeedback repeats the prompt
         if repeated and utterances[1].text == prompt[0].text:
             utterances = utterances[1:]
-        dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], side)
+        system = first_text(record, [f"{side}_model", f"{side}-model"]) or side
+        dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], system)
         if scored:
             source.exclude("ratings", BY_MODELS)
         else:
@@ -256,6 +257,8 @@ def chosen_path(name: str, messages: list[dict]) -> list[Dialog]:
 
 def conversation(value: Any, role: str = "user") -> list[Utterance]:
     """Messages, or a text, perhaps with the marks of a template, as HH writes "Human:"."""
+    if isinstance(value, dict):
+        value = [value]
     if isinstance(value, list):
         return read_plain(value)
     return prompt_turns(value) or [Utterance(role, role, value)]

@@ -77,6 +77,11 @@ def read_promptfoo(record: dict, source) -> list[Dialog]:
     return dialogs
 
 
+def read_promptfoo_rows(rows: list[dict], source) -> list[Dialog]:
+    """promptfoo's results, one a row."""
+    return read_promptfoo({"results": rows}, source)
+
+
 def read_deepeval_run(record: dict, source) -> list[Dialog]:
     """DeepEval's test run: an input and an output per case, or turns; its scores are a judge's."""
     dialogs = []

@@ -390,6 +390,8 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
         )
     replies = {name: reply_text(about.get(name)) for name in REPLY_FIELDS}
     replies = {name: reply for name, reply in replies.items() if reply}
+    if len(replies) > 1 and isinstance(about.get("message"), str):
+        replies.pop("message", None)  # such as "success"
     if len({reply.strip() for reply in replies.values()}) > 1:
         raise UnknownFormat(
             f"has messages, and several replies beside them: {', '.join(replies)}",
@@ -411,8 +413,8 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
 def reply_text(value: Any) -> str | None:
     """The reply in what a model gave back: a text, a message, choices or generations."""
     if isinstance(value, list):
-        value = value[0] if len(value) == 1 else None
-        return reply_text(value)
+        texts = [text for text in map(reply_text, value) if text]
+        return texts[0] if len(texts) == 1 else None
     if isinstance(value, dict):
         for name in (
             *(
@@ -433,6 +435,17 @@ def reply_text(value: Any) -> str | None:
         is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)
         return reply_text(parsed) if is_answer else value
     return value if isinstance(value, str) else None
+
+
+def choices_of(value: Any) -> list[Any]:
+    """What a model gave back, one by one where it was asked for several choices."""
+    choices = value.get("choices") if isinstance(value, dict) else value
+    if not isinstance(choices, list) or len(choices) < 2:
+        return [value]
+    whole = [
+        c for c in choices if isinstance(c, dict) and "index" in c and reply_text(c)
+    ]
+    return whole if len(whole) == len(choices) else [value]
 
 
 def add_without_persona(dialog: Dialog, utterance: Utterance) -> None:

@@ -11,6 +11,9 @@ DEPTH = 4
 OUTPUT_NAME = re.compile(
     r"output|response|completion|choices|answer|reply|result", re.I
 )
+NO_TALK_NAME = re.compile(
+    r"judg|grad(e|ing)|scor|eval|rubric|shot|example|template|tools?$", re.I
+)
 THREAD_NAME = re.compile(r"(session|conversation|thread|chat)_?-?id$", re.I)
 TIME_NAME = re.compile(
     r"(^|_)(timestamp|time|created(_at)?|createdAt|start_time|startTime|start_ns)$"
@@ -21,7 +24,8 @@ MODEL_NAME = re.compile(r"(^|[_$])model(_?name)?$", re.I)
 def nested_shape(rows: list[dict]) -> Shape | None:
     """Where requests, or the messages of dialogs, stand in all records; None if not in one place.
 
-    Messages below a name such as "output" are a reply.
+    Messages below a name such as "output" are a reply; those of a judge, or of examples, are none
+    of both.
     """
     places: dict[str, list[str]] = {}
     for row in rows[:20]:
@@ -31,6 +35,8 @@ def nested_shape(rows: list[dict]) -> Shape | None:
                 if reply_text(value):
                     outputs.append(path)
             elif is_dialog(value):
+                if NO_TALK_NAME.search(path):
+                    return None
                 inputs.append(path)
         for what, paths in (("input", inputs), ("output", shallowest(outputs))):
             if len(paths) > 1:

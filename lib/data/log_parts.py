@@ -37,6 +37,10 @@ PARENT = (
     "parent",
 )
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
+PART_TYPE = re.compile(  # of a part of a message, by the names of several interfaces
+    r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
+    r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
+)
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
 TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
@@ -180,12 +184,12 @@ def first_words(value: Any, path: str) -> str | None:
 def written_text(content: Any) -> str | None:
     """The words of a message, also where a table holds its blocks as JSON.
 
-    >>> written_text('[{"type": "text", "text": "Hi"}]'), written_text("[sic]")
-    ('Hi', '[sic]')
+    >>> written_text('[{"type": "text", "text": "Hi"}]'), written_text('[{"type": "pear"}]')
+    ('Hi', '[{"type": "pear"}]')
     """
     if isinstance(content, str) and content.startswith("[{"):
         blocks = dicts(content)
-        if blocks and all("type" in block for block in blocks):
+        if blocks and all(PART_TYPE.fullmatch(str(b.get("type"))) for b in blocks):
             return text_of(blocks)
     return text_of(content)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.log_messages import choices_of
 from lib.data.log_parts import (
     as_script,
     assistant,
@@ -20,6 +21,7 @@ from lib.data.log_parts import (
     value_at,
     values_at,
 )
+from lib.data.log_platforms import from_json
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, traced_dialog
 
@@ -101,7 +103,9 @@ class Shape:
     def __call__(self, records: list[dict], source) -> list[Dialog]:
         """The dialogs in the records of a file."""
         if self.input:
-            requests = [self.request(record) for record in records]
+            requests = []
+            for record in records:
+                requests += self.requests(record)
             return join_histories(requests, source)
         if self.histories:
             states = []
@@ -129,20 +133,23 @@ class Shape:
             return None
         return f"{record}.{part}" if self.dialogs else f"{record}"
 
-    def request(self, record: Mapping[str, Any]) -> Dialog:
-        """What was sent to a model, and what came back."""
-        dialog = traced_dialog(
-            text_at(record, self.thread) or "",
-            value_at(record, self.input),
-            output=value_at(record, self.output),
-            time=value_at(record, self.time),
-            model=text_at(record, self.model),
-        )
-        if self.scripted:
-            dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
-        if dialog.utterances:
-            dialog.utterances[-1].ratings += read_ratings(record)
-        return dialog
+    def requests(self, record: Mapping[str, Any]) -> list[Dialog]:
+        """What was sent to a model, and what came back: a dialog for each choice."""
+        dialogs: list[Dialog] = []
+        for output in choices_of(from_json(value_at(record, self.output))):
+            dialog = traced_dialog(
+                text_at(record, self.thread) or "",
+                value_at(record, self.input),
+                output=output,
+                time=value_at(record, self.time),
+                model=text_at(record, self.model),
+            )
+            if self.scripted or dialogs:
+                dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
+            if dialog.utterances:
+                dialog.utterances[-1].ratings += read_ratings(record)
+            dialogs.append(dialog)
+        return dialogs
 
     def add_messages(
         self, dialogs: dict[str, Dialog], part: Mapping[str, Any], name: str, source

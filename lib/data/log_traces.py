@@ -55,6 +55,9 @@ def traced_dialog(
 ) -> Dialog:
     """What went into a model and what came out; the time is that of the reply."""
     utterances = trace_messages(messages)
+    for utterance in utterances:
+        if utterance.role == "assistant" and speaker_role(utterance.speaker):
+            utterance.speaker = "assistant"  # the same as in the output
     reply = reply_text(from_json(output))
     if reply:
         utterances.append(assistant(reply))
@@ -410,7 +413,7 @@ def read_braintrust(rows: list[dict], source) -> list[Dialog]:
     for row in rows:
         root = row["root_span_id"]
         is_call = value_at(row, "span_attributes.type") == "llm"
-        is_root = row.get("span_id") == root
+        is_root = root in (row.get("span_id"), row.get("id"))
         if not (is_call if root in with_model else is_root):
             source.exclude("dialogs", "are spans of other things than models")
             continue
