@@ -20,6 +20,7 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from lib import ROOT, endex, metrics, model_files, models
 from lib.meta_evaluation import evaluation_sets
 from lib.metrics.usl_h import masked_surprisal
+from lib.report.scores import report_scores
 
 TURNS = pd.DataFrame(
     {
@@ -281,3 +282,4 @@ def test_reports_and_evaluation_sets_take_every_model_of_the_hub_at_once(
         else:
             assert named.notna().any(axis=None), item
     assert scores.columns.is_unique
+    assert {*scores.dropna(axis=1, how="all")} <= {*report_scores(few, asked=asked)}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import tiny_repositories
 from hub_server import HubServer
@@ -42,16 +43,20 @@ def without_a_row(table: Path) -> list[str]:
     return [str(item) for item in OF_TURNS if f"[{item.label}]" not in text]
 
 
-def test_every_model_that_is_a_metric_has_its_rows_in_the_notebook_of_models(
-    hub, tmp_path
-):
-    results = run_with_models(hub, tmp_path, "04")
+def test_every_model_is_in_the_notebook_of_models_or_in_that_of_reddit(hub, tmp_path):
+    """RED takes its emotions from GoEmotions, which scores no turns, and filters by toxicity."""
+    hub.sent.clear()
+    results = run_with_models(hub, tmp_path, "04", "05")
     assert without_a_row(results / "04_all_correlations.csv") == []
+    funnel = pd.read_csv(results / "05_funnel.csv").set_index("condition")
+    assert funnel.loc["neither text toxic", "applied"]
+    assert "monologg/bert-base-cased-goemotions-original/pytorch_model.bin" in hub.sent
 
 
 @pytest.mark.slow
 def test_all_notebooks_run_to_the_end_with_every_model(hub, tmp_path):
     numbers = [path.name[:2] for path in runner.find_notebooks()]
     results = run_with_models(hub, tmp_path, *numbers)
-    for name in ("04_all_correlations", "09_correlations", "10_overview"):
+    tables = ["04_all_correlations", "09_correlations", "10_overview", "14_scores"]
+    for name in tables:
         assert without_a_row(results / f"{name}.csv") == [], name

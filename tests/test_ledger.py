@@ -169,6 +169,26 @@ def test_ours_are_the_numbers_of_the_results(every):
         assert cells[key] == pytest.approx(value, rel=1e-12), key
 
 
+def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_path):
+    """A and P+A of BERTScore and BLEURT, once a run with models of the hub has written them."""
+    for file in RESULTS.glob("*.csv"):
+        (tmp_path / file.name).symlink_to(file)
+    beside = pd.read_csv(RESULTS / "12_comparisons.csv")
+    beside = beside[beside["dataset"] == "TP"].drop_duplicates("psychological")
+    models = ["bertscore_f1[roberta-large]", "bertscore_f1[all-MiniLM-L6-v2]"]
+    models += ["bleurt[BLEURT-20]", "bleurt[BLEURT-20-D3]"]
+    tables = []
+    for number, model in enumerate(models, start=1):
+        tables.append(beside.assign(automatic=model, A=number / 100))
+    (tmp_path / "12_comparisons.csv").unlink()
+    pd.concat(tables).to_csv(tmp_path / "12_comparisons.csv", index=False)
+    filled = ledger.replication_ledger(tmp_path).query("column == 'A'")
+    filled = filled.set_index(["paper", "row"])["ours"]
+    assert filled["Giorgi 2023", "TP, BERTScore"] == 0.01
+    assert filled["Giorgi 2023", "TP, BLEURT"] == 0.03
+    assert math.isnan(filled["Giorgi 2023", "TP, BARTScore"])
+
+
 def test_prose_about_the_print_quotes_it(every):
     """Section 7 of notebook 15 names printed numbers, and gains of P+A over A."""
     wide = every[every["paper"] == "Giorgi 2023"].set_index(["table", "row", "column"])
