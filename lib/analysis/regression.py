@@ -322,9 +322,8 @@ def incremental_validity(
         DataFrame, one row per pair: outcome, automatic, psychological, n, dropped, A, P, P+A
         (adjusted R2, with sign), gain, gain_low, gain_high (95 % cluster bootstrap of P+A minus A),
         t, p (paper's test), F, p_nested (cluster-robust), cv_gain, p_cv (gain in R2 on clusters
-        that were not fitted to, one-sided), note. A pair that cannot
-        be fitted is a row of NaN whose note gives the reason. No q-values: choose the family with
-            `adjust_p_values`.
+        that were not fitted to, one-sided), note. A pair that cannot be fitted is a row of NaN
+        whose note gives the reason. No q-values: choose the family with `adjust_p_values`.
 
     >>> rng = np.random.default_rng(1)
     >>> turns = pd.DataFrame(rng.normal(size=(80, 2)), columns=["overlap", "style"])

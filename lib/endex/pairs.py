@@ -65,7 +65,7 @@ def with_negatives(
     sources = positives.iloc[rng.permutation(len(positives))[:n]]
     responses = positives["response"].to_numpy()
 
-    made = []
+    made_rows = []
     not_made = dict.fromkeys(KINDS, 0)
     for position, source in enumerate(sources.to_dict("records")):
         kind = KINDS[position % len(KINDS)]
@@ -76,12 +76,11 @@ def with_negatives(
         if text is None:
             not_made[kind] += 1
         else:
-            made.append(source | {"response": text, "label": 0, "made": kind})
+            made_rows.append(source | {"response": text, "label": 0, "made": kind})
 
-    remaining = negatives.iloc[
-        rng.permutation(len(negatives))[: len(negatives) - len(made)]
-    ]
-    made = pd.DataFrame(made, columns=positives.columns).astype(positives.dtypes)
+    n_remaining = len(negatives) - len(made_rows)
+    remaining = negatives.iloc[rng.permutation(len(negatives))[:n_remaining]]
+    made = pd.DataFrame(made_rows, columns=positives.columns).astype(positives.dtypes)
     mixed = pd.concat([positives, remaining, made], ignore_index=True)
     mixed.attrs["not_made"] = not_made
     return mixed

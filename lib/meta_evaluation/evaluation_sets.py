@@ -187,7 +187,7 @@ def load_set(name: str, rating: str = "") -> EvaluationSet:
     if name == "usr_topical":
         table = _add_unieval(table)
 
-    human = _rating(table, rating or STANDARDISED.get(name, ""), name)
+    human = _select_rating(table, rating or STANDARDISED.get(name, ""), name)
     scores = shipped_scores(table)
     level = corpora[0].level
     valid = human.notna()
@@ -215,7 +215,8 @@ def _add_unieval(table: pd.DataFrame) -> pd.DataFrame:
     return table.merge(scores, on=keys, how="left", validate="one_to_one")
 
 
-def _rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
+def _select_rating(table: pd.DataFrame, rating: str, name: str) -> pd.Series:
+    """The column of a rating; without a name, the first of `PREFERENCE` or of the table."""
     ratings = [
         column.removeprefix("human_") for column in table if column.startswith("human_")
     ]

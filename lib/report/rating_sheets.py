@@ -341,20 +341,20 @@ def _text_columns(cells_of_id: dict[str, list[str]]) -> list[str]:
 def _sheet_rows(
     turns: pd.DataFrame, key: SheetKey, ratings: pd.DataFrame | None
 ) -> list[list]:
-    """The rows of a sheet, all of the same length: instruction, header, dialogs by id."""
+    """The rows of a sheet, all of the same length: instruction, header, dialogs by id.
+
+    The columns of those who rated before come first, then empty ones, so that there are at least
+    as many as in `RATER_COLUMNS`.
+    """
     cells = _cells_of_dialogs(turns, key)
     names = _text_columns(cells)
-    raters = list(RATER_COLUMNS)
     rating_of = {}
     if ratings is not None:
-        for row in ratings.to_dict("records"):
-            rater = row["rater"]
-            if not RATER.match(rater):
-                rater = f"rater {rater}"
-            rating_of[*(row[level] for level in KEY), rater] = row["rating"]
-        of_ratings = list(dict.fromkeys(rater for *_, rater in rating_of))
-        raters = [*of_ratings, *(name for name in raters if name not in of_ratings)]
-        raters = raters[: max(len(of_ratings), len(RATER_COLUMNS))]
+        rating_of = _ratings_by_dialog_and_rater(ratings)
+    earlier = list(dict.fromkeys(rater for *_, rater in rating_of))
+    unused = [name for name in RATER_COLUMNS if name not in earlier]
+    n_raters = max(len(earlier), len(RATER_COLUMNS))
+    raters = [*earlier, *unused][:n_raters]
     instruction = INSTRUCTION.format(low=key.low, high=key.high)
     header = ["id", *raters, *names]
     rows: list[list] = [[instruction, *[""] * (len(header) - 1)], header]
@@ -364,6 +364,18 @@ def _sheet_rows(
         of_raters = [rating_of.get((*dialog, rater), "") for rater in raters]
         rows.append([sheet_id, *of_raters, *of_dialog, *empty])
     return rows
+
+
+def _ratings_by_dialog_and_rater(ratings: pd.DataFrame) -> dict[tuple, float]:
+    """Ratings by system, agent, dialog and the name of a rater's column."""
+    rating_of = {}
+    for row in ratings.to_dict("records"):
+        rater = row["rater"]
+        if not RATER.match(rater):
+            rater = f"rater {rater}"
+        dialog = [row[level] for level in KEY]
+        rating_of[*dialog, rater] = row["rating"]
+    return rating_of
 
 
 def _write_csv(rows: list[list], path: Path) -> None:

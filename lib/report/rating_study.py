@@ -252,10 +252,13 @@ def _dialog_table(
     order: pd.DataFrame,
     predictor: str,
 ) -> pd.DataFrame:
-    """`order` in the order of the file, with replies, rating, score and candidate per dialog."""
-    by_dialog = turns.assign(score=scores.get(predictor, np.nan)).groupby(
-        KEY, sort=False
-    )
+    """The dialogs of `order` with what a study needs, in the order of the file.
+
+    Added are replies (their number), score (mean of the predictor), place (in the file), rating
+    (mean, NaN without one) and candidate (whether the dialog was to be rated).
+    """
+    turns = turns.assign(score=scores.get(predictor, np.nan))
+    by_dialog = turns.groupby(KEY, sort=False)
     table = by_dialog.agg(replies=("response", "size"), score=("score", "mean"))
     table["place"] = np.arange(len(table))
     table["rating"] = rated.means
