@@ -129,7 +129,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("snapshot.chat.chat.history.messages",),
               EachRecord(assistants.read_open_webui_feedback)),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts",), EachRecord(assistants.read_gemini)),
+              ("contents[].parts|history[].parts",), EachRecord(assistants.read_gemini)),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
               ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
     LogFormat("character_ai", "Character.AI turns",

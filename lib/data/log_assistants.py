@@ -101,9 +101,11 @@ def read_open_webui_feedback(record: dict, source) -> list[Dialog]:
 def read_gemini(record: dict, source) -> list[Dialog]:
     """Gemini's API: `contents` with `parts`; a reply may stand in `candidates` beside it."""
     dialog = Dialog(
-        first_text(record, ["id", "responseId"]) or "", [], record.get("model")
+        first_text(record, ["id", "responseId", "chat_id"]) or "",
+        [],
+        record.get("model"),
     )
-    contents = list(record["contents"])
+    contents = list(record.get("contents") or record["history"])
     response = record.get("response") or record
     contents += [
         c["content"] for c in dicts(response.get("candidates"))[:1] if "content" in c

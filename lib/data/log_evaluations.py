@@ -44,11 +44,15 @@ def read_openai_evals(rows: list[dict], source) -> list[Dialog]:
     spec = next((row["spec"] for row in rows if "spec" in row), {})
     model = first_text({"m": (spec.get("completion_fns") or [None])[0]}, ["m"])
     dialogs = []
+    asked: dict[str, str] = {}  # what the model was asked in each sample
     for row in rows:
         if row.get("type") != "sampling":
             continue
         data = row["data"]
         prompt = data["prompt"]
+        if asked.setdefault(str(row.get("sample_id")), str(prompt)) != str(prompt):
+            source.exclude("dialogs", "are calls of a judge")
+            continue
         utterances = [user(prompt)] if isinstance(prompt, str) else read_plain(prompt)
         sampled = data["sampled"]
         reply = sampled if isinstance(sampled, str) else reply_text(sampled[:1])

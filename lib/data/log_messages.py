@@ -39,14 +39,9 @@ ANSWER_KEYS = {
 }  # of what a model's API gives back
 NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
 REPLY_FIELDS = (
-    "response",
-    "output",
-    "outputs",
-    "completion",
-    "reply",
-    "answer",
-    "message",
-)
+    "response", "output", "outputs", "completion", "reply", "answer", "message",
+    "generated_text", "prediction", "predictions",
+)  # fmt: skip
 BLOCKS = {
     *(
         "text",
@@ -419,6 +414,7 @@ def reply_text(value: Any) -> str | None:
         for name in (
             *(
                 "choices",
+                "candidates",
                 "generations",
                 "message",
                 "kwargs",

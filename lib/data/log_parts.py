@@ -176,22 +176,9 @@ def text_at(value: Any, path: str) -> str | None:
 
 def first_words(value: Any, path: str) -> str | None:
     """The words at a path: a text, blocks of a message, or several of them; None without any."""
-    texts = [written_text(item) for item in values_at(value, path)]
+    texts = [text_of(item) for item in values_at(value, path)]
     texts = [text for text in texts if text is not None]
     return "\n".join(texts) if texts else None
-
-
-def written_text(content: Any) -> str | None:
-    """The words of a message, also where a table holds its blocks as JSON.
-
-    >>> written_text('[{"type": "text", "text": "Hi"}]'), written_text('[{"type": "pear"}]')
-    ('Hi', '[{"type": "pear"}]')
-    """
-    if isinstance(content, str) and content.startswith("[{"):
-        blocks = dicts(content)
-        if blocks and all(PART_TYPE.fullmatch(str(b.get("type"))) for b in blocks):
-            return text_of(blocks)
-    return text_of(content)
 
 
 @cache
@@ -252,13 +239,21 @@ def dicts(value: Any) -> list[dict]:
 def text_of(content: Any) -> str | None:
     """The words of a message: a text, or the text blocks among its parts; None where it has none.
 
-    Reasoning, calls of tools, their results, pictures and files are no words.
+    Reasoning, calls of tools, their results, pictures and files are no words. A table may hold
+    the parts as JSON.
 
     >>> text_of([{"type": "text", "text": "Hi"}, {"type": "image_url"}])
     'Hi'
+    >>> text_of('[{"type": "text", "text": "Hi"}]'), text_of('[{"type": "pear"}]')
+    ('Hi', '[{"type": "pear"}]')
     """
     if isinstance(content, str):
-        return content
+        blocks = dicts(content) if content.startswith("[{") else []
+        if not blocks or not all(
+            PART_TYPE.fullmatch(str(b.get("type"))) for b in blocks
+        ):
+            return content
+        content = blocks
     texts = []
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, str):

@@ -4,7 +4,8 @@ import re
 
 from lib.data.corpora import snake_case
 from lib.data.dialogs import Dialog, Utterance
-from lib.data.log_messages import RESPONSE, reply_text
+from lib.data.file_contents import UnknownFormat
+from lib.data.log_messages import REPLY_FIELDS, RESPONSE, reply_text
 from lib.data.log_parts import DIALOG, MODEL, first_text, first_value
 
 TEMPLATES = [  # each with the names of who speaks
@@ -66,15 +67,24 @@ def prompt_column(rows: list[dict]) -> str | None:
 
 
 def read_prompt_rows(rows: list[dict], source) -> list[Dialog]:
-    """A prompt a row, and the reply beside it, or at its end."""
+    """A prompt a row, and the reply beside it, or at its end.
+
+    Raises:
+        UnknownFormat: where there is none.
+    """
     column = prompt_column(rows)
     dialogs = []
     for row in rows:
         about = {snake_case(name): cell for name, cell in row.items() if name != column}
         utterances = prompt_turns(str(row.get(column) or ""))
-        reply = reply_text(first_value(about, sorted(RESPONSE)))
+        reply = reply_text(first_value(about, [*sorted(RESPONSE), *REPLY_FIELDS]))
         if reply:
             utterances.append(Utterance("assistant", "assistant", reply.strip()))
+        elif utterances and utterances[-1].role == "user":
+            raise UnknownFormat(
+                f"has prompts in {column!r}, and no column that surely has the replies",
+                fix='name both: COLUMNS="context=... response=..."',
+            )
         name = first_text(about, ["id", *DIALOG]) or str(len(dialogs) + 1)
         dialogs.append(Dialog(name, utterances, first_value(about, MODEL, str)))
     return dialogs

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.log_messages import choices_of
+from lib.data.log_messages import choices_of, reply_text
 from lib.data.log_parts import (
     as_script,
     assistant,
@@ -105,7 +105,7 @@ class Shape:
         if self.input:
             requests = []
             for record in records:
-                requests += self.requests(record)
+                requests += self.requests(record, source)
             return join_histories(requests, source)
         if self.histories:
             states = []
@@ -133,10 +133,13 @@ class Shape:
             return None
         return f"{record}.{part}" if self.dialogs else f"{record}"
 
-    def requests(self, record: Mapping[str, Any]) -> list[Dialog]:
+    def requests(self, record: Mapping[str, Any], source) -> list[Dialog]:
         """What was sent to a model, and what came back: a dialog for each choice."""
         dialogs: list[Dialog] = []
         for output in choices_of(from_json(value_at(record, self.output))):
+            if self.output and not reply_text(output):
+                source.exclude("dialogs", "are requests without a reply in words")
+                continue
             dialog = traced_dialog(
                 text_at(record, self.thread) or "",
                 value_at(record, self.input),

@@ -31,8 +31,11 @@ SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.prompt.0.content",
     "llm.input_messages.0.message.role",
 )
-SPAN_REPLIES = ("gen_ai.choice",)  # events of spans that hold what came out of a model
-SPAN_SIGNATURES = ["events[].name=gen_ai.choice"]
+SPAN_REPLIES = (
+    "gen_ai.choice",
+    "gen_ai.content.completion",
+)  # events of what came out of a model
+SPAN_SIGNATURES = [f"events[].name={','.join(SPAN_REPLIES)}"]
 SPAN_SIGNATURES += [
     "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
 ]
@@ -215,10 +218,17 @@ def otel_attributes(span: dict) -> dict[str, Any]:
     """The attributes of a span, or of an event in it, by name."""
     attributes = {}
     for attribute in span.get("attributes") or []:
-        attributes[attribute["key"]] = next(
-            iter((attribute.get("value") or {"": None}).values())
-        )
+        attributes[attribute["key"]] = otel_value(attribute.get("value") or {})
     return attributes
+
+
+def otel_value(value: dict) -> Any:
+    """A value of an attribute, which may be a list or hold fields."""
+    if "arrayValue" in value:
+        return [otel_value(item) for item in value["arrayValue"].get("values") or []]
+    if "kvlistValue" in value:
+        return otel_attributes({"attributes": value["kvlistValue"].get("values")})
+    return next(iter(value.values()), None)
 
 
 def otel_dialog(
@@ -226,6 +236,14 @@ def otel_dialog(
 ) -> Dialog:
     """One call of a model: its messages in attributes, whole or part by part, or in events."""
     utterances = [event_utterance(event) for event in events if is_message(event)]
+    for event in events:  # the oldest convention: all messages in one event
+        fields = event.get("attributes") or {}
+        if "gen_ai.prompt" in fields:
+            utterances += trace_messages(fields["gen_ai.prompt"])
+        elif "gen_ai.completion" in fields:
+            utterances.append(
+                assistant(reply_text(from_json(fields["gen_ai.completion"])))
+            )
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
         for message in from_json(attributes.get(name)) or []:
             text = text_of(message.get("parts"))
@@ -244,15 +262,13 @@ def otel_dialog(
 def is_message(event: dict) -> bool:
     """Whether an event of a span is a message, by the older conventions."""
     name = str(event.get("name"))
-    return (
-        name in SPAN_REPLIES or re.fullmatch(r"gen_ai\.\w+\.message", name) is not None
-    )
+    return re.fullmatch(r"gen_ai\.(choice|\w+\.message)", name) is not None
 
 
 def event_utterance(event: dict) -> Utterance:
     """The message in an event such as "gen_ai.user.message" or "gen_ai.choice"."""
     fields = event.get("attributes") or {}
-    if event["name"] in SPAN_REPLIES:
+    if event["name"] == "gen_ai.choice":
         return assistant(reply_text(from_json(fields.get("message"))))
     role = event["name"].split(".")[1]
     return Utterance(role, role, reply_text(from_json(fields.get("content"))))
