@@ -14,7 +14,7 @@ from scipy import optimize, stats
 from lib import ROOT, data, metrics, report
 from lib.report import page
 from lib.report.__main__ import main
-from lib.report.answer import difference_plot, picture_rows
+from lib.report.answer import _change_sentences, difference_plot, picture_rows
 from lib.report.chat import chat_lines
 from lib.report.pairs import reply_pairs, typical_and_worst
 from lib.report.ranking import version_ranking, win_rates
@@ -48,15 +48,16 @@ def compared():
 
 
 def shown(result, **options) -> BeautifulSoup:
-    return BeautifulSoup(page.render_html(result, "t", **options), "lxml")
+    written = page.render_html(result, "t", **options)
+    return BeautifulSoup(written.replace("\xa0", " "), "lxml")
 
 
 def test_the_first_screen_says_which_version_is_better_and_on_what_that_rests(compared):
     answer = shown(compared).select_one(".answer").text
     assert "new is worse than old." in answer
     assert (
-        "people's ratings (overall) of 30 dialogs per version, 30 of them in pairs"
-        in (" ".join(answer.split()))
+        "people's ratings (overall) of 30 dialogs of new and 30 of old. 30 openings are in both"
+        in " ".join(answer.split())
     )
     markdown = page.render_markdown(compared, "t")
     assert "new is worse than old." in markdown
@@ -115,6 +116,37 @@ def test_versions_that_replied_the_same_are_not_said_to_share_no_context():
     turns["context"] = [[f"Opening {number}?"] for number in range(len(turns))]
     apart = page.render_html(report.build_report(turns, embeddings=False), "t")
     assert "the versions share no context" in apart
+
+
+def test_an_empty_reply_is_shown_as_nothing_said():
+    turns = two_versions(dialogs=5)
+    turns.loc[0, "response"] = " "
+    body = shown(report.build_report(turns, embeddings=False))
+    pair = next(item for item in body.select("#pairs > li") if "number 0?" in item.text)
+    assert "(nothing)" in pair.select_one(".two p").text
+    case = body.select_one("details.case")
+    assert "empty, old: (nothing)" in case.summary.text
+    assert case.mark.text == "(nothing)"
+
+
+def test_changes_that_may_be_chance_are_said_to_be_unclear_and_come_last():
+    issues = pd.DataFrame(
+        [
+            # Half as often, but the interval holds 0.
+            ["generic", "short", "old", 0.4, np.nan, np.nan, np.nan],
+            ["generic", "short", "new", 0.2, -0.2, -0.5, 0.1],
+            ["cut off", "open", "old", 0.0, np.nan, np.nan, np.nan],
+            ["cut off", "open", "new", 0.1, 0.1, 0.05, 0.15],
+        ],
+        columns=["issue", "rule", "version", "share", "change", "low", "high"],
+    )
+    told = _change_sentences(issues, "old")
+    assert told[0].startswith(
+        "Cut off, more often (open): 10 % of the replies of new, 0 %"
+    )
+    assert told[1].startswith(
+        "Generic, no clear change (short): 20 % of the replies of new"
+    )
 
 
 def test_equal_replies_are_counted_and_greetings_pair_nothing():
@@ -262,8 +294,9 @@ def test_numbers_are_written_for_people_and_sorted_by_their_value(compared):
         text = cell.text.replace(",", "")
         if text.startswith("<"):
             assert value < 0.001
-        elif text.endswith("%"):
-            assert float(text.rstrip(" %")) == pytest.approx(100 * value, abs=0.51)
+        elif text.endswith(("%", "points")):
+            number = text.rstrip(" %points")
+            assert float(number) == pytest.approx(100 * value, abs=0.51)
         elif text:
             assert float(text) == pytest.approx(value, rel=0.01, abs=0.0005)
 

@@ -208,7 +208,15 @@ def _write_report(args: argparse.Namespace) -> int:
         asked=asked,
     )
     paths = [Path(path).resolve() for path in args.dialogs]
-    title = f"Report on {' and '.join(path.name for path in paths)}"
+    names = [path.name for path in paths]
+    if len(set(names)) < len(
+        names
+    ):  # the versions are called A, B: say which file each is
+        names = [
+            f"{version} ({path.parent.name}/{path.name})"
+            for version, path in zip(turns["system"].unique(), paths, strict=True)
+        ]
+    title = f"Report on {' and '.join(names)}"
     name = f"{'_'.join(path.stem for path in paths)}.{args.format}"
     out = Path(args.out or ROOT / "build" / "report" / name)
     matplotlib.use("agg")

@@ -13,7 +13,7 @@ from lib.meta_evaluation.figures import display_name
 from lib.report.dialogs import leading_rating
 from lib.report.plots import strip_symbols
 from lib.report.validity import reference_table
-from lib.report.verdict import Verdict, explain_differences
+from lib.report.verdict import KEY, Verdict, explain_differences
 
 #: Warnings that could turn a verdict round: who was scored, and how much there was to score.
 DECISIVE = (
@@ -57,7 +57,7 @@ class Answer:
     Attributes:
         sentences: the verdicts on the versions after the first, one for those of the same verdict;
             or what the only version is.
-        basis: what the first of them rests on: ratings or metrics, dialogs, pairs.
+        basis: what the first of them rests on: ratings or metrics, dialogs, shared openings.
         error_rate: how often such verdicts are wrong, a sentence per kind of verdict
             (`Verdict.error_rate`).
         findings: the differences that decide between the first two versions; of three versions
@@ -116,7 +116,7 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
     compared = ""
     if len(verdicts) > 1:
         compared = f"{verdicts[0].version} against {verdicts[0].against}: "
-    basis = compared + _basis(verdicts[0])
+    basis = compared + _basis(verdicts[0], turns, scores, differences)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
     first = [compared + text for text in _sizes(verdicts[0], differences)]
     if len(ranking):
@@ -152,7 +152,7 @@ def _sizes(verdict: Verdict, differences: pd.DataFrame) -> list[str]:
         & differences["score"].isin(verdict.scores)
     ]
     sizes = explain_differences(rows, verdict.version, verdict.against)
-    more = "About four times as many dialogs would halve these intervals."
+    more = "About four times as many dialogs would halve the width of such an interval."
     return [f"{sizes} {more}"]
 
 
@@ -188,35 +188,65 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
-def _basis(verdict: Verdict) -> str:
-    """What a verdict rests on, in one sentence."""
+def _basis(
+    verdict: Verdict,
+    turns: pd.DataFrame,
+    scores: pd.DataFrame,
+    differences: pd.DataFrame,
+) -> str:
+    """What a verdict rests on: ratings or metrics, dialogs of each version, shared openings."""
     if not verdict.decided_by:
         return verdict.explanation
     names = [display_name(name.removeprefix("human_")) for name in verdict.scores]
     source = "people's ratings" if verdict.decided_by == "rating" else "metrics"
     if len(names) > 4:
         names = [*names[:3], f"{len(names) - 3} more"]
-    pairs = "none of them paired"
-    if verdict.paired:
-        pairs = f"{verdict.paired:,} of them in pairs with the same opening"
-    dialogs = _count(verdict.dialogs, "dialog")
+    from_sheet = (differences["kind"] == "rating of the file").any()
+    values = turns.join(scores).reindex(columns=list(verdict.scores))
+    decided = turns.loc[values.notna().any(axis=1), KEY].drop_duplicates()
+    if from_sheet or decided.empty:
+        dialogs = f"{_count(verdict.dialogs, 'dialog')} of each version"
+    else:
+        counts = decided["system"].value_counts()
+        dialogs = f"{_count(counts[verdict.version], 'dialog')} of {verdict.version}"
+        dialogs += f" and {counts[verdict.against]:,} of {verdict.against}"
+    return f"It rests on {source} ({', '.join(names)}) of {dialogs}. {_pairs(verdict)}"
+
+
+def _pairs(verdict: Verdict) -> str:
+    """How many openings both versions answered."""
+    if not verdict.paired:
+        return "No opening is in both, so no dialogs are paired."
+    if verdict.paired == 1:
+        return "1 opening is in both: its dialogs are compared in pairs."
     return (
-        f"It rests on {source} ({', '.join(names)}) of {dialogs} per version, {pairs}."
+        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs."
     )
 
 
 def _change_sentences(issues: pd.DataFrame, first: str) -> list[str]:
-    """The three largest changes of issues from the first version, with their intervals."""
+    """The three largest changes of issues from the first version, with their intervals.
+
+    Those whose interval holds 0 come last: they may be chance.
+    """
     before = issues[issues["version"] == first].set_index("rule")["share"]
     changed = issues[issues["change"].abs() > 0]
-    order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
+    uncertain = (changed["low"] <= 0) & (changed["high"] >= 0)
+    changed = changed.assign(uncertain=uncertain, size=changed["change"].abs())
+    changed = changed.sort_values(
+        ["uncertain", "size"], ascending=[True, False], kind="stable"
+    )
     sentences = []
-    for row in changed.loc[order].head(MAX_CHANGES).to_dict("records"):
+    for row in changed.head(MAX_CHANGES).to_dict("records"):
         low = percent(row["low"], signed=True)
         high = percent(row["high"], signed=True)
+        direction = "more often" if row["change"] > 0 else "less often"
+        if row["uncertain"]:
+            direction = "no clear change"
+        issue = row["issue"].capitalize()
         sentences.append(
-            f"{row['issue'].capitalize()} ({row['rule']}): {percent(row['share'])} % of the "
-            f"replies of {row['version']}, {percent(before[row['rule']])} % of those of {first} "
+            f"{issue}, {direction} ({row['rule']}): {percent(row['share'])} % of the replies of "
+            f"{row['version']}, {percent(before[row['rule']])} % of those of {first} "
             f"(95 % interval of the change {low} to {high} points)."
         )
     return sentences
@@ -348,15 +378,18 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     'Differences from A in standard deviations, with 95 % intervals. fun: -0.50 (-0.80 to -0.20).'
     """
     styles = {
-        "rating": ("C0", "o"),
-        "may decide": ("C2", "s"),
-        "describes": ("0.5", "D"),
+        "rating": ("C0", "o", "people's ratings"),
+        "may decide": ("C2", "s", "metrics that agree with people"),
+        "describes": ("0.5", "D", "metrics that only describe"),
     }
-    height_of_row = 0.34 if width == WIDE else 0.44
-    size = (width, 0.7 + height_of_row * len(rows))
-    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    height = 1.0 + 0.34 * len(rows)
+    if (
+        width < WIDE
+    ):  # a row for each role in the legend, and two lines for a long label
+        height = 1.0 + 0.2 * rows["role"].nunique() + 0.44 * len(rows)
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
     axes.axvline(0, color="0.3", linewidth=1)
-    for role, (color, marker) in styles.items():
+    for role, (color, marker, meaning) in styles.items():
         chosen = rows[rows["role"] == role]
         if chosen.empty:
             continue
@@ -370,7 +403,7 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
             marker,
             color=color,
             markersize=7,
-            label=role,
+            label=meaning,
         )
     labels = rows["label"].map(strip_symbols)
     if width < WIDE:
@@ -381,15 +414,17 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     several = rows["version"].nunique() > 1
     score = display_name(rows["score"].iloc[0].removeprefix("human_"))
     what = f" in {score}" if several else ""
-    unit = f"difference from {against}{what}, in standard deviations"
-    axes.set_xlabel(textwrap.fill(unit, int(12 * width)))
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=3,
+    version = "a version" if several else strip_symbols(rows["version"].iloc[0])
+    unit = [
+        f"{version} minus {against}{what}",
+        "(standard deviations; right of 0 is higher)",
+    ]
+    axes.set_xlabel("\n".join(textwrap.fill(line, int(12 * width)) for line in unit))
+    figure.legend(
+        loc="outside upper left",
+        ncols=3 if width == WIDE else 1,
         fontsize="small",
         frameon=False,
-        borderaxespad=0,
         columnspacing=1,
         handletextpad=0.3,
     )

@@ -12,6 +12,7 @@ from lib.data.chat_logs import speaker_role
 from lib.psychology import function_words
 
 MIN_DIALOGS_OF_BOT = 5  # a speaker of fewer may be a user
+COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".zip")
 MIN_DIALOGS = 20  # of an agent; with fewer, its intervals are too narrow
 
 
@@ -34,7 +35,7 @@ def read_versions(
     tables = [read_turns(path, columns, options=overrides) for path in paths]
     if len(tables) == 1:
         return tables[0]
-    names = [Path(path).name.partition(".")[0] for path in paths]
+    names = [file_stem(path) for path in paths]
     if len(set(names)) < len(names):
         names = list(string.ascii_uppercase[: len(names)])
     by_name = dict(zip(names, tables, strict=True))
@@ -42,6 +43,18 @@ def read_versions(
     turns = pd.concat(versions, ignore_index=True)
     turns.attrs = {"files": {name: table.attrs for name, table in by_name.items()}}
     return turns
+
+
+def file_stem(path: Path | str) -> str:
+    """A file's name without its ending, also that of its compression: "bot_1.4.csv.gz" is bot_1.4.
+
+    >>> file_stem("logs/bot_1.4.csv.gz"), file_stem("logs/bot_1.4.jsonl")
+    ('bot_1.4', 'bot_1.4')
+    """
+    name = Path(path).name
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return Path(name).stem
 
 
 def import_details(turns: pd.DataFrame) -> str:

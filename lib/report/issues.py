@@ -50,6 +50,18 @@ RULES = [
     Rule("generic", "dialogs_with_it", "at least", 3, ""),
 ]
 
+#: What a rule looks for, where "score at least bound" would not be understood.
+WORDINGS = {
+    "length": "no words",
+    "negated_fact": "at least {percent:.0f} % of the words in common with a fact, one side negated",
+    "overlap_with_itself": "at least {percent:.0f} % of the words in common with an earlier reply",
+    "words_said_twice": "at least {bound:g} words said twice in a row",
+    "overlap_with_user": "at least {percent:.0f} % of the words in common with the user",
+    "open_end": "no punctuation at the end, unlike most replies of the version",
+    "specificity": "at most {bound:g} word with content",
+    "dialogs_with_it": "the same reply in at least {bound:g} dialogs",
+}
+
 
 def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """The scores and word counts of each reply that the rules read.
@@ -224,9 +236,11 @@ def rule_applies(signals: pd.DataFrame) -> pd.DataFrame:
 def rule_text(rule: Rule) -> str:
     """A rule in words.
 
-    >>> rule_text(RULES[0])
-    'length in words at most 0'
+    >>> rule_text(RULES[0]), rule_text(RULES[7])
+    ('no words', 'similarity to context at most 0.05')
     """
+    if rule.metric in WORDINGS:
+        return WORDINGS[rule.metric].format(bound=rule.bound, percent=100 * rule.bound)
     return f"{display_name(rule.metric)} {rule.when} {rule.bound:g}"
 
 

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
-from lib.report.answer import NARROW, difference_plot
+from lib.report.answer import NARROW, difference_plot, percent
 from lib.report.chat import chat_lines, chat_until
 from lib.report.history import SCHEMA_VERSION, history_plot
 from lib.report.issues import words_seen
@@ -108,6 +108,8 @@ def template(name: str) -> Template:
         "cell": format_cell,
         "head": column_head,
         "is_number": is_number,
+        "nobreak": join_units,
+        "without_empty": without_empty_columns,
         "metric": metric_title,
     }
     return environment.get_template(name)
@@ -205,6 +207,26 @@ def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
     return table.reset_index() if any(table.index.names) else table
 
 
+def without_empty_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without the columns that are empty in every row: a person would only scroll past.
+
+    >>> table = pd.DataFrame({"n": [1, 0], "note": ["", ""], "low": [float("nan")] * 2})
+    >>> without_empty_columns(table).columns.tolist()
+    ['n']
+    """
+    filled = [(table[column].map(format_cell) != "").any() for column in table]
+    return table.loc[:, filled]
+
+
+def join_units(text: str) -> str:
+    r"""A sentence in which no line breaks between a number and its per cent sign.
+
+    >>> join_units("of 11 %")
+    'of 11\xa0%'
+    """
+    return text.replace(" %", "\xa0%")
+
+
 def column_head(column: str) -> dict[str, str]:
     """The title of a column and what it means, for a reader; a metric has its display name.
 
@@ -235,13 +257,16 @@ def is_number(cell: object) -> bool:
 def format_cell(cell: object, column: str = "") -> str:
     """A cell as a person reads it.
 
-    A number has three significant digits, a share is in per cent, a p below .001 is "< .001", a
-    missing value is empty. A text stands in one line; the names of metrics are written out.
+    A number has three significant digits, a share is in per cent, a change of a share in percentage
+    points, a p below .001 is "< .001", a missing value is empty. A text stands in one line; the
+    names of metrics are written out.
 
     >>> [format_cell(cell) for cell in (1.23456, 12345.6, "two  words", float("nan"), 7)]
     ['1.23', '12,346', 'two words', '', '7']
     >>> format_cell(0.00001, "p"), format_cell(0.123, "share"), format_cell("length", "metric")
     ('< .001', '12 %', 'length in words')
+    >>> format_cell(-0.0462, "change")
+    '-4.6 points'
     """
     if isinstance(cell, list | tuple):
         return ", ".join(format_cell(item, column) for item in cell)
@@ -259,6 +284,8 @@ def format_cell(cell: object, column: str = "") -> str:
         if cell < 0.001:
             return "< .001"
         return f"{cell:.3f}"
+    if kind == "points":
+        return f"{percent(cell, signed=True)} points"
     if kind == "share":
         digits = ".3g" if cell < 0.1 else ".0f"
         return f"{100 * cell:{digits}} %"

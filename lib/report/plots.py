@@ -5,6 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from lib.meta_evaluation.figures import display_name
 from lib.report.profiles import PSYCHOLOGY
 from lib.report.validity import reference_table
 
@@ -68,6 +69,7 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
     public = reference_table(
         "14_reference_quantiles", ["corpus", "metric", "n", *QUANTILES]
     )
+    public["corpus"] = public["corpus"].map(display_name)
     table = pd.concat([own, public.assign(source="public corpora")])
     table["label"] = table["corpus"].map(strip_symbols)
     metrics = [name for name in QUANTILE_METRICS if name in set(own["metric"])]
@@ -80,7 +82,7 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
         for source, group in rows.groupby("source", sort=False):
             low = group["q50"].min().round(2)
             high = group["q50"].max().round(2)
-            texts.append(f"{metric} {low:g} to {high:g} ({source})")
+            texts.append(f"{display_name(metric)} {low:g} to {high:g} ({source})")
     figure.set_label(f"Quantiles of each corpus. Medians: {'; '.join(texts)}.")
     return figure
 
@@ -93,7 +95,7 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     >>> row = {"system": "A", "agent": "A", "metric": "length"}
     >>> row |= {"z": 0.2, "z_low": 0.0, "z_high": 0.4}
     >>> profile_plot(pd.DataFrame([row])).get_label()
-    'Means of 1 agents. length: highest A (+0.2), lowest A (+0.2).'
+    'Means of 1 agents. length in words: highest A (+0.2), lowest A (+0.2).'
     """
     label = profile["system"] + ": " + profile["agent"]
     label = profile["agent"].where(profile["agent"] == profile["system"], label)
@@ -113,7 +115,8 @@ def profile_plot(profile: pd.DataFrame) -> Figure:
     for metric, values in z.items():
         highest = f"highest {values.idxmax()} ({values.max():+.1f})"
         texts.append(
-            f"{metric}: {highest}, lowest {values.idxmin()} ({values.min():+.1f})"
+            f"{display_name(metric)}: {highest}, "
+            f"lowest {values.idxmin()} ({values.min():+.1f})"
         )
     figure.set_label(f"Means of {len(z)} agents. {'; '.join(texts)}.")
     return figure
@@ -148,6 +151,8 @@ def _panels(
     grid.map(
         plt.scatter, dot, "label", s=45, color="black", edgecolor="white", zorder=3
     )
-    grid.set_titles("{col_name}").set_axis_labels(shared_axis, "")
+    grid.set_axis_labels(shared_axis, "")
+    for metric, axes in grid.axes_dict.items():
+        axes.set_title(display_name(metric))
     grid.axes.flat[0].invert_yaxis()
     return grid.figure

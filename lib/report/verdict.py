@@ -26,8 +26,8 @@ MAX_WRONG = 0.1  # a rule decides if the interval of its wrong calls ends by the
 TOO_FEW = "fewer than 2 dialogs of a version"
 SAME = "the same scores in both versions"
 LEVEL_OF_RATINGS = (
-    f"Of equal versions, ratings would call one better or worse in at most {100 * LEVEL:.0f} of "
-    "100 such comparisons: that is the level of the test."
+    "Where two versions are equally good, a test of ratings calls one of them better or worse in "
+    f"at most {100 * LEVEL:.0f} of 100 comparisons."
 )
 CONDITION = re.compile(
     r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(leaning )?(better|worse)|mixed)"
@@ -389,12 +389,14 @@ def _undecided(rows: pd.DataFrame) -> str:
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     """The differences in words, and what they rest on."""
     paired = deciding["paired"].max()
-    pairs = f", {paired:,} of them paired by their opening" if paired else ""
     dialogs = deciding["dialogs"].max()
-    return (
-        f"{explain_differences(deciding, version, against)} This rests on {dialogs:,} dialogs of a "
-        f"version{pairs}."
-    )
+    basis = f"This rests on {dialogs:,} dialogs of a version."
+    if paired:
+        basis = (
+            f"Dialogs with the same opening count once: {dialogs:,} of the smaller version, "
+            f"{paired:,} of them in both."
+        )
+    return f"{explain_differences(deciding, version, against)} {basis}"
 
 
 def explain_differences(deciding: pd.DataFrame, version: str, against: str) -> str:
