@@ -460,7 +460,7 @@ ISSUES = [  # the issue, a reply that has it, a reply without, and other columns
     ("generic", "It is.", FULL, {}),
     ("repeats itself", FULL, HUT, {"context": [[FULL, "And?"]] * 2}),
     (
-        "repeats itself",
+        "stutters",
         "I like I like old boats and maps.",
         "I like old boats and maps.",
         {},
@@ -525,7 +525,7 @@ def test_rules_are_tried_on_damaged_replies_and_on_the_same_ones_before():
     assert set(table["damage"]) <= set(pairs["perturbation"])
     for issue, row in table.iterrows():
         assert row["pairs"] == (pairs["perturbation"] == row["damage"]).sum(), issue
-    assert set(table.index) == {"repeats itself", "off topic", "generic"}
+    assert set(table.index) == {"stutters", "off topic", "generic"}
     assert (
         table["recall"].between(0.5, 0.9).all()
         and (table["false_positive_rate"] == 0).all()
