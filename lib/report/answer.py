@@ -297,9 +297,10 @@ def _pairs(verdict: Verdict) -> str:
     if not verdict.paired:
         return "No opening is in both, so no dialogs are paired."
     if verdict.paired == 1:
-        return "1 opening is in both: its dialogs are compared in pairs."
+        return "1 opening is in both: its dialogs are compared in pairs (section 1)."
     return (
-        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs."
+        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs "
+        "(section 1 lists them)."
     )
 
 
