@@ -196,8 +196,13 @@ def test_the_page_has_every_section_table_and_figure(result):
         assert (section["title"] in html.unescape(written)) == drawn
         for part in section["part"]:
             table = page.as_table(getattr(result, part.get("table", ""), []))
-            assert (part.get("caption", "no caption") in written) == (len(table) > 0)
+            caption = f"<caption>{part.get('caption')}</caption>"
+            has_rows = len(table) > 0
+            assert (caption in written) == (has_rows and part["table"] != "cases")
             assert part.get("empty", "no such sentence") not in written or table.empty
+            if has_rows or part.get("figure") in ("quantiles", "profile"):
+                text = page.join_units(part["text"])
+                assert text in html.unescape(written)
     assert page.as_table(result.verdicts).shape[0] == 2
     assert (
         written.count("Quantiles of each corpus")

@@ -160,7 +160,12 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
     answer = shown.select_one(".answer")
     assert " ".join(written["answer"]["basis"].split()) in " ".join(answer.text.split())
     if tables["verdicts"]:
-        verdict = tables["verdicts"][0]
+        # Of several, the first that the sentences name.
+        verdict = next(
+            row
+            for row in tables["verdicts"]
+            if re.search(rf"\b{row['version']}\b", written["answer"]["basis"])
+        )
         dialogs = re.search(
             r"of ([\d,]+) dialogs? of (.*?) and ([\d,]+) of", answer.text
         )
@@ -176,9 +181,11 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
                 assert is_rounded(number, sum(counts))
             assert is_rounded(paired[1] if paired else "0", verdict["paired"])
         silent = re.search(r"show no difference for (\S+) %", answer.text)
-        assert bool(silent) == (verdict["silent_share"] is not None)
+        shares = [row["silent_share"] for row in tables["verdicts"]]
+        shares = [share for share in shares if share is not None]
+        assert bool(silent) == bool(shares)
         if silent:
-            assert is_rounded(silent[1], verdict["silent_share"], 100)
+            assert any(is_rounded(silent[1], share, 100) for share in shares)
         check_sizes(answer.select("li")[0].text, verdict, tables["differences"])
         check_rates(answer.text, tables)
     issues = {(row["rule"], row["version"]): row for row in tables["issues"]}
@@ -193,7 +200,7 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
             found += 1
         if line.text.startswith("Commonest issue"):
             row = max(tables["issues"], key=lambda row: row["share"] or 0)
-            count, share = numbers(line.text)
+            count, share, *_ = numbers(line.text)
             assert is_rounded(count, row["replies"])
             assert is_rounded(share, row["share"], 100)
             found += 1

@@ -83,8 +83,12 @@ def test_one_version_is_described_by_its_rating_its_commonest_issue_and_its_dist
     findings = " ".join(result.answer.findings)
     assert result.answer.sentences == ["One version, old: 30 replies in 30 dialogs."]
     assert f"People rate it {one['human_overall'].mean():.2f} on average" in findings
-    assert "Commonest issue: generic, 9 replies (30 %)." in findings
-    assert "Compared with" not in shown(result).text
+    assert "Commonest issue: generic, 9 replies (30 %): at most 1 word" in findings
+    body = shown(result)
+    assert "Compared with" not in body.text
+    headings = [heading.text for heading in body.select("h2")]
+    assert headings[0] == "Dialogs to look at" and "2 Ratings" in headings
+    assert "There is only one version. These are" in body.text
 
 
 def test_the_picture_has_the_differences_in_standard_deviations_ratings_first(compared):
@@ -495,7 +499,7 @@ def test_of_many_versions_the_answer_names_those_of_one_verdict_together():
     assert len(result.answer.sentences) <= 3
     assert result.answer.basis.startswith("v1 against v0: It rests on people's ratings")
     assert result.answer.findings[0].startswith("v1 against v0: ")
-    assert result.answer.findings[1].startswith("First by overall")
+    assert result.answer.findings[1].startswith("Highest in overall")
     topics = result.warnings["topic"].tolist()
     assert "users among the systems?" not in topics
 

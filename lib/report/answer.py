@@ -36,7 +36,7 @@ SENTENCES = {
     "leaning worse": "Metrics lean to {against}: {version} may be worse.",
     "mixed": "{version} is better than {against} in some respects and worse in others.",
     "no difference shown": "No difference between {version} and {against} is shown.",
-    "no verdict": "Nothing in this file decides between {version} and {against}.",
+    "no verdict": "Nothing in these dialogs decides between {version} and {against}.",
 }
 #: The same of several versions, as "B, C and D".
 SENTENCES_OF_SEVERAL = {
@@ -45,8 +45,8 @@ SENTENCES_OF_SEVERAL = {
     "leaning better": "Metrics lean to {version}: each may be better than {against}.",
     "leaning worse": "Metrics lean to {against}: {version} may be worse.",
     "mixed": "{version} are better than {against} in some respects and worse in others.",
-    "no difference shown": "No difference between {against} and {version} is shown.",
-    "no verdict": "Nothing in this file decides between {against} and {version}.",
+    "no difference shown": "No difference from {against} is shown for {version}.",
+    "no verdict": "Nothing in these dialogs compares {version} with {against}.",
 }
 
 
@@ -123,22 +123,24 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
             ),
             cautions=cautions,
         )
+    first = by_certainty(verdicts)[0]
+    basis = _basis(first, turns, scores, differences)
     compared = ""
     if len(verdicts) > 1:
-        compared = f"{verdicts[0].version} against {verdicts[0].against}: "
-    basis = compared + _basis(verdicts[0], turns, scores, differences)
+        compared = f"{first.version} against {first.against}: "
+        basis = basis.replace("It rests", f"The verdict on {first.version} rests", 1)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
-    sizes = _sizes(verdicts[0], differences, picture)
-    first = [compared + text for text in sizes]
+    sizes = _sizes(first, differences, picture)
+    told = [compared + text for text in sizes]
     if len(ranking):
-        first += _first_rank(ranking, score)
+        told += _first_rank(ranking, score)
     return Answer(
         sentences=_verdict_sentences(verdicts),
         size=_size_of_files(turns),
         basis=basis,
         error_rate=" ".join(rates),
-        more=_what_more_would_bring(verdicts[0], more_dialogs),
-        findings=[*first, *_change_sentences(issues, verdicts[0].against)],
+        more=_what_more_would_bring(first, more_dialogs),
+        findings=[*told, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
 
@@ -146,7 +148,7 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
 def _verdict_sentences(verdicts: Sequence[Verdict]) -> list[str]:
     """A sentence for all versions of the same verdict."""
     versions: dict[str, list[str]] = {}
-    for verdict in verdicts:
+    for verdict in by_certainty(verdicts):
         versions.setdefault(verdict.verdict, []).append(verdict.version)
     sentences = []
     for verdict, names in versions.items():
@@ -211,6 +213,17 @@ def _what_more_would_bring(verdict: Verdict, more_dialogs: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
+def by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts that decide before those that lean, and before those without a difference.
+
+    >>> found = [Verdict("B", verdict="no difference shown"), Verdict("C", verdict="better")]
+    >>> [row.version for row in by_certainty(found)]
+    ['C', 'B']
+    """
+    order = list(SENTENCES)
+    return sorted(verdicts, key=lambda row: order.index(row.verdict))
+
+
 def _sizes(
     verdict: Verdict, differences: pd.DataFrame, picture: pd.DataFrame
 ) -> list[str]:
@@ -254,8 +267,8 @@ def _first_rank(ranking: pd.DataFrame, score: str) -> list[str]:
     if not first:
         return []
     if len(first) == 1:
-        return [f"First by {name}: {first[0]}."]
-    return [f"First by {name}, and not distinguished: {_listed(first)}."]
+        return [f"Highest in {name}: {first[0]}."]
+    return [f"Highest in {name}, and not distinguished: {_listed(first)}."]
 
 
 def _count(number: int, noun: str) -> str:
@@ -380,7 +393,8 @@ def _findings(
     for row in found.to_dict("records"):
         count = _count(row["replies"], "reply")
         findings.append(
-            f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %)."
+            f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %): "
+            f"{row['rule']}."
         )
     distance = farthest_from_corpora(scores)
     if distance:
@@ -504,7 +518,7 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     if width < WIDE:
         labels = labels.map(lambda label: textwrap.fill(label, 18))
     axes.set_yticks(range(len(rows)), labels)
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     against = strip_symbols(rows["against"].iloc[0])
     several = rows["version"].nunique() > 1
     score = display_name(rows["score"].iloc[0].removeprefix("human_"))
@@ -523,7 +537,6 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
         columnspacing=1,
         handletextpad=0.3,
     )
-    axes.margins(y=0.15)
 
     texts = []
     for row in rows.to_dict("records"):

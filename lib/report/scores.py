@@ -85,6 +85,9 @@ def import_metrics(name: str) -> list[str]:
             runpy.run_path(name)
         else:
             importlib.import_module(name)
+    except FileNotFoundError as error:
+        fix = "name a Python file that exists, or an installed module"
+        raise DataError("no such file", file=name, fix=fix) from error
     except Exception as error:  # whatever a user's file does wrong
         problem = f"cannot be imported: {type(error).__name__}: {error}"
         fix = "run it by itself first: python " + name
