@@ -118,7 +118,7 @@ def test_dialogs_without_dates_need_a_label(command, tmp_path, capsys):
 
 REFUSED = [
     ({"schema": 2, "title": "t"}, "version 2 of the schema"),
-    ({"schema": 3, "title": "t"}, "no report that HISTORY kept"),
+    ({"schema": 4, "title": "t"}, "no report that HISTORY kept"),
     ([1], "no report that HISTORY kept"),
 ]
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import jsonschema
 import matplotlib.pyplot as plt
@@ -18,6 +20,10 @@ from lib.report.answer import _change_sentences, difference_plot, picture_rows
 from lib.report.chat import chat_lines
 from lib.report.pairs import reply_pairs, typical_and_worst
 from lib.report.ranking import version_ranking, win_rates
+
+BROWSER = (
+    shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+)
 
 
 def two_versions(dialogs: int = 30, loss: float = 1.0, seed: int = 0) -> pd.DataFrame:
@@ -77,8 +83,12 @@ def test_one_version_is_described_by_its_rating_its_commonest_issue_and_its_dist
     findings = " ".join(result.answer.findings)
     assert result.answer.sentences == ["One version, old: 30 replies in 30 dialogs."]
     assert f"People rate it {one['human_overall'].mean():.2f} on average" in findings
-    assert "Commonest issue: generic, 9 replies (30 %)." in findings
-    assert "Compared with" not in shown(result).text
+    assert "Commonest issue: generic, 9 replies (30 %): at most 1 word" in findings
+    body = shown(result)
+    assert "Compared with" not in body.text
+    headings = [heading.text for heading in body.select("h2")]
+    assert headings[0] == "Dialogs to look at" and "2 Ratings" in headings
+    assert "There is only one version. These are" in body.text
 
 
 def test_the_picture_has_the_differences_in_standard_deviations_ratings_first(compared):
@@ -97,12 +107,18 @@ def test_the_picture_has_the_differences_in_standard_deviations_ratings_first(co
 def test_replies_to_the_same_context_stand_in_pairs_the_largest_change_first(compared):
     table = compared.pairs.table
     assert compared.pairs.total == len(table) == 30
-    assert table["change"].abs().is_monotonic_decreasing
+    assert table[
+        "change"
+    ].is_monotonic_increasing  # the new version is worse: losses first
     row = table.iloc[0]
     turns = compared.turns.set_index(["system", "response"])["human_overall"]
     change = turns["new", row["reply"]] - turns["old", row["reply_against"]]
     assert row["change"] == pytest.approx(change)
-    items = shown(compared).select("#pairs > li")
+    assert row["dialog_against"] == row["dialog"].replace("new", "old")
+    body = shown(compared)
+    assert "the largest losses of new in overall first" in body.text
+    items = body.select("#pairs > li")
+    assert row["dialog"] in items[0].text and row["dialog_against"] in items[0].text
     assert row["reply"] in items[0].text
     assert row["context"][0] in items[0].text
 
@@ -132,21 +148,58 @@ def test_an_empty_reply_is_shown_as_nothing_said():
 def test_changes_that_may_be_chance_are_said_to_be_unclear_and_come_last():
     issues = pd.DataFrame(
         [
+            ["cut off", "open", "old", 0, np.nan, np.nan, np.nan],
+            ["cut off", "open", "new", 10, 0.1, 0.05, 0.15],
+            ["empty", "no words", "old", 9, np.nan, np.nan, np.nan],
+            ["empty", "no words", "new", 1, -0.08, -0.1, -0.02],
             # Half as often, but the interval holds 0.
-            ["generic", "short", "old", 0.4, np.nan, np.nan, np.nan],
-            ["generic", "short", "new", 0.2, -0.2, -0.5, 0.1],
-            ["cut off", "open", "old", 0.0, np.nan, np.nan, np.nan],
-            ["cut off", "open", "new", 0.1, 0.1, 0.05, 0.15],
+            ["generic", "short", "old", 40, np.nan, np.nan, np.nan],
+            ["generic", "short", "new", 20, -0.2, -0.5, 0.1],
         ],
-        columns=["issue", "rule", "version", "share", "change", "low", "high"],
+        columns=["issue", "rule", "version", "replies", "change", "low", "high"],
     )
+    issues = issues.assign(of=100, rating_gap=np.nan, recall=np.nan)
+    issues.loc[5, "rating_gap"] = -1.5
     told = _change_sentences(issues, "old")
-    assert told[0].startswith(
-        "Cut off, more often (open): 10 % of the replies of new, 0 %"
+    assert told[0] == (
+        "Fix first: cut off, more often (open). 10 of 100 replies of new, 0 of 100 of old: +10 "
+        "points (95 % interval +5 to +15)."
     )
-    assert told[1].startswith(
-        "Generic, no clear change (short): 20 % of the replies of new"
+    assert told[1].startswith("Empty, less often, an improvement (no words). 1 of 100")
+    assert told[2].startswith("Generic, no clear change (short). 20 of 100 replies")
+    assert told[2].endswith("Replies with it are rated 1.5 lower than others.")
+
+
+def test_the_issue_that_may_have_cost_most_rating_comes_first_everywhere():
+    turns = two_versions(dialogs=40, loss=0.0)
+    new = turns.index[turns["system"] == "new"]
+    cut, short = new[:8], new[8:14]
+    turns.loc[cut, "response"] = turns.loc[cut, "response"].str.rstrip(".")
+    words = ["Ok", "Well", "Right", "Yes", "So", "Hm"]
+    turns.loc[short, "response"] = [f"{word}." for word in words]
+    turns.loc[short, "human_overall"] = (
+        1.0  # fewer than those cut off, and rated far lower
     )
+    result = report.build_report(turns, embeddings=False)
+    table = result.issues[result.issues["version"] == "new"]
+    assert table["issue"].tolist()[:2] == ["generic", "cut off"]
+    row = table.iloc[0]
+    others = turns.loc[new.difference(short), "human_overall"].mean()
+    assert row["rating_gap"] == pytest.approx(1.0 - others) and row["rated"] == 6
+    assert row["rating_effect"] == pytest.approx(row["change"] * row["rating_gap"])
+    assert (row["replies"], row["of"]) == (6, 40)
+    changes = [text for text in result.answer.findings if "95 % interval +" in text]
+    assert changes[0].startswith("Fix first: generic, more often")
+    assert changes[1].startswith("Cut off, more often")
+    assert list(dict.fromkeys(result.cases["issue"])) == ["generic", "cut off"]
+    cells = shown(result).find("caption", string="What the rules found").parent
+    assert cells.select_one("tbody td").text == "generic"
+    markdown = page.render_markdown(result, "t")
+    assert markdown.index("| generic |") < markdown.index("| cut off |")
+
+    unrated = turns.drop(columns="human_overall")
+    table = report.build_report(unrated, embeddings=False).issues
+    assert table["issue"].iloc[0] == "cut off"  # without ratings, the larger change
 
 
 def test_equal_replies_are_counted_and_greetings_pair_nothing():
@@ -446,7 +499,7 @@ def test_of_many_versions_the_answer_names_those_of_one_verdict_together():
     assert len(result.answer.sentences) <= 3
     assert result.answer.basis.startswith("v1 against v0: It rests on people's ratings")
     assert result.answer.findings[0].startswith("v1 against v0: ")
-    assert result.answer.findings[1].startswith("First by overall")
+    assert result.answer.findings[1].startswith("Highest in overall")
     topics = result.warnings["topic"].tolist()
     assert "users among the systems?" not in topics
 
@@ -476,7 +529,93 @@ def test_issues_that_were_found_come_before_those_that_were_not():
     turns.loc[turns.index[:4], "response"] = ["Ok.", "Well.", "Right.", "Yes."]
     table = report.build_report(turns, embeddings=False).issues
     largest = table.groupby("rule", sort=False)["share"].max().fillna(-1)
-    assert largest.is_monotonic_decreasing and largest.iloc[0] > 0
+    assert np.sign(largest).is_monotonic_decreasing and largest.iloc[0] > 0
+    assert table["version"].iloc[-1] == "not looked for"
+
+
+def test_an_echo_of_the_user_is_named_beside_its_pair():
+    """A metric that decides may prefer it: similarity to context does."""
+    turns = two_versions(dialogs=5)
+    echo = turns.index[turns["dialog"] == "new-3"]
+    turns.loc[echo, "response"] = "You say: What about number 3?"
+    body = shown(report.build_report(turns, embeddings=False))
+    pair = next(item for item in body.select("#pairs > li") if "You say" in item.text)
+    assert [issue.text for issue in pair.select(".found")] == [
+        "Issue: repeats the user"
+    ]
+
+
+def test_the_first_screen_counts_what_the_files_have_and_what_was_left_out(tmp_path):
+    rows = ["dialog,speaker,text,rating"]
+    for number in range(3):
+        rows += [
+            f"{number},guest,Number {number}?,",
+            f"{number},bot,Answer {number}.,4",
+        ]
+    rows += ["8,guest,Anybody?,", "9,guest,Hello?,"]
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows))
+    files = [tmp_path / "old.csv", tmp_path / "new.csv"]
+    turns = report.read_versions(files, overrides={"bot": "bot"})
+    result = report.build_report(turns, embeddings=False)
+    assert result.answer.size == (
+        "10 dialogs in the files: 6 kept (3 of old, 3 of new), 4 left out (4 have no reply of "
+        "the bot). 6 replies, 6 of them rated."
+    )
+    assert result.answer.size in shown(result).select_one(".answer").text
+    # All rows of the file are read, with those of dialogs that were left out.
+    assert "old: utterances: 8 read, 6 kept, 2 excluded" in result.import_details
+    assert result.paired_dialogs["first_dialogs"].tolist() == ["0", "1", "2"]
+    assert result.units.set_index("version")["units"].to_dict() == {
+        "old": 3,
+        "new": 3,
+        "all": 3,
+    }
+
+
+def test_ratings_of_the_file_ask_for_no_sheet_and_metrics_alone_do(compared):
+    assert "Nobody has rated" not in shown(compared).text
+    turns = two_versions().drop(columns="human_overall")
+    result = report.build_report(turns, embeddings=False)
+    assert "Nobody has rated these dialogs" in shown(result).text
+    assert "RATE=40" in result.answer.more
+
+
+def test_more_dialogs_narrow_the_interval_with_the_root_of_their_number(compared):
+    more = compared.more_dialogs
+    row = compared.differences[compared.differences["score"] == "human_overall"].iloc[0]
+    half = (row["high"] - row["low"]) / 2
+    assert more["half_width"].tolist() == pytest.approx([half] * 3)
+    assert more["further_dialogs"].tolist() == [20, 100, 90]
+    assert more["expected_half_width"].iloc[2] == pytest.approx(half / 2)
+    assert "20 more rated dialogs of each version" in compared.answer.more
+
+
+PRESS = """<script>
+document.querySelector('nav a[href="#s2"]').focus();
+document.activeElement.click();  // what Enter does on a link
+</script>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome to open the page with")
+@pytest.mark.parametrize(("hash", "script"), [("#s2", ""), ("", PRESS)])
+def test_a_link_to_a_folded_section_opens_it(compared, tmp_path, hash, script):
+    written = page.render_html(compared, "t")
+    folded = BeautifulSoup(written, "lxml").find(id="s2").find_parent("details")
+    assert not folded.has_attr("open")
+    if script:  # the page's own policy forbids it
+        written = re.sub("<meta http-equiv[^>]*>", "", written)
+    file = tmp_path / "page.html"
+    file.write_text(written.replace("</body>", f"{script}</body>"), encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", file.as_uri() + hash]
+    dom = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    body = BeautifulSoup(dom, "lxml")
+    assert body.find(id="s2").find_parent("details").has_attr("open")
+    assert not body.find(id="s1").find_parent("details").has_attr("open")
 
 
 def test_no_prose_of_the_page_has_names_of_code():

@@ -209,13 +209,20 @@ def test_a_verdict_by_metrics_states_its_rate_and_only_leans_beyond_one_in_ten(
 ):
     sure = metric_verdict(rates_of(), monkeypatch)
     assert sure.verdict == "better" and sure.wrong_share == 0.05
-    assert "5 pointed the wrong way (95 % interval 1 to 9" in sure.error_rate
-    assert "from 60 calls in 6 families" in sure.error_rate
+    assert (sure.wrong_calls, sure.calls) == (3, 60)
+    assert "3 of 60 such calls on public corpora were wrong" in sure.error_rate
+    assert "6 families" in sure.error_rate and "up to 9 of 100" in sure.error_rate
+    assert "leaning" not in sure.error_rate
+    one_call = rates_of(right=1, wrong=1, families=1)
+    once = metric_verdict(one_call, monkeypatch).error_rate
+    assert "1 of 2 such calls on public corpora was wrong" in once
+    assert "1 family (" in once
 
     leaning = metric_verdict(rates_of(high=0.11), monkeypatch, difference=-1.0)
     assert leaning.verdict == "leaning worse"
     assert leaning.explanation.startswith("This leans to old.")
-    assert "1 to 11" in leaning.error_rate
+    assert "up to 11 of 100" in leaning.error_rate
+    assert "a leaning, not a verdict" in leaning.error_rate
     one_family = metric_verdict(rates_of(low=np.nan, high=np.nan), monkeypatch)
     assert one_family.verdict == "leaning better"
     assert "nan" not in one_family.explanation + one_family.error_rate

@@ -175,6 +175,8 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         ]
         if not positions:
             report.excluded["dialogs", "have no reply of the bot"] += 1
+            reason = "are of dialogs without a reply of the bot"
+            report.excluded["utterances", reason] += len(utterances)
             continue
         report.kept.update(dialogs=1, utterances=len(utterances))
         first = utterances[positions[0]]

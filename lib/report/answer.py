@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.meta_evaluation.figures import display_name
-from lib.report.dialogs import leading_rating
+from lib.report.dialogs import leading_rating, left_out
 from lib.report.plots import strip_symbols
 from lib.report.validity import reference_table
 from lib.report.verdict import KEY, Verdict, explain_differences
@@ -36,7 +36,7 @@ SENTENCES = {
     "leaning worse": "Metrics lean to {against}: {version} may be worse.",
     "mixed": "{version} is better than {against} in some respects and worse in others.",
     "no difference shown": "No difference between {version} and {against} is shown.",
-    "no verdict": "Nothing in this file decides between {version} and {against}.",
+    "no verdict": "Nothing in these dialogs decides between {version} and {against}.",
 }
 #: The same of several versions, as "B, C and D".
 SENTENCES_OF_SEVERAL = {
@@ -45,8 +45,8 @@ SENTENCES_OF_SEVERAL = {
     "leaning better": "Metrics lean to {version}: each may be better than {against}.",
     "leaning worse": "Metrics lean to {against}: {version} may be worse.",
     "mixed": "{version} are better than {against} in some respects and worse in others.",
-    "no difference shown": "No difference between {against} and {version} is shown.",
-    "no verdict": "Nothing in this file decides between {against} and {version}.",
+    "no difference shown": "No difference from {against} is shown for {version}.",
+    "no verdict": "Nothing in these dialogs compares {version} with {against}.",
 }
 
 
@@ -57,18 +57,22 @@ class Answer:
     Attributes:
         sentences: the verdicts on the versions after the first, one for those of the same verdict;
             or what the only version is.
+        size: dialogs of the files, kept and left out, and rated replies.
         basis: what the first of them rests on: ratings or metrics, dialogs, shared openings.
         error_rate: how often such verdicts are wrong, a sentence per kind of verdict
             (`Verdict.error_rate`).
+        more: what more dialogs and what ratings would bring to the first verdict.
         findings: the differences that decide between the first two versions; of three versions
-            and more, which come first; the largest changes of issues. Of a single version, its
-            most telling figures.
+            and more, which come first; the changes of issues that cost most. Of a single version,
+            its most telling figures.
         cautions: warnings that could turn the answer round.
     """
 
     sentences: list[str]
+    size: str
     basis: str
     error_rate: str
+    more: str
     findings: list[str]
     cautions: list[str]
 
@@ -83,18 +87,22 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
     warnings: pd.DataFrame,
     ranking: pd.DataFrame,
     differences: pd.DataFrame,
+    more_dialogs: pd.DataFrame,
+    picture: pd.DataFrame,
     score: str = "",
 ) -> Answer:
     """Put the verdicts into sentences; of a single version, say what it is like.
 
     Args:
         turns, scores: the turn table and its metrics.
-        verdicts, ratings, issues, warnings, ranking, differences, score: as in `Report`.
+        verdicts, ratings, issues, warnings, ranking, differences, more_dialogs, picture, score:
+            as in `Report`.
 
     >>> turns = pd.DataFrame({"system": ["A"], "agent": ["A"], "dialog": ["1"]})
     >>> nothing = pd.DataFrame(columns=["topic", "finding", "issue", "replies", "share"])
     >>> first_answer(turns, turns[[]], verdicts=[], ratings=nothing, issues=nothing,
-    ...              warnings=nothing, ranking=nothing, differences=nothing).sentences
+    ...              warnings=nothing, ranking=nothing, differences=nothing,
+    ...              more_dialogs=nothing, picture=nothing).sentences
     ['One version, A: 1 reply in 1 dialog.']
     """
     decisive = warnings[warnings["topic"].isin(DECISIVE)]
@@ -106,26 +114,33 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
         size = f"{_count(len(turns), 'reply')} in {_count(n_dialogs, 'dialog')}"
         return Answer(
             sentences=[f"One version, {version}: {size}."],
+            size=_size_of_files(turns),
             basis="With a second version, this page compares the two.",
             error_rate="",
+            more="",
             findings=_findings(
                 scores, ratings=ratings, leading=leading_rating(turns), issues=issues
             ),
             cautions=cautions,
         )
+    first = by_certainty(verdicts)[0]
+    basis = _basis(first, turns, scores, differences)
     compared = ""
     if len(verdicts) > 1:
-        compared = f"{verdicts[0].version} against {verdicts[0].against}: "
-    basis = compared + _basis(verdicts[0], turns, scores, differences)
+        compared = f"{first.version} against {first.against}: "
+        basis = basis.replace("It rests", f"The verdict on {first.version} rests", 1)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
-    first = [compared + text for text in _sizes(verdicts[0], differences)]
+    sizes = _sizes(first, differences, picture)
+    told = [compared + text for text in sizes]
     if len(ranking):
-        first += _first_rank(ranking, score)
+        told += _first_rank(ranking, score)
     return Answer(
         sentences=_verdict_sentences(verdicts),
+        size=_size_of_files(turns),
         basis=basis,
         error_rate=" ".join(rates),
-        findings=[*first, *_change_sentences(issues, verdicts[0].against)],
+        more=_what_more_would_bring(first, more_dialogs),
+        findings=[*told, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
 
@@ -133,7 +148,7 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
 def _verdict_sentences(verdicts: Sequence[Verdict]) -> list[str]:
     """A sentence for all versions of the same verdict."""
     versions: dict[str, list[str]] = {}
-    for verdict in verdicts:
+    for verdict in by_certainty(verdicts):
         versions.setdefault(verdict.verdict, []).append(verdict.version)
     sentences = []
     for verdict, names in versions.items():
@@ -143,8 +158,76 @@ def _verdict_sentences(verdicts: Sequence[Verdict]) -> list[str]:
     return sentences
 
 
-def _sizes(verdict: Verdict, differences: pd.DataFrame) -> list[str]:
-    """How large the differences are that decide, how sure that is, and what would narrow them."""
+def _size_of_files(turns: pd.DataFrame) -> str:
+    """Dialogs of the files, kept and left out, and how many replies people rated."""
+    dialogs = turns[KEY].drop_duplicates()
+    counts = dialogs["system"].value_counts(sort=False)
+    kept = _count(len(dialogs), "dialog")
+    versions = ""
+    if 1 < len(counts) <= MAX_NAMES:
+        versions = ", ".join(f"{n:,} of {version}" for version, n in counts.items())
+        versions = f" ({versions})"
+    reasons = left_out(turns)
+    if reasons:
+        total = len(dialogs) + sum(reasons.values())
+        files = "files" if len(turns.attrs.get("files", [])) > 1 else "file"
+        texts = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
+        size = (
+            f"{_count(total, 'dialog')} in the {files}: {len(dialogs):,} kept{versions}"
+        )
+        size += f", {sum(reasons.values()):,} left out ({texts})."
+    else:
+        size = f"{kept}{versions}, none left out."
+    leading = leading_rating(turns)
+    if not leading:
+        return f"{size} {_count(len(turns), 'reply')}, without ratings."
+    rated = int(turns[leading].notna().sum())
+    return f"{size} {_count(len(turns), 'reply')}, {rated:,} of them rated."
+
+
+def _what_more_would_bring(verdict: Verdict, more_dialogs: pd.DataFrame) -> str:
+    """What more dialogs would bring, and what ratings would."""
+    sheet = "RATE=40 writes a sheet with 40 dialogs of each version"
+    if not verdict.decided_by:
+        return f"Ratings by people may decide: {sheet}."
+    sentences = []
+    rows = more_dialogs.to_dict("records")
+    for row in [row for row in rows if row["version"] == verdict.version][:1]:
+        rated = "rated dialogs" if verdict.decided_by == "rating" else "dialogs"
+        name = display_name(row["score"].removeprefix("human_"))
+        now = f"\u00b1{row['half_width']:.2g}"
+        then = f"\u00b1{row['expected_half_width']:.2g}"
+        sentences.append(
+            f"{row['further_dialogs']:,} more {rated} of each version would narrow the interval of "
+            f"{name} from {now} to about {then}; four times as many halve it."
+        )
+    if verdict.decided_by == "rating":
+        return " ".join(sentences)
+    if verdict.verdict.startswith("leaning"):
+        sentences.append(
+            "But more dialogs do not make this a verdict: they do not change how often such calls "
+            f"are wrong. Ratings may: {sheet}."
+        )
+    else:
+        sentences.append(f"Ratings would decide in place of metrics: {sheet}.")
+    return " ".join(sentences)
+
+
+def by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts that decide before those that lean, and before those without a difference.
+
+    >>> found = [Verdict("B", verdict="no difference shown"), Verdict("C", verdict="better")]
+    >>> [row.version for row in by_certainty(found)]
+    ['C', 'B']
+    """
+    order = list(SENTENCES)
+    return sorted(verdicts, key=lambda row: order.index(row.verdict))
+
+
+def _sizes(
+    verdict: Verdict, differences: pd.DataFrame, picture: pd.DataFrame
+) -> list[str]:
+    """How large the differences are that decide, and where the picture has them."""
     if not verdict.decided_by:
         return []
     rows = differences[
@@ -152,8 +235,15 @@ def _sizes(verdict: Verdict, differences: pd.DataFrame) -> list[str]:
         & differences["score"].isin(verdict.scores)
     ]
     sizes = explain_differences(rows, verdict.version, verdict.against)
-    more = "About four times as many dialogs would halve the width of such an interval."
-    return [f"{sizes} {more}"]
+    if picture.empty or picture["version"].nunique() > 1:
+        return [sizes]
+    shown = picture[picture["score"].isin(verdict.scores)]
+    texts = [
+        f"{row['difference']:+.2f} ({row['label']})" for row in shown.to_dict("records")
+    ]
+    if not texts:
+        return [sizes]
+    return [f"{sizes} In standard deviations, as in the picture: {', '.join(texts)}."]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -177,8 +267,8 @@ def _first_rank(ranking: pd.DataFrame, score: str) -> list[str]:
     if not first:
         return []
     if len(first) == 1:
-        return [f"First by {name}: {first[0]}."]
-    return [f"First by {name}, and not distinguished: {_listed(first)}."]
+        return [f"Highest in {name}: {first[0]}."]
+    return [f"Highest in {name}, and not distinguished: {_listed(first)}."]
 
 
 def _count(number: int, noun: str) -> str:
@@ -198,7 +288,9 @@ def _basis(
     if not verdict.decided_by:
         return verdict.explanation
     names = [display_name(name.removeprefix("human_")) for name in verdict.scores]
-    source = "people's ratings" if verdict.decided_by == "rating" else "metrics"
+    source = "people's ratings"
+    if verdict.decided_by == "metric":
+        source = "one metric" if len(names) == 1 else "metrics"
     if len(names) > 4:
         names = [*names[:3], f"{len(names) - 3} more"]
     from_sheet = (differences["kind"] == "rating of the file").any()
@@ -218,38 +310,54 @@ def _pairs(verdict: Verdict) -> str:
     if not verdict.paired:
         return "No opening is in both, so no dialogs are paired."
     if verdict.paired == 1:
-        return "1 opening is in both: its dialogs are compared in pairs."
+        return "1 opening is in both: its dialogs are compared in pairs (section 1)."
     return (
-        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs."
+        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs "
+        "(section 1 lists them)."
     )
 
 
 def _change_sentences(issues: pd.DataFrame, first: str) -> list[str]:
-    """The three largest changes of issues from the first version, with their intervals.
+    """The changes of issues from the first version, in the order of the table, with intervals.
 
-    Those whose interval holds 0 come last: they may be chance.
+    Of several versions, the one with the clearest and largest change of a rule stands for it.
     """
-    before = issues[issues["version"] == first].set_index("rule")["share"]
+    before = issues[issues["version"] == first].set_index("rule")
     changed = issues[issues["change"].abs() > 0]
     uncertain = (changed["low"] <= 0) & (changed["high"] >= 0)
-    changed = changed.assign(uncertain=uncertain, size=changed["change"].abs())
-    changed = changed.sort_values(
-        ["uncertain", "size"], ascending=[True, False], kind="stable"
-    )
+    changed = changed.assign(uncertain=uncertain, size=-changed["change"].abs())
+    clearest = changed.sort_values(["uncertain", "size"], kind="stable")
+    of_each_rule = clearest.drop_duplicates("rule").index
+    order = changed["rule"].drop_duplicates()
+    changed = changed.loc[of_each_rule].set_index("rule").loc[order].reset_index()
     sentences = []
     for row in changed.head(MAX_CHANGES).to_dict("records"):
-        low = percent(row["low"], signed=True)
-        high = percent(row["high"], signed=True)
-        direction = "more often" if row["change"] > 0 else "less often"
-        if row["uncertain"]:
-            direction = "no clear change"
-        issue = row["issue"].capitalize()
-        sentences.append(
-            f"{issue}, {direction} ({row['rule']}): {percent(row['share'])} % of the replies of "
-            f"{row['version']}, {percent(before[row['rule']])} % of those of {first} "
-            f"(95 % interval of the change {low} to {high} points)."
-        )
+        change = _change_sentence(row, before.loc[row["rule"]], first)
+        if not sentences and row["change"] > 0 and not row["uncertain"]:
+            change = f"Fix first: {change[0].lower()}{change[1:]}"
+        sentences.append(change)
     return sentences
+
+
+def _change_sentence(row: dict, before: pd.Series, first: str) -> str:
+    """One change of an issue: counts of both versions, interval, and difference in rating."""
+    direction = "more often" if row["change"] > 0 else "less often, an improvement"
+    if row["uncertain"]:
+        direction = "no clear change"
+    low = percent(row["low"], signed=True)
+    high = percent(row["high"], signed=True)
+    sentence = (
+        f"{row['issue'].capitalize()}, {direction} ({row['rule']}). {row['replies']:,.0f} of "
+        f"{row['of']:,.0f} replies of {row['version']}, {before['replies']:,.0f} of "
+        f"{before['of']:,.0f} of {first}: {percent(row['change'], signed=True)} points (95 % "
+        f"interval {low} to {high})."
+    )
+    if not np.isnan(row["rating_gap"]):
+        side = "lower" if row["rating_gap"] < 0 else "higher"
+        sentence += f" Replies with it are rated {abs(row['rating_gap']):.2g} {side} than others."
+    elif not np.isnan(row["recall"]):
+        sentence += f" The rule finds {percent(row['recall'])} of 100 such replies."
+    return sentence
 
 
 def percent(share: float, signed: bool = False) -> str:
@@ -287,7 +395,8 @@ def _findings(
     for row in commonest.to_dict("records"):
         count = _count(row["replies"], "reply")
         findings.append(
-            f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %)."
+            f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %): "
+            f"{row['rule']}."
         )
     distance = farthest_from_corpora(scores)
     if distance:
@@ -411,7 +520,7 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     if width < WIDE:
         labels = labels.map(lambda label: textwrap.fill(label, 18))
     axes.set_yticks(range(len(rows)), labels)
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     against = strip_symbols(rows["against"].iloc[0])
     several = rows["version"].nunique() > 1
     score = display_name(rows["score"].iloc[0].removeprefix("human_"))
@@ -430,7 +539,6 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
         columnspacing=1,
         handletextpad=0.3,
     )
-    axes.margins(y=0.15)
 
     texts = []
     for row in rows.to_dict("records"):

@@ -2,6 +2,7 @@
 
 import re
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -90,6 +91,27 @@ def import_details(turns: pd.DataFrame) -> str:
         n_dialogs = len(replies[["agent", "dialog"]].drop_duplicates())
         lines.append(f"system {system}: {len(replies)} replies in {n_dialogs} dialogs")
     return "\n".join(lines)
+
+
+def left_out(turns: pd.DataFrame, unit: str = "dialogs") -> dict[str, int]:
+    """How many dialogs (or ratings, utterances) of the files were left out, by the reason.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "log.csv")
+    >>> _ = path.write_text("dialog,speaker,text\\n1,user,Hi\\n1,bot,Hello\\n2,user,Hi\\n")
+    >>> left_out(read_versions(path, overrides={"bot": "bot"}))
+    {'have no reply of the bot': 1}
+    """
+    counts: Counter[str] = Counter()
+    for attrs in turns.attrs.get("files", {"": turns.attrs}).values():
+        report = pd.DataFrame(attrs.get("report", []))
+        if report.empty:
+            continue
+        for reasons in report.loc[report["unit"] == unit, "reasons"]:
+            for text in filter(None, reasons.split("; ")):
+                count, _, reason = text.partition(" ")
+                counts[reason] += int(count)
+    return dict(counts)
 
 
 def option_hint(option: str, value: str) -> str:

@@ -21,7 +21,7 @@ from lib.report.rating_study import RATING
 from lib.report.verdict import KEY
 from lib.report.verdict_errors import interval_of_share
 
-SCHEMA_VERSION = 3  # of a report's JSON, see docs/report.schema.json
+SCHEMA_VERSION = 4  # of a report's JSON, see docs/report.schema.json
 MAX_PANELS = 12  # scores that the figure shows
 MAX_RELEASES = 20  # releases that it shows, the last ones
 #: Columns of `version_levels` and of `read_history`.

@@ -1,6 +1,7 @@
 """What to fix: rules that find an issue in a reply, and how far each rule can be trusted."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from lib.meta_evaluation.figures import display_name
 from lib.meta_evaluation.robustness import text_sides
 from lib.metrics import METRICS, compute
 from lib.metrics.baselines import stop_words, tokenize_words
+from lib.report.dialogs import leading_rating
 from lib.report.validity import reference_table
 from lib.report.verdict import KEY, differences
 
@@ -42,12 +44,12 @@ RULES = [
     Rule("toxic", "toxicity", "at least", 0.5, ""),
     Rule("contradicts the persona", "negated_fact", "at least", 0.75, ""),
     Rule("repeats itself", "overlap_with_itself", "at least", 0.8, ""),
-    Rule("repeats itself", "words_said_twice", "at least", 2, "stutter"),
+    Rule("stutters", "words_said_twice", "at least", 2, "stutter"),
     Rule("repeats the user", "overlap_with_user", "at least", 0.6, "speaker mix-up"),
     Rule("cut off", "open_end", "at least", 0.8, ""),
     Rule("off topic", "context_similarity", "at most", 0.05, "random reply"),
     Rule("generic", "specificity", "at most", 1, "dull reply"),
-    Rule("generic", "dialogs_with_it", "at least", 3, ""),
+    Rule("stock reply", "dialogs_with_it", "at least", 3, ""),
 ]
 
 #: What a rule looks for, where "score at least bound" would not be understood.
@@ -60,6 +62,18 @@ WORDINGS = {
     "open_end": "no punctuation at the end, unlike most replies of the version",
     "specificity": "at most {bound:g} word with content",
     "dialogs_with_it": "the same reply in at least {bound:g} dialogs",
+}
+
+#: What a rule saw in one reply.
+EVIDENCE = {
+    "length": "no words",
+    "negated_fact": "{percent:.0f} % of the words in common with a fact, one side negated",
+    "overlap_with_itself": "{percent:.0f} % of the words in common with an earlier reply",
+    "words_said_twice": "{value:g} words said twice in a row",
+    "overlap_with_user": "{percent:.0f} % of the words in common with the user",
+    "open_end": "no punctuation at its end; {percent:.0f} % of this version's replies have it",
+    "specificity": "words with content: {value:g}",
+    "dialogs_with_it": "said in {value:g} dialogs",
 }
 
 
@@ -248,27 +262,47 @@ def rule_text(rule: Rule) -> str:
     return f"{display_name(rule.metric)} {rule.when} {rule.bound:g}"
 
 
+def evidence(metric: str, value: float) -> str:
+    """What a rule saw in one reply, in words.
+
+    Args:
+        metric: the score that the rule reads.
+        value: its value for the reply.
+
+    >>> evidence("overlap_with_user", 0.62), evidence("context_similarity", 0.0312)
+    ('62 % of the words in common with the user', 'similarity to context 0.031')
+    """
+    if metric in EVIDENCE:
+        return EVIDENCE[metric].format(value=value, percent=100 * value)
+    return f"{display_name(metric)} {value:.2g}"
+
+
 def issue_table(
     turns: pd.DataFrame, signals: pd.DataFrame, seed: int = 0
 ) -> pd.DataFrame:
     """Every rule: in how many replies of each version it applies, and how far to trust it.
+
+    The ratings are those of single replies (`dialogs.leading_rating`).
 
     Args:
         turns: turn table; each `system` is a version.
         signals: what `reply_signals` returns.
 
     Returns:
-        The rules with the largest share in any version first. A row per rule and version, or one
-        row, its version "all", for a rule that found nothing:
-        issue, rule, version, replies, share (of those that have the score), change (of the share,
-        from the first version's), low, high (its 95 % interval, as in `verdict.differences`),
-        recall and false_positive_rate (see `rule_accuracy`), note (why a rule had nothing to read).
+        The rules that cost most first (`_what_to_fix_first`). A row per rule and version, or one
+        row for a rule that found nothing, its version "all", or "not looked for":
+        issue, rule, recall and false_positive_rate (see `rule_accuracy`), version, replies, of
+        (replies that have the score), share, change (of the share, from the first version's), low,
+        high (its 95 % interval, as in `verdict.differences`), rating_gap (mean rating of these
+        replies minus that of the version's others), rated (these replies with a rating),
+        rating_effect (rating_gap times change; of a single version, times share), note (why a rule
+        had nothing to read).
 
     >>> turns = pd.DataFrame({"system": "A", "agent": "A", "dialog": list("12"), "turn": 1,
     ...                       "context": [[], []]})
     >>> signals = pd.DataFrame({"length": [0.0, 3.0]})
     >>> issue_table(turns, signals)[["version", "replies", "note"]].values.tolist()[:2]
-    [['A', 1, ''], ['all', 0, 'not looked for: no score of toxicity']]
+    [['A', 1, ''], ['not looked for', 0, 'not looked for: no score of toxicity']]
     """
     applies = rule_applies(signals)
     unrated = turns[["system", "agent", "dialog", "turn", "context"]]
@@ -278,7 +312,10 @@ def issue_table(
         changes = changes[["version", "number", "change", "low", "high"]]
     by_version = applies.groupby(turns["system"], sort=False)
     replies = by_version.sum().astype(int)
+    read = by_version.count()
     shares = by_version.mean()
+    leading = leading_rating(turns)
+    ratings = turns[leading] if leading else pd.Series(float("nan"), turns.index)
 
     rows = []
     for number, rule in enumerate(RULES):
@@ -287,33 +324,85 @@ def issue_table(
         row |= {"rule": rule_text(rule), "note": ""}
         if number not in applies:
             note = f"not looked for: no score of {name}"
-            rows.append(row | {"version": "all", "replies": 0, "note": note})
+            missing = {"version": "not looked for", "replies": 0, "note": note}
+            rows.append(row | missing)
         elif replies[number].sum() == 0:
             rows.append(row | {"version": "all", "replies": 0, "share": 0.0})
         else:
             for version in replies.index:
                 n_replies = replies.loc[version, number]
                 share = shares.loc[version, number]
-                rows.append(
-                    row | {"version": version, "replies": n_replies, "share": share}
-                )
+                n_total = read.loc[version, number]
+                counts = {"replies": n_replies, "of": n_total}
+                counts |= {"version": version, "share": share}
+                of_version = turns["system"] == version
+                gap = _rating_gap(ratings[of_version], applies[number][of_version])
+                rows.append(row | counts | gap)
     table = pd.DataFrame(rows)
-    largest = table.groupby("number")["share"].transform("max").fillna(-1)
-    order = largest.sort_values(ascending=False, kind="stable").index
-    table = table.loc[order].reset_index(drop=True)
     if len(changes):
         table = table.merge(changes, on=["version", "number"], how="left")
-    columns = ["issue", "metric", "recall", "false_positive_rate"]
+    columns = ["metric", "recall", "false_positive_rate"]
     accuracy = reference_table("14_rule_accuracy", columns)
-    table = table.merge(accuracy, on=["issue", "metric"], how="left")
-    columns = ["issue", "rule", "version", "replies", "share", "change", "low", "high"]
-    return table.reindex(columns=[*columns, "recall", "false_positive_rate", "note"])
+    table = table.merge(accuracy, on="metric", how="left")
+    columns = ["issue", "rule", "recall", "false_positive_rate", "version", "replies"]
+    columns += ["of", "share", "change", "low", "high", "rating_gap", "rated"]
+    table = table.reindex(columns=[*columns, "rating_effect", "number", "note"])
+    weight = table["change"] if len(changes) else table["share"]
+    table["rating_effect"] = weight * table["rating_gap"]
+    return (
+        table.loc[_what_to_fix_first(table)]
+        .drop(columns="number")
+        .reset_index(drop=True)
+    )
+
+
+def _rating_gap(ratings: pd.Series, applies: pd.Series) -> dict[str, float]:
+    """Mean rating of the replies to which a rule applies, minus that of the others."""
+    with_it = ratings[applies == 1]
+    gap = with_it.mean() - ratings[applies == 0].mean()
+    return {"rating_gap": gap, "rated": with_it.count()}
+
+
+def _what_to_fix_first(table: pd.DataFrame) -> list:
+    """The rows of an issue table in the order in which a reader should look at them.
+
+    Rules that became more frequent come first, then those that became less frequent, those whose
+    interval of the change holds 0, and the others. Within these, the largest loss (or gain) of
+    rating comes first (`rating_effect`); rules without one follow by change. A single version has
+    no change, and its shares stand for it. The rows of a rule stay together, where its first one
+    would stand.
+    """
+    change = table["change"]
+    if change.isna().all():
+        change = table["share"]
+    change = change.fillna(0)
+    uncertain = (table["low"] <= 0) & (table["high"] >= 0)
+    group = pd.Series(3, table.index)
+    group[change > 0] = 0
+    group[change < 0] = 1
+    group[uncertain & (change != 0)] = 2
+    keys = pd.DataFrame(
+        {
+            "group": group,
+            "effect": table["rating_effect"].where(group != 1, -table["rating_effect"]),
+            "change": -change.abs(),
+            "share": -table["share"].fillna(-1),
+        }
+    )
+    ordered = table.loc[keys.sort_values(list(keys), kind="stable").index, "number"]
+    place = {number: n for n, number in enumerate(ordered.drop_duplicates())}
+    return table["number"].map(place).sort_values(kind="stable").index.tolist()
 
 
 def reading_list(
-    turns: pd.DataFrame, issues: pd.DataFrame, per_issue: int = 3
+    turns: pd.DataFrame,
+    issues: pd.DataFrame,
+    per_issue: int = 3,
+    rules: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Replies to read: of every issue the `per_issue` clearest of each version, no text twice.
+
+    They stand in the order of `rules`, texts of `rule_text`, and then in that of `RULES`.
 
     Columns issue, metric, value, system, agent, dialog, turn, before (the last utterance), reply.
 
@@ -330,6 +419,9 @@ def reading_list(
     table = table.groupby(["issue", "system"], sort=False).head(per_issue)
     table["before"] = table["context"].str[-1].fillna("")
     table["reply"] = table["response"]
+    place = {text: number - len(rules) for number, text in enumerate(rules)}
+    places = {n: place.get(rule_text(rule), n) for n, rule in enumerate(RULES)}
+    table["rule"] = table["rule"].map(places)
     table = table.sort_values("rule", kind="stable", ignore_index=True)
     return table[["issue", "metric", "value", *KEY, "turn", "before", "reply"]]
 

@@ -20,14 +20,14 @@ from lib.meta_evaluation.figures import display_name
 from lib.report.answer import NARROW, difference_plot, percent
 from lib.report.chat import chat_lines, chat_until
 from lib.report.history import SCHEMA_VERSION, history_plot
-from lib.report.issues import words_seen
+from lib.report.issues import evidence, words_seen
 from lib.report.pairs import CONTEXT_SHOWN
 from lib.report.plots import profile_plot, quantile_plot
 from lib.report.result import Report
 from lib.report.verdict import KEY
 
 HERE = Path(__file__).parent
-SCRIPTS = ("sorting.js", "pairs.js")
+SCRIPTS = ("folds.js", "sorting.js", "pairs.js", "wide.js")
 SECTIONS = tomllib.loads((HERE / "sections.toml").read_text("utf-8"))["section"]
 COLUMNS = tomllib.loads((HERE / "columns.toml").read_text("utf-8"))
 COLUMNS_OF_METRICS = {"metric", "metrics", "score", "scores", "rating"}
@@ -59,6 +59,7 @@ def render_html(report: Report, title: str, texts: bool = True) -> str:
         shown=CONTEXT_SHOWN,
         first=report.turns["system"].iloc[0],
         pairs=report.pairs.table.to_dict("records"),
+        pair_order=_order_of_pairs(report),
         examples=_example_dialogs(report),
         cases=_cases_in_dialogs(report) if texts else [],
     )
@@ -106,7 +107,9 @@ def template(name: str) -> Template:
         "md": escape_markdown,
         "table": as_table,
         "cell": format_cell,
-        "head": column_head,
+        "heads": table_heads,
+        "shown": format_cells,
+        "only": lambda table, columns: table.filter(columns),
         "is_number": is_number,
         "nobreak": join_units,
         "without_empty": without_empty_columns,
@@ -193,8 +196,21 @@ def _cases_in_dialogs(report: Report) -> list[dict]:
             around=CONTEXT_SHOWN,
             seen=lambda _, words=seen: words,
         )
-        cases.append(row | {"lines": lines})
+        told = evidence(row["metric"], row["value"])
+        cases.append(row | {"lines": lines, "evidence": told})
     return cases
+
+
+def _order_of_pairs(report: Report) -> str:
+    """Which pairs come first, in words: those that go with the verdicts (`pairs.reply_pairs`)."""
+    verdicts = {row.verdict.removeprefix("leaning ") for row in report.verdicts}
+    if len(report.verdicts) > 1:
+        return "those that go with the verdict on their version"
+    if verdicts == {"worse"}:
+        return f"the largest losses of {report.verdicts[0].version}"
+    if verdicts == {"better"}:
+        return f"the largest gains of {report.verdicts[0].version}"
+    return "the largest change"
 
 
 def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:
@@ -234,6 +250,50 @@ def column_head(column: str) -> dict[str, str]:
     ('p, adjusted', 'BLEU-4')
     """
     return COLUMNS.get(column, {"title": metric_title(column), "meaning": ""})
+
+
+def table_heads(table: pd.DataFrame) -> list[dict]:
+    """The columns of a table as a person reads it: both ends of an interval stand in one column.
+
+    Returns:
+        `column_head` of each; `columns`, its name and that of the column whose value stands in the
+        same cell; `form`, how the two are put together.
+
+    >>> [head["title"] for head in table_heads(pd.DataFrame(columns=["mean", "low", "high"]))]
+    ['Mean', '95 % interval']
+    """
+    heads = []
+    joined_before = set()
+    for column in table.columns:
+        if column in joined_before:
+            continue
+        head = column_head(column) | {"columns": [column], "form": "{}"}
+        joined = COLUMNS.get(column, {}).get("joined")
+        if joined and joined["with"] in table:
+            joined_before.add(joined["with"])
+            head |= {"title": joined["title"], "form": joined["form"]}
+            head["columns"] = [column, joined["with"]]
+        heads.append(head)
+    return heads
+
+
+def format_cells(head: dict, row: dict, like: dict[str, str]) -> str:
+    """What stands under a head of `table_heads` in one row.
+
+    Args:
+        like: of a column, the one whose numbers it is written as.
+
+    >>> head = {"columns": ["low", "high"], "form": "{} to {}"}
+    >>> format_cells(head, {"low": -0.0462, "high": 0.1}, {"low": "change", "high": "change"})
+    '-4.6 to +10 points'
+    """
+    texts = [format_cell(row[name], like.get(name, name)) for name in head["columns"]]
+    if "" in texts:
+        return texts[0]
+    for unit in (" points", " %"):
+        if texts[-1].endswith(unit):  # the unit stands once
+            texts[:-1] = [text.removesuffix(unit) for text in texts[:-1]]
+    return head["form"].format(*texts)
 
 
 def metric_title(name: str) -> str:
@@ -288,7 +348,8 @@ def format_cell(cell: object, column: str = "") -> str:
         return f"{percent(cell, signed=True)} points"
     if kind == "share":
         digits = ".3g" if cell < 0.1 else ".0f"
-        return f"{100 * cell:{digits}} %"
+        value = round(100 * cell, 3)  # 9e-8 is 0 % for a reader
+        return f"{value:{digits}} %"
     if abs(cell) >= 1000 or isinstance(cell, Integral):
         return f"{cell:,.0f}"
     return f"{float(f'{cell:.3g}'):.6g}"

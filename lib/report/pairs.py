@@ -1,10 +1,11 @@
 """From a number to the dialogs behind it: replies in pairs, and whole dialogs to look at."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pandas as pd
 
-from lib.report.verdict import KEY, MAX_PAIRED
+from lib.report.verdict import KEY, MAX_PAIRED, bootstrap_units
 
 MAX_PAIRS = 500  # pairs that a page lists
 # Utterances of a context that a pair or a dialog shows, the last ones.
@@ -15,8 +16,9 @@ class ReplyPairs(NamedTuple):
     """Replies of two versions to the same context.
 
     Attributes:
-        table: one row per pair, the largest change of the score first: `version`, `dialog`, `turn`,
-            `context`, `reply_against`, `reply`, `value_against`, `value`, `change`.
+        table: one row per pair, in the order of `reply_pairs`: `version`, `dialog`, `turn`,
+            `dialog_against` (of the first version), `context`, `reply_against`, `reply`,
+            `issues_against`, `issues`, `value_against`, `value`, `change`.
         score: the rating or metric that orders them; "" where nothing decides, and the pairs stand
             in the order of the file.
         total: pairs with different replies, listed or not.
@@ -29,10 +31,19 @@ class ReplyPairs(NamedTuple):
     identical: int
 
 
-def reply_pairs(
-    turns: pd.DataFrame, scores: pd.DataFrame, score: str = "", limit: int = MAX_PAIRS
+def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
+    turns: pd.DataFrame,
+    scores: pd.DataFrame,
+    score: str = "",
+    *,
+    directions: Mapping[str, int] | None = None,
+    issues: pd.Series | None = None,
+    limit: int = MAX_PAIRS,
 ) -> ReplyPairs:
     """Pair the replies of each version with those of the first one to the same context.
+
+    The pairs that go with the verdict come first: of a version that is worse, the largest losses;
+    of one that is better, the largest gains; else the largest changes.
 
     Contexts are the same where all their utterances are, apart from case and white space at the
     ends. A context that a version answered more than ten times (a greeting) gives no pairs; of
@@ -42,6 +53,8 @@ def reply_pairs(
         turns: turn table; each `system` is a version.
         scores: metrics on the same index.
         score: a rating (`human_...`) or a metric that orders the pairs.
+        directions: 1 for a version that is better than the first, -1 for one that is worse.
+        issues: names of the issues that rules found, on the index of `turns`; "" where none.
         limit: pairs to list.
 
     >>> turns = pd.DataFrame({"system": ["old", "new"], "dialog": ["1", "2"], "turn": 1,
@@ -52,6 +65,7 @@ def reply_pairs(
     """
     columns = ["system", "dialog", "turn", "context", "response"]
     replies = turns[columns].assign(value=score_values(turns, scores, score))
+    replies["issues"] = "" if issues is None else issues
     context = replies["context"].map(_normalised)
     replies = replies.assign(key=context)[context != ""]
     same = [replies["system"], replies["key"]]
@@ -62,7 +76,9 @@ def reply_pairs(
     first = turns["system"].iloc[0]
     of_first = replies["system"] == first
     pairs = replies[~of_first].merge(
-        replies.loc[of_first, ["key", "number", "response", "value"]],
+        replies.loc[
+            of_first, ["key", "number", "dialog", "response", "value", "issues"]
+        ],
         on=["key", "number"],
         suffixes=("", "_against"),
     )
@@ -74,21 +90,83 @@ def reply_pairs(
     change = pairs["value"] - pairs["value_against"]
     pairs = pairs.assign(change=change)
     if score:
-        order = change.abs().sort_values(ascending=False, kind="stable").index
-        pairs = pairs.loc[order]
+        direction = pairs["system"].map(directions or {}).astype(float)
+        place = (change * direction).where(direction.notna(), change.abs())
+        pairs = pairs.loc[place.sort_values(ascending=False, kind="stable").index]
     names = {
         "system": "version",
         "response": "reply",
         "response_against": "reply_against",
     }
     table = pairs.rename(columns=names).head(limit).reset_index(drop=True)
-    text_columns = ["version", "dialog", "turn", "context", "reply_against", "reply"]
+    columns = ["version", "dialog", "turn", "dialog_against", "context"]
+    columns += ["reply_against", "reply", "issues_against", "issues"]
+    columns += ["value_against", "value", "change"]
     return ReplyPairs(
-        table=table[[*text_columns, "value_against", "value", "change"]],
+        table=table[columns],
         score=score,
         total=len(pairs),
         identical=identical,
     )
+
+
+def dialog_units(turns: pd.DataFrame) -> pd.DataFrame:
+    """How many dialogs each version has, and how many units the intervals count.
+
+    Returns:
+        version, dialogs, units (`verdict.bootstrap_units`), paired (units that the first version
+        has too); a last row, "all", where there are several versions.
+
+    >>> turns = pd.DataFrame({"system": ["A", "B", "B"], "agent": "x", "dialog": ["1", "2", "3"],
+    ...                       "turn": 1, "context": [["Tea?"], ["tea? "], ["Rain?"]]})
+    >>> dialog_units(turns).values.tolist()
+    [['A', 1, 1, 1], ['B', 2, 2, 1], ['all', 3, 2, 1]]
+    """
+    dialogs = turns[KEY].assign(unit=bootstrap_units(turns)).drop_duplicates()
+    first = dialogs["system"].iloc[0]
+    of_first = set(dialogs.loc[dialogs["system"] == first, "unit"])
+    of_others = set(dialogs.loc[dialogs["system"] != first, "unit"])
+    rows = []
+    for version, group in dialogs.groupby("system", sort=False):
+        others = of_others if version == first else of_first
+        units = set(group["unit"])
+        rows.append(
+            {
+                "version": version,
+                "dialogs": len(group),
+                "units": len(units),
+                "paired": len(units & others),
+            }
+        )
+    if len(rows) > 1:
+        everything = {"version": "all", "dialogs": len(dialogs)}
+        everything |= {"units": dialogs["unit"].nunique()}
+        rows.append(everything | {"paired": len(of_first & of_others)})
+    return pd.DataFrame(rows)
+
+
+def paired_dialogs(turns: pd.DataFrame, limit: int = MAX_PAIRS) -> pd.DataFrame:
+    """Which dialogs are compared in pairs: a row per opening that a version shares with the first.
+
+    Returns:
+        version, first_dialogs (ids of the first version's dialogs), paired_dialogs (of this
+        version); at most `limit` rows.
+
+    >>> turns = pd.DataFrame({"system": ["A", "B", "B"], "agent": "x", "dialog": ["1", "2", "3"],
+    ...                       "turn": 1, "context": [["Tea?"], ["tea? "], ["Rain?"]]})
+    >>> paired_dialogs(turns).values.tolist()
+    [['B', '1', '2']]
+    """
+    first, *others = turns["system"].unique()
+    rows = []
+    for version in others:
+        both = turns[turns["system"].isin([first, version])]
+        dialogs = both[KEY].assign(unit=bootstrap_units(both)).drop_duplicates()
+        for _, group in dialogs.groupby("unit", sort=False):
+            ids = group.groupby("system")["dialog"].agg(", ".join)
+            if len(ids) == 2 and len(rows) < limit:
+                rows.append((version, ids[first], ids[version]))
+    return pd.DataFrame(rows, columns=["version", "first_dialogs", "paired_dialogs"])
 
 
 def typical_and_worst(

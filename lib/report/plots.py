@@ -61,7 +61,7 @@ def quantile_plot(turns: pd.DataFrame, scores: pd.DataFrame, prefix: str) -> Fig
     if systems.nunique() > MAX_GROUPS:
         systems = pd.Series(f"all {systems.nunique()} systems", systems.index)
     tables = []
-    for name, group in scores.groupby(systems):
+    for name, group in scores.groupby(systems, sort=False):
         tables.append(
             score_quantiles(group, f"{prefix}: {name}").assign(source="your file")
         )

@@ -20,7 +20,13 @@ from lib.report import (
 from lib.report import scores as scoring
 from lib.report.answer import Answer, first_answer, picture_rows
 from lib.report.history import HISTORY, sheet_levels, version_levels
-from lib.report.pairs import ReplyPairs, reply_pairs, typical_and_worst
+from lib.report.pairs import (
+    ReplyPairs,
+    dialog_units,
+    paired_dialogs,
+    reply_pairs,
+    typical_and_worst,
+)
 from lib.report.ranking import version_ranking, win_rates
 
 
@@ -40,8 +46,13 @@ class Report:
         scores: a column per metric on the index of `turns`.
         import_details: how the file was read, line by line (`dialogs.import_details`).
         warnings: what limits the conclusions (`dialogs.warnings`).
+        units: dialogs of each version, and what the intervals count (`pairs.dialog_units`).
+        paired_dialogs: which dialogs are compared in pairs (`pairs.paired_dialogs`).
         verdicts: of each version after the first, with what it rests on (`verdict.Verdict`).
         differences: of each version from the first, per rating and metric (`verdict.differences`).
+        more_dialogs: how more dialogs would narrow the deciding ones
+            (`verdict.expected_with_more_dialogs`); no rows where a sheet of ratings decides, of
+            which `further_ratings` says more.
         ratings: mean rating of each system (`profiles.mean_ratings`).
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
@@ -72,8 +83,11 @@ class Report:
     scores: pd.DataFrame
     import_details: str
     warnings: pd.DataFrame
+    units: pd.DataFrame
+    paired_dialogs: pd.DataFrame
     verdicts: list[verdict.Verdict]
     differences: pd.DataFrame
+    more_dialogs: pd.DataFrame
     ratings: pd.DataFrame
     rater_agreement: pd.DataFrame
     rated_estimates: pd.DataFrame
@@ -188,7 +202,17 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
     issue_table = issues.issue_table(turns, signals, seed)
     mean_ratings = profiles.mean_ratings(turns, seed=seed)
     score = dialogs.leading_rating(turns) or predictor
-    pairs = reply_pairs(turns, scores, score)
+    pairs = reply_pairs(
+        turns,
+        scores,
+        score,
+        directions=_directions(verdicts),
+        issues=_issues_of_replies(turns, found),
+    )
+    picture = picture_rows(differences, deviations, score)
+    more_dialogs = verdict.expected_with_more_dialogs(differences, verdicts)
+    if len(study.further):
+        more_dialogs = more_dialogs[:0]
     examples = pd.DataFrame()
     if score and not pairs.total:
         examples = typical_and_worst(turns, scores, score)
@@ -208,9 +232,11 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
             warnings=warnings,
             ranking=ranking,
             differences=differences,
+            more_dialogs=more_dialogs,
+            picture=picture,
             score=score,
         ),
-        picture=picture_rows(differences, deviations, score),
+        picture=picture,
         score=score,
         pairs=pairs,
         examples=examples,
@@ -220,15 +246,20 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         scores=scores,
         import_details=dialogs.import_details(turns),
         warnings=warnings,
+        units=dialog_units(turns),
+        paired_dialogs=paired_dialogs(turns),
         verdicts=verdicts,
         differences=differences,
+        more_dialogs=more_dialogs,
         ratings=mean_ratings,
         rater_agreement=study.agreement,
         rated_estimates=study.estimates,
         further_ratings=study.further,
         annotator_test=study.annotator_test,
         issues=issue_table,
-        cases=issues.reading_list(turns, found_issues, per_issue),
+        cases=issues.reading_list(
+            turns, found_issues, per_issue, issue_table["rule"].unique()
+        ),
         agents=dialogs.describe_turns(turns),
         means=scores.groupby([turns["system"], turns["agent"]]).mean(),
         profile=profiles.agent_profile(turns, scores, seed=seed),
@@ -241,3 +272,20 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         ),
         levels=levels,
     )
+
+
+def _directions(verdicts: Sequence[verdict.Verdict]) -> dict[str, int]:
+    """1 for a version that is better than the first or leans to it, -1 for one that is worse."""
+    directions = {}
+    for row in verdicts:
+        if row.verdict.endswith("better"):
+            directions[row.version] = 1
+        elif row.verdict.endswith("worse"):
+            directions[row.version] = -1
+    return directions
+
+
+def _issues_of_replies(turns: pd.DataFrame, found: pd.DataFrame) -> pd.Series:
+    """The names of the issues that rules found in each reply; "" where none."""
+    names = found.groupby("reply")["issue"].agg(lambda of: ", ".join(dict.fromkeys(of)))
+    return names.reindex(turns.index, fill_value="")

@@ -85,6 +85,9 @@ def import_metrics(name: str) -> list[str]:
             runpy.run_path(name)
         else:
             importlib.import_module(name)
+    except FileNotFoundError as error:
+        fix = "name a Python file that exists, or an installed module"
+        raise DataError("no such file", file=name, fix=fix) from error
     except Exception as error:  # whatever a user's file does wrong
         problem = f"cannot be imported: {type(error).__name__}: {error}"
         fix = "run it by itself first: python " + name
@@ -219,8 +222,9 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
         family: the families that a report knows, then those of other scores.
         metrics: names of the computed metrics; "none" where there are none.
         scored: share of turns with a score, of the metric with the fewest.
-        needs: columns that the metrics of this report read. A family that a report does not compute
-            by itself needs "your own scores, as columns score_<metric>".
+        needs: columns that these metrics read; of a family without any, those that it would read.
+            A family that a report does not compute by itself needs "your own scores, as columns
+            score_<metric>".
 
     >>> family_coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
@@ -228,9 +232,11 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
     family_of = {name: evaluation_sets.metric_family(name) for name in scores}
     families = [*evaluation_sets.FAMILIES, *family_of.values()]
     needs = {family: set() for family in families}
-    for name in {*evaluation_sets.QUICK, *evaluation_sets.ENCODER, *scores}:
-        if name in METRICS:
-            needs[METRICS[name].family].update(METRICS[name].needs)
+    computed = [name for name in scores if name in METRICS]
+    known = {*evaluation_sets.QUICK, *evaluation_sets.ENCODER} & set(METRICS)
+    missing = [name for name in known if METRICS[name].family not in family_of.values()]
+    for name in [*computed, *missing]:
+        needs[METRICS[name].family].update(METRICS[name].needs)
     rows = []
     for family, columns in needs.items():
         metrics = [name for name in scores if family_of[name] == family]

@@ -26,9 +26,11 @@ MAX_WRONG = 0.1  # a rule decides if the interval of its wrong calls ends by the
 TOO_FEW = "fewer than 2 dialogs of a version"
 SAME = "the same scores in both versions"
 LEVEL_OF_RATINGS = (
-    "Where two versions are equally good, a test of ratings calls one of them better or worse in "
-    f"at most {100 * LEVEL:.0f} of 100 comparisons."
+    "How often is such a verdict wrong? If both versions were equally good, ratings would still "
+    f"call one of them better or worse in at most {100 * LEVEL:.0f} of 100 comparisons. This "
+    "covers the chance of which dialogs are in the file, not other raters or other users."
 )
+FURTHER_DIALOGS = (20, 100)  # of each version
 CONDITION = re.compile(
     r"(?P<version>.+?)(?P<negated> not)? (?P<verdict>(leaning )?(better|worse)|mixed)"
     r"( by (?P<margin>\d+(\.\d*)?|\.\d+))?"
@@ -58,9 +60,10 @@ class Verdict:
         scores: the ratings or metrics that decide.
         dialogs: bootstrap units of the smaller version.
         paired: units that both versions have.
-        wrong_share, wrong_low, wrong_high: of the calls by these metrics on public corpora, the
-            share that contradicts the raters, and its 95 % interval; NaN where ratings decide,
-            where nothing is called, and where it is not known.
+        calls, wrong_calls: the calls by these metrics on public corpora, and how many of them
+            contradict the raters; NaN where ratings decide, where nothing is called, and where it
+            is not known.
+        wrong_share, wrong_low, wrong_high: the same as a share, and its 95 % interval.
         silent_share: where metrics show no difference, how many they miss: of the pairs of systems
             on public corpora that raters distinguish, the share for which these metrics show no
             difference; else NaN.
@@ -75,6 +78,8 @@ class Verdict:
     scores: Sequence[str] = ()
     dialogs: int = 0
     paired: int = 0
+    calls: float = np.nan
+    wrong_calls: float = np.nan
     wrong_share: float = np.nan
     wrong_low: float = np.nan
     wrong_high: float = np.nan
@@ -310,6 +315,52 @@ def call(deciding: pd.DataFrame) -> str:
     return "better" if significant.gt(0).any() else "worse"
 
 
+def expected_with_more_dialogs(
+    table: pd.DataFrame, verdicts: Sequence[Verdict]
+) -> pd.DataFrame:
+    r"""The intervals of the deciding differences, as more dialogs may be expected to narrow them.
+
+    With n units of the smaller version today and m more of each version, the half width shrinks by
+    :math:`\sqrt{n / (n + m)}` if replies vary as before.
+
+    Args:
+        table: what `differences` returns.
+        verdicts: of the function of that name.
+
+    Returns:
+        version, against, score, dialogs (n), half_width, further_dialogs (m: 20, 100 and three
+        times n), expected_half_width. No rows where nothing decides.
+
+    >>> row = {"version": "B", "against": "A", "score": "human_fun", "low": 0.0, "high": 0.4,
+    ...        "dialogs": 60}
+    >>> verdict = Verdict("B", "A", decided_by="rating", scores=["human_fun"])
+    >>> more = expected_with_more_dialogs(pd.DataFrame([row]), [verdict])
+    >>> more[["further_dialogs", "expected_half_width"]].round(2).values.tolist()
+    [[20.0, 0.17], [100.0, 0.12], [180.0, 0.1]]
+    """
+    rows = []
+    for verdict in verdicts:
+        of_version = table[table["version"] == verdict.version]
+        for row in of_version.to_dict("records"):
+            half_width = (row["high"] - row["low"]) / 2
+            if row["score"] not in verdict.scores or not half_width > 0:
+                continue
+            n = int(row["dialogs"])
+            for further in (*FURTHER_DIALOGS, 3 * n):
+                rows.append(
+                    {
+                        "version": verdict.version,
+                        "against": verdict.against,
+                        "score": row["score"],
+                        "dialogs": n,
+                        "half_width": half_width,
+                        "further_dialogs": further,
+                        "expected_half_width": half_width * np.sqrt(n / (n + further)),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
 def rule_name(metrics: Collection[str]) -> str:
     """The name of the rule that these metrics together decide: a key of `10_verdict_errors.csv`.
 
@@ -321,25 +372,32 @@ def rule_name(metrics: Collection[str]) -> str:
 
 def _with_error_rate(verdict: Verdict, rate: pd.Series | None) -> Verdict:
     """A verdict by metrics; it only leans where its rule may be wrong in more than one of ten."""
-    verdict = replace(verdict, error_rate=_describe_error_rate(verdict.verdict, rate))
-    if verdict.verdict == "no difference shown" and rate is not None:
-        return replace(verdict, silent_share=rate["silent"] / rate["pairs"])
     if verdict.verdict not in ("better", "worse"):
+        verdict = replace(
+            verdict, error_rate=_describe_error_rate(verdict.verdict, rate)
+        )
+        if verdict.verdict == "no difference shown" and rate is not None:
+            return replace(verdict, silent_share=rate["silent"] / rate["pairs"])
         return verdict
 
     if rate is not None:
         verdict = replace(
             verdict,
+            calls=float(rate["right"] + rate["wrong"]),
+            wrong_calls=float(rate["wrong"]),
             wrong_share=rate["wrong_share"],
             wrong_low=rate["low"],
             wrong_high=rate["high"],
         )
     if verdict.wrong_high <= MAX_WRONG:
-        return verdict
+        error_rate = _describe_error_rate(verdict.verdict, rate)
+        return replace(verdict, error_rate=error_rate)
     winner = verdict.version if verdict.verdict == "better" else verdict.against
+    error_rate = _describe_error_rate(verdict.verdict, rate)
     return replace(
         verdict,
         verdict=f"leaning {verdict.verdict}",
+        error_rate=f"{error_rate} So this is a leaning, not a verdict.",
         explanation=f"This leans to {winner}. {verdict.explanation}",
     )
 
@@ -356,15 +414,19 @@ def _describe_error_rate(verdict: str, rate: pd.Series | None) -> str:
             f"On public corpora these metrics show no difference for {silent:.0f} % of the "
             f"{rate['pairs']:.0f} pairs of systems that raters distinguish."
         )
-    calls = rate["right"] + rate["wrong"]
-    interval = "without an interval"
-    if not np.isnan(rate["high"]):
-        bounds = 100 * rate[["low", "high"]].astype(float)
-        interval = f"95 % interval {bounds['low']:.0f} to {bounds['high']:.0f}"
-    return (
-        f"Of 100 such calls on public corpora, {100 * rate['wrong_share']:.0f} pointed the wrong "
-        f"way ({interval}, from {calls:.0f} calls in {rate['families']:.0f} families of corpora)."
+    calls = int(rate["right"] + rate["wrong"])
+    wrong = int(rate["wrong"])
+    were = "was" if wrong == 1 else "were"
+    family = "family" if rate["families"] == 1 else "families"
+    sentence = (
+        f"How often is such a call wrong? {wrong} of {calls} such calls on public corpora {were} "
+        f"wrong. These corpora form {rate['families']:.0f} {family} (groups of corpora from one "
+        "source); "
     )
+    if np.isnan(rate["high"]):
+        return f"{sentence}too few to say how it is on other kinds of corpora."
+    high = 100 * rate["high"]
+    return f"{sentence}on other kinds of corpora up to {high:.0f} of 100 may be wrong."
 
 
 def _undecided(rows: pd.DataFrame) -> str:
@@ -393,8 +455,8 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     basis = f"This rests on {dialogs:,} dialogs of a version."
     if paired:
         basis = (
-            f"Dialogs with the same opening count once: {dialogs:,} of the smaller version, "
-            f"{paired:,} of them in both."
+            "Dialogs that share their opening count once: the smaller version has "
+            f"{dialogs:,} such units, {paired:,} of them also in the other version."
         )
     return f"{explain_differences(deciding, version, against)} {basis}"
 
