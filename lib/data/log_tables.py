@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
@@ -403,7 +403,7 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         return []
     if columns.speaker:
         keys = (columns.speaker, columns.text)
-        talk = [row for row in rows if first_value(row, keys) is not None]
+        talk = [row for row in rows if row.get(keys[0]) or row.get(keys[1])]
         source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
         if len(talk) < len(rows):
             rows = talk
@@ -745,51 +745,54 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
-    rows, ratings = join_raters(rows, [dialog_key, turn, user_key, bot_key], source)
-    columns = Columns(rows)
+    rater = first_value(names, RATERS)
+    keys = [dialog_key, turn, user_key, bot_key]
+    exchanges = rows_of_exchanges(rows, rater, keys, source)
+    columns = Columns([exchange[0] for exchange in exchanges])
     columns.speaker = None
     columns.text = user_key
     columns.dialog = dialog_key
     version_column(columns)
     dialogs: dict[str, Dialog] = {}
-    for row, row_ratings in zip(rows, ratings, strict=True):
+    for row, *others in exchanges:
         about = {snake_case(name): value for name, value in row.items()}
+        ratings = read_ratings(about, first_text(row, [rater] if rater else []))
+        for other in others:
+            ratings += read_ratings(other, str(other[rater]))
         system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
         dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
         time = to_time(first_value(about, TIME))
         dialog.utterances += [
             user(row.get(user_key) or None, time=time),
-            assistant(row.get(bot_key) or "", time=time, ratings=row_ratings),
+            assistant(row.get(bot_key) or "", time=time, ratings=ratings),
         ]
     return list(dialogs.values())
 
 
-def join_raters(
-    rows: list[dict], keys: list[str | None], source
-) -> tuple[list[dict], list[list[Rating]]]:
-    """The first row of each exchange, and the ratings of it by all raters.
+def rows_of_exchanges(
+    rows: list[dict], rater: str | None, keys: list[str | None], source
+) -> list[list[dict]]:
+    """The rows of each exchange: one, or one of each rater.
 
     Rows of several raters are of one exchange if they are the same in `keys`, system and version.
     The second time that a rater rates the same words, it is another exchange.
     """
-    joined: dict[tuple, dict] = {}
-    ratings: dict[tuple, list[Rating]] = {}
+    if rater is None:
+        return [[row] for row in rows]
+    exchanges: dict[tuple, list[dict]] = {}
     uses: dict[tuple, int] = {}
-    for number, row in enumerate(rows):
+    for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        rater = first_text(about, RATERS)
         said = [row.get(key) for key in keys if key]
         said += [about.get(name) for name in (*VERSION, *MODEL)]
-        use = (rater, *map(str, said))
+        use = (row.get(rater), *map(str, said))
         uses[use] = uses.get(use, 0) + 1
-        exchange = (number if rater is None else uses[use], *use[1:])
-        joined.setdefault(exchange, row)
-        ratings.setdefault(exchange, []).extend(read_ratings(about, rater))
-    if len(joined) < len(rows):
+        exchanges.setdefault((uses[use], *use[1:]), []).append(row)
+    if len(exchanges) < len(rows):
         reason = "rows of the same exchange are joined, and their ratings averaged"
-        source.guess("columns", "a row per rater", reason)
-    return list(joined.values()), list(ratings.values())
+        source.guess("columns", f"rater={rater!r}", reason)
+    return list(exchanges.values())
 
 
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:

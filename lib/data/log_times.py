@@ -37,8 +37,6 @@ def to_time(value: Any) -> datetime | None:
     >>> to_time("Mar 5, 2025, 10:14 AM").isoformat(), to_time("05/03/2025 10:14")
     ('2025-03-05T10:14:00+00:00', None)
     """
-    if isinstance(value, datetime):  # as Parquet holds it
-        return in_utc(value)
     if isinstance(
         value, Mapping
     ):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
@@ -48,6 +46,8 @@ def to_time(value: Any) -> datetime | None:
         if not EPOCH.fullmatch(text):
             return _text_time(text)
         value = float(text)
+    if isinstance(value, datetime):  # as Parquet holds it
+        return in_utc(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     while abs(value) > 1e11:
