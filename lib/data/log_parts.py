@@ -38,7 +38,9 @@ PARENT = (
 )
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
-TIME_NAME = re.compile(r"time|(^|_)date(_|$)|created|(^|_)sent(_|$)")
+TIME_NAME = re.compile(
+    r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
+)
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
 
 

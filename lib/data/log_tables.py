@@ -31,7 +31,13 @@ from lib.data.log_parts import (
     user,
     written_time,
 )
-from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_time
+from lib.data.log_times import (
+    has_numeric_date,
+    is_excel_day,
+    order_numbers,
+    read_times,
+    to_time,
+)
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
@@ -121,7 +127,8 @@ class Columns:
     def _time(self) -> str | None:
         """The column whose name speaks of a time, else one of times that differ; None without."""
         for key, name in self.names.items():
-            if names_a_time(key) and to_time(self.rows[0].get(name)):
+            first = self.rows[0].get(name)
+            if names_a_time(key) and (to_time(first) or is_excel_day(first)):
                 return name
         for key, name in self.names.items():
             if name in (self.text, self.turn) or is_id(key.split("_")):
@@ -398,22 +405,9 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     Raises:
         UnknownFormat: where no column tells the speaker, or several may tell the dialog.
     """
-    columns = Columns(rows)
-    if not columns.text:
+    columns = utterance_columns(rows, source)
+    if not columns:
         return []
-    if columns.speaker:
-        keys = (columns.speaker, columns.text)
-        talk = [row for row in rows if row.get(keys[0]) or row.get(keys[1])]
-        source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
-        if len(talk) < len(rows):
-            rows = talk
-            columns = Columns(rows)
-    if not columns.speaker:
-        raise UnknownFormat(
-            f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
-            fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
-        )
-    fill_down_dialogs(columns, source)
     check_texts(columns, source)
     take_texts_from_json(columns)
     unclear = columns.unclear()
@@ -448,11 +442,37 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     if versions:
         source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
     dialogs: dict[tuple, Dialog] = {}
-    for row, name in zip(rows, dialog_names(columns, source), strict=True):
+    names = dialog_names(columns, source)
+    for row, name in zip(columns.rows, names, strict=True):
         version = str(row.get(versions)) if versions else None
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def utterance_columns(rows: list[dict], source) -> Columns | None:
+    """The columns of a table of utterances, without rows that are no talk or repeat another.
+
+    None for a table without texts.
+
+    Raises:
+        UnknownFormat: where no column tells the speaker, or some rows have no dialog.
+    """
+    columns = Columns(rows)
+    if not columns.text:
+        return None
+    if not columns.speaker:
+        raise UnknownFormat(
+            f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
+            fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
+        )
+    talk = [row for row in rows if row.get(columns.speaker) or row.get(columns.text)]
+    source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
+    if len(talk) < len(rows):
+        columns = Columns(talk)
+    fill_down_dialogs(columns, source)
+    once = without_repeats(columns, source)
+    return columns if len(once) == len(columns.rows) else Columns(once)
 
 
 def fill_down_dialogs(columns: Columns, source) -> None:
@@ -478,6 +498,25 @@ def fill_down_dialogs(columns: Columns, source) -> None:
         name = name if empty else cell
         row[columns.dialog] = name
     del columns.texts[columns.dialog]
+
+
+def without_repeats(columns: Columns, source) -> list[dict]:
+    """The rows without those that are the same as an earlier one in every cell, as its time.
+
+    A few may be what somebody said twice in a minute; a third of all is a mistake of the export.
+    """
+    if not columns.time:
+        return columns.rows
+    names = (columns.dialog, columns.speaker, columns.text, columns.time)
+    said = zip(*(columns.values(name) for name in names if name), strict=True)
+    if len(set(said)) > 2 / 3 * len(columns.rows):
+        return columns.rows
+    rows = {tuple(map(str, row.values())): row for row in columns.rows[::-1]}
+    repeats = len(columns.rows) - len(rows)
+    if repeats < len(columns.rows) / 3:
+        return columns.rows
+    source.exclude("utterances", "are the same as another row", repeats)
+    return list(rows.values())[::-1]
 
 
 def check_texts(columns: Columns, source) -> None:

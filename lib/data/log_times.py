@@ -177,6 +177,16 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
     return [[0.0] * len(dialog) for dialog in keys]
 
 
+def is_excel_day(value: Any) -> bool:
+    """Whether a value is a time as Excel counts days, with a part of a day.
+
+    >>> is_excel_day("45721.4"), is_excel_day("45721"), is_excel_day("3.5")
+    (True, False, False)
+    """
+    match = re.fullmatch(r"(\d{5})\.\d+", str(value))
+    return match is not None and EXCEL_DAYS[0] <= int(match[1]) <= EXCEL_DAYS[1]
+
+
 def number_or_clock(text: str) -> float | None:
     """A number, or a time of the day in seconds; else None."""
     clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d+)?))?", text.strip())
