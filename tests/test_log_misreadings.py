@@ -408,3 +408,41 @@ def test_the_list_of_messages_that_is_named_is_read(tmp_path):
         read_turns(file)
     turns = read_turns(file, {"messages": "utterances"}, options={"bot": "B"})
     assert contexts(turns) == {"Ho": ["Good morning"]}
+
+
+def test_a_time_under_a_name_of_its_own_tells_the_order(tmp_path):
+    messages = []
+    for number, (role, text) in enumerate([("bot", "Ho"), ("user", "Hi")]):
+        time = f"2025-03-05T10:0{5 - number}:00"
+        messages.append({"role": role, "body": text, "posted_at": time})
+    turns = read_turns(file_with(tmp_path, "log.json", [{"messages": messages}]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_days_as_excel_counts_them_tell_the_order(tmp_path):
+    text = "conv,who,msg,when\nc,bot,Ho,45721.42\nc,user,Hi,45721.41\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text), {"dialog": "conv"})
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_rows_that_stand_there_twice_are_read_once(tmp_path):
+    rows = "d,user,Hi,2025-03-05 10:00\n" * 2 + "d,bot,Ho,2025-03-05 10:01\n" * 2
+    turns = read_turns(
+        file_with(tmp_path, "log.csv", f"dialog,speaker,text,time\n{rows}")
+    )
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    reasons = import_report(turns).set_index("unit").loc["utterances", "reasons"]
+    assert "2 are the same as another row" in reasons
+
+
+@pytest.mark.parametrize("name", ["history", "context"])
+def test_words_of_the_user_beside_a_context_are_asked_about(name, tmp_path):
+    rows = "Hello you,Is it late?,Ten\nGood day,Is there tea?,No\n"
+    file = file_with(tmp_path, "log.csv", f"{name},question,answer\n{rows}")
+    with pytest.raises(DataError, match=f"has '{name}' and 'question'"):
+        read_turns(file)
+    named = {"context": "question"} | ({"fact": name} if name == "context" else {})
+    turns = read_turns(file, named)
+    assert turns["context"].tolist() == [["Is it late?"], ["Is there tea?"]]
+    turns = read_turns(file, {"context": name})
+    assert turns["context"].tolist() == [["Hello you"], ["Good day"]]

@@ -20,6 +20,7 @@ from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_files import Source
 from lib.data.log_messages import (
     RESPONSE,
+    USER_TEXT,
     check_names,
     exchange_keys,
     find_format,
@@ -47,6 +48,7 @@ from lib.data.log_tables import (
     read_utterance_rows,
     read_wide_rows,
     wide_columns,
+    words_differ,
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
@@ -669,7 +671,10 @@ def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
     Raises:
         UnknownFormat: with the columns that may be it.
     """
-    if not rows or "context" in columns or has_context(rows[0]):
+    if not rows or "context" in columns:
+        return
+    if has_context(rows[0]):
+        check_last_words(rows)
         return
     known = {"system", "dialog", "turn", "response", "reference", "fact", "agent"}
     taken = set(columns.values())
@@ -685,6 +690,33 @@ def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
             "has replies, and no column that surely has what was said before; "
             f"it may be {' or '.join(map(repr, talk[:5]))}",
             fix=f'name it: COLUMNS="context={talk[0]}", or context=none for none',
+        )
+
+
+def check_last_words(rows: list[dict]) -> None:
+    """Refuse replies with a context, and beside it words of the user that it does not end with.
+
+    Raises:
+        UnknownFormat: with both columns.
+    """
+    names = {snake_case(name): name for name in rows[0]}
+    context = names.get("context") or names.get("history")
+    user_text = first_value(names, USER_TEXT)
+    if not context or not user_text or not holds_talk(rows, user_text):
+        return
+    apart = 0
+    for row in rows:
+        texts = row.get(context)
+        texts = parse_list(texts) if isinstance(texts, str) else texts
+        apart += words_differ(texts, row.get(user_text))
+    if apart > len(rows) / 2:
+        question = f"context={user_text}"
+        if context == "context":  # then knowledge, such as a document
+            question += " fact=context"
+        raise UnknownFormat(
+            f"has {context!r} and {user_text!r}, and the second is not within the first",
+            fix=f'say what the reply answers: COLUMNS="{question}" or "context={context}"; '
+            "or write both into one column",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
@@ -31,7 +31,13 @@ from lib.data.log_parts import (
     user,
     written_time,
 )
-from lib.data.log_times import has_numeric_date, order_numbers, read_times, to_time
+from lib.data.log_times import (
+    has_numeric_date,
+    is_excel_day,
+    order_numbers,
+    read_times,
+    to_time,
+)
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
@@ -121,7 +127,8 @@ class Columns:
     def _time(self) -> str | None:
         """The column whose name speaks of a time, else one of times that differ; None without."""
         for key, name in self.names.items():
-            if names_a_time(key) and to_time(self.rows[0].get(name)):
+            first = self.rows[0].get(name)
+            if names_a_time(key) and (to_time(first) or is_excel_day(first)):
                 return name
         for key, name in self.names.items():
             if name in (self.text, self.turn) or is_id(key.split("_")):
@@ -398,22 +405,9 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     Raises:
         UnknownFormat: where no column tells the speaker, or several may tell the dialog.
     """
-    columns = Columns(rows)
-    if not columns.text:
+    columns = utterance_columns(rows, source)
+    if not columns:
         return []
-    if columns.speaker:
-        keys = (columns.speaker, columns.text)
-        talk = [row for row in rows if first_value(row, keys) is not None]
-        source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
-        if len(talk) < len(rows):
-            rows = talk
-            columns = Columns(rows)
-    if not columns.speaker:
-        raise UnknownFormat(
-            f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
-            fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
-        )
-    fill_down_dialogs(columns, source)
     check_texts(columns, source)
     take_texts_from_json(columns)
     unclear = columns.unclear()
@@ -448,11 +442,37 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
     if versions:
         source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
     dialogs: dict[tuple, Dialog] = {}
-    for row, name in zip(rows, dialog_names(columns, source), strict=True):
+    names = dialog_names(columns, source)
+    for row, name in zip(columns.rows, names, strict=True):
         version = str(row.get(versions)) if versions else None
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
         dialog.utterances.append(row_utterance(row, columns))
     return list(dialogs.values())
+
+
+def utterance_columns(rows: list[dict], source) -> Columns | None:
+    """The columns of a table of utterances, without rows that are no talk or repeat another.
+
+    None for a table without texts.
+
+    Raises:
+        UnknownFormat: where no column tells the speaker, or some rows have no dialog.
+    """
+    columns = Columns(rows)
+    if not columns.text:
+        return None
+    if not columns.speaker:
+        raise UnknownFormat(
+            f"has no column with the speaker; its columns are {', '.join(columns.names.values())}",
+            fix=f'name it: COLUMNS="speaker=... text={columns.text} dialog=..."',
+        )
+    talk = [row for row in rows if row.get(columns.speaker) or row.get(columns.text)]
+    source.exclude("utterances", "are of no speaker", len(rows) - len(talk))
+    if len(talk) < len(rows):
+        columns = Columns(talk)
+    fill_down_dialogs(columns, source)
+    once = without_repeats(columns, source)
+    return columns if len(once) == len(columns.rows) else Columns(once)
 
 
 def fill_down_dialogs(columns: Columns, source) -> None:
@@ -478,6 +498,25 @@ def fill_down_dialogs(columns: Columns, source) -> None:
         name = name if empty else cell
         row[columns.dialog] = name
     del columns.texts[columns.dialog]
+
+
+def without_repeats(columns: Columns, source) -> list[dict]:
+    """The rows without those that are the same as an earlier one in every cell, as its time.
+
+    A few may be what somebody said twice in a minute; a third of all is a mistake of the export.
+    """
+    if not columns.time:
+        return columns.rows
+    names = (columns.dialog, columns.speaker, columns.text, columns.time)
+    said = zip(*(columns.values(name) for name in names if name), strict=True)
+    if len(set(said)) > 2 / 3 * len(columns.rows):
+        return columns.rows
+    rows = {tuple(map(str, row.values())): row for row in columns.rows[::-1]}
+    repeats = len(columns.rows) - len(rows)
+    if repeats < len(columns.rows) / 3:
+        return columns.rows
+    source.exclude("utterances", "are the same as another row", repeats)
+    return list(rows.values())[::-1]
 
 
 def check_texts(columns: Columns, source) -> None:
@@ -745,51 +784,54 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         rows = rows_by_time(rows, dialog_key)
     text = f"dialog={dialog_key!r} user={user_key!r} response={bot_key!r}"
     source.guess("columns", text, "by their names")
-    rows, ratings = join_raters(rows, [dialog_key, turn, user_key, bot_key], source)
-    columns = Columns(rows)
+    rater = first_value(names, RATERS)
+    keys = [dialog_key, turn, user_key, bot_key]
+    exchanges = rows_of_exchanges(rows, rater, keys, source)
+    columns = Columns([exchange[0] for exchange in exchanges])
     columns.speaker = None
     columns.text = user_key
     columns.dialog = dialog_key
     version_column(columns)
     dialogs: dict[str, Dialog] = {}
-    for row, row_ratings in zip(rows, ratings, strict=True):
+    for row, *others in exchanges:
         about = {snake_case(name): value for name, value in row.items()}
+        ratings = read_ratings(about, first_text(row, [rater] if rater else []))
+        for other in others:
+            ratings += read_ratings(other, str(other[rater]))
         system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
         dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
         time = to_time(first_value(about, TIME))
         dialog.utterances += [
             user(row.get(user_key) or None, time=time),
-            assistant(row.get(bot_key) or "", time=time, ratings=row_ratings),
+            assistant(row.get(bot_key) or "", time=time, ratings=ratings),
         ]
     return list(dialogs.values())
 
 
-def join_raters(
-    rows: list[dict], keys: list[str | None], source
-) -> tuple[list[dict], list[list[Rating]]]:
-    """The first row of each exchange, and the ratings of it by all raters.
+def rows_of_exchanges(
+    rows: list[dict], rater: str | None, keys: list[str | None], source
+) -> list[list[dict]]:
+    """The rows of each exchange: one, or one of each rater.
 
     Rows of several raters are of one exchange if they are the same in `keys`, system and version.
     The second time that a rater rates the same words, it is another exchange.
     """
-    joined: dict[tuple, dict] = {}
-    ratings: dict[tuple, list[Rating]] = {}
+    if rater is None:
+        return [[row] for row in rows]
+    exchanges: dict[tuple, list[dict]] = {}
     uses: dict[tuple, int] = {}
-    for number, row in enumerate(rows):
+    for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        rater = first_text(about, RATERS)
         said = [row.get(key) for key in keys if key]
         said += [about.get(name) for name in (*VERSION, *MODEL)]
-        use = (rater, *map(str, said))
+        use = (row.get(rater), *map(str, said))
         uses[use] = uses.get(use, 0) + 1
-        exchange = (number if rater is None else uses[use], *use[1:])
-        joined.setdefault(exchange, row)
-        ratings.setdefault(exchange, []).extend(read_ratings(about, rater))
-    if len(joined) < len(rows):
+        exchanges.setdefault((uses[use], *use[1:]), []).append(row)
+    if len(exchanges) < len(rows):
         reason = "rows of the same exchange are joined, and their ratings averaged"
-        source.guess("columns", "a row per rater", reason)
-    return list(joined.values()), list(ratings.values())
+        source.guess("columns", f"rater={rater!r}", reason)
+    return list(exchanges.values())
 
 
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:

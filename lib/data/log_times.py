@@ -37,8 +37,6 @@ def to_time(value: Any) -> datetime | None:
     >>> to_time("Mar 5, 2025, 10:14 AM").isoformat(), to_time("05/03/2025 10:14")
     ('2025-03-05T10:14:00+00:00', None)
     """
-    if isinstance(value, datetime):  # as Parquet holds it
-        return in_utc(value)
     if isinstance(
         value, Mapping
     ):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
@@ -48,6 +46,8 @@ def to_time(value: Any) -> datetime | None:
         if not EPOCH.fullmatch(text):
             return _text_time(text)
         value = float(text)
+    if isinstance(value, datetime):  # as Parquet holds it
+        return in_utc(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     while abs(value) > 1e11:
@@ -175,6 +175,16 @@ def order_numbers(dialogs: Sequence[Sequence[str]]) -> list[list[float]]:
             fix="write them with their dates",
         )
     return [[0.0] * len(dialog) for dialog in keys]
+
+
+def is_excel_day(value: Any) -> bool:
+    """Whether a value is a time as Excel counts days, with a part of a day.
+
+    >>> is_excel_day("45721.4"), is_excel_day("45721"), is_excel_day("3.5")
+    (True, False, False)
+    """
+    match = re.fullmatch(r"(\d{5})\.\d+", str(value))
+    return match is not None and EXCEL_DAYS[0] <= int(match[1]) <= EXCEL_DAYS[1]
 
 
 def number_or_clock(text: str) -> float | None:

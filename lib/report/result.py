@@ -207,7 +207,7 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         scores,
         score,
         directions=_directions(verdicts),
-        issues=_issues_of_replies(turns, found),
+        issues=_issues_of_replies(turns, found_issues),
     )
     picture = picture_rows(differences, deviations, score)
     more_dialogs = verdict.expected_with_more_dialogs(differences, verdicts)
