@@ -290,3 +290,37 @@ def test_sample_is_marked_synthetic_and_stays_small(folder):
     files = [path for path in (SAMPLE / folder).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 200_000
     assert "synthetic" in (SAMPLE / "README.md").read_text("utf-8").splitlines()[0]
+
+
+def test_the_model_cards_give_the_scores_of_the_shipped_networks():
+    cards = " ".join((ROOT / "data/models/README.md").read_text().split())
+    endex, emotions = (
+        json.loads((ROOT / f"data/models/{name}.json").read_text())
+        for name in ("endex_small", "goemotions")
+    )
+
+    def told(values: list[float]) -> list[str]:
+        return [f"{value:.2f}".removeprefix("0") for value in values]
+
+    names = ["BETTER", "PredEng-600", "FED-eng", "GRADE"]
+    of_set = {row["dataset"].lower(): row for row in endex["agreement"]}
+    rows = [of_set[name.lower()] for name in names]
+    plain = told([row["spearman"] for row in rows])
+    partial = told([row["partial"] for row in rows])
+    pairs = ", ".join(f"{n} {v}" for n, v in zip(names, plain, strict=True))
+    assert f"(Spearman, all replies): {pairs}." in cards
+    by_length = f"{', '.join(partial[:3])} and {partial[3]}"
+    assert f"Controlling for the number of words: {by_length}." in cards
+    (auc,) = told([endex["auc_on_held_out_threads"]])
+    assert f"| Held-out AUC | {auc}, on {endex['held_out']} |" in cards
+    micro, macro, mean = told(
+        [
+            emotions["test"][k]
+            for k in ("micro_f1_at_0.3", "macro_f1_at_0.3", "mean_auc")
+        ]
+    )
+    scores = (
+        f"micro-F1 {micro} and macro-F1 {macro} at a threshold of .3; mean AUC {mean}"
+    )
+    assert scores in cards
+    assert cards.count("**Not for moderation") == 2

@@ -53,6 +53,10 @@ def pages(folder) -> dict[Path, BeautifulSoup]:
     }
 
 
+def only_pictures(outputs: list[dict]) -> bool:
+    return all("image/png" in output.get("data", {}) for output in outputs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path):
@@ -68,6 +72,9 @@ def test_a_page_shows_the_committed_outputs_of_its_notebook(folder, pages, path)
         assert len(image["alt"]) > 40 and image.find_parent("figure").figcaption
         assert (folder / path.parent.name / image.parent["href"]).is_file()
     assert len(page.select(".cell_output table.dataframe")) >= kinds.count("text/html")
+    folded = page.select("details.hide")
+    drawing = [c for c in cells if c.get("outputs") and only_pictures(c["outputs"])]
+    assert len(folded) == len(drawing) or path.parent.name == "solutions"
     equations = "".join(str(c["source"]) for c in cells if c["cell_type"] == "markdown")
     assert len(page.select("math[display=block]")) == equations.count("$$") // 2
 
