@@ -24,8 +24,8 @@ MODEL_NAME = re.compile(r"(^|[_$])model(_?name)?$", re.I)
 def nested_shape(rows: list[dict]) -> Shape | None:
     """Where requests, or the messages of dialogs, stand in all records; None if not in one place.
 
-    Messages below a name such as "output" are a reply; those of a judge, or of examples, are none
-    of both.
+    Messages below a name such as "output" are a reply. Where there are messages of a judge or of
+    examples, nothing is read.
     """
     places: dict[str, list[str]] = {}
     for row in rows[:20]:

@@ -31,10 +31,8 @@ SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.prompt.0.content",
     "llm.input_messages.0.message.role",
 )
-SPAN_REPLIES = (
-    "gen_ai.choice",
-    "gen_ai.content.completion",
-)  # events of what came out of a model
+# Events of spans that hold what came out of a model.
+SPAN_REPLIES = ("gen_ai.choice", "gen_ai.content.completion")
 SPAN_SIGNATURES = [f"events[].name={','.join(SPAN_REPLIES)}"]
 SPAN_SIGNATURES += [
     "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
@@ -421,7 +419,8 @@ def read_braintrust(rows: list[dict], source) -> list[Dialog]:
     with_model = set()
     for row in rows:
         root = row["root_span_id"]
-        name = first_text(row.get("metadata") or {}, THREAD)
+        paths = "|".join(f"metadata.{name}" for name in THREAD)
+        name = text_at(row, paths)
         threads[root] = name or threads.get(root) or root
         if value_at(row, "span_attributes.type") == "llm":
             with_model.add(root)
