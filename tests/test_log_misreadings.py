@@ -446,3 +446,32 @@ def test_words_of_the_user_beside_a_context_are_asked_about(name, tmp_path):
     assert turns["context"].tolist() == [["Is it late?"], ["Is there tea?"]]
     turns = read_turns(file, {"context": name})
     assert turns["context"].tolist() == [["Hello you"], ["Good day"]]
+
+
+def test_what_two_say_in_pairs_is_no_name_of_a_speaker(tmp_path):
+    pairs = [[["Do you have tea?", "No"], ["So?", "Bye"]], [["Is it late?", "Ten"]]]
+    with pytest.raises(DataError, match="is no chat log"):
+        read_turns(file_with(tmp_path, "log.json", pairs))
+    named = [[["Mira", "Hi"], ["Ada", "Ho"], ["Mira", "Tea?"], ["Ada", "No"]]]
+    turns = read_turns(file_with(tmp_path, "b.json", named), options={"bot": "Ada"})
+    assert contexts(turns)["Ho"] == ["Hi"]
+
+
+def test_a_human_agent_is_no_bot(tmp_path):
+    rows = "d,customer,Hi\nd,bot,Ho\nd,customer,Tea?\nd,human_agent,No\n"
+    file = file_with(tmp_path, "log.csv", f"dialog,sender,text\n{rows}")
+    assert read_turns(file)["response"].tolist() == ["Ho"]
+
+
+def test_a_thumb_of_any_color_is_a_rating(tmp_path):
+    rows = "d,Hi,Ho,👍🏽\nd,Tea?,No,👎🏿\n"
+    file = file_with(tmp_path, "log.csv", f"session,user,bot,feedback\n{rows}")
+    assert read_turns(file)["human_feedback"].tolist() == [1, 0]
+
+
+def test_ratings_in_a_column_of_each_rater_are_of_one_reply(tmp_path):
+    names = "dialog,speaker,text,rating_annotator1,rating_annotator2"
+    file = file_with(tmp_path, "log.csv", f"{names}\nd,user,Hi,,\nd,bot,Ho,4,1\n")
+    turns = read_turns(file)
+    assert turns["human_rating"].tolist() == [2.5]
+    assert turns.attrs["ratings"]["rater"] == ["annotator1", "annotator2"]

@@ -16,6 +16,7 @@ from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
+PERSON = {"human", "live"}  # before "agent": one of the staff, neither user nor bot
 OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
 WORDS = tomllib.loads(
     Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8")
@@ -78,11 +79,13 @@ class Dialog:
 def speaker_role(name: str) -> str | None:
     """The role that the name of a speaker tells: "assistant", "user", "tool" (no talk) or None.
 
-    >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada")]
-    ['assistant', 'user', 'tool', None]
+    >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada", "human_agent")]
+    ['assistant', 'user', 'tool', None, None]
     """
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     words = set(re.findall(r"[^\W\d_]+", f"{name} {spaced}".lower()))
+    if "agent" in words and words & PERSON:
+        return None
     for role, role_words in WORDS["roles"].items():
         if words & set(role_words.split()):
             return role

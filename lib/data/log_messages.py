@@ -283,20 +283,32 @@ def message_list(cell: Any) -> list[dict]:
         cell = parse_list(cell)
     if not isinstance(cell, list) or is_blocks(cell):
         return []
+    if all(
+        isinstance(item, list) and [*map(type, item)] == [str, str] for item in cell
+    ):
+        if not begin_with_speakers(cell):
+            return []  # pairs of other kinds: which side says what, nothing tells
+        return [{"speaker": speaker, "text": text} for speaker, text in cell]
     messages = []
     for item in cell:
-        if isinstance(item, list) and list(map(type, item)) == [
-            str,
-            str,
-        ]:  # as ABCD has them
-            messages.append({"speaker": item[0], "text": item[1]})
-        elif isinstance(item, list):  # ParlAI has them in pairs
+        if isinstance(item, list):  # ParlAI has them in pairs
             messages += item
         else:
             messages.append(item)
     if not all(isinstance(message, dict) for message in messages):
         return []
     return messages
+
+
+def begin_with_speakers(pairs: list[list[str]]) -> bool:
+    """Whether pairs of texts are of speaker and words, as in ABCD, not of what two say (Gradio).
+
+    >>> begin_with_speakers([["Hi", "Ho"], ["Tea?", "No"]])
+    False
+    """
+    names = {name for name, _ in pairs}
+    short = all(len(name) <= 40 and name[-1:] not in ".!?" for name in names)
+    return short and (len(names) < len(pairs) or any(map(speaker_role, names)))
 
 
 def is_blocks(cell: list) -> bool:

@@ -46,6 +46,9 @@ TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
+RATING_BY = re.compile(  # a column of one rater
+    r"(?P<dimension>rating)_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
+)
 
 
 def first_value(
@@ -342,6 +345,7 @@ class Meanings(NamedTuple):
     turn: tuple[str, ...]
     model: tuple[str, ...]
     rating: dict[str, str]
+    rating_by: dict[str, str]
 
 
 @lru_cache(maxsize=1000)
@@ -366,6 +370,7 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         turn=known(TURN),
         model=known(MODEL),
         rating={n: d for n, d in dimensions.items() if RATING_NAME.fullmatch(d)},
+        rating_by={n: d for n, d in dimensions.items() if RATING_BY.fullmatch(d)},
     )
 
 
@@ -450,6 +455,10 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
             values[dimension] = value
     values |= named_ratings(fields, ("ratings", "annotations"))
     ratings = []
+    for name, text in meanings(tuple(fields)).rating_by.items():
+        match = RATING_BY.fullmatch(text)
+        if fields[name] not in (None, ""):
+            ratings.append(Rating(match["rater"], match["dimension"], fields[name]))
     for dimension, value in values.items():
         if not isinstance(value, dict) and value is not None:
             ratings.append(Rating(rater, dimension.removeprefix("human_"), value))
@@ -464,8 +473,13 @@ def is_comment(value: Any) -> bool:
     """
     if not isinstance(value, str):
         return False
-    text = value.strip().lower()
+    text = without_tone(value)
     return text not in THUMBS and not re.fullmatch(r"[\d.,/ ]+", text)
+
+
+def without_tone(text: str) -> str:
+    """A word or an emoji in lower case, without the color of a skin."""
+    return re.sub("[\U0001f3fb-\U0001f3ff\ufe0f]", "", text).strip().lower()
 
 
 def user(text: str | None, **fields: Any) -> Utterance:

@@ -119,6 +119,9 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
         dialog = traced_dialog(
             name, row.get("input"), output=row.get("output"), time=time, model=version
         )
+        if not dialog.utterances:
+            source.exclude("dialogs", "have no messages")
+            continue
         for score in dicts(row.get("scores")):
             if score.get("source") != "EVAL":
                 rating = Rating(None, score["name"], score.get("value"))

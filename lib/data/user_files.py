@@ -33,7 +33,13 @@ from lib.data.file_contents import (
     read_contents,
 )
 from lib.data.log_files import LogFile, Source, find_files
-from lib.data.log_parts import RATERS, SYNONYMS, first_value, named_ratings
+from lib.data.log_parts import (
+    RATERS,
+    SYNONYMS,
+    first_value,
+    named_ratings,
+    without_tone,
+)
 from lib.data.log_tables import with_crowd_columns
 from lib.data.log_texts import SPEAKER_START
 from lib.data.storage import DataError, suggest_name
@@ -278,7 +284,7 @@ def _log_rating(rating: Rating, report: ImportReport) -> float:
     value = rating.value
     if isinstance(value, bool):
         return float(value)
-    text = with_point(str(value)[:40].strip().lower())
+    text = with_point(without_tone(str(value)[:40]))
     fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
     if fraction:
         return float(fraction["rating"].replace(",", "."))
