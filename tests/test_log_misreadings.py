@@ -475,3 +475,21 @@ def test_ratings_in_a_column_of_each_rater_are_of_one_reply(tmp_path):
     turns = read_turns(file)
     assert turns["human_rating"].tolist() == [2.5]
     assert turns.attrs["ratings"]["rater"] == ["annotator1", "annotator2"]
+
+
+def test_a_trace_without_messages_is_counted_and_the_others_are_read(tmp_path):
+    talk = {
+        "id": "t1",
+        "sessionId": "s",
+        "timestamp": "2025-01-01T10:00:00Z",
+        "input": [{"role": "user", "content": "Hi"}],
+        "output": {"role": "assistant", "content": "Ho"},
+        "scores": [],
+    }
+    score = {"name": "thumbs", "value": 1, "source": "API"}
+    silent = talk | {"id": "t2", "sessionId": "e", "input": None, "output": None}
+    turns = read_turns(
+        file_with(tmp_path, "traces.json", [talk, silent | {"scores": [score]}])
+    )
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert "have no messages" in str(import_report(turns))
