@@ -156,6 +156,11 @@ def test_conda_pins_equal_the_project_pins():
     assert lines[-1].strip() == "- -e ."
 
 
+def test_binder_has_the_pinned_version_of_jupyterlab():
+    lines = (ROOT / ".binder" / "requirements.txt").read_text().splitlines()
+    assert [li for li in lines if "==" in li] == [f"jupyterlab=={pins()['jupyterlab']}"]
+
+
 def test_installed_versions_are_the_pinned_ones():
     # A local build tag, as in 2.13.0+cpu, names the same release.
     assert {package: version(package).split("+")[0] for package in pins()} == pins()
