@@ -136,7 +136,7 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
         size=_size_of_files(turns),
         basis=basis,
         error_rate=" ".join(rates),
-        more=_what_more_would_bring(first, more_dialogs),
+        more=_what_more_would_bring(first, more_dialogs, score),
         findings=[*sizes, *ranks, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
@@ -182,14 +182,18 @@ def _size_of_files(turns: pd.DataFrame) -> str:
     return f"{size} {_count(len(turns), 'reply')}, {rated:,} of them rated."
 
 
-def _what_more_would_bring(verdict: Verdict, more_dialogs: pd.DataFrame) -> str:
-    """What more dialogs would bring, and what ratings would."""
+def _what_more_would_bring(
+    verdict: Verdict, more_dialogs: pd.DataFrame, score: str
+) -> str:
+    """What more dialogs would bring, to `score` where it is one that decides; and what ratings."""
     sheet = "RATE=40 writes a sheet with 40 dialogs of each version"
     if not verdict.decided_by:
         return f"Ratings by people may decide: {sheet}."
     sentences = []
     rows = more_dialogs.to_dict("records")
-    for row in [row for row in rows if row["version"] == verdict.version][:1]:
+    rows = [row for row in rows if row["version"] == verdict.version]
+    rows.sort(key=lambda row: row["score"] != score)  # stable
+    for row in rows[:1]:
         rated = "rated dialogs" if verdict.decided_by == "rating" else "dialogs"
         name = display_name(row["score"].removeprefix("human_"))
         now = f"\u00b1{row['half_width']:.2g}"

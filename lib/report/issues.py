@@ -360,6 +360,8 @@ def _rating_gap(ratings: pd.Series, applies: pd.Series) -> dict[str, float]:
     """Mean rating of the replies to which a rule applies, minus that of the others."""
     with_it = ratings[applies == 1]
     gap = with_it.mean() - ratings[applies == 0].mean()
+    if pd.isna(gap):
+        return {}
     return {"rating_gap": gap, "rated": with_it.count()}
 
 
