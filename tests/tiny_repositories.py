@@ -182,7 +182,9 @@ def multilingual_bert(folder: Path) -> Path:
 
 def toxic_bert(folder: Path) -> Path:
     labels = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
-    return tiny_models.bert_classifier(folder, labels)
+    tiny_models.bert_classifier(folder, labels)
+    write_vocabulary(folder)
+    return folder
 
 
 def goemotions(folder: Path) -> Path:
