@@ -125,22 +125,19 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
         )
     first = by_certainty(verdicts)[0]
     basis = _basis(first, turns, scores, differences)
-    compared = ""
+    sizes = _sizes(first, differences, picture)
     if len(verdicts) > 1:
-        compared = f"{first.version} against {first.against}: "
+        sizes = [f"{first.version} against {first.against}: {text}" for text in sizes]
         basis = basis.replace("It rests", f"The verdict on {first.version} rests", 1)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
-    sizes = _sizes(first, differences, picture)
-    told = [compared + text for text in sizes]
-    if len(ranking):
-        told += _first_rank(ranking, score)
+    ranks = _first_rank(ranking, score) if len(ranking) else []
     return Answer(
         sentences=_verdict_sentences(verdicts),
         size=_size_of_files(turns),
         basis=basis,
         error_rate=" ".join(rates),
         more=_what_more_would_bring(first, more_dialogs, score),
-        findings=[*told, *_change_sentences(issues, verdicts[0].against)],
+        findings=[*sizes, *ranks, *_change_sentences(issues, verdicts[0].against)],
         cautions=cautions,
     )
 
