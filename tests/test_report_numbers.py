@@ -127,6 +127,12 @@ def check_rates(told: str, tables: dict) -> None:
         assert is_rounded(narrowed[1], row["further_dialogs"])
         assert is_rounded(narrowed[2], row["half_width"])
         assert is_rounded(narrowed[3], row["expected_half_width"])
+        halves = re.search(r"([\d,]+) more of each version halve the width", told)
+        assert any(
+            is_rounded(halves[1], more["further_dialogs"])
+            and more["expected_half_width"] == pytest.approx(row["half_width"] / 2)
+            for more in tables["more_dialogs"]
+        )
 
 
 def check_change(told: str, issues: dict) -> bool:
@@ -151,6 +157,10 @@ def check_change(told: str, issues: dict) -> bool:
     assert bool(rated) == (row["rating_gap"] is not None)
     if rated:
         assert is_rounded(rated[1], abs(row["rating_gap"]))
+    found = re.search(r"found only (\S+) of 100", told)
+    assert bool(found) == (row["recall"] is not None)
+    if found:
+        assert is_rounded(found[1], row["recall"], 100)
     return True
 
 
@@ -169,7 +179,7 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
         dialogs = re.search(
             r"of ([\d,]+) dialogs? of (.*?) and ([\d,]+) of", answer.text
         )
-        paired = re.search(r"([\d,]+) openings? (is|are) in both", answer.text)
+        paired = re.search(r"([\d,]+) shared openings?:", answer.text)
         if verdict["decided_by"]:
             told = {verdict["version"]: dialogs[1], verdict["against"]: dialogs[3]}
             for version, number in told.items():
@@ -219,6 +229,13 @@ def test_pairs_and_dialogs_tell_the_values_of_the_json(both):
     shown, written = both
     pairs = shown.select("#pairs > li")
     assert len(pairs) == len(written["tables"]["pairs"])
+    for row in written["tables"]["pair_tally"]:
+        tally = shown.select_one(".tally").text.partition(
+            f"Replies of {row['version']} "
+        )
+        told = re.search(r"([\d,]+) lower, ([\d,]+) higher, ([\d,]+) equal", tally[2])
+        for text, name in zip(told.groups(), ("lower", "higher", "equal"), strict=True):
+            assert is_rounded(text, row[name])
     for item, row in zip(pairs, written["tables"]["pairs"], strict=True):
         before, after = item.select(".two .speaker")
         for label, name, dialog in (
