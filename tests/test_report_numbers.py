@@ -5,12 +5,10 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from test_report_page import two_versions
+from test_report_page import NUMBER, two_versions
 
 from lib import data, report
 from lib.report import page
-
-NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?")
 
 
 def with_and_without_ratings():

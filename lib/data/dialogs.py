@@ -182,7 +182,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         report.kept.update(dialogs=1, utterances=len(utterances))
         of_system = sum(u.speaker.casefold() == "system" for u in utterances)
         if of_system and "system" not in {name.casefold() for name in bots}:
-            report.notes["of a speaker named 'system' are kept as context"] += of_system
+            report.notes["by a speaker named 'system', kept as context"] += of_system
         first = utterances[positions[0]]
         key = (first.system or dialog.system or first.speaker, dialog.id)
         occurrences[key] += 1

@@ -240,14 +240,13 @@ def describe_tally(row: dict, score: str) -> str:
     """A row of `pairs.pair_tally` in a sentence.
 
     >>> row = {"version": "B", "against": "A", "lower": 18, "higher": 1200, "equal": 7}
-    >>> row["missing"] = 0
-    >>> describe_tally(row, "human_fun")
-    'Replies of B compared with those of A: 18 lower, 1,200 higher, 7 equal by fun.'
+    >>> describe_tally(row | {"missing": 2}, "human_fun")
+    'Replies of B against those of A: 18 lower, 1,200 higher, 7 equal by fun, 2 without a value.'
     """
     counts = f"{row['lower']:,} lower, {row['higher']:,} higher, {row['equal']:,} equal"
-    missing = f"; {row['missing']:,} without a comparison" if row["missing"] else ""
+    missing = f", {row['missing']:,} without a value" if row["missing"] else ""
     return (
-        f"Replies of {row['version']} compared with those of {row['against']}: {counts} by "
+        f"Replies of {row['version']} against those of {row['against']}: {counts} by "
         f"{metric_title(score)}{missing}."
     )
 

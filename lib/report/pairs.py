@@ -23,7 +23,7 @@ class ReplyPairs(NamedTuple):
             in the order of the file.
         total: pairs with different replies, listed or not.
         identical: pairs in which both versions said the same.
-        tally: how the scores of all different pairs compare (`pair_tally`).
+        tally: how the scores of all pairs compare, those with the same reply too (`pair_tally`).
     """
 
     table: pd.DataFrame
@@ -88,19 +88,20 @@ def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
     texts = texts.apply(lambda column: column.str.split().str.join(" "))
     differs = texts["response"] != texts["response_against"]
     identical = int((~differs).sum())
-    pairs = pairs[differs]
-    change = pairs["value"] - pairs["value_against"]
-    pairs = pairs.assign(change=change)
-    if score:
-        direction = pairs["system"].map(directions or {}).astype(float)
-        place = (change * direction).where(direction.notna(), change.abs())
-        pairs = pairs.loc[place.sort_values(ascending=False, kind="stable").index]
     names = {
         "system": "version",
         "response": "reply",
         "response_against": "reply_against",
     }
     pairs = pairs.rename(columns=names)
+    pairs["change"] = pairs["value"] - pairs["value_against"]
+    tally = pair_tally(pairs, first)
+    pairs = pairs[differs]
+    change = pairs["change"]
+    if score:
+        direction = pairs["version"].map(directions or {}).astype(float)
+        place = (change * direction).where(direction.notna(), change.abs())
+        pairs = pairs.loc[place.sort_values(ascending=False, kind="stable").index]
     table = pairs.head(limit).reset_index(drop=True)
     columns = ["version", "dialog", "turn", "dialog_against", "context"]
     columns += ["reply_against", "reply", "issues_against", "issues"]
@@ -110,7 +111,7 @@ def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
         score=score,
         total=len(pairs),
         identical=identical,
-        tally=pair_tally(pairs, first),
+        tally=tally,
     )
 
 
@@ -118,7 +119,7 @@ def pair_tally(pairs: pd.DataFrame, against: str) -> pd.DataFrame:
     """In how many reply pairs each version has the lower, the higher, or the same score.
 
     Args:
-        pairs: all different pairs, as in `ReplyPairs.table`.
+        pairs: all pairs, also those with the same reply, as in `ReplyPairs.table`.
         against: the first version.
 
     Returns:
