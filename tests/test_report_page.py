@@ -647,6 +647,8 @@ def test_replies_without_a_rating_or_a_score_are_counted_with_the_reason():
         "caption", string="Replies without a rating or a score"
     )
     assert "empty reply" in caption.parent.text
+    account = shown(result).find(id="read").find_parent("details")
+    assert "Section 1 counts the replies without a rating" in account.text
 
 
 def test_lines_of_a_speaker_system_are_said_to_be_kept_as_context(tmp_path):
