@@ -5,17 +5,16 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from test_report_page import two_versions
+from test_report_page import NUMBER, two_versions
 
 from lib import data, report
 from lib.report import page
-
-NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?")
 
 
 def with_and_without_ratings():
     rated = two_versions()
     rated.loc[rated.index[:9], "response"] = "Ok."
+    rated.loc[rated.index[9:40:2], "response"] = "Ok."  # more of the new version
     alone = rated[rated["system"] == "old"].reset_index(drop=True)
     bots = data.load("sample_bots").turns
     unrated = bots[bots.columns[~bots.columns.str.startswith("human_")]]
@@ -35,7 +34,8 @@ def both(request):
 def is_rounded(shown: str, value: float, scale: float = 1) -> bool:
     """Whether a number as it is written is the value, rounded to its last digit."""
     text = shown.replace(",", "")
-    decimals = len(text.partition(".")[2])
+    mantissa, _, exponent = text.partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
     return abs(float(text) - scale * value) <= 0.5 * 10**-decimals + 1e-9
 
 
@@ -67,7 +67,7 @@ def test_each_cell_is_the_number_of_the_json_rounded(both):
                     continue
                 values = [row[name] for name in columns if row[name] is not None]
                 text = cell.text
-                if text == "":
+                if text == "":  # a second number stands only beside a first one
                     assert row[columns[0]] is None
                     continue
                 if text == "< .001":
@@ -131,6 +131,13 @@ def check_rates(told: str, verdict: dict, tables: dict) -> None:
         assert is_rounded(narrowed[1], row["further_dialogs"])
         assert is_rounded(narrowed[3], row["half_width"])
         assert is_rounded(narrowed[4], row["expected_half_width"])
+        halves = re.search(r"([\d,]+) more of each version halve the width", told)
+        assert any(
+            is_rounded(halves[1], more["further_dialogs"])
+            and more["expected_half_width"] == pytest.approx(row["half_width"] / 2)
+            for more in rows
+            if more["score"] == row["score"]
+        )
 
 
 def check_change(told: str, issues: dict) -> bool:
@@ -155,6 +162,10 @@ def check_change(told: str, issues: dict) -> bool:
     assert bool(rated) == (row["rating_gap"] is not None)
     if rated:
         assert is_rounded(rated[1], abs(row["rating_gap"]))
+    found = re.search(r"found only (\S+) of 100", told)
+    assert bool(found) == (row["recall"] is not None)
+    if found:
+        assert is_rounded(found[1], row["recall"], 100)
     return True
 
 
@@ -173,7 +184,7 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
         dialogs = re.search(
             r"of ([\d,]+) dialogs? of (.*?) and ([\d,]+) of", answer.text
         )
-        paired = re.search(r"([\d,]+) openings? (is|are) in both", answer.text)
+        paired = re.search(r"([\d,]+) shared openings?:", answer.text)
         if verdict["decided_by"]:
             told = {verdict["version"]: dialogs[1], verdict["against"]: dialogs[3]}
             for version, number in told.items():
@@ -208,6 +219,10 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
             assert is_rounded(count, row["replies"])
             assert is_rounded(share, row["share"], 100)
             found += 1
+    if "No issue became clearly more or less frequent." in answer.text:
+        found += 1
+        for row in tables["issues"]:
+            assert not ((row["low"] or 0) > 0 or (row["high"] or 0) < 0), row
     assert found > 0
     image = answer.find("img")
     assert bool(image) == bool(tables["picture"])
@@ -223,6 +238,13 @@ def test_pairs_and_dialogs_tell_the_values_of_the_json(both):
     shown, written = both
     pairs = shown.select("#pairs > li")
     assert len(pairs) == len(written["tables"]["pairs"])
+    for row in written["tables"]["pair_tally"]:
+        tally = shown.select_one(".tally").text.partition(
+            f"Replies of {row['version']} "
+        )
+        told = re.search(r"([\d,]+) lower, ([\d,]+) higher, ([\d,]+) equal", tally[2])
+        for text, name in zip(told.groups(), ("lower", "higher", "equal"), strict=True):
+            assert is_rounded(text, row[name])
     for item, row in zip(pairs, written["tables"]["pairs"], strict=True):
         before, after = item.select(".two .speaker")
         for label, name, dialog in (

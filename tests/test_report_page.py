@@ -21,6 +21,7 @@ from lib.report.chat import chat_lines
 from lib.report.pairs import reply_pairs, typical_and_worst
 from lib.report.ranking import version_ranking, win_rates
 
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?")
 BROWSER = (
     shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 )
@@ -62,7 +63,8 @@ def test_the_first_screen_says_which_version_is_better_and_on_what_that_rests(co
     answer = shown(compared).select_one(".answer").text
     assert "new is worse than old." in answer
     assert (
-        "people's ratings (overall) of 30 dialogs of new and 30 of old. 30 openings are in both"
+        "people's ratings (overall) of 30 dialogs of new and 30 of old. 30 shared openings: their "
+        "dialogs are compared in pairs (section 1 lists them). "
         in " ".join(answer.split())
     )
     markdown = page.render_markdown(compared, "t")
@@ -145,7 +147,7 @@ def test_an_empty_reply_is_shown_as_nothing_said():
     assert case.mark.text == "(nothing)"
 
 
-def test_changes_that_may_be_chance_are_said_to_be_unclear_and_come_last():
+def test_only_clear_changes_of_issues_are_on_the_first_screen():
     issues = pd.DataFrame(
         [
             ["cut off", "open", "old", 0, np.nan, np.nan, np.nan],
@@ -158,16 +160,24 @@ def test_changes_that_may_be_chance_are_said_to_be_unclear_and_come_last():
         ],
         columns=["issue", "rule", "version", "replies", "change", "low", "high"],
     )
-    issues = issues.assign(of=100, rating_gap=np.nan, recall=np.nan)
-    issues.loc[5, "rating_gap"] = -1.5
-    told = _change_sentences(issues, "old")
-    assert told[0] == (
-        "Fix first: cut off, more often (open). 10 of 100 replies of new, 0 of 100 of old: +10 "
-        "points (95 % interval +5 to +15)."
+    issues = issues.assign(
+        of=100, rating_gap=np.nan, rating_effect=np.nan, recall=np.nan
     )
-    assert told[1].startswith("Empty, less often, an improvement (no words). 1 of 100")
-    assert told[2].startswith("Generic, no clear change (short). 20 of 100 replies")
-    assert told[2].endswith("Replies with it are rated 1.5 lower than others.")
+    issues.loc[3, ["rating_gap", "recall"]] = [-1.5, 0.22]
+    told = _change_sentences(issues, "old")
+    assert [issue for _, issue in told] == ["cut off", "empty"]
+    assert told[0][0] == (
+        "Fix first (grew most): cut off, more often (open). 10 of 100 replies of new, 0 of 100 of "
+        "old: +10 points (95 % interval +5 to +15)."
+    )
+    assert told[1][0].startswith("Empty, less often, an improvement (no words). 1 of")
+    assert told[1][0].endswith(
+        "Replies with it are rated 1.5 lower than others. In a test on artificially damaged "
+        "replies this rule found only 22 of 100 such replies, so the true number may be higher."
+    )
+    unclear = issues[issues["issue"] == "generic"]
+    (sentence,) = _change_sentences(unclear, "old")
+    assert sentence == ("No issue became clearly more or less frequent.", "")
 
 
 def test_the_issue_that_may_have_cost_most_rating_comes_first_everywhere():
@@ -189,8 +199,10 @@ def test_the_issue_that_may_have_cost_most_rating_comes_first_everywhere():
     assert row["rating_effect"] == pytest.approx(row["change"] * row["rating_gap"])
     assert (row["replies"], row["of"]) == (6, 40)
     changes = [text for text in result.answer.findings if "95 % interval +" in text]
-    assert changes[0].startswith("Fix first: generic, more often")
-    assert changes[1].startswith("Cut off, more often")
+    assert changes[0].startswith(
+        "Fix first (costs most in rating): generic, more often"
+    )
+    assert changes[1].startswith("Grew most: cut off, more often")
     assert list(dict.fromkeys(result.cases["issue"])) == ["generic", "cut off"]
     cells = shown(result).find("caption", string="What the rules found").parent
     assert cells.select_one("tbody td").text == "generic"
@@ -211,6 +223,34 @@ def test_equal_replies_are_counted_and_greetings_pair_nothing():
     assert reply_pairs(greeted, turns[[]], "human_overall").total == 0
     listed = reply_pairs(turns, turns[[]], "human_overall", limit=5)
     assert (len(listed.table), listed.total) == (5, 29)
+    assert listed.tally["pairs"].tolist() == [30]  # of all pairs
+
+
+def test_side_by_side_counts_lower_and_higher_pairs_and_says_why_the_verdict_may_differ():
+    turns = two_versions(loss=0.2)
+    alone = turns.index[turns["system"] == "new"][:3]
+    turns.loc[alone, "context"] = pd.Series([[f"Only {n}?"] for n in range(3)], alone)
+    turns.loc[turns.index[10], "human_overall"] = np.nan
+    result = report.build_report(turns, embeddings=False)
+    ratings = turns.assign(number=turns["dialog"].str.partition("-")[2])
+    ratings = ratings.drop(index=alone).pivot(
+        index="number", columns="system", values="human_overall"
+    )
+    change = (ratings["new"] - ratings["old"]).drop(["0", "1", "2"])
+    row = result.pairs.tally.iloc[0]
+    assert row["lower"] == (change < 0).sum() and row["higher"] == (change > 0).sum()
+    assert (row["pairs"], row["missing"]) == (27, 1)
+    told = shown(result).select_one(".tally").text
+    assert (
+        f"Replies of new against those of old: {row['lower']} lower, {row['higher']} "
+        f"higher, 0 equal by overall, 1 without a value." in told
+    )
+    assert "compares the means over all rated replies of each version" in told
+    assert "those in dialogs without a partner count too" in told
+    assert "(section 1 lists them); dialogs without a partner count too" in (
+        result.answer.basis
+    )
+    assert "27 reply pairs: 27 differ and are listed, 0 have" in shown(result).text
 
 
 def test_versions_without_a_common_context_show_a_typical_and_the_lowest_dialog():
@@ -347,11 +387,15 @@ def test_numbers_are_written_for_people_and_sorted_by_their_value(compared):
         text = cell.text.replace(",", "")
         if text.startswith("<"):
             assert value < 0.001
-        elif text.endswith(("%", "points")):
-            number = text.rstrip(" %points")
-            assert float(number) == pytest.approx(100 * value, abs=0.51)
-        elif text:
-            assert float(text) == pytest.approx(value, rel=0.01, abs=0.0005)
+            continue
+        if text == "":
+            continue
+        # Of two numbers in a cell, such as the ends of an interval, the first sorts.
+        number = float(NUMBER.match(text)[0])
+        if text.endswith(("%", "points")):
+            assert number == pytest.approx(100 * value, abs=0.51)
+        else:
+            assert number == pytest.approx(value, rel=0.01, abs=0.0005)
 
 
 def test_the_pages_numbers_are_those_of_its_json(compared):
@@ -364,12 +408,12 @@ def test_the_pages_numbers_are_those_of_its_json(compared):
     )
     caption = re.compile("Differences of each version")
     table = shown(compared).find("caption", string=caption).parent
-    cells = [
-        cell.get("data-value") for cell in table.select("tbody tr")[0].select("td")
-    ]
-    numbers = [float(cell) for cell in cells if cell]
+    cells = table.select("tbody tr")[0].select("td.number")
+    told = [number for cell in cells for number in NUMBER.findall(cell.text)]
+    numbers = [float(number.replace(",", "")) for number in told]
     for name in ("difference", "low", "high"):
-        assert any(number == pytest.approx(row[name]) for number in numbers), name
+        close = pytest.approx(row[name], rel=0.01)
+        assert any(number == close for number in numbers), name
 
 
 METRIC_FILE = """
@@ -454,13 +498,27 @@ def test_each_case_of_an_issue_opens_in_its_dialog_with_the_reply_marked():
     turns = pd.concat([turns, regenerated], ignore_index=True)
     result = report.build_report(turns, embeddings=False)
     generic = result.cases[result.cases["issue"] == "generic"]
-    assert generic["system"].value_counts().to_dict() == {"new": 3, "old": 1}
+    assert generic["system"].tolist() == ["new", "new", "new", "old"]
     opened = shown(result).select("details.case")
     assert len(opened) == len(result.cases)
     for case, row in zip(opened, result.cases.itertuples(), strict=True):
         assert [mark.text for mark in case.select("mark")] == [row.reply]
         assert row.before in case.text and row.system in case.summary.text
-    assert not shown(result, texts=False).select("details.case")
+    without_texts = shown(result, texts=False)
+    assert not without_texts.select("details.case")
+    assert not without_texts.select('.answer a[href^="#"]')
+
+
+def test_each_change_of_an_issue_leads_to_its_cases():
+    turns = two_versions(dialogs=40)
+    cut = turns.index[turns["system"] == "new"][:8]
+    turns.loc[cut, "response"] = turns.loc[cut, "response"].str.rstrip(".")
+    body = shown(report.build_report(turns, embeddings=False))
+    links = body.select('.answer li a[href^="#"]')
+    assert [link.text for link in links] == ["See cases of cut off"]
+    heading = body.find(id=links[0]["href"].removeprefix("#"))
+    assert heading.text == "Cut off"
+    assert "cut off, new" in heading.find_next("details", class_="case").summary.text
 
 
 def test_a_long_dialog_is_shown_around_the_reply_in_question():
@@ -566,6 +624,9 @@ def test_the_first_screen_counts_what_the_files_have_and_what_was_left_out(tmp_p
         "the bot). 6 replies, 6 of them rated."
     )
     assert result.answer.size in shown(result).select_one(".answer").text
+    assert "old: dialogs: 5 read, 3 kept (left out: 8, 9), 2 excluded" in (
+        result.import_details
+    )
     # All rows of the file are read, with those of dialogs that were left out.
     assert "old: utterances: 8 read, 6 kept, 2 excluded" in result.import_details
     assert result.paired_dialogs["first_dialogs"].tolist() == ["0", "1", "2"]
@@ -576,12 +637,53 @@ def test_the_first_screen_counts_what_the_files_have_and_what_was_left_out(tmp_p
     }
 
 
+def test_replies_without_a_rating_or_a_score_are_counted_with_the_reason():
+    turns = two_versions(dialogs=5)
+    new = turns.index[turns["system"] == "new"]
+    turns.loc[new[:2], "human_overall"] = np.nan
+    turns.loc[new[2], "response"] = ""
+    result = report.build_report(turns, embeddings=False)
+    rows = result.without_score.values.tolist()
+    assert ["rating", "new", 2, "no rating in the file"] in rows
+    assert ["generic", "new", 1, "empty reply"] in rows
+    caption = shown(result).find(
+        "caption", string="Replies without a rating or a score"
+    )
+    assert "empty reply" in caption.parent.text
+    account = shown(result).find(id="read").find_parent("details")
+    assert "Section 1 counts the replies without a rating" in account.text
+
+
+def test_lines_of_a_speaker_system_are_said_to_be_kept_as_context(tmp_path):
+    rows = ["dialog,speaker,text", "1,guest,Hi", "1,Ada,Hello.", "1,system,Restored."]
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join([*rows, "1,Ada,Good."]))
+    turns = report.read_versions(file, overrides={"bot": "Ada"})
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Hello.", "Restored."]]
+    details = report.import_details(turns)
+    assert "4 kept (1 by a speaker named 'system', kept as context)" in details
+
+
+def test_of_many_dialogs_that_were_left_out_the_first_ten_are_named(tmp_path):
+    rows = ["dialog,speaker,text"]
+    for number in range(30):
+        rows.append(f"{number},guest,Hi {number}")
+        if number >= 12:
+            rows.append(f"{number},bot,Hello {number}.")
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join(rows))
+    turns = report.read_versions(file, overrides={"bot": "bot"})
+    assert "(left out: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)" in (
+        report.import_details(turns)
+    )
+
+
 def test_ratings_of_the_file_ask_for_no_sheet_and_metrics_alone_do(compared):
     assert "Nobody has rated" not in shown(compared).text
     turns = two_versions().drop(columns="human_overall")
     result = report.build_report(turns, embeddings=False)
     assert "Nobody has rated these dialogs" in shown(result).text
-    assert "RATE=40" in result.answer.more
+    assert "make report DIALOGS=... RATE=40 writes a sheet" in result.answer.more
 
 
 def test_more_dialogs_narrow_the_interval_with_the_root_of_their_number(compared):
@@ -592,6 +694,7 @@ def test_more_dialogs_narrow_the_interval_with_the_root_of_their_number(compared
     assert more["further_dialogs"].tolist() == [20, 100, 90]
     assert more["expected_half_width"].iloc[2] == pytest.approx(half / 2)
     assert "20 more rated dialogs of each version" in compared.answer.more
+    assert "; 90 more of each version halve the width." in compared.answer.more
 
 
 PRESS = """<script>

@@ -180,8 +180,12 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
             report.excluded["dialogs", "have no reply of the bot"] += 1
             reason = "are of dialogs without a reply of the bot"
             report.excluded["utterances", reason] += len(utterances)
+            report.dialogs_left_out.append(dialog.id)
             continue
         report.kept.update(dialogs=1, utterances=len(utterances))
+        of_system = sum(u.speaker.casefold() == "system" for u in utterances)
+        if of_system and "system" not in {name.casefold() for name in bots}:
+            report.notes["by a speaker named 'system', kept as context"] += of_system
         first = utterances[positions[0]]
         key = (first.system or dialog.system or first.speaker, dialog.id)
         occurrences[key] += 1

@@ -79,6 +79,7 @@ class ImportReport:
         excluded: (unit, reason) -> how many were read and left out.
         no_numbers: column of ratings -> in how many replies they are none.
         notes: what is to be said of utterances that stay -> of how many.
+        dialogs_left_out: the ids of dialogs without a reply of the bot.
         used, siblings: files that were read for another one, by name.
         sheets: the names of the sheets of the last spreadsheet.
     """
@@ -92,6 +93,7 @@ class ImportReport:
         self.excluded: Counter[tuple[str, str]] = Counter()
         self.no_numbers: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
+        self.dialogs_left_out: list[str] = []
         self.used: set[str] = set()
         self.siblings: dict[str, Any] = {}
         self.sheets: list[str] = []

@@ -658,6 +658,12 @@ def looks_like_list(text: str) -> bool:
     return re.search(r""",\s*["']|["']\s*[],]|\bnan\b""", text) is not None
 
 
+def _first_names(names: list[str], limit: int = 10) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
 def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
     """What `import_report` shows: a row per unit."""
     rows = []
@@ -671,6 +677,8 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
                 for note, n in report.notes.items()
                 if n and unit == "utterances"
             ]
+            if unit == "dialogs" and report.dialogs_left_out:
+                notes.append(f"left out: {_first_names(report.dialogs_left_out)}")
             rows.append(report_row(unit, report.kept[unit], excluded, "; ".join(notes)))
     empty = int(turns["response"].map(is_blank).sum())
     full = turns["context"].map(len).eq(MAX_CONTEXT)

@@ -63,8 +63,10 @@ class Answer:
             (`Verdict.error_rate`).
         more: what more dialogs and what ratings would bring to the first verdict.
         findings: the differences that decide between the first two versions; of three versions
-            and more, which come first; the changes of issues that cost most. Of a single version,
-            its most telling figures.
+            and more, which come first; the clear changes of issues. Of a single version, its most
+            telling figures.
+        issues: of each finding the issue that it counts, so that it can lead to the cases; "" of
+            the others.
         cautions: warnings that could turn the answer round.
     """
 
@@ -74,6 +76,7 @@ class Answer:
     error_rate: str
     more: str
     findings: list[str]
+    issues: list[str]
     cautions: list[str]
 
 
@@ -112,15 +115,17 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
         version = turns["system"].iloc[0]
         n_dialogs = len(turns[["agent", "dialog"]].drop_duplicates())
         size = f"{_count(len(turns), 'reply')} in {_count(n_dialogs, 'dialog')}"
+        findings = _findings(
+            scores, ratings=ratings, leading=leading_rating(turns), issues=issues
+        )
         return Answer(
             sentences=[f"One version, {version}: {size}."],
             size=_size_of_files(turns),
             basis="With a second version, this page compares the two.",
             error_rate="",
             more="",
-            findings=_findings(
-                scores, ratings=ratings, leading=leading_rating(turns), issues=issues
-            ),
+            findings=[text for text, _ in findings],
+            issues=[issue for _, issue in findings],
             cautions=cautions,
         )
     first = by_certainty(verdicts)[0]
@@ -131,13 +136,16 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
         basis = basis.replace("It rests", f"The verdict on {first.version} rests", 1)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
     ranks = _first_rank(ranking, score) if len(ranking) else []
+    findings = [*sizes, *ranks]
+    changes = _change_sentences(issues, verdicts[0].against)
     return Answer(
         sentences=_verdict_sentences(verdicts),
         size=_size_of_files(turns),
         basis=basis,
         error_rate=" ".join(rates),
         more=_what_more_would_bring(first, more_dialogs, score),
-        findings=[*sizes, *ranks, *_change_sentences(issues, verdicts[0].against)],
+        findings=[*findings, *(text for text, _ in changes)],
+        issues=[*("" for _ in findings), *(issue for _, issue in changes)],
         cautions=cautions,
     )
 
@@ -186,7 +194,9 @@ def _what_more_would_bring(
     verdict: Verdict, more_dialogs: pd.DataFrame, score: str
 ) -> str:
     """What more dialogs would bring, to `score` where it is one that decides; and what ratings."""
-    sheet = "RATE=40 writes a sheet with 40 dialogs of each version"
+    sheet = (
+        "make report DIALOGS=... RATE=40 writes a sheet with 40 dialogs of each version"
+    )
     if not verdict.decided_by:
         return f"Ratings by people may decide: {sheet}."
     sentences = []
@@ -200,7 +210,8 @@ def _what_more_would_bring(
         then = f"\u00b1{row['expected_half_width']:.2g}"
         sentences.append(
             f"{row['further_dialogs']:,} more {rated} of each version would narrow the interval of "
-            f"{name} from {now} to about {then}; four times as many halve it."
+            f"{name} from {now} to about {then}; {_to_halve(rows):,} more of each version halve "
+            "the width."
         )
     if verdict.decided_by == "rating":
         return " ".join(sentences)
@@ -212,6 +223,17 @@ def _what_more_would_bring(
     else:
         sentences.append(f"Ratings would decide in place of metrics: {sheet}.")
     return " ".join(sentences)
+
+
+def _to_halve(rows: Sequence[dict]) -> int:
+    """How many further dialogs halve the width of the first row's interval."""
+    first, *others = rows
+    halved = first["half_width"] / 2
+    for row in others:
+        same_score = row["score"] == first["score"]
+        if same_score and np.isclose(row["expected_half_width"], halved):
+            return row["further_dialogs"]
+    raise ValueError("no row of the table halves the width")
 
 
 def by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -290,6 +312,7 @@ def _basis(
         return verdict.explanation
     names = [display_name(name.removeprefix("human_")) for name in verdict.scores]
     source = "people's ratings"
+    has_unpaired = False
     if verdict.decided_by == "metric":
         source = "one metric" if len(names) == 1 else "metrics"
     if len(names) > 4:
@@ -303,48 +326,70 @@ def _basis(
         counts = decided["system"].value_counts()
         dialogs = f"{_count(counts[verdict.version], 'dialog')} of {verdict.version}"
         dialogs += f" and {counts[verdict.against]:,} of {verdict.against}"
-    return f"It rests on {source} ({', '.join(names)}) of {dialogs}. {_pairs(verdict)}"
+        has_unpaired = counts.max() > verdict.paired
+    openings = _shared_openings(verdict.paired, has_unpaired)
+    return f"It rests on {source} ({', '.join(names)}) of {dialogs}. {openings}"
 
 
-def _pairs(verdict: Verdict) -> str:
-    """How many openings both versions answered."""
-    if not verdict.paired:
-        return "No opening is in both, so no dialogs are paired."
-    if verdict.paired == 1:
-        return "1 opening is in both: its dialogs are compared in pairs (section 1)."
+def _shared_openings(paired: int, has_unpaired: bool) -> str:
+    """How many openings both versions answered, and whether other dialogs count, too."""
+    if not paired:
+        return "There are no shared openings, so no dialogs are paired."
+    others = "; dialogs without a partner count too" if has_unpaired else ""
+    if paired == 1:
+        return (
+            f"1 shared opening: its dialogs are compared in pairs (section 1){others}."
+        )
     return (
-        f"{verdict.paired:,} openings are in both: their dialogs are compared in pairs "
-        "(section 1 lists them)."
+        f"{paired:,} shared openings: their dialogs are compared in pairs (section 1 lists them)"
+        f"{others}."
     )
 
 
-def _change_sentences(issues: pd.DataFrame, first: str) -> list[str]:
-    """The changes of issues from the first version, in the order of the table, with intervals.
+def _change_sentences(issues: pd.DataFrame, first: str) -> list[tuple[str, str]]:
+    """The clear changes of issues from the first version, each with the name of its issue.
 
-    Of several versions, the one with the clearest and largest change of a rule stands for it.
+    A change is clear where its interval does not hold 0. Of the issues that became more frequent,
+    the one that costs most in rating comes first, then the one that grew most, then the others in
+    the order of the table. Of several versions, the one with the largest clear change of a rule
+    stands for it.
     """
     before = issues[issues["version"] == first].set_index("rule")
-    changed = issues[issues["change"].abs() > 0]
-    uncertain = (changed["low"] <= 0) & (changed["high"] >= 0)
-    changed = changed.assign(uncertain=uncertain, size=-changed["change"].abs())
-    clearest = changed.sort_values(["uncertain", "size"], kind="stable")
-    of_each_rule = clearest.drop_duplicates("rule").index
-    order = changed["rule"].drop_duplicates()
-    changed = changed.loc[of_each_rule].set_index("rule").loc[order].reset_index()
+    clear = issues[(issues["low"] > 0) | (issues["high"] < 0)]
+    if clear.empty:
+        changes = issues["change"].notna().any()
+        return (
+            [("No issue became clearly more or less frequent.", "")] if changes else []
+        )
+    largest = clear["change"].abs().sort_values(ascending=False, kind="stable").index
+    of_each_rule = clear.loc[largest].drop_duplicates("rule").index
+    clear = clear[clear.index.isin(of_each_rule)]
+
+    grown = clear[clear["change"] > 0]
+    effects = grown["rating_effect"]
+    costliest = effects[effects < 0].nsmallest(1).index
+    largest_growth = grown["change"].nlargest(1).index
+    order = [*costliest, *largest_growth, *clear.index]
     sentences = []
-    for row in changed.head(MAX_CHANGES).to_dict("records"):
+    for label in list(dict.fromkeys(order))[:MAX_CHANGES]:
+        row = clear.loc[label]
         change = _change_sentence(row, before.loc[row["rule"]], first)
-        if not sentences and row["change"] > 0 and not row["uncertain"]:
-            change = f"Fix first: {change[0].lower()}{change[1:]}"
-        sentences.append(change)
+        reasons = []
+        if label in largest_growth:
+            reasons.append("grew most")
+        if label in costliest:
+            reasons.append("costs most in rating")
+        if reasons:
+            reason = ", ".join(reasons)
+            start = f"Fix first ({reason})" if not sentences else reason.capitalize()
+            change = f"{start}: {change[0].lower()}{change[1:]}"
+        sentences.append((change, row["issue"]))
     return sentences
 
 
-def _change_sentence(row: dict, before: pd.Series, first: str) -> str:
+def _change_sentence(row: pd.Series, before: pd.Series, first: str) -> str:
     """One change of an issue: counts of both versions, interval, and difference in rating."""
     direction = "more often" if row["change"] > 0 else "less often, an improvement"
-    if row["uncertain"]:
-        direction = "no clear change"
     low = percent(row["low"], signed=True)
     high = percent(row["high"], signed=True)
     sentence = (
@@ -356,8 +401,11 @@ def _change_sentence(row: dict, before: pd.Series, first: str) -> str:
     if not np.isnan(row["rating_gap"]):
         side = "lower" if row["rating_gap"] < 0 else "higher"
         sentence += f" Replies with it are rated {abs(row['rating_gap']):.2g} {side} than others."
-    elif not np.isnan(row["recall"]):
-        sentence += f" The rule finds {percent(row['recall'])} of 100 such replies."
+    if not np.isnan(row["recall"]):
+        sentence += (
+            " In a test on artificially damaged replies this rule found only "
+            f"{percent(row['recall'])} of 100 such replies, so the true number may be higher."
+        )
     return sentence
 
 
@@ -379,29 +427,32 @@ def _findings(
     ratings: pd.DataFrame,
     leading: str,
     issues: pd.DataFrame,
-) -> list[str]:
-    """The most telling figures of one version: rating, commonest issue, distance from others."""
+) -> list[tuple[str, str]]:
+    """The most telling figures of one version: rating, commonest issue, distance from others.
+
+    Each with the name of its issue, or "".
+    """
     findings = []
     for row in ratings.to_dict("records"):
         if row["rating"] != leading:
             continue
         name = row["rating"].removeprefix("human_")
         interval = f"95 % interval {row['low']:.2f} to {row['high']:.2f}"
-        findings.append(
-            f"People rate it {row['mean']:.2f} on average ({name}; {interval})."
-        )
+        rated = f"People rate it {row['mean']:.2f} on average ({name}; {interval})."
+        findings.append((rated, ""))
     commonest = (
         issues[issues["replies"] > 0].sort_values("share", ascending=False).head(1)
     )
     for row in commonest.to_dict("records"):
         count = _count(row["replies"], "reply")
-        findings.append(
+        text = (
             f"Commonest issue: {row['issue']}, {count} ({percent(row['share'])} %): "
             f"{row['rule']}."
         )
+        findings.append((text, row["issue"]))
     distance = farthest_from_corpora(scores)
     if distance:
-        findings.append(distance)
+        findings.append((distance, ""))
     return findings
 
 
@@ -491,7 +542,7 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
     """
     styles = {
         "rating": ("C0", "o", "people's ratings"),
-        "may decide": ("C2", "s", "metrics that agree with people"),
+        "may decide": ("C2", "s", "metrics that agree with raters of public corpora"),
         "describes": ("0.5", "D", "metrics that only describe"),
     }
     height = 1.0 + 0.34 * len(rows)

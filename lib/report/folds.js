@@ -2,14 +2,15 @@
 // JavaScript a section is opened by its heading.
 (() => {
   function open(hash) {
-    const section = document.getElementById(hash.slice(1))?.closest("details");
+    const target = document.getElementById(hash.slice(1));
+    const section = target?.closest("details");
     if (!section) return;
     section.open = true;
-    section.scrollIntoView();
+    target.scrollIntoView();
   }
 
   // A second click on the same link changes no hash.
-  for (const link of document.querySelectorAll('nav a[href^="#"]')) {
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
     link.addEventListener("click", () => open(link.hash));
   }
   addEventListener("hashchange", () => open(location.hash));

@@ -356,6 +356,55 @@ def issue_table(
     )
 
 
+def replies_without_score(
+    turns: pd.DataFrame, signals: pd.DataFrame, *, sampled: bool = False
+) -> pd.DataFrame:
+    """The replies of each version that have no rating, or no score that a rule reads, and why.
+
+    Args:
+        turns: turn table; each `system` is a version.
+        signals: what `reply_signals` returns.
+        sampled: whether the networks read a sample of the replies.
+
+    Returns:
+        missing ("rating", or the issue that a rule looks for), version, replies, reason. No rows
+        where nothing is missing, for rules without any score, and without ratings.
+
+    >>> turns = pd.DataFrame({"system": "A", "response": ["", "Yes.", "Tea."],
+    ...                       "context": [["Tea?"], [], ["Tea?"]]})
+    >>> signals = pd.DataFrame({"context_similarity": [None, None, 0.5]})
+    >>> replies_without_score(turns, signals)[["missing", "replies", "reason"]].values.tolist()
+    [['off topic', 1, 'empty reply'], ['off topic', 1, 'nothing said before it']]
+    """
+    empty = turns["response"].str.strip() == ""
+    said_before = turns["context"].map(lambda texts: bool(texts and texts[-1].strip()))
+    other = "the metric has no value"
+    if sampled:
+        other = "not in the sample that the networks read"
+    reason = pd.Series(other, turns.index)
+    reason = reason.where(said_before, "nothing said before it")
+    reason = reason.mask(empty, "empty reply")
+    tables = []
+    leading = leading_rating(turns)
+    if leading:
+        unrated = turns[turns[leading].isna()]
+        counts = unrated.groupby("system", sort=False).size()
+        table = counts.rename("replies").rename_axis("version").reset_index()
+        tables.append(table.assign(missing="rating", reason="no rating in the file"))
+    applies = rule_applies(signals)
+    for number in applies:
+        missing = applies[number].isna()
+        if missing.all():
+            continue
+        counts = reason[missing].groupby([turns["system"], reason], sort=False).size()
+        table = counts.rename("replies").rename_axis(["version", "reason"])
+        tables.append(table.reset_index().assign(missing=RULES[number].issue))
+    columns = ["missing", "version", "replies", "reason"]
+    if not tables:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
 def _rating_gap(ratings: pd.Series, applies: pd.Series) -> dict[str, float]:
     """Mean rating of the replies to which a rule applies, minus that of the others."""
     with_it = ratings[applies == 1]
@@ -404,7 +453,8 @@ def reading_list(
 ) -> pd.DataFrame:
     """Replies to read: of every issue the `per_issue` clearest of each version, no text twice.
 
-    They stand in the order of `rules`, texts of `rule_text`, and then in that of `RULES`.
+    They stand in the order of `rules`, texts of `rule_text`, and then in that of `RULES`. Those of
+    the newest version, the last one of the file, come first under each rule.
 
     Columns issue, metric, value, system, agent, dialog, turn, before (the last utterance), reply.
 
@@ -424,7 +474,9 @@ def reading_list(
     place = {text: number - len(rules) for number, text in enumerate(rules)}
     places = {n: place.get(rule_text(rule), n) for n, rule in enumerate(RULES)}
     table["rule"] = table["rule"].map(places)
-    table = table.sort_values("rule", kind="stable", ignore_index=True)
+    age = {version: -n for n, version in enumerate(turns["system"].unique())}
+    table["age"] = table["system"].map(age)
+    table = table.sort_values(["rule", "age"], kind="stable", ignore_index=True)
     return table[["issue", "metric", "value", *KEY, "turn", "before", "reply"]]
 
 

@@ -60,6 +60,7 @@ def render_html(report: Report, title: str, texts: bool = True) -> str:
         first=report.turns["system"].iloc[0],
         pairs=report.pairs.table.to_dict("records"),
         pair_order=_order_of_pairs(report),
+        verdict_and_pairs=_verdict_and_pairs(report),
         examples=_example_dialogs(report),
         cases=_cases_in_dialogs(report) if texts else [],
     )
@@ -86,6 +87,8 @@ def render_json(report: Report, title: str, texts: bool = True) -> str:
             table = table[:0]
         tables[name] = json.loads(table.to_json(orient="records"))
     pairs = report.pairs.table.drop(columns="context")
+    tally = report.pairs.tally.to_json(orient="records")
+    tables["pair_tally"] = json.loads(tally)
     tables["pairs"] = json.loads(pairs.to_json(orient="records")) if texts else []
     written = {
         "schema": SCHEMA_VERSION,
@@ -114,6 +117,8 @@ def template(name: str) -> Template:
         "nobreak": join_units,
         "without_empty": without_empty_columns,
         "metric": metric_title,
+        "anchor": issue_anchor,
+        "tally": describe_tally,
     }
     return environment.get_template(name)
 
@@ -211,6 +216,48 @@ def _order_of_pairs(report: Report) -> str:
     if verdicts == {"better"}:
         return f"the largest gains of {report.verdicts[0].version}"
     return "the largest change"
+
+
+def _verdict_and_pairs(report: Report) -> str:
+    """Why the verdict may not agree with the tally of the reply pairs."""
+    decided = {row.decided_by for row in report.verdicts} - {""}
+    if not decided:
+        return ""
+    if len(report.rated_estimates):
+        return (
+            "The verdict can differ from this: it rests on the ratings of the sheet, which are of "
+            "whole dialogs."
+        )
+    scored = "rated replies" if decided == {"rating"} else "replies with a score"
+    return (
+        "The verdict can differ from this: it compares the means over all "
+        f"{scored} of each version, by how much they differ, and those in dialogs without a "
+        "partner count too."
+    )
+
+
+def describe_tally(row: dict, score: str) -> str:
+    """A row of `pairs.pair_tally` in a sentence.
+
+    >>> row = {"version": "B", "against": "A", "lower": 18, "higher": 1200, "equal": 7}
+    >>> describe_tally(row | {"missing": 2}, "human_fun")
+    'Replies of B against those of A: 18 lower, 1,200 higher, 7 equal by fun, 2 without a value.'
+    """
+    counts = f"{row['lower']:,} lower, {row['higher']:,} higher, {row['equal']:,} equal"
+    missing = f", {row['missing']:,} without a value" if row["missing"] else ""
+    return (
+        f"Replies of {row['version']} against those of {row['against']}: {counts} by "
+        f"{metric_title(score)}{missing}."
+    )
+
+
+def issue_anchor(issue: str) -> str:
+    """The id of the heading above the cases of an issue.
+
+    >>> issue_anchor("cut off")
+    'issue-cut-off'
+    """
+    return f"issue-{issue.replace(' ', '-')}"
 
 
 def as_table(rows: pd.DataFrame | list) -> pd.DataFrame:

@@ -23,12 +23,14 @@ class ReplyPairs(NamedTuple):
             in the order of the file.
         total: pairs with different replies, listed or not.
         identical: pairs in which both versions said the same.
+        tally: how the scores of all pairs compare, those with the same reply too (`pair_tally`).
     """
 
     table: pd.DataFrame
     score: str
     total: int
     identical: int
+    tally: pd.DataFrame
 
 
 def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
@@ -86,19 +88,21 @@ def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
     texts = texts.apply(lambda column: column.str.split().str.join(" "))
     differs = texts["response"] != texts["response_against"]
     identical = int((~differs).sum())
-    pairs = pairs[differs]
-    change = pairs["value"] - pairs["value_against"]
-    pairs = pairs.assign(change=change)
-    if score:
-        direction = pairs["system"].map(directions or {}).astype(float)
-        place = (change * direction).where(direction.notna(), change.abs())
-        pairs = pairs.loc[place.sort_values(ascending=False, kind="stable").index]
     names = {
         "system": "version",
         "response": "reply",
         "response_against": "reply_against",
     }
-    table = pairs.rename(columns=names).head(limit).reset_index(drop=True)
+    pairs = pairs.rename(columns=names)
+    pairs["change"] = pairs["value"] - pairs["value_against"]
+    tally = pair_tally(pairs, first)
+    pairs = pairs[differs]
+    change = pairs["change"]
+    if score:
+        direction = pairs["version"].map(directions or {}).astype(float)
+        place = (change * direction).where(direction.notna(), change.abs())
+        pairs = pairs.loc[place.sort_values(ascending=False, kind="stable").index]
+    table = pairs.head(limit).reset_index(drop=True)
     columns = ["version", "dialog", "turn", "dialog_against", "context"]
     columns += ["reply_against", "reply", "issues_against", "issues"]
     columns += ["value_against", "value", "change"]
@@ -107,7 +111,40 @@ def reply_pairs(  # noqa: PLR0913 (the last three are keywords)
         score=score,
         total=len(pairs),
         identical=identical,
+        tally=tally,
     )
+
+
+def pair_tally(pairs: pd.DataFrame, against: str) -> pd.DataFrame:
+    """In how many reply pairs each version has the lower, the higher, or the same score.
+
+    Args:
+        pairs: all pairs, also those with the same reply, as in `ReplyPairs.table`.
+        against: the first version.
+
+    Returns:
+        A row per version: version, against, pairs, lower, higher, equal, missing (a reply of the
+        pair has no score).
+
+    >>> pairs = pd.DataFrame({"version": "B", "change": [-1.0, 2.0, 3.0, 0.0, float("nan")]})
+    >>> pair_tally(pairs, "A").values.tolist()
+    [['B', 'A', 5, 1, 2, 1, 1]]
+    """
+    rows = []
+    for version, change in pairs.groupby("version", sort=False)["change"]:
+        rows.append(
+            {
+                "version": version,
+                "against": against,
+                "pairs": len(change),
+                "lower": int((change < 0).sum()),
+                "higher": int((change > 0).sum()),
+                "equal": int((change == 0).sum()),
+                "missing": int(change.isna().sum()),
+            }
+        )
+    columns = ["version", "against", "pairs", "lower", "higher", "equal", "missing"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def dialog_units(turns: pd.DataFrame) -> pd.DataFrame:

@@ -57,6 +57,8 @@ class Report:
         rater_agreement, rated_estimates, further_ratings, annotator_test: of the dialogs that
             people rated (`rating_study.RatingStudy`).
         issues: per rule and version, the replies with its issue (`issues.issue_table`).
+        without_score: replies without a rating or the score of a rule
+            (`issues.replies_without_score`).
         cases: the clearest replies of each issue and version (`issues.reading_list`).
         agents: dialogs and replies of each agent (`dialogs.describe_turns`).
         means: mean scores of each agent.
@@ -94,6 +96,7 @@ class Report:
     further_ratings: pd.DataFrame
     annotator_test: pd.DataFrame
     issues: pd.DataFrame
+    without_score: pd.DataFrame
     cases: pd.DataFrame
     agents: pd.DataFrame
     means: pd.DataFrame
@@ -257,6 +260,9 @@ def build_report(  # noqa: PLR0913 (all but the first are keywords)
         further_ratings=study.further,
         annotator_test=study.annotator_test,
         issues=issue_table,
+        without_score=issues.replies_without_score(
+            turns, signals, sampled=len(turns) > max_replies
+        ),
         cases=issues.reading_list(
             turns, found_issues, per_issue, issue_table["rule"].unique()
         ),
