@@ -187,6 +187,7 @@ def test_the_issue_that_may_have_cost_most_rating_comes_first_everywhere():
     turns.loc[cut, "response"] = turns.loc[cut, "response"].str.rstrip(".")
     words = ["Ok", "Well", "Right", "Yes", "So", "Hm"]
     turns.loc[short, "response"] = [f"{word}." for word in words]
+    turns.loc[cut, "human_overall"] -= 0.5
     turns.loc[short, "human_overall"] = (
         1.0  # fewer than those cut off, and rated far lower
     )
