@@ -232,6 +232,7 @@ def test_side_by_side_counts_lower_and_higher_pairs_and_says_why_the_verdict_may
     alone = turns.index[turns["system"] == "new"][:3]
     turns.loc[alone, "context"] = pd.Series([[f"Only {n}?"] for n in range(3)], alone)
     turns.loc[turns.index[10], "human_overall"] = np.nan
+    turns.loc[turns.index[12:14], "human_overall"] = 4.0
     result = report.build_report(turns, embeddings=False)
     ratings = turns.assign(number=turns["dialog"].str.partition("-")[2])
     ratings = ratings.drop(index=alone).pivot(
@@ -244,7 +245,7 @@ def test_side_by_side_counts_lower_and_higher_pairs_and_says_why_the_verdict_may
     told = shown(result).select_one(".tally").text
     assert (
         f"Replies of new against those of old: {row['lower']} lower, {row['higher']} "
-        f"higher, 0 equal by overall, 1 without a value." in told
+        f"higher, 1 equal by overall, 1 without a value." in told
     )
     assert "compares the means over all rated replies of each version" in told
     assert "those in dialogs without a partner count too" in told
