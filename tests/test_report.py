@@ -526,12 +526,12 @@ def test_the_reading_list_names_each_text_once_and_says_what_was_not_looked_for(
     assert listed["reply"].tolist() == ["", "Ok.", "Well."] and len(issues) == 5
     assert listed["issue"].tolist() == ["empty", "generic", "generic"]
     table = report.issue_table(turns, signals).set_index("rule")
-    assert table.loc["length in words at most 0", ["replies", "share"]].tolist() == [
+    assert table.loc["no words", ["replies", "share"]].tolist() == [
         2,
         0.4,
     ]
     assert "no score" in table.loc["toxicity at least 0.5", "note"]
-    assert 0 < table.loc["specificity at most 1", "recall"] < 1
+    assert 0 < table.loc["at most 1 word with content", "recall"] < 1
 
 
 def test_rules_are_tried_on_damaged_replies_and_on_the_same_ones_before():
