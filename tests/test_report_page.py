@@ -497,7 +497,7 @@ def test_each_case_of_an_issue_opens_in_its_dialog_with_the_reply_marked():
         f"{word}." for word in ("Ok", "Well", "Right", "Yes", "So")
     ]
     regenerated = turns[turns["dialog"] == "old-0"].assign(response="Hm.")
-    turns = pd.concat([turns, regenerated], ignore_index=True)
+    turns = pd.concat([regenerated, turns], ignore_index=True)
     result = report.build_report(turns, embeddings=False)
     generic = result.cases[result.cases["issue"] == "generic"]
     assert generic["system"].tolist() == ["new", "new", "new", "old"]
