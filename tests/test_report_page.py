@@ -187,6 +187,7 @@ def test_the_issue_that_may_have_cost_most_rating_comes_first_everywhere():
     turns.loc[cut, "response"] = turns.loc[cut, "response"].str.rstrip(".")
     words = ["Ok", "Well", "Right", "Yes", "So", "Hm"]
     turns.loc[short, "response"] = [f"{word}." for word in words]
+    turns.loc[cut, "human_overall"] -= 0.5
     turns.loc[short, "human_overall"] = (
         1.0  # fewer than those cut off, and rated far lower
     )
@@ -231,6 +232,7 @@ def test_side_by_side_counts_lower_and_higher_pairs_and_says_why_the_verdict_may
     alone = turns.index[turns["system"] == "new"][:3]
     turns.loc[alone, "context"] = pd.Series([[f"Only {n}?"] for n in range(3)], alone)
     turns.loc[turns.index[10], "human_overall"] = np.nan
+    turns.loc[turns.index[12:14], "human_overall"] = 4.0
     result = report.build_report(turns, embeddings=False)
     ratings = turns.assign(number=turns["dialog"].str.partition("-")[2])
     ratings = ratings.drop(index=alone).pivot(
@@ -243,7 +245,7 @@ def test_side_by_side_counts_lower_and_higher_pairs_and_says_why_the_verdict_may
     told = shown(result).select_one(".tally").text
     assert (
         f"Replies of new against those of old: {row['lower']} lower, {row['higher']} "
-        f"higher, 0 equal by overall, 1 without a value." in told
+        f"higher, 1 equal by overall, 1 without a value." in told
     )
     assert "compares the means over all rated replies of each version" in told
     assert "those in dialogs without a partner count too" in told
@@ -495,7 +497,7 @@ def test_each_case_of_an_issue_opens_in_its_dialog_with_the_reply_marked():
         f"{word}." for word in ("Ok", "Well", "Right", "Yes", "So")
     ]
     regenerated = turns[turns["dialog"] == "old-0"].assign(response="Hm.")
-    turns = pd.concat([turns, regenerated], ignore_index=True)
+    turns = pd.concat([regenerated, turns], ignore_index=True)
     result = report.build_report(turns, embeddings=False)
     generic = result.cases[result.cases["issue"] == "generic"]
     assert generic["system"].tolist() == ["new", "new", "new", "old"]
