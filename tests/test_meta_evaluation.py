@@ -230,12 +230,12 @@ def test_the_heat_map_has_a_column_for_each_kind_of_replies():
     assert frame.get_x() == pytest.approx(1 - 0.46) and frame.get_y() < 0
 
 
-def test_limits_stand_beside_the_points():
+def test_noise_ceilings_stand_beside_the_points():
     table = pd.DataFrame(
         {"corpus": ["usr_topical", "better"], "metric": "length", "value": 0.1}
     )
     table = table.assign(
-        low=0, high=0.9, n=9, rating="overall", rank=1, limit=[0.7, 0.8]
+        low=0, high=0.9, n=9, rating="overall", rank=1, noise_ceiling=[0.7, 0.8]
     )
     points = figures.interval_plot(table, "corpus").axes[0]
     assert points.lines[1].get_xydata().tolist() == [[0.7, 1], [0.8, 0]]

@@ -279,6 +279,7 @@ def _with_header(rows: list[list[str]], report: ImportReport) -> pd.DataFrame:
     blank = [number for number, row in enumerate(rows[1:]) if not any(row)]
     if blank:
         table.attrs["blank_rows"] = blank
+    table.attrs["header_row"] = 1 + number
     return table
 
 

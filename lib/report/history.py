@@ -91,7 +91,7 @@ def version_levels(
     ...                       "human_fun": [2.0, 4.0]})
     >>> levels = version_levels(turns, turns[[]], pd.DataFrame({"length": [0.0, 3.0]}), deciding=[])
     >>> levels[["kind", "score", "mean"]].values.tolist()
-    [['rating', 'human_fun', 3.0], ['issue', 'empty (length in words at most 0)', 0.5]]
+    [['rating', 'human_fun', 3.0], ['issue', 'empty (no words)', 0.5]]
     """
     ratings = turns.filter(regex="^human_").dropna(axis=1, how="all")
     values = ratings.join(scores[list(deciding)])

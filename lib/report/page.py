@@ -110,6 +110,7 @@ def template(name: str) -> Template:
         "md": escape_markdown,
         "table": as_table,
         "cell": format_cell,
+        "head": column_head,
         "heads": table_heads,
         "shown": format_cells,
         "only": lambda table, columns: table.filter(columns),

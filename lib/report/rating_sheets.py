@@ -543,8 +543,10 @@ def _cell_rows(path: Path) -> list[tuple[int, list[str]]]:
     if not isinstance(table, pd.DataFrame):
         raise DataError("is no table", path, fix="save it as .csv, .xlsx or .ods")
     blank = table.attrs.get("blank_rows", [])
-    numbers = np.delete(np.arange(2, 2 + len(table) + len(blank)), blank)
-    rows = [(1, [str(name) for name in table.columns])]
+    header_row = table.attrs.get("header_row", 1)
+    below = np.arange(len(table) + len(blank)) + header_row + 1
+    numbers = np.delete(below, blank)
+    rows = [(header_row, [str(name) for name in table.columns])]
     for number, cells in zip(numbers, table.to_numpy().tolist(), strict=True):
         rows.append((int(number), [str(cell).strip() for cell in cells]))
     return rows
