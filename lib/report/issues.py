@@ -374,7 +374,7 @@ def replies_without_score(
     ...                       "context": [["Tea?"], [], ["Tea?"]]})
     >>> signals = pd.DataFrame({"context_similarity": [None, None, 0.5]})
     >>> replies_without_score(turns, signals)[["missing", "replies", "reason"]].values.tolist()
-    [['off topic', 1, 'empty reply'], ['off topic', 1, 'nothing said before it']]
+    [['off topic', 1, 'empty reply'], ['off topic', 1, 'the message before it is missing or empty']]
     """
     empty = turns["response"].str.strip() == ""
     said_before = turns["context"].map(lambda texts: bool(texts and texts[-1].strip()))
@@ -382,7 +382,7 @@ def replies_without_score(
     if sampled:
         other = "not in the sample that the networks read"
     reason = pd.Series(other, turns.index)
-    reason = reason.where(said_before, "nothing said before it")
+    reason = reason.where(said_before, "the message before it is missing or empty")
     reason = reason.mask(empty, "empty reply")
     tables = []
     leading = leading_rating(turns)
