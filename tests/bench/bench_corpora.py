@@ -27,15 +27,18 @@ BOUND = """
 import json
 from lib import data
 from lib.data.storage import archive_members, fetch_file, registry
+def parse(content):
+    try: return json.loads(content)
+    except ValueError: return [json.loads(line) for line in content.splitlines()]
 entries = registry()
 for entry in [*entries["corpora"].values(), *entries["tables"].values()]:
     for key in entry["files"]:
         path = fetch_file(key)
-        if ".tar." in key:
+        if ".tar." in key or key.endswith(".tgz"):
             for name, content in archive_members(path):
-                if name.endswith(".json"): json.loads(content)
-        elif key.endswith(".json"): json.loads(path.read_text("utf-8"))
-        else: path.read_text("utf-8").split("\\n")
+                if name.endswith(".json"): parse(content)
+        elif key.endswith(".json"): parse(path.read_bytes())
+        else: path.read_bytes().split(b"\\n")
 """
 SCRIPTS = {
     "imports only": "from lib import data",
