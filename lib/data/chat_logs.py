@@ -560,9 +560,8 @@ def records(value: Any) -> list[dict]:
             matches(value, log_format.signature) for log_format in FORMATS
         ) or is_record(value):
             return [value]
-        if all(
-            isinstance(item, dict) for item in value.values()
-        ):  # MultiWOZ: by their names
+        if all(isinstance(item, dict) for item in value.values()):
+            # MultiWOZ: dialogs by their names.
             return [{"id": name, **item} for name, item in value.items()]
         splits = [item for item in value.values() if isinstance(item, list)]
         nested = [] if any(splits) else nested_records(value)

@@ -244,9 +244,8 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         "delimiter", delimiter, "its header has most cells with it"
     )
     quoting = csv.QUOTE_MINIMAL
-    if header.startswith(
-        "conv_id,utterance_idx,context"
-    ):  # EmpatheticDialogues quotes nothing
+    if header.startswith("conv_id,utterance_idx,context"):
+        # EmpatheticDialogues quotes nothing.
         quoting = csv.QUOTE_NONE
     try:
         rows = _cells(text, delimiter, quoting)
@@ -439,8 +438,7 @@ def parse_list(text: str) -> Any:
         return json.loads(text)
     with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         value = ast.literal_eval(text)
-        if (
-            repr(value) == text
-        ):  # Python would join the two texts of a printed array, "['a' 'b']"
+        # Python would join the two texts of a printed array, "['a' 'b']".
+        if repr(value) == text:
             return value
     return text

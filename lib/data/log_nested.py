@@ -94,16 +94,15 @@ def nested_records(value: dict) -> list[list]:
     """The lists of dialogs below names, such as "result.items"."""
     lists = []
     for path, item in fields_below(value):
-        if (
-            "." in path
-            and isinstance(item, list)
-            and item
-            and isinstance(item[0], dict)
-        ):
-            inner = list(item[0].values())
-            wrapped = (
-                inner[0] if len(inner) == 1 and isinstance(inner[0], dict) else item[0]
-            )
-            if read_record(wrapped):
-                lists.append(item)
+        is_list_of_records = (
+            isinstance(item, list) and item and isinstance(item[0], dict)
+        )
+        if "." not in path or not is_list_of_records:
+            continue
+        record = item[0]
+        inner = list(record.values())
+        if len(inner) == 1 and isinstance(inner[0], dict):
+            record = inner[0]  # each dialog is wrapped, as in {"conversation": {...}}
+        if read_record(record):
+            lists.append(item)
     return lists

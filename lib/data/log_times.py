@@ -37,9 +37,8 @@ def to_time(value: Any) -> datetime | None:
     >>> to_time("Mar 5, 2025, 10:14 AM").isoformat(), to_time("05/03/2025 10:14")
     ('2025-03-05T10:14:00+00:00', None)
     """
-    if isinstance(
-        value, Mapping
-    ):  # as MongoDB exports it: {"$date": {"$numberLong": "..."}}
+    if isinstance(value, Mapping):
+        # As MongoDB exports it: {"$date": {"$numberLong": "..."}}
         return to_time(value.get("$date", value.get("$numberLong")))
     if isinstance(value, str):
         text = value.strip()

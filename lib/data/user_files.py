@@ -365,9 +365,8 @@ def _join_raters(
     if not dimensions or (rater is None and "turn" not in cells):
         return cells, {}
     replies = cells[key].map(repr)
-    if (
-        rater is not None
-    ):  # the second time that a rater rates the same words, it is another reply
+    if rater is not None:
+        # The second time that a rater rates the same words, it is another reply.
         replies["use"] = (
             replies.assign(rater=cells[rater].map(str))
             .groupby([*key, "rater"])

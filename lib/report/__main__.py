@@ -209,9 +209,8 @@ def _write_report(args: argparse.Namespace) -> int:
     )
     paths = [Path(path).resolve() for path in args.dialogs]
     names = [path.name for path in paths]
-    if len(set(names)) < len(
-        names
-    ):  # the versions are called A, B: say which file each is
+    # Versions of files with one name are called A and B: say which file each is.
+    if len(set(names)) < len(names):
         names = [
             f"{version} ({path.parent.name}/{path.name})"
             for version, path in zip(turns["system"].unique(), paths, strict=True)

@@ -208,9 +208,12 @@ def _what_more_would_bring(
         name = display_name(row["score"].removeprefix("human_"))
         now = f"\u00b1{row['half_width']:.2g}"
         then = f"\u00b1{row['expected_half_width']:.2g}"
+        to_halve = (
+            3 * row["dialogs"]
+        )  # the width falls with the square root of the dialogs
         sentences.append(
             f"{row['further_dialogs']:,} more {rated} of each version would narrow the interval of "
-            f"{name} from {now} to about {then}; {_to_halve(rows):,} more of each version halve "
+            f"{name} from {now} to about {then}; {to_halve:,} more of each version halve "
             "the width."
         )
     if verdict.decided_by == "rating":
@@ -223,17 +226,6 @@ def _what_more_would_bring(
     else:
         sentences.append(f"Ratings would decide in place of metrics: {sheet}.")
     return " ".join(sentences)
-
-
-def _to_halve(rows: Sequence[dict]) -> int:
-    """How many further dialogs halve the width of the first row's interval."""
-    first, *others = rows
-    halved = first["half_width"] / 2
-    for row in others:
-        same_score = row["score"] == first["score"]
-        if same_score and np.isclose(row["expected_half_width"], halved):
-            return row["further_dialogs"]
-    raise ValueError("no row of the table halves the width")
 
 
 def by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -546,9 +538,8 @@ def difference_plot(rows: pd.DataFrame, width: float = WIDE) -> Figure:
         "describes": ("0.5", "D", "metrics that only describe"),
     }
     height = 1.0 + 0.34 * len(rows)
-    if (
-        width < WIDE
-    ):  # a row for each role in the legend, and two lines for a long label
+    if width < WIDE:
+        # A row for each role in the legend, and two lines for a long label.
         height = 1.0 + 0.2 * rows["role"].nunique() + 0.44 * len(rows)
     figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
     axes.axvline(0, color="0.3", linewidth=1)
