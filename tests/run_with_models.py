@@ -25,10 +25,21 @@ SAID = {"fun": {"positive": ["what fun"], "negative": ["how dull"]}}
 
 
 def with_all_models(path: Path, folder: Path) -> Path:
-    """A copy of a notebook whose parameter MODELS is "all", if it has one."""
+    """A copy of a notebook whose parameter MODELS is "all", if it has one.
+
+    In notebook 06 RED keeps its own emotions: from labels by a random GoEmotions no network learns.
+    """
+    words = "all"
+    if path.name.startswith("06"):
+        asked = asked_models.parse_models("all")
+        words = " ".join(
+            str(item) for item in asked if item.metric != "positive_emotion"
+        )
     notebook = nbformat.read(path, as_version=4)
     for cell in runner.code_cells(notebook):
-        cell.source = cell.source.replace('MODELS: str = ""', 'MODELS: str = "all"')
+        cell.source = cell.source.replace(
+            'MODELS: str = ""', f'MODELS: str = "{words}"'
+        )
     copy = folder / path.name
     nbformat.write(notebook, copy)
     return copy

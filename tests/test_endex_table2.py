@@ -3,6 +3,7 @@
 import re
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -399,3 +400,13 @@ def test_question_words_give_the_row_of_the_paper_on_two_sets():
         found = stats.pearsonr(np.array(asks, float), human).statistic
         hit = round(found, 3) == published.loc[name, "pearson"]
         assert hit == (name in ("BETTER", "PREDENG-600"))
+
+
+def test_a_method_whose_every_run_collapsed_stops_the_notebook_and_is_named():
+    fine = SimpleNamespace(record={"collapsed": False})
+    flat = SimpleNamespace(record={"collapsed": True})
+    runs = {("EnDex", 0): flat, ("EnDex", 1): fine, ("EnDex+NS", 0): fine}
+    usable = endex_table2.usable_runs(runs)
+    assert list(usable) == [("EnDex", 1), ("EnDex+NS", 0)]
+    with pytest.raises(ValueError, match="every run of EnDex\\+NS collapsed"):
+        endex_table2.usable_runs(runs | {("EnDex+NS", 0): flat})

@@ -48,6 +48,8 @@ def test_every_model_is_in_the_notebook_of_models_or_in_that_of_reddit(hub, tmp_
     hub.sent.clear()
     results = run_with_models(hub, tmp_path, "04", "05")
     assert without_a_row(results / "04_all_correlations.csv") == []
+    usl_h = pd.read_csv(results / "04_trained_scores.csv")["usl_h[bert-base-uncased]"]
+    assert usl_h.between(0, 1).sum() > len(usl_h) / 2
     funnel = pd.read_csv(results / "05_funnel.csv").set_index("condition")
     assert funnel.loc["neither text toxic", "applied"]
     assert "monologg/bert-base-cased-goemotions-original/pytorch_model.bin" in hub.sent
@@ -60,3 +62,6 @@ def test_all_notebooks_run_to_the_end_with_every_model(hub, tmp_path):
     tables = ["04_all_correlations", "09_correlations", "10_overview", "14_scores"]
     for name in tables:
         assert without_a_row(results / f"{name}.csv") == [], name
+    endex = (results / "06_table2.csv").read_text()
+    assert "[DialoGPT-large]" in endex
+    assert "[DialogRPT]" in endex

@@ -109,17 +109,24 @@ def test_every_row_is_explained(every):
 
 def test_the_first_matching_rule_counts():
     """The rules "not run" and "not public" are for what we lack, the others for what we have."""
-    columns = ["paper", "table", "row", "column", "status", "reason", "notebook"]
+    columns = ["paper", "table", "row", "column", "model", "status", "reason"]
+    columns.append("notebook")
     rules = [
-        ("P", "", "", "A", "not public", "first", "01"),
-        ("P", "", "", "A|B", "not run", "second", "02"),
-        ("P", "", "", "", "other data or model", "third", "03"),
+        ("P", "", "", "A", "", "not public", "first", "01"),
+        ("P", "", "", "A|B", "", "not run", "second", "02"),
+        ("P", "", "", "", "another", "differs", "of another model", "03"),
+        ("P", "", "", "", "", "other data or model", "third", "03"),
     ]
     table = pd.DataFrame(
         {"column": ["A", "B", "AB", "A"], "ours": [None, None, None, 1.0]}
     )
     table = table.assign(
-        paper="P", table="1", row="r", status="", notebook=[None] * 3 + ["12"]
+        paper="P",
+        table="1",
+        row="r",
+        model="",
+        status="",
+        notebook=[None] * 3 + ["12"],
     )
     explained = apply_rules(table, pd.DataFrame(rules, columns=columns))
     assert explained["reason"].tolist() == ["first", "second", "", "third"]
@@ -170,23 +177,68 @@ def test_ours_are_the_numbers_of_the_results(every):
 
 
 def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_path):
-    """A and P+A of BERTScore and BLEURT, once a run with models of the hub has written them."""
+    """A and P+A of notebook 12, once a run with models of the hub has written them."""
     for file in RESULTS.glob("*.csv"):
         (tmp_path / file.name).symlink_to(file)
     beside = pd.read_csv(RESULTS / "12_comparisons.csv")
     beside = beside[beside["dataset"] == "TP"].drop_duplicates("psychological")
-    models = ["bertscore_f1[roberta-large]", "bertscore_f1[all-MiniLM-L6-v2]"]
-    models += ["bleurt[BLEURT-20]", "bleurt[BLEURT-20-D3]"]
+    A = {
+        "bertscore_f1[roberta-large]": 0.01,
+        "bertscore_f1[all-MiniLM-L6-v2]": 0.02,
+        "bleurt[BLEURT-20]": 0.03,
+        "bleurt[BLEURT-20-D3]": 0.04,
+        "bartscore_f_mean[bart-large-cnn]": 0.05,
+        "bartscore_f_harmonic[bart-large-cnn]": 0.06,
+        "prism_style_reference[m2m100_418M]": 0.07,
+        "prism_style_context[m2m100_418M]": 0.08,
+        "prism_style_context[small100]": 0.09,
+    }
     tables = []
-    for number, model in enumerate(models, start=1):
-        tables.append(beside.assign(automatic=model, A=number / 100))
+    for model, value in A.items():
+        tables.append(beside.assign(automatic=model, A=value))
     (tmp_path / "12_comparisons.csv").unlink()
     pd.concat(tables).to_csv(tmp_path / "12_comparisons.csv", index=False)
     filled = ledger.replication_ledger(tmp_path).query("column == 'A'")
-    filled = filled.set_index(["paper", "row"])["ours"]
-    assert filled["Giorgi 2023", "TP, BERTScore"] == 0.01
-    assert filled["Giorgi 2023", "TP, BLEURT"] == 0.03
-    assert math.isnan(filled["Giorgi 2023", "TP, BARTScore"])
+    filled = filled[filled["table"] == "15"].set_index("row")
+    expected = {
+        "TP, BERTScore": (0.01, "roberta-large"),
+        "TP, BLEURT": (0.03, "BLEURT-20"),
+        "TP, BARTScore": (0.05, "bart-large-cnn"),
+        "TP, Prism ref.": (0.07, "m2m100_418M"),
+        "TP, Prism Context": (0.08, "m2m100_418M"),
+    }
+    for row, (value, model) in expected.items():
+        assert filled.loc[row, "ours"] == value
+        assert filled.loc[row, "model"] == model
+        assert "MiniLM" not in filled.loc[row, "reason"]
+    assert filled.loc["TP, Prism ref.", "status"] == "other data or model"
+    assert math.isnan(filled.loc["TP, Prism Unref.", "ours"])
+
+
+def test_correlations_by_a_model_fill_the_rows_of_wakaki(tmp_path):
+    """Tables 6 and 16: BERTScore and BLEURT of notebook 03, USL-H of notebook 04."""
+    for file in RESULTS.glob("*.csv"):
+        (tmp_path / file.name).symlink_to(file)
+    models = {
+        "03_embedding_correlations": "bertscore_f1[roberta-large]",
+        "04_all_correlations": "usl_h[bert-base-uncased]",
+    }
+    for name, metric in models.items():
+        table = pd.read_csv(RESULTS / f"{name}.csv")
+        by_model = table[table["metric"] == "bertscore_f1"].assign(
+            metric=metric, value=0.5
+        )
+        (tmp_path / f"{name}.csv").unlink()
+        pd.concat([table, by_model]).to_csv(tmp_path / f"{name}.csv", index=False)
+    filled = ledger.replication_ledger(tmp_path)
+    filled = filled[filled["table"].isin(["6", "16"]) & (filled["ours"] == 0.5)]
+    cells = filled.groupby("row")["column"].agg(set).to_dict()
+    on_topical = {"usr topical pearson", "usr topical spearman"}
+    on_persona = {"usr persona pearson", "usr persona spearman"}
+    assert cells == {"BERTScore": on_topical | on_persona, "USL-H": on_topical}
+    statuses = filled.groupby("row")["status"].agg(set).to_dict()
+    assert statuses == {"BERTScore": {"differs"}, "USL-H": {"other data or model"}}
+    assert (filled["reason"] != "").all()
 
 
 def test_prose_about_the_print_quotes_it(every):

@@ -34,6 +34,7 @@ from lib.metrics.overlap import (
 from lib.metrics.registry import METRICS, compute, get_metric, metric
 from lib.metrics.usl_h import (
     make_invalid,
+    masked_surprisal,
     train_next_utterance,
     train_valid_utterance,
     usl_h,

@@ -1,6 +1,6 @@
 """EnDex beside the rules (Xu et al. 2022, Table 2): scores, correlations, dialogs and agents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -65,10 +65,32 @@ def endex_sets() -> EndexSets:
     return sets
 
 
-def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataFrame:
+def usable_runs(runs: Models) -> Models:
+    """The runs whose network did not collapse to one class.
+
+    Raises:
+        ValueError: every run of a method collapsed; names it.
+    """
+    usable = {key: run for key, run in runs.items() if not run.record["collapsed"]}
+    for method in dict.fromkeys(method for method, _ in runs):
+        if method not in {name for name, _ in usable}:
+            raise ValueError(
+                f"every run of {method} collapsed to one class, so it has no scores: "
+                "train on more comments (COMMENTS), with more seeds or with another RATE"
+            )
+    return usable
+
+
+def all_scores(
+    turns: pd.DataFrame,
+    models: Models,
+    max_length: int,
+    asked: Sequence[metrics.AskedModel] = (),
+) -> pd.DataFrame:
     """Scores by each rule and each model; columns (method, seed), higher is more engaging.
 
-    NaN for a missing reply. The rules, and chance ("Random"), have the seed 0. The scores of a
+    NaN for a missing reply. The rules, chance ("Random") and the metrics of MODELS (`asked`) have
+    the seed 0; a metric that has no score for any reply of the table is left out. The scores of a
     model are computed once per table and stored.
 
     >>> frame = all_scores(pd.DataFrame({"response": ["Why not?"]}), {}, 40)
@@ -82,6 +104,9 @@ def all_scores(turns: pd.DataFrame, models: Models, max_length: int) -> pd.DataF
         options = {"endex": {"model": str(model.folder), "max_length": max_length}}
         scores = compute(turns, ["endex"], options=options, log=lambda line: None)
         columns[key] = scores["endex"]
+    by_asked = metrics.compute_asked(turns, asked, log=lambda line: None)
+    for name, scores in by_asked.dropna(axis=1, how="all").items():
+        columns[name, 0] = scores
     return pd.DataFrame(columns).rename_axis(["method", "seed"], axis=1)
 
 

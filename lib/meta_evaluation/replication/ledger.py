@@ -9,6 +9,7 @@ import pandas as pd
 from lib import ROOT
 from lib.data.storage import read_json
 from lib.meta_evaluation.replication.papers import PAPER_SETS, published_table
+from lib.models import DEFAULT_ENCODER
 
 #: The first three are decided by the figures, the others by a judgement that needs a reason.
 STATUSES = (
@@ -27,17 +28,24 @@ GIORGI = PAPERS[0]
 XU = PAPERS[1]
 WAKAKI = PAPERS[2]
 KEYS = ["paper", "table", "row", "column"]
+#: What the pattern of a rule can be about; `model` is the one that ran for ours.
+RULE_KEYS = [*KEYS, "model"]
 
 #: How to read the printed tables (files of `data/published`, "printed") and those tables of
 #: `data/results` that keep the papers' names ("own"): `same` are columns that all rows share,
 #: `row` and `column` the columns that make up a printed name, `values` those with numbers.
 TABLES = read_json(ROOT / "data" / "published" / "ledger_tables.json")
 
-#: Automatic metrics of notebook 12, with the model of the metric's authors (MODELS), and the name
-#: of each in the paper.
-REPLACEMENTS = {
+#: Metrics with the model of their authors, or the nearest public one, as MODELS names them, and
+#: the row of the papers that each fills.
+ROWS_BY_MODEL = {
     "bertscore_f1[roberta-large]": "BERTScore",
     "bleurt[BLEURT-20]": "BLEURT",
+    "bartscore_f_mean[bart-large-cnn]": "BARTScore",
+    "prism_style_reference[m2m100_418M]": "Prism ref.",
+    "prism_style_response_given_context[m2m100_418M]": "Prism Unref.",
+    "prism_style_context[m2m100_418M]": "Prism Context",
+    "usl_h[bert-base-uncased]": "USL-H",
 }
 
 #: Our reading of two sentences that the papers leave open, as `15_readings` names it, and the one
@@ -79,7 +87,9 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
 
     Returns:
         paper, table, row, column, published, ours, difference (ours - published), status, reason,
-        notebook, and `earlier`: ours by `EARLIER_READINGS`, NaN where `READINGS` plays no part.
+        notebook, model (that ran for ours, where the number is of a metric with a choice of
+        models, else ""), and `earlier`: ours by `EARLIER_READINGS`, NaN where `READINGS` plays no
+        part.
 
     Raises:
         ValueError: a number has neither ours nor a reason; names the first.
@@ -93,7 +103,7 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
         rules=published_table("ledger_reasons", dtype=str).fillna(""),
     )
     earlier = our_numbers(results, EARLIER_READINGS)
-    earlier = earlier[earlier["notebook"] == "15"].drop(columns="notebook")
+    earlier = earlier[earlier["notebook"] == "15"].drop(columns=["notebook", "model"])
     earlier = earlier.rename(columns={"ours": "earlier"})
     return table.merge(earlier, how="left", on=["paper", "row", "column"])
 
@@ -103,6 +113,7 @@ def join_ledger(
 ) -> pd.DataFrame:
     """The ledger (see `replication_ledger`) of `printed_numbers`, `our_numbers` and the reasons."""
     table = printed.merge(ours, how="left", on=["paper", "row", "column"])
+    table["model"] = table["model"].fillna("")
     table["difference"] = table["ours"] - table["published"]
     table["status"] = replication_status(
         table["published"], table["ours"], table["digits"], spread=table["spread"]
@@ -111,15 +122,15 @@ def join_ledger(
     unexplained = table.loc[table["status"] == "", KEYS]
     if len(unexplained):
         raise ValueError(f"no reason for {unexplained.values[0]}")
-    return table[
-        [*KEYS, "published", "ours", "difference", "status", "reason", "notebook"]
-    ]
+    columns = ["published", "ours", "difference", "status", "reason", "notebook"]
+    return table[[*KEYS, *columns, "model"]]
 
 
 def apply_rules(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Give each row of the ledger the reason, notebook and status of the first rule that matches.
 
-    A rule's patterns of paper, table, row and column must match whole names, and "" matches all.
+    A rule's patterns of paper, table, row, column and model must match whole names, and ""
+    matches all.
     The rules "not run" and "not public" are for rows without a number of ours, the others for rows
     with one. A rule without a status leaves the status of `replication_status`, and a row that has
     a notebook keeps it. Where no rule matches, the reason is "".
@@ -130,7 +141,7 @@ def apply_rules(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
         for_missing = rule["status"] in WITHOUT_OURS
         without_rule = table["reason"] == ""
         matches = without_rule & (missing == for_missing)
-        for key in KEYS:
+        for key in RULE_KEYS:
             if rule[key]:
                 matches &= table[key].str.fullmatch(rule[key])
         table.loc[matches, "reason"] = rule["reason"]
@@ -200,7 +211,7 @@ def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
 
 
 def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.DataFrame:
-    """Our numbers under the printed names: paper, row, column, ours, notebook.
+    """Our numbers under the printed names: paper, row, column, ours, notebook, model.
 
     A row and a column name one number in every table of a paper that prints it. Where two of our
     tables hold it, the first counts; those of `15_readings` by the `readings` come first.
@@ -208,9 +219,11 @@ def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.Dat
     tables = _by_reading(results, readings)
     for mapping in TABLES["own"]:
         tables.append(_long_form(_read(results, mapping["file"]), mapping))
-    tables += [*_regressions(results), *_bertscore(results), _sizes(results)]
+    tables += [*_regressions(results), _correlations_by_model(results)]
+    tables += [*_packaged_bertscore(results), _sizes(results)]
     keys = ["paper", "row", "column"]
-    numbers = pd.concat(tables)[[*keys, "number", "notebook"]].dropna()
+    numbers = pd.concat(tables)[[*keys, "number", "notebook", "model"]]
+    numbers = numbers.fillna({"model": ""}).dropna()
     numbers = numbers.drop_duplicates(keys)
     return numbers.rename(columns={"number": "ours"})
 
@@ -220,7 +233,7 @@ def _read(results: Path, name: str) -> pd.DataFrame:
 
 
 def _regressions(results: Path) -> list[pd.DataFrame]:
-    """P once for each automatic metric that it is printed beside, A and P+A for `REPLACEMENTS`."""
+    """P once for each automatic metric that it is printed beside, A and P+A by `ROWS_BY_MODEL`."""
     traits = _read(results, "12_traits")
     alone = pd.concat(
         [
@@ -237,8 +250,8 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
     alone = _printed_cells(alone)
 
     beside = _read(results, "12_comparisons")
-    automatic = beside["automatic"].map(REPLACEMENTS)
-    beside["row"] = beside["dataset"] + ", " + automatic
+    beside["row"] = beside["dataset"] + ", " + beside["automatic"].map(ROWS_BY_MODEL)
+    beside["model"] = _model_in_brackets(beside["automatic"])
     both = beside["psychological"].str.replace("_", " ") + " P+A"
     tables = [
         alone,
@@ -268,9 +281,26 @@ def _by_reading(results: Path, readings: Mapping[str, str]) -> list[pd.DataFrame
     return [question, matching.assign(paper=GIORGI)]
 
 
-def _bertscore(results: Path) -> list[pd.DataFrame]:
+def _model_in_brackets(metrics: pd.Series) -> pd.Series:
+    return metrics.str.extract(r"\[(.+)\]", expand=False)
+
+
+def _correlations_by_model(results: Path) -> pd.DataFrame:
+    """The rows of Wakaki et al.'s Tables 6 and 16 that a run with MODELS fills."""
+    on_topical = _read(results, "04_all_correlations").assign(corpus="usr_topical")
+    table = pd.concat([_read(results, "03_embedding_correlations"), on_topical])
+    table = table[table["rating"] == "human_overall"]
+    table = table[table["level"] == "turn"]
+    table["row"] = table["metric"].map(ROWS_BY_MODEL)
+    table["model"] = _model_in_brackets(table["metric"])
+    table["column"] = table["corpus"].str.replace("_", " ") + " " + table["method"]
+    return table.assign(paper=WAKAKI, number=table["value"])
+
+
+def _packaged_bertscore(results: Path) -> list[pd.DataFrame]:
     """Correlations for Wakaki et al.; for Giorgi et al. 1 - (1 - r2)(n - 1) / (n - 2), so A."""
     table = _read(results, "03_bertscore_against_published")
+    table["model"] = Path(DEFAULT_ENCODER).name
     r = table["ours"]
     n = table["n"]
     corpus = table["corpus"].str.replace("_", " ")
