@@ -423,7 +423,7 @@ def available() -> pd.DataFrame:
 def corpus_overview(corpora: Iterable[Corpus]) -> pd.DataFrame:
     """Count corpora at each level of the hierarchy; one row each, indexed by name.
 
-    `judges` is the median number of judgements of an item in one dimension (missing where only
+    `ratings per item` is the median number in one dimension (missing where only
     means are published); `references` the mean number of references of a response. Words are
     whitespace tokens: `context words` of the utterance before the response (of the whole dialog at
     dialog level), `response words` of the response.
@@ -446,7 +446,7 @@ def _sizes(corpus: Corpus) -> dict:
         "items": len(items),
         "dimensions": ratings["dimension"].nunique(),
         "judgements": len(ratings),
-        "judges": ratings.groupby(["item", "dimension"]).size().median(),
+        "ratings per item": ratings.groupby(["item", "dimension"]).size().median(),
     }
     if corpus.level == "dialog":
         utterances = items["utterances"]

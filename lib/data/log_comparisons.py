@@ -264,11 +264,17 @@ def conversation(value: Any, role: str = "user") -> list[Utterance]:
     return prompt_turns(value) or [Utterance(role, role, value)]
 
 
-def read_kto(record: dict, source) -> list[Dialog]:
-    """TRL's unpaired preference: a completion that was liked or not."""
+def read_completion(record: dict, source) -> list[Dialog]:
+    """TRL's prompt and completion; earlier replies are context only."""
     utterances = conversation(record["prompt"]) + conversation(
         record["completion"], "assistant"
     )
-    dialog = Dialog("", [*as_script(utterances[:-1]), utterances[-1]])
+    model = first_text(record, ["model"])
+    return [Dialog("", [*as_script(utterances[:-1]), utterances[-1]], model)]
+
+
+def read_kto(record: dict, source) -> list[Dialog]:
+    """TRL's unpaired preference: a completion that was liked or not."""
+    [dialog] = read_completion(record, source)
     dialog.ratings = [Rating(None, "preference", record["label"])]
     return [dialog]

@@ -101,6 +101,14 @@ def read_deepeval_run(record: dict, source) -> list[Dialog]:
     return dialogs
 
 
+def read_deepeval_case(record: dict, source) -> list[Dialog]:
+    """DeepEval's test cases: what was asked and what was answered."""
+    reply = assistant(record["actual_output"])
+    if record.get("expected_output"):
+        reply.references = [str(record["expected_output"])]
+    return [Dialog("", [user(record["input"]), reply])]
+
+
 def read_ragas(record: dict, source) -> list[Dialog]:
     """Ragas: what was asked and answered; its metrics are a judge's."""
     reply = assistant(record["response"])

@@ -350,9 +350,11 @@ def choose_field(record: dict, fields: Mapping[str, MessageFormat]) -> str:
     unlike = [name for name in fields if fields[name].name.startswith("messages (")]
     if len(named) == 1 and len(unlike) == len(fields) - 1 and named[0] not in unlike:
         return named[0]
-    problem = f"has several lists of messages: {', '.join(list(fields)[:8])}"
+    names = list(fields)[:8]
+    ways = " or ".join(f'COLUMNS="messages={name}"' for name in names)
     raise UnknownFormat(
-        problem, fix=f'name the right one: COLUMNS="messages={next(iter(fields))}"'
+        f"has several lists of messages: {', '.join(names)}",
+        fix=f"name the one that is the dialog: {ways}",
     )
 
 

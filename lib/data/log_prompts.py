@@ -31,17 +31,33 @@ TEMPLATES = [  # each with the names of who speaks
         r"<start_of_turn>(?P<role>\w+)\n(?P<text>.*?)(?=<end_of_turn>|<start_of_turn>|\Z)",
         re.S,
     ),
+    re.compile(  # Llama 2, Mistral
+        r"(?P<role>\[/?INST\])(?P<text>.*?)(?=\[/?INST\]|</?s>|\Z)", re.S
+    ),
+    re.compile(  # Nemotron, HelpSteer2
+        r"<extra_id_[01]>(?P<role>\w+)\n(?P<text>.*?)(?=<extra_id_[01]>|\Z)", re.S
+    ),
+    re.compile(  # Vicuna, Glaive
+        r"(?:\A|\s|</s>)(?P<role>USER|ASSISTANT|FUNCTION RESPONSE):(?P<text>.*?)"
+        r"(?=</s>|<\|endoftext\|>|\s(?:USER|ASSISTANT|FUNCTION RESPONSE):|\Z)",
+        re.S,
+    ),
 ]
 ROLES = {
     "human": "user",
     "user": "user",
+    "[inst]": "user",
     "assistant": "assistant",
     "model": "assistant",
+    "[/inst]": "assistant",
 }
+SYSTEM_PROMPT = re.compile(r"<<SYS>>.*?<</SYS>>", re.S)  # in Llama 2's first turn
 
 
 def prompt_turns(prompt: str) -> list[Utterance]:
     """What was said in a prompt with the marks of a template; empty without these.
+
+    Words before a first mark that is the assistant's are the user's, as HelpSteer2 has them.
 
     >>> [turn.text for turn in prompt_turns("\\n\\nHuman: Hi\\n\\nAssistant: Ho\\n\\nHuman: So?")]
     ['Hi', 'Ho', 'So?']
@@ -49,8 +65,11 @@ def prompt_turns(prompt: str) -> list[Utterance]:
     for template in TEMPLATES:
         utterances = []
         for match in template.finditer(prompt):
-            text = match["text"].strip()
+            text = SYSTEM_PROMPT.sub("", match["text"]).strip()
             role = ROLES.get(match["role"].lower(), "system")
+            before = prompt[: match.start()].strip()
+            if not utterances and role == "assistant" and before:
+                utterances.append(Utterance("user", "user", before))
             if text:
                 utterances.append(Utterance(role, role, text))
         if any(utterance.role == "user" for utterance in utterances):

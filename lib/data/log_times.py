@@ -88,8 +88,12 @@ def numeric_time(text: str, order: str) -> datetime | None:
 
     >>> numeric_time("3/14/25, 1:05 PM", "mdy").isoformat(), numeric_time("3/14/25", "dmy")
     ('2025-03-14T13:05:00+00:00', None)
+    >>> numeric_time("yesterday", "dmy") is None
+    True
     """
     match = DATE_IN_NUMBERS.fullmatch(text.strip())
+    if match is None:
+        return None
     numbers = dict(zip(order, map(int, re.split(r"[./-]", match["date"])), strict=True))
     clock = [int(number) for number in re.split("[:.]", match["time"] or "0:00")]
     if match["half"]:
