@@ -493,3 +493,41 @@ def test_a_trace_without_messages_is_counted_and_the_others_are_read(tmp_path):
     )
     assert contexts(turns) == {"Ho": ["Hi"]}
     assert "have no messages" in str(import_report(turns))
+
+
+@pytest.mark.parametrize(
+    "cells", ["★★★★☆ ★★☆☆☆", "4 2", "👍 👎"], ids=["stars", "numbers", "thumbs"]
+)
+def test_a_column_that_may_hold_ratings_is_named_and_read_once_it_is_named(
+    cells, tmp_path
+):
+    good, bad = cells.split()
+    expected = [1, 0] if good == "👍" else [4, 2]
+    rows = f"d,user,Hi,\nd,bot,Ho,{good}\nd,user,So?,\nd,bot,No,{bad}\n"
+    log = file_with(tmp_path, "log.csv", f"dialog,speaker,text,stars\n{rows}")
+    turns = read_turns(log)
+    assert not any(name.startswith("human_") for name in turns)
+    reasons = [reason for _, value, reason, _ in turns.attrs["guesses"]]
+    assert "stars may be people's ratings, or scores of a model" in reasons
+    assert read_turns(log, columns={"rating": "stars"})["human_rating"].tolist() == (
+        expected
+    )
+
+
+def test_rating_names_the_column_of_a_table_of_replies_too(tmp_path):
+    table = "prompt,response,helpfulness\nHi,Ho,4\nTea?,No,2\n"
+    file = file_with(tmp_path, "replies.csv", table)
+    reasons = [reason for *_, reason, _ in read_turns(file).attrs["guesses"]]
+    assert any(reason.startswith("helpfulness may be people's") for reason in reasons)
+    turns = read_turns(file, columns={"rating": "helpfulness"})
+    assert turns["human_rating"].tolist() == [4, 2]
+
+
+def test_a_field_of_messages_that_may_hold_ratings_is_named(tmp_path):
+    messages = [
+        {"author": "human", "text": "Hi", "vote": None},
+        {"author": "bot", "text": "Ho", "vote": "like"},
+    ]
+    turns = read_turns(file_with(tmp_path, "chat.json", {"messages": messages}))
+    reasons = [reason for *_, reason, _ in turns.attrs["guesses"]]
+    assert "vote may be people's ratings, or scores of a model" in reasons

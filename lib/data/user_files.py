@@ -57,6 +57,15 @@ DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
+STARS = re.compile("(?=.*[★⭐])[★⭐☆✩]{1,10}")
+OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
+    "(.*_)?(score|grade|stars?|votes?|likes?|thumbs?|satisfaction|csat|nps|overall|quality"
+    "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
+    "|appropriate(ness)?|natural(ness)?)"
+)
+OPINION_RECORDS = (
+    200  # of a file, and of a list in it, that are looked at for such fields
+)
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
 
 
@@ -126,6 +135,7 @@ def read_turns(
             value = read_contents(file, report)
             if isinstance(value, pd.DataFrame):
                 value = with_crowd_columns(value, report)
+            _tell_unread_opinions(value, report)
             file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
                 tables.append(_reply_table(value, source, scale))
@@ -156,6 +166,40 @@ def read_turns(
         "newest": _newest_day(dialogs),
     }
     return turns
+
+
+def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
+    """Say which fields may hold what people thought of a reply, but are not read as ratings."""
+    if isinstance(value, pd.DataFrame):
+        items = records(value.head(OPINION_RECORDS))
+    elif isinstance(value, list):
+        items = value[:OPINION_RECORDS]
+    else:
+        items = [value]
+    names = {}
+    while items:
+        item = items.pop()
+        if not isinstance(item, dict):
+            continue
+        for name, cell in item.items():
+            if isinstance(cell, list):
+                items += cell[:OPINION_RECORDS]
+            elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
+                names[name] = None
+    unread = sorted(set(names) - set(report.options.columns.values()))
+    if unread:
+        reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
+        report.decide("columns", "rating: none", reason)
+
+
+def _is_opinion(cell: Any) -> bool:
+    """Whether a cell holds a number, stars or a thumb."""
+    if not isinstance(cell, str):
+        return type(cell) in (int, float) and not math.isnan(cell)
+    text = without_tone(cell[:40])
+    is_number = re.fullmatch(r"\d{1,3}([.,]\d+)?", text) is not None
+    words = f"{WORDS['ratings']['up']} {WORDS['ratings']['down']}".split()
+    return is_number or text in words or STARS.fullmatch(text) is not None
 
 
 def _newest_day(dialogs: list[Dialog]) -> str:
@@ -280,11 +324,13 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
 
 
 def _log_rating(rating: Rating, report: ImportReport) -> float:
-    """A rating of a log as a number: also "4,5", "4/5", true and false, thumbs; else NaN."""
+    """A rating of a log as a number: also "4,5", "4/5", stars, true and false, thumbs; else NaN."""
     value = rating.value
     if isinstance(value, bool):
         return float(value)
     text = with_point(without_tone(str(value)[:40]))
+    if STARS.fullmatch(text):
+        return float(len(re.findall("[★⭐]", text)))
     fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
     if fraction:
         return float(fraction["rating"].replace(",", "."))
@@ -328,7 +374,9 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
         fix = "export it again: it has a header only"
         raise DataError("has no rows", file, fix=fix)
     cells = value.where(value.notna(), None)
-    columns = report.options.columns
+    columns = dict(report.options.columns)
+    if "rating" in columns:
+        columns["human_rating"] = columns.pop("rating")
     suggested = suggest_columns(cells, columns)
     if suggested:
         text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
