@@ -531,3 +531,49 @@ def test_a_field_of_messages_that_may_hold_ratings_is_named(tmp_path):
     turns = read_turns(file_with(tmp_path, "chat.json", {"messages": messages}))
     reasons = [reason for *_, reason, _ in turns.attrs["guesses"]]
     assert "vote may be people's ratings, or scores of a model" in reasons
+
+
+@pytest.mark.parametrize("mark", ["__eot__", "[SEP]", "</s>", "|||", " | "])
+def test_marks_between_the_utterances_of_a_context_are_asked_about(mark, tmp_path):
+    rows = f"Hi{mark}Ho{mark}So?,Fine\nTea?{mark}Yes{mark}Now?,No\nHello,Hi\n"
+    file = file_with(tmp_path, "replies.csv", f"context,response\n{rows}")
+    with pytest.raises(DataError, match="which may part utterances"):
+        read_turns(file)
+    assert len(read_turns(file, columns={"context": "context"})) == 3
+
+
+def test_names_before_the_lines_of_a_context_are_no_words(tmp_path):
+    context = '"User: Hi\nBot: Ho\nUser: So?"'
+    file = file_with(tmp_path, "replies.csv", f"context,response\n{context},Fine\n")
+    assert contexts(read_turns(file)) == {"Fine": ["Hi", "Ho", "So?"]}
+    further = '"User: Hi\nBot: Ho\nho\nUser: So?"'
+    file = file_with(tmp_path, "further.csv", f"context,response\n{further},Fine\n")
+    with pytest.raises(DataError, match="before most lines of the contexts"):
+        read_turns(file)
+
+
+def test_a_framed_title_begins_a_dialog_and_is_no_word_of_the_one_above(tmp_path):
+    talk = "User: Hi\nBot: Ho\nUser: So?\nBot: Fine\n"
+    text = "".join(f"=== Session {n} (May) ===\n{talk}\n" for n in (1, 2))
+    turns = read_turns(file_with(tmp_path, "log.txt", text))
+    assert turns["dialog"].nunique() == 2
+    assert set(turns["response"]) == {"Ho", "Fine"}
+
+
+def test_a_line_of_a_log_without_a_speaker_is_no_word_of_the_one_above(tmp_path):
+    text = (
+        "2026-01-01 10:00:00 INFO user: Hi\n2026-01-01 10:00:01 INFO bot: Ho\n"
+        "2026-01-01 10:00:02 WARNING slow answer\n"
+    )
+    turns = read_turns(file_with(tmp_path, "log.txt", text))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert "log lines of no speaker" in str(import_report(turns))
+
+
+def test_an_agent_beside_a_bot_is_asked_about(tmp_path):
+    rows = "1,customer,Hi\n1,bot,Ho\n1,customer,A person please\n1,agent,Here I am\n"
+    file = file_with(tmp_path, "log.csv", f"case,sender,message\n{rows}")
+    with pytest.raises(DataError, match="an agent, who may be a person"):
+        read_turns(file)
+    turns = read_turns(file, options={"bot": "bot"})
+    assert turns["response"].tolist() == ["Ho"]

@@ -65,6 +65,20 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 }
 
 
+CONTEXTS = {"context", *SYNONYMS["context"].split()}
+SEPARATORS = (  # between the utterances of a context in one text
+    "__eot__",
+    "__eou__",
+    "[SEP]",
+    "<sep>",
+    "</s>",
+    "<|endoftext|>",
+    "EOS",
+    "|||",
+    " | ",
+)
+
+
 class LogFormat(NamedTuple):
     """A way of keeping dialogs: a record of it has all the fields of its signature.
 
@@ -677,6 +691,7 @@ def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
     if not rows or "context" in columns:
         return
     if has_context(rows[0]):
+        check_separators(rows)
         check_last_words(rows)
         return
     known = {"system", "dialog", "turn", "response", "reference", "fact", "agent"}
@@ -694,6 +709,27 @@ def check_context(rows: list[dict], columns: Mapping[str, str]) -> None:
             f"it may be {' or '.join(map(repr, talk[:5]))}",
             fix=f'name it: COLUMNS="context={talk[0]}", or context=none for none',
         )
+
+
+def check_separators(rows: list[dict]) -> None:
+    """Refuse contexts in one text that marks divide into several utterances.
+
+    Raises:
+        UnknownFormat: with the mark.
+    """
+    for name in rows[0]:
+        if snake_case(name) not in CONTEXTS:
+            continue
+        cells = [row.get(name) for row in rows[:1000]]
+        texts = [cell for cell in cells if isinstance(cell, str) and cell[:1] != "["]
+        fix = (
+            "write the utterances as a JSON list, or one on each line; or say that each is "
+            f'one utterance: COLUMNS="context={name}"'
+        )
+        for mark in SEPARATORS:
+            if sum(mark in text for text in texts) > len(texts) / 3:
+                problem = f"has {mark!r} in {name!r}, which may part utterances"
+                raise UnknownFormat(problem, fix=fix)
 
 
 def check_last_words(rows: list[dict]) -> None:

@@ -113,6 +113,11 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
             for name, role in roles.items()
             if name.strip("#").lower() in names or role in names
         }
+    elif speaks_beside_agent(bots, dialogs):
+        fix = f"name it: BOT=...; the speakers are {speakers}"
+        raise DataError(
+            "has a bot and an agent, who may be a person", report.path, fix=fix
+        )
     elif not bots and "user" in roles.values():
         reason = "everybody but the user"
         bots = {name for name, role in roles.items() if role is None}
@@ -138,6 +143,17 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
         "bot", ", ".join(sorted(bots)[:8]), f"{reason}; the speakers: {speakers}"
     )
     return bots
+
+
+def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
+    """Whether a dialog has an agent, as people at a desk are called too, and another bot."""
+    agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
+    others = bots - agents
+    for dialog in dialogs:
+        speakers = {utterance.speaker for utterance in dialog.utterances}
+        if speakers & agents and speakers & others:
+            return True
+    return False
 
 
 def separate_roles(dialogs: Sequence[Dialog]) -> None:

@@ -20,7 +20,9 @@ SPEAKER_START = re.compile(
 )
 TRANSCRIPTS = ("transcript", "dialogue", "dialog", "conversation", "chat")
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
-RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{TITLE})\s*$", re.I)
+FRAMED = r"(?P<frame>[-=*_~#]{2,}) ?[^\n]{1,60}? ?(?P=frame)"  # == Session 2 ==
+RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{TITLE}|{FRAMED})\s*$", re.I)
+STAMP = re.compile(r"[\[(]?(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d")
 EXCHANGE = re.compile(
     r"(?:(?P<number>\d+) |text:)(?P<user>[^\t]*)\t?(?:(?:eval_)?labels:)?(?P<bot>[^\t]*).*"
 )
@@ -185,12 +187,19 @@ def speaker_lines(text: str, source) -> list[Line]:
         reason = f"words with a colon within what they say: {', '.join(within[:5])}"
         source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
     parsed = []
+    stamped = []
     for line, match in zip(lines, matches, strict=True):
         if match and match["name"] in speakers:
             parsed.append(Line(match["name"], line[match.end() :]))
+            stamped.append(STAMP.match(line) is not None)
         else:
             parsed.append(Line(None, line))
-    return parsed
+    if not stamped or not all(stamped):
+        return parsed
+    # Where each speaker's line begins with a time, another line with one is of nobody.
+    kept = [line for line in parsed if line.speaker or not STAMP.match(line.words)]
+    source.exclude("utterances", "are log lines of no speaker", len(parsed) - len(kept))
+    return kept
 
 
 def find_speakers(names: list[str]) -> set[str]:

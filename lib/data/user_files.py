@@ -544,16 +544,41 @@ def _uses(cells: pd.DataFrame, contexts: pd.Series) -> list[int]:
 
 
 def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
-    """Replies and contexts without "System: " before them, where all replies begin with a bot's."""
-    matches = [SPEAKER_START.match(str(cell)[:60]) for cell in cells["response"]]
-    roles = {speaker_role(match["name"]) if match else None for match in matches}
-    if roles != {"assistant"}:
-        return cells
-    report.decide("columns", "names before replies", "they are taken away")
-    changed = {"response": cells["response"].map(_without_name)}
-    if "context" in cells:
+    """Replies and contexts without "System: " before them, where all begin with such a name.
+
+    Raises:
+        DataError: most lines of the contexts begin with one, and others do not.
+    """
+    changed = {}
+    if set(_line_roles(cells["response"])) == {"assistant"}:
+        changed["response"] = cells["response"].map(_without_name)
+        report.decide("columns", "names before replies", "they are taken away")
+    if "context" not in cells:
+        return cells.assign(**changed)
+    roles = _line_roles(cells["context"])
+    of_sides = sum(role in ("user", "assistant") for role in roles)
+    if changed or (roles and of_sides == len(roles)):
         changed["context"] = cells["context"].map(_without_name)
+        report.decide("columns", "names in contexts", "they are taken away")
+    elif of_sides > len(roles) / 2:
+        raise DataError(
+            "has the names of speakers before most lines of the contexts, and not before all",
+            report.path,
+            fix="write what was said before a reply as a JSON list",
+        )
     return cells.assign(**changed)
+
+
+def _line_roles(cells: pd.Series) -> list[str | None]:
+    """The role of the name before each line of these texts, or each text of a list."""
+    roles = []
+    for cell in cells:
+        texts = cell if isinstance(cell, list) else str(cell or "").split("\n")
+        for text in texts:
+            if str(text).strip():
+                match = SPEAKER_START.match(str(text)[:60])
+                roles.append(speaker_role(match["name"]) if match else None)
+    return roles
 
 
 def _without_name(cell: Any) -> Any:
