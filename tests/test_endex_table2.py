@@ -222,7 +222,7 @@ def test_tracking_is_spearman_of_dialogs_and_of_agents():
         stats.spearmanr(pooled["Length"], human).statistic
     )
     expected = residual_correlation(pooled["EnDex"], human, pooled["Length"])
-    assert (row["EnDex, length fixed"], row["n"]) == pytest.approx((expected, n))
+    assert (row["EnDex, partial"], row["n"]) == pytest.approx((expected, n))
     means = pooled.groupby("agent")[["EnDex", "human_overall"]].mean()
     agents = table.loc["agent", "overall"]
     assert agents["n"] == 5 and agents["EnDex"] == pytest.approx(

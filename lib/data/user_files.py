@@ -252,7 +252,10 @@ def _count_unknown(
 
 
 def _with_ids(dialogs: list[Dialog], source: Source) -> list[Dialog]:
-    """Dialogs with ids that differ between files: those of a file begin with its name."""
+    """Dialogs with ids that differ between files: those of a file begin with its name.
+
+    Not so where a dialog spans files, or where the name of the file's folder is an id.
+    """
     prefix = ""
     if len(source.files) > 1 and not source.spans_files and not source.folder_id:
         prefix = f"{source.file.name.rpartition('.')[0] or source.file.name}/"

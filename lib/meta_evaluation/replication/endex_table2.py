@@ -255,7 +255,8 @@ def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
             the overall rating.
 
     Returns:
-        level, rating, n, one column per metric, and EnDex when controlling for length.
+        level, rating, n, one column per metric, and "EnDex, partial": that of EnDex when
+        controlling for length.
     """
     scores = [name for name in (*METHODS, "Length") if name in pooled]
     agents = pooled.groupby("agent")[[*scores, "human_overall"]].mean()
@@ -268,5 +269,5 @@ def dialog_correlations(pooled: pd.DataFrame) -> pd.DataFrame:
         row = {"level": level, "rating": rating.removeprefix("human_"), "n": len(table)}
         row |= table[scores].corrwith(human, method="spearman").to_dict()
         controlled = partial_correlation(table["EnDex"], human, table["Length"])
-        rows.append(row | {"EnDex, length fixed": controlled})
+        rows.append(row | {"EnDex, partial": controlled})
     return pd.DataFrame(rows)
