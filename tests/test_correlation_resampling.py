@@ -399,6 +399,8 @@ def test_few_systems_get_fishers_interval_and_many_a_bootstrap():
     scores = pd.DataFrame(rng.normal(size=(10, 8)))
     human = pd.DataFrame(rng.normal(size=(10, 8)))
     ten = systems.system_interval(scores, human, over="systems", resamples=200)
+    with pytest.raises(ValueError, match="choose contexts, systems or both"):
+        systems.system_interval(scores, human, over="context", resamples=200)
     assert ten.low < ten.value < ten.high
     assert ten.reason == ""
 

@@ -455,9 +455,16 @@ def paper_layout(comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def _three_decimals(value: float) -> str:
+    """A number with three decimals, without the zero before the point; "n/a" for NaN.
+
+    >>> _three_decimals(-0.1234), _three_decimals(-10.5)
+    ('-.123', '-10.500')
+    """
     if np.isnan(value):
         return "n/a"
     text = f"{value:.3f}"
     if float(text) == 0:
         return "0.000"
+    if abs(float(text)) >= 1:
+        return text
     return text.replace("0.", ".", 1)

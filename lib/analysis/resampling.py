@@ -34,8 +34,8 @@ class Interval(NamedTuple):
 def resample_blocks(n_rows: int, row_length: int, method: str = "") -> Iterator[range]:
     """Split `n_rows` rows of `row_length` cells into ranges of about `CELLS` cells.
 
-    Kendall builds an items x items matrix in each block: fewer blocks, 20 times as large, are
-    faster.
+    Kendall builds an items x items matrix once per block, so its blocks are 20 times as large:
+    fewer matrices are built.
 
     >>> [len(block) for block in resample_blocks(5, CELLS // 2)]
     [2, 2, 1]

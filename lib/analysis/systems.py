@@ -86,10 +86,15 @@ def system_interval(
         is Fisher's interval, and "both" is NaN with the reason. Reference: Deutsch, Dror and Roth
         2021.
 
+    Raises:
+        ValueError: an `over` that is none of the three.
+
     >>> scores = pd.DataFrame([[1.0, 2, 3], [2, 3, 4], [5, 5, 6]])
     >>> system_interval(scores, scores * 2, over="contexts").low
     1.0
     """
+    if over not in ("contexts", "systems", "both"):
+        raise ValueError(f"over {over!r}: choose contexts, systems or both")
     x = scores.to_numpy(float)
     y = human.to_numpy(float)
     complete = ~np.isnan(x) & ~np.isnan(y)
@@ -103,11 +108,12 @@ def system_interval(
         return interval
     value = float(rowwise_correlations(x_means, y_means, method)[0])
     interval = interval._replace(value=value)
-    if over != "contexts" and n_systems < MIN_SYSTEMS:
-        if over == "both":
-            return interval._replace(
-                reason=f"fewer than {MIN_SYSTEMS} systems to draw from"
-            )
+    too_few_systems = n_systems < MIN_SYSTEMS
+    if over == "both" and too_few_systems:
+        return interval._replace(
+            reason=f"fewer than {MIN_SYSTEMS} systems to draw from"
+        )
+    if over == "systems" and too_few_systems:
         low, high = fisher_interval(value, n_systems, method)
         reason = "too few systems, or a perfect order" if np.isnan(low) else ""
         return interval._replace(low=low, high=high, reason=reason)

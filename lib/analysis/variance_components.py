@@ -283,7 +283,10 @@ def _estimates(nest: Nest, names: list[str]) -> pd.DataFrame:
 def restricted_log_likelihood(shares: np.ndarray, nest: Nest) -> float:
     """Restricted log-likelihood at given shares, total variance and mean profiled out.
 
-    `shares` (levels + 1,) of the levels, coarsest first, and of the units; they add up to 1.
+    Args:
+        shares: (levels + 1,) the share of the variance of each level, coarsest first, and last that
+            of the single scores. They add up to 1, and the last is above 0.
+        nest: the scores, summed by group. Infinite likelihood if all are equal.
     """
     s, t, q, log_determinant = _fold(shares, nest)
     df = nest.sizes.sum() - 1

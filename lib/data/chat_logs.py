@@ -667,7 +667,7 @@ def is_reply_table(rows: list[dict]) -> bool:
 def check_system_column(rows: list[dict]) -> None:
     """Refuse a table whose column of systems may be one of speakers.
 
-    That is so where it names a side of each and no column has what was said before.
+    That is unclear if the column names users as well as bots and no column holds the context.
 
     Raises:
         UnknownFormat: with both readings.

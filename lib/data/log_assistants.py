@@ -308,7 +308,12 @@ def oasst_utterance(message: dict) -> Utterance:
 
 
 def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
-    """A dialog for each path of a tree that ends; what an earlier one has is context only."""
+    """A dialog for each leaf of a tree of utterances: the path from the root to it.
+
+    The longest path comes first. Utterances that an earlier dialog has are only context in a later
+    one (see `as_script`). A path whose new utterances are all by users gives no dialog: nobody
+    answered them. Utterances without an id or in a circle are lost.
+    """
     by_id = {utterance.id: utterance for utterance in utterances}
     parents = {utterance.id: utterance.reply_to for utterance in utterances}
     inner = set(parents.values())
@@ -320,8 +325,8 @@ def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
     for nodes in paths:
         path = [by_id[node] for node in nodes if node in by_id]
         new = [utterance for utterance in path if utterance.id not in used]
-        if not any(utterance.role != "user" for utterance in new):
-            continue  # nothing but words of users that nobody answered
+        if all(utterance.role == "user" for utterance in new):
+            continue
         context = as_script(path[: len(path) - len(new)])
         used.update(utterance.id for utterance in new)
         dialogs.append(Dialog(name, [*context, *new]))

@@ -170,7 +170,13 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def text_at(value: Any, path: str) -> str | None:
-    """The first text or whole number at a path, as text."""
+    """The first text or whole number at a path, as text; None for an empty path or no such value.
+
+    Numbers with a fraction are skipped; a truth value is "True" or "False".
+
+    >>> text_at({"id": 7}, "id"), text_at({"id": 7.5}, "id"), text_at({"id": 7}, "")
+    ('7', None, None)
+    """
     if not path:
         return None
     for item in values_at(value, path):

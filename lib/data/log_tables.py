@@ -451,12 +451,15 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
 
 
 def utterance_columns(rows: list[dict], source) -> Columns | None:
-    """The columns of a table of utterances, without rows that are no talk or repeat another.
+    """The columns of a table of utterances, or None for a table without a text column.
 
-    None for a table without texts.
+    Rows with neither speaker nor text are excluded. Rows equal to an earlier one are excluded only
+    if the table has a time column and they are a third or more of all rows (`without_repeats`).
+    Rows without a dialog get the dialog of the row above (`fill_down_dialogs`).
 
     Raises:
-        UnknownFormat: where no column tells the speaker, or some rows have no dialog.
+        UnknownFormat: no column names the speaker, or `fill_down_dialogs` cannot tell which dialog
+            a row belongs to.
     """
     columns = Columns(rows)
     if not columns.text:
@@ -471,8 +474,10 @@ def utterance_columns(rows: list[dict], source) -> Columns | None:
     if len(talk) < len(rows):
         columns = Columns(talk)
     fill_down_dialogs(columns, source)
-    once = without_repeats(columns, source)
-    return columns if len(once) == len(columns.rows) else Columns(once)
+    unique_rows = without_repeats(columns, source)
+    if len(unique_rows) == len(columns.rows):
+        return columns
+    return Columns(unique_rows)
 
 
 def fill_down_dialogs(columns: Columns, source) -> None:
@@ -501,9 +506,11 @@ def fill_down_dialogs(columns: Columns, source) -> None:
 
 
 def without_repeats(columns: Columns, source) -> list[dict]:
-    """The rows without those that are the same as an earlier one in every cell, as its time.
+    """The rows, without repeats where the export wrote many rows twice.
 
-    A few may be what somebody said twice in a minute; a third of all is a mistake of the export.
+    A repeat equals an earlier row in every cell, the time included. A few repeats may be what
+    somebody said twice within a minute and stay. They are excluded if they are a third or more of
+    all rows: an error of the export. Without a time column all rows stay.
     """
     if not columns.time:
         return columns.rows

@@ -316,32 +316,39 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
 
 
 def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
-    """Dialogs without those that are the beginning of another, where a file logs each request.
+    """Drop each dialog that another one continues by one reply, where a file logs each request.
 
-    A file does so where of most dialogs with several replies the one before the last reply is
-    in it too.
+    A file logs each request if, for more than half of its dialogs with several replies, the dialog
+    up to the last but one reply is in the file too. Else all dialogs stay. A dialog that is shorter
+    by two replies or more stays, unless the dialogs between are in the file. The ratings and the
+    model of a dropped dialog go to its last reply in a longer one.
     """
     replies = [replies_by_history(dialog) for dialog in dialogs]
-    whole = {next(reversed(found)) for found in replies if found}
-    several = [list(found) for found in replies if len(found) > 1]
-    continued = Counter(hashes[-2] for hashes in several)
-    grown = sum(hashes[-2] in whole for hashes in several)
-    if grown <= len(several) / 2:
+    full_histories = {
+        next(reversed(by_history)) for by_history in replies if by_history
+    }
+    several_replies = [
+        list(by_history) for by_history in replies if len(by_history) > 1
+    ]
+    previous_histories = [histories[-2] for histories in several_replies]
+    n_continuing = sum(history in full_histories for history in previous_histories)
+    if n_continuing <= len(several_replies) / 2:
         return dialogs
+    continued = Counter(previous_histories)
     source.guess(
         "kind", "requests", "each repeats the history: the longest of each are read"
     )
     longest = []
     beginnings = []
     later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
-    for dialog, found in zip(dialogs, replies, strict=True):
-        last = next(reversed(found), None)
+    for dialog, by_history in zip(dialogs, replies, strict=True):
+        last = next(reversed(by_history), None)
         if continued[last] > 0:
             continued[last] -= 1  # another of the same words is a dialog of its own
             beginnings.append((dialog, last))
             continue
         longest.append(dialog)
-        for history, reply in found.items():
+        for history, reply in by_history.items():
             later.setdefault(history, []).append(reply)
     for dialog, last in beginnings:
         if later.get(last):

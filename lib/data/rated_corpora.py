@@ -482,6 +482,10 @@ def _ji_dialogs(files: Sequence[Path]) -> dict:
 
 
 def _ji_dialog(chat: dict, annotator: str) -> dict:
+    """A row of one chat: its agent, and the system, which is the agent without the persona ("_p").
+
+    Ratings are {dimension: {annotator: value}}, and "z <dimension>" for the z scores.
+    """
     utterances = []
     for exchange in chat["dialogue"]:
         utterances += [exchange["user"], exchange["bot"]]

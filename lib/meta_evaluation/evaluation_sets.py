@@ -256,7 +256,9 @@ def shipped_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def machine_replies(items: EvaluationSet) -> EvaluationSet | None:
-    """The set without the items that people wrote; None where the corpus does not label them.
+    """The items labelled as written by a machine; None if no item has that label.
+
+    Items without a label are left out, and so are metrics without a score of the items that stay.
 
     >>> len(machine_replies(load_set("sample_bots")).human) == len(load_set("sample_bots").human)
     True

@@ -250,7 +250,13 @@ def _write_report(args: argparse.Namespace) -> int:
 
 
 def _provide_models(words: str) -> list:
-    """The models that are asked for and can be had; says of the others why not."""
+    """The models that are asked for and available.
+
+    `provide_models` prints to stderr why another one is left out.
+
+    Raises:
+        DataError: an unknown metric or model.
+    """
     if not words:
         return []
     from lib.data import DataError

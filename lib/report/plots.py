@@ -39,9 +39,12 @@ def score_quantiles(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
 
     >>> score_quantiles(pd.DataFrame({"length": [1.0, 2.0, 3.0]}), "toy")["q50"].tolist()
     [2.0]
+    >>> len(score_quantiles(pd.DataFrame({"length": [None]}, dtype=float), "toy"))
+    0
     """
+    scores = scores.dropna(axis=1, how="all")
     table = scores.quantile(list(QUANTILES.values())).T
-    table = table.set_axis([*QUANTILES], axis=1).dropna()
+    table = table.set_axis([*QUANTILES], axis=1)
     table = table.assign(corpus=corpus, n=scores.notna().sum())
     table = table.rename_axis("metric").reset_index()
     return table[["corpus", "metric", "n", *QUANTILES]]

@@ -517,7 +517,10 @@ def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
 
 
 def _further_row(quantity: _Quantity) -> dict:
-    """A row of `RatingStudy.further`."""
+    """A row of `RatingStudy.further`: half widths of the intervals, now and with more ratings.
+
+    The column "further" is the number of dialogs still to be rated.
+    """
     now = quantity.mean
     later = quantity.expected
     return {

@@ -171,7 +171,8 @@ def distinct_numbers(entries: pd.DataFrame) -> pd.DataFrame:
 def printed_numbers() -> pd.DataFrame:
     """Every printed number once: paper, table, row, column, published, digits, spread.
 
-    Table 6 of Wakaki et al. prints those rows of Table 16 once more that are not GPT-3.5's.
+    Table 6 of Wakaki et al. repeats the rows of Table 16, except those of GPT-3.5: they are in the
+    frame twice, once under each table. `spread` is NaN where the paper prints none.
     """
     tables = []
     for mapping in TABLES["printed"]:
