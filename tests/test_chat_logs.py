@@ -461,3 +461,13 @@ def test_a_full_disk_leaves_the_old_page_whole(tmp_path, monkeypatch, capsys):
     message = capsys.readouterr().err
     assert "No space left" in message and "Traceback" not in message
     assert page.read_bytes() == b"old" and not [*tmp_path.glob("*unfinished")]
+
+
+def test_a_dialog_without_an_id_is_no_part_of_one_that_is_called_by_its_number(
+    tmp_path,
+):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    records = [{"id": "2", "messages": messages}, {"messages": messages}]
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(records))
+    assert read_turns(file)["dialog"].tolist() == ["2", "record 2"]

@@ -259,8 +259,12 @@ def _with_ids(dialogs: list[Dialog], source: Source) -> list[Dialog]:
     prefix = ""
     if len(source.files) > 1 and not source.spans_files and not source.folder_id:
         prefix = f"{source.file.name.rpartition('.')[0] or source.file.name}/"
+    given = {dialog.id for dialog in dialogs}
     for number, dialog in enumerate(dialogs, start=1):
-        dialog.id = f"{prefix}{dialog.id or number}"
+        name = dialog.id or str(number)
+        if not dialog.id and name in given:
+            name = f"record {number}"
+        dialog.id = prefix + name
     return dialogs
 
 
