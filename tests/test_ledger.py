@@ -282,7 +282,7 @@ def test_committed_ledger_and_page_of_results_tell_these_counts(every):
     committed = pd.read_csv(
         RESULTS / "15_ledger.csv", dtype={"table": str, "notebook": str}
     )
-    committed = committed.fillna({"reason": ""})
+    committed = committed.fillna({"reason": "", "model": ""})
     pd.testing.assert_frame_equal(committed, every, rtol=1e-5, check_dtype=False)
     count = Counter(
         (row["paper"], row["status"]) for row in rows(RESULTS / "15_ledger.csv")
