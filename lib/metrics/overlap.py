@@ -49,11 +49,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import sacrebleu
-from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
-from rouge_score.rouge_scorer import RougeScorer
 
 from lib.data.turn_table import is_blank
 from lib.metrics.registry import metric, missing_reasons
@@ -68,12 +66,7 @@ NO_JAVA = (
 _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _COCO_ROUGE = Rouge()
-_EPSILON = SmoothingFunction(epsilon=1e-12).method1
 _SACREBLEU = sacrebleu.BLEU(effective_order=True)
-
-
-# The package's own tokenizer drops every letter beyond a-z; the text is normalised already.
-_ROUGE_L = RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split))
 
 
 def overlap_scores(
@@ -259,8 +252,14 @@ def bleu4_nltk_normalized(response: str, references: Sequence[str]) -> float:
     >>> bleu4_nltk_normalized("Never", ["We walk."])
     0.0
     """
+    from nltk.translate import bleu_score  # NLTK takes most of a second to import
+
+    smoothing = bleu_score.SmoothingFunction(epsilon=1e-12).method1
     tokens = [text.split() for text in references]
-    return float(sentence_bleu(tokens, response.split(), smoothing_function=_EPSILON))
+    score = bleu_score.sentence_bleu(
+        tokens, response.split(), smoothing_function=smoothing
+    )
+    return float(score)
 
 
 @_variant(normalize_answer)
@@ -287,6 +286,18 @@ def word_f1_normalized(response: str, references: Sequence[str]) -> float:
     return max(scores)
 
 
+@cache
+def _rouge_scorer():
+    """ROUGE-L of the `rouge-score` package on words separated by spaces.
+
+    The package's own tokenizer drops every letter beyond a-z; the text is normalised already.
+    """
+    from rouge_score.rouge_scorer import RougeScorer  # imports NLTK
+
+    words = SimpleNamespace(tokenize=str.split)
+    return RougeScorer(["rougeL"], tokenizer=words)
+
+
 @_variant(normalize_answer)
 def rouge_l_f1_normalized(response: str, references: Sequence[str]) -> float:
     """ROUGE-L F1 (beta = 1) on ParlAI-normalised text, without stemming; best of the references.
@@ -297,7 +308,8 @@ def rouge_l_f1_normalized(response: str, references: Sequence[str]) -> float:
     >>> round(rouge_l_f1_normalized("We all walk home.", ["we walk home"]), 4)
     0.8571
     """
-    return max(_ROUGE_L.score(text, response)["rougeL"].fmeasure for text in references)
+    scorer = _rouge_scorer()
+    return max(scorer.score(text, response)["rougeL"].fmeasure for text in references)
 
 
 @_variant(normalize_answer)
@@ -310,7 +322,8 @@ def rouge_l_recall_normalized(response: str, references: Sequence[str]) -> float
     >>> rouge_l_recall_normalized("We all walk home.", ["we walk home", "we all walk home late"])
     1.0
     """
-    return max(_ROUGE_L.score(text, response)["rougeL"].recall for text in references)
+    scorer = _rouge_scorer()
+    return max(scorer.score(text, response)["rougeL"].recall for text in references)
 
 
 @_variant(normalize_answer)
