@@ -2,6 +2,7 @@
 
     make bench ONLY=commands                       # this commit alone
     make bench ONLY=commands AGAINST=e44df49       # both in turn, in one run
+    make bench ONLY=commands AGAINST=e44df49 TASKS=sample,test RUNS=2   # two of the commands, twice
 
 The commands are the sample notebooks, the test suite, RED from 5 million generated comments, a
 report on 100,000 generated replies, and the table of models that PROFILE=hub would fetch, offline.
@@ -124,10 +125,22 @@ def main() -> None:
     """Measure each task on each commit in turn, write every run and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--runs", type=int, default=1, help="runs of each commit, in turn"
+        "--runs",
+        type=int,
+        default=int(os.environ.get("RUNS", "1")),
+        help="runs of each commit, in turn",
     )
-    parser.add_argument("--tasks", nargs="*", help="first words of the tasks to run")
+    parser.add_argument(
+        "--tasks",
+        nargs="*",
+        default=os.environ.get("TASKS", "").replace(",", " ").split(),
+        help="first words of the tasks to run; all by default",
+    )
     options = parser.parse_args()
+    known = commands(Path())
+    for words in options.tasks:
+        if not any(task.startswith(words) for task in known):
+            parser.error(f"no task begins with {words!r}: {', '.join(known)}")
     commits = [record.commit().removesuffix(" + changes")]
     if os.environ.get("AGAINST"):
         commits.insert(0, os.environ["AGAINST"])

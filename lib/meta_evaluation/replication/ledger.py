@@ -1,6 +1,7 @@
 """The ledger: every number that the three papers' tables print, ours beside it, and its status."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -266,10 +267,15 @@ def _printed_cells(alone: pd.DataFrame) -> pd.DataFrame:
     """P of a metric and a data set, once for each row of the print that repeats it."""
     metric = alone["metric"].str.replace("^all .*", "all", regex=True)
     alone = alone.assign(column=metric.str.replace("_", " ") + " P")
+    return alone.merge(_cells_of_metrics())
+
+
+@cache  # a notebook computes the ledger once for each reading of a metric
+def _cells_of_metrics() -> pd.DataFrame:
+    """Data set, row and column of each printed number of the human-centered metrics."""
     printed = published_table("human_centered_metrics")
     printed = _long_form(printed, TABLES["printed"][0])
-    cells = printed[["dataset", "row", "column"]].drop_duplicates()
-    return alone.merge(cells)
+    return printed[["dataset", "row", "column"]].drop_duplicates()
 
 
 def _by_reading(results: Path, readings: Mapping[str, str]) -> list[pd.DataFrame]:
