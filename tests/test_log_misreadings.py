@@ -577,3 +577,101 @@ def test_an_agent_beside_a_bot_is_asked_about(tmp_path):
         read_turns(file)
     turns = read_turns(file, options={"bot": "bot"})
     assert turns["response"].tolist() == ["Ho"]
+
+
+def test_a_dialog_of_one_time_stands_in_the_order_of_the_file_it_is_in(tmp_path):
+    """Newest first, and question and answer of the same second: the answer stands above."""
+    rows = """b,2026-05-03T12:00:00,AI,Ho
+b,2026-05-03T12:00:00,Human,Hi
+a,2026-05-02T11:00:00,AI,No
+a,2026-05-02T11:00:00,Human,Tea?
+a,2026-05-02T10:00:00,AI,Yes
+a,2026-05-02T10:00:00,Human,Milk?
+"""
+    table = f"Conversation,Time,Author,Message\n{rows}"
+    turns = read_turns(file_with(tmp_path, "history.csv", table))
+    assert contexts(turns) == {
+        "Ho": ["Hi"],
+        "Yes": ["Milk?"],
+        "No": ["Milk?", "Yes", "Tea?"],
+    }
+
+
+def test_preferences_of_one_record_without_a_prompt_are_two_replies(tmp_path):
+    asked = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    asked.append({"role": "user", "content": "So?"})
+    record = {
+        "chosen": [*asked, {"role": "assistant", "content": "Fine"}],
+        "rejected": [*asked, {"role": "assistant", "content": "No"}],
+    }
+    turns = read_turns(file_with(tmp_path, "pairs.jsonl", record))
+    assert contexts(turns) == dict.fromkeys(["Fine", "No"], ["Hi", "Ho", "So?"])
+
+
+def test_marks_and_calls_of_a_template_are_no_words(tmp_path):
+    prompt = "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+    row = {"prompt": prompt, "completion": "Ho<|eot_id|>"}
+    turns = read_turns(file_with(tmp_path, "llama.jsonl", row))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    chat = "USER: Hi\n\n\nASSISTANT: <functioncall> {} <|endoftext|>\n\n\n"
+    chat += "FUNCTION RESPONSE: {}\n\n\nASSISTANT: Ho <|endoftext|>\n\n\n"
+    turns = read_turns(file_with(tmp_path, "glaive.json", [{"chat": chat}]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_both_kinds_of_cases_of_a_test_run_are_read(tmp_path):
+    turns = [
+        {"role": "user", "content": "Tea?"},
+        {"role": "assistant", "content": "No"},
+    ]
+    run = {
+        "testCases": [{"input": "Hi", "actualOutput": "Ho"}],
+        "conversationalTestCases": [{"name": "c", "turns": turns}],
+    }
+    read = read_turns(file_with(tmp_path, "run.json", run))
+    assert contexts(read) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_words_in_blocks_beside_an_empty_text_are_words_and_thinking_is_none(tmp_path):
+    messages = [
+        {
+            "role": "user",
+            "content": "",
+            "contentChunks": [{"type": "text", "text": "Hi"}],
+        },
+        {"role": "assistant", "content": "Ho", "contentChunks": None},
+    ]
+    assert contexts(read_turns(file_with(tmp_path, "chat.json", messages))) == {
+        "Ho": ["Hi"]
+    }
+    step = {"content": [{"type": "text", "text": "Ho"}]}
+    thought = {
+        "content": [{"type": "text", "text": "Hm"}],
+        "style": {"type": "thinking"},
+    }
+    asked = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+    chat = {
+        "messages": [
+            {"versions": [asked], "currentlySelected": 0},
+            {"versions": [{"role": "assistant", "steps": [thought, step]}]},
+        ]
+    }
+    turns = read_turns(file_with(tmp_path, "lm.conversation.json", chat))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_chats_that_repeat_their_history_are_counted_once(tmp_path):
+    first = {"message": "Hi", "chat_history": [], "text": "Ho"}
+    history = [{"role": "USER", "message": "Hi"}, {"role": "CHATBOT", "message": "Ho"}]
+    second = {"message": "So?", "chat_history": history, "text": "Fine"}
+    text = "".join(json.dumps(row) + "\n" for row in (first, second))
+    turns = read_turns(file_with(tmp_path, "cohere.jsonl", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "Fine": ["Hi", "Ho", "So?"]}
+    assert len(turns) == 2
+
+
+def test_words_of_several_lines_in_quotation_marks_are_whole(tmp_path):
+    text = '[LINE] Chat\n2026/05/03\n09:00\tYuki\tHi\n09:01\tAda\t"Ho\nho"\n'
+    file = file_with(tmp_path, "line.txt", text + "09:02\tYuki\tSo?\n09:03\tAda\tNo\n")
+    turns = read_turns(file, options={"bot": "Ada"})
+    assert contexts(turns) == {"Ho\nho": ["Hi"], "No": ["Hi", "Ho\nho", "So?"]}

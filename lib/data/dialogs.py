@@ -251,14 +251,33 @@ def read_written_times(dialogs: Sequence[Dialog]) -> None:
                 utterance.number = number
 
 
-def put_in_order(dialog: Dialog) -> bool:
+def is_newest_first(dialogs: Sequence[Dialog]) -> bool:
+    """Whether the newest utterance is the first of a dialog, and of none the last."""
+    first = False
+    for dialog in dialogs:
+        keys = order_keys(dialog)
+        if len(set(keys)) < 2 or is_threaded(dialog):
+            continue
+        if keys != sorted(keys, reverse=True):
+            return False
+        first = True
+    return first
+
+
+def put_in_order(dialog: Dialog, newest_first: bool = False) -> bool:
     """Sort utterances by their times, numbers or ids; whether that changed their order.
 
-    What has the same time or number stands in the opposite order where the newest is first; where
-    there is no order at all, the user speaks before the bot.
+    What has the same time or number stands in the opposite order where the newest is first, in the
+    dialog or, if it has one time only, in the others of the file (`newest_first`); where there is
+    no order at all, the user speaks before the bot.
     """
     keys = order_keys(dialog)
-    if is_threaded(dialog) or not keys or keys == sorted(keys):
+    if is_threaded(dialog):
+        return False
+    if newest_first and len(keys) > 1 and len(set(keys)) == 1:
+        dialog.utterances.reverse()
+        return True
+    if not keys or keys == sorted(keys):
         return False
     order = list(range(len(keys)))
     if keys == sorted(keys, reverse=True):

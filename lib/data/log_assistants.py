@@ -190,7 +190,8 @@ def read_lm_studio(record: dict, source) -> list[Dialog]:
     for message in record["messages"]:
         version = message["versions"][message.get("currentlySelected") or 0]
         blocks = version.get("steps") or [version]
-        texts = [text_of(block.get("content")) for block in blocks]
+        said = [b for b in blocks if (b.get("style") or {}).get("type") != "thinking"]
+        texts = [text_of(block.get("content")) for block in said]
         text = "\n".join(text for text in texts if text)
         role = version["role"]
         dialog.utterances.append(Utterance(role, role, text or None))
@@ -383,6 +384,14 @@ def read_mt_bench(record: dict, source) -> list[Dialog]:
             )
         dialogs.append(Dialog(str(record["question_id"]), replies, record["model_id"]))
     return dialogs
+
+
+def read_cohere_rows(rows: list[dict], source) -> list[Dialog]:
+    """Cohere's chats, of which each repeats the history."""
+    dialogs = []
+    for row in rows:
+        dialogs += read_cohere(row, source)
+    return without_beginnings(dialogs, source)
 
 
 def read_cohere_requests(rows: list[dict], source) -> list[Dialog]:

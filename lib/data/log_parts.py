@@ -281,8 +281,14 @@ def is_talk_block(block: Mapping[str, Any]) -> bool:
 
 
 def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | None:
-    """The words of a message; None for an empty one that calls a tool."""
+    """The words of a message; None for an empty one that calls a tool.
+
+    Where its text is empty, its blocks may stand beside it, as Mistral exports them.
+    """
     text = text_of(message.get(text_key))
+    blocks = first_value(message, ("contentChunks", "content_chunks"))
+    if blocks and not text:
+        text = text_of(blocks)
     calls = first_value(message, ("tool_calls", "function_call", "tool_call_id"))
     return None if calls and not text else text
 

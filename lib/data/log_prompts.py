@@ -51,6 +51,8 @@ ROLES = {
     "model": "assistant",
     "[/inst]": "assistant",
 }
+END_MARK = re.compile(r"(<\|\w{1,30}\|>|</s>)\s*$")  # of a template, after a reply
+CALL = "<functioncall>"  # of a tool, in Glaive
 SYSTEM_PROMPT = re.compile(r"<<SYS>>.*?<</SYS>>", re.S)  # in Llama 2's first turn
 
 
@@ -70,7 +72,7 @@ def prompt_turns(prompt: str) -> list[Utterance]:
             before = prompt[: match.start()].strip()
             if not utterances and role == "assistant" and before:
                 utterances.append(Utterance("user", "user", before))
-            if text:
+            if text and not text.startswith(CALL):
                 utterances.append(Utterance(role, role, text))
         if any(utterance.role == "user" for utterance in utterances):
             return utterances
@@ -98,7 +100,8 @@ def read_prompt_rows(rows: list[dict], source) -> list[Dialog]:
         utterances = prompt_turns(str(row.get(column) or ""))
         reply = reply_text(first_value(about, [*sorted(RESPONSE), *REPLY_FIELDS]))
         if reply:
-            utterances.append(Utterance("assistant", "assistant", reply.strip()))
+            reply = END_MARK.sub("", reply).strip()
+            utterances.append(Utterance("assistant", "assistant", reply))
         elif utterances and utterances[-1].role == "user":
             raise UnknownFormat(
                 f"has prompts in {column!r}, and no column that surely has the replies",

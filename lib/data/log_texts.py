@@ -400,12 +400,22 @@ def read_irc(text: str, source) -> list[Dialog]:
             if NO_CHAT_WORDS.fullmatch(words):
                 words = None
             dialog.utterances.append(Utterance(name, speaker_role(name), words))
+        elif dialog.utterances and not match and has_open_quote(dialog.utterances[-1]):
+            # LINE writes words of several lines in quotation marks.
+            words = f"{dialog.utterances[-1].text}\n{line.rstrip()}"
+            closed = words.endswith('"')
+            dialog.utterances[-1].text = words[1:-1] if closed else words
         elif line.startswith("\t") and dialog.utterances and not match:
             before = dialog.utterances[-1].text
             dialog.utterances[-1].text = f"{before or ''}\n{line.strip()}".strip()
         elif line.strip():
             source.exclude("utterances", "are notices")
     return [dialog]
+
+
+def has_open_quote(utterance: Utterance) -> bool:
+    """Whether words begin with a quotation mark that they do not close."""
+    return (utterance.text or "").startswith('"') and utterance.text.count('"') % 2 == 1
 
 
 def heading_names(text: str) -> set[str]:

@@ -18,6 +18,7 @@ from lib.data.dialogs import (
     WORDS,
     Dialog,
     Rating,
+    is_newest_first,
     parse_gap,
     put_in_order,
     read_written_times,
@@ -283,10 +284,10 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
             threads[dialog.id] = dialog
             ordered.append(dialog)
     read_written_times(ordered)
+    newest_first = is_newest_first(ordered)
     for dialog in ordered:
-        report.notes["dialogs were put in the order of their times"] += put_in_order(
-            dialog
-        )
+        note = "dialogs were put in the order of their times"
+        report.notes[note] += put_in_order(dialog, newest_first)
     gap = parse_gap(report.options.split)
     parts = []
     for dialog in ordered:
