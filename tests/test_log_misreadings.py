@@ -675,3 +675,10 @@ def test_words_of_several_lines_in_quotation_marks_are_whole(tmp_path):
     file = file_with(tmp_path, "line.txt", text + "09:02\tYuki\tSo?\n09:03\tAda\tNo\n")
     turns = read_turns(file, options={"bot": "Ada"})
     assert contexts(turns) == {"Ho\nho": ["Hi"], "No": ["Hi", "Ho\nho", "So?"]}
+
+
+def test_strangers_who_write_to_the_same_bot_are_dialogs_of_their_own(tmp_path):
+    rows = "+1,+9,Hi\n+2,+9,Tea?\n+9,+1,Ho\n+9,+2,No\n"
+    file = file_with(tmp_path, "sms.csv", f"From,To,Body\n{rows}")
+    turns = read_turns(file, options={"bot": "+9"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}

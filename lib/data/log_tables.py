@@ -41,6 +41,7 @@ from lib.data.log_times import (
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
+RECIPIENT = ("to", "recipient", "receiver", "to_number", "recipient_id", "receiver_id")
 REMARK = re.compile(  # columns that are about a reply
     r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
     r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
@@ -461,7 +462,7 @@ def utterance_columns(rows: list[dict], source) -> Columns | None:
         UnknownFormat: no column names the speaker, or `fill_down_dialogs` cannot tell which dialog
             a row belongs to.
     """
-    columns = Columns(rows)
+    columns = Columns(with_pairs(rows, source))
     if not columns.text:
         return None
     if not columns.speaker:
@@ -478,6 +479,21 @@ def utterance_columns(rows: list[dict], source) -> Columns | None:
     if len(unique_rows) == len(columns.rows):
         return columns
     return Columns(unique_rows)
+
+
+def with_pairs(rows: list[dict], source) -> list[dict]:
+    """Rows with a dialog for each pair of sender and recipient, where nothing else names it."""
+    columns = Columns(rows)
+    recipient = first_value(columns.names, RECIPIENT)
+    if columns.dialog or not columns.speaker or not recipient:
+        return rows
+    paired = []
+    for row in rows:
+        pair = sorted([str(row.get(columns.speaker)), str(row.get(recipient))])
+        paired.append({**row, "dialog": " and ".join(pair)})
+    reason = f"one for each pair of {columns.speaker} and {recipient}"
+    source.guess("columns", "dialog: by pairs", reason)
+    return paired
 
 
 def fill_down_dialogs(columns: Columns, source) -> None:
