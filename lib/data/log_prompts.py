@@ -37,6 +37,13 @@ TEMPLATES = [  # each with the names of who speaks
     re.compile(  # Nemotron, HelpSteer2
         r"<extra_id_[01]>(?P<role>\w+)\n(?P<text>.*?)(?=<extra_id_[01]>|\Z)", re.S
     ),
+    re.compile(  # Guanaco
+        r"### (?P<role>Human|Assistant):(?P<text>.*?)(?=### (?:Human|Assistant):|\Z)",
+        re.S,
+    ),
+    re.compile(  # Baize
+        r"\[\|(?P<role>Human|AI)\|\](?P<text>.*?)(?=\[\|(?:Human|AI)\|\]|\Z)", re.S
+    ),
     re.compile(  # Vicuna, Glaive
         r"(?:\A|\s|</s>)(?P<role>USER|ASSISTANT|FUNCTION RESPONSE):(?P<text>.*?)"
         r"(?=</s>|<\|endoftext\|>|\s(?:USER|ASSISTANT|FUNCTION RESPONSE):|\Z)",
@@ -49,6 +56,7 @@ ROLES = {
     "[inst]": "user",
     "assistant": "assistant",
     "model": "assistant",
+    "ai": "assistant",
     "[/inst]": "assistant",
 }
 END_MARK = re.compile(r"(<\|\w{1,30}\|>|</s>)\s*$")  # of a template, after a reply
