@@ -8,6 +8,11 @@ from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import REPLY_FIELDS, RESPONSE, reply_text
 from lib.data.log_parts import DIALOG, MODEL, first_text, first_value
 
+VICUNA = re.compile(  # and Glaive
+    r"(?:\A|\s|</s>)(?P<role>USER|ASSISTANT|FUNCTION RESPONSE):(?P<text>.*?)"
+    r"(?=</s>|<\|endoftext\|>|\s(?:USER|ASSISTANT|FUNCTION RESPONSE):|\Z)",
+    re.S,
+)
 TEMPLATES = [  # each with the names of who speaks
     re.compile(  # Anthropic's completions, and HH
         r"(?:\n\n|\A\s*)(?P<role>Human|Assistant):(?P<text>.*?)(?=\n\n(?:Human|Assistant):|\Z)",
@@ -44,11 +49,7 @@ TEMPLATES = [  # each with the names of who speaks
     re.compile(  # Baize
         r"\[\|(?P<role>Human|AI)\|\](?P<text>.*?)(?=\[\|(?:Human|AI)\|\]|\Z)", re.S
     ),
-    re.compile(  # Vicuna, Glaive
-        r"(?:\A|\s|</s>)(?P<role>USER|ASSISTANT|FUNCTION RESPONSE):(?P<text>.*?)"
-        r"(?=</s>|<\|endoftext\|>|\s(?:USER|ASSISTANT|FUNCTION RESPONSE):|\Z)",
-        re.S,
-    ),
+    VICUNA,
 ]
 ROLES = {
     "human": "user",
@@ -73,13 +74,15 @@ def prompt_turns(prompt: str) -> list[Utterance]:
     ['Hi', 'Ho', 'So?']
     """
     for template in TEMPLATES:
+        if template is VICUNA and "ASSISTANT:" not in prompt:
+            continue  # "USER:" alone may be a word of anybody
         utterances = []
         for match in template.finditer(prompt):
             text = SYSTEM_PROMPT.sub("", match["text"]).strip()
             role = ROLES.get(match["role"].lower(), "system")
-            before = prompt[: match.start()].strip()
-            if not utterances and role == "assistant" and before:
-                utterances.append(Utterance("user", "user", before))
+            if not utterances and role == "assistant":
+                before = prompt[: match.start()].strip()
+                utterances += [Utterance("user", "user", before)] if before else []
             if text and not text.startswith(CALL):
                 utterances.append(Utterance(role, role, text))
         if any(utterance.role == "user" for utterance in utterances):

@@ -392,30 +392,26 @@ def is_irc(text: str) -> bool:
 def read_irc(text: str, source) -> list[Dialog]:
     """IRC: `<nick> text`, or other clients; joins, parts and actions are no talk."""
     dialog = Dialog("", [])
+    in_quotes = False  # LINE writes words of several lines in quotation marks
     for line in text.split("\n"):
         match = chat_line(line)
         if match and not NO_SPEAKER.fullmatch(match["name"]):
             name = match["name"].strip()
             words = match["text"].strip()
+            in_quotes = words.startswith('"') and words.count('"') % 2 == 1
             if NO_CHAT_WORDS.fullmatch(words):
                 words = None
             dialog.utterances.append(Utterance(name, speaker_role(name), words))
-        elif dialog.utterances and not match and has_open_quote(dialog.utterances[-1]):
-            # LINE writes words of several lines in quotation marks.
+        elif in_quotes and not match:
             words = f"{dialog.utterances[-1].text}\n{line.rstrip()}"
-            closed = words.endswith('"')
-            dialog.utterances[-1].text = words[1:-1] if closed else words
+            in_quotes = not words.endswith('"')
+            dialog.utterances[-1].text = words if in_quotes else words[1:-1]
         elif line.startswith("\t") and dialog.utterances and not match:
             before = dialog.utterances[-1].text
             dialog.utterances[-1].text = f"{before or ''}\n{line.strip()}".strip()
         elif line.strip():
             source.exclude("utterances", "are notices")
     return [dialog]
-
-
-def has_open_quote(utterance: Utterance) -> bool:
-    """Whether words begin with a quotation mark that they do not close."""
-    return (utterance.text or "").startswith('"') and utterance.text.count('"') % 2 == 1
 
 
 def heading_names(text: str) -> set[str]:

@@ -64,9 +64,8 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?)"
 )
-OPINION_RECORDS = (
-    200  # of a file, and of a list in it, that are looked at for such fields
-)
+# So many records of a file, and of a list in it, are looked at for such fields.
+OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
 
 
@@ -187,7 +186,8 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
                 items += cell[:OPINION_RECORDS]
             elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
                 names[name] = None
-    unread = sorted(set(names) - set(report.options.columns.values()))
+    ours = {name for name in names if name.startswith(("human_", "score_"))}
+    unread = sorted(set(names) - ours - set(report.options.columns.values()))
     if unread:
         reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
         report.decide("columns", "rating: none", reason)
