@@ -682,3 +682,31 @@ def test_strangers_who_write_to_the_same_bot_are_dialogs_of_their_own(tmp_path):
     file = file_with(tmp_path, "sms.csv", f"From,To,Body\n{rows}")
     turns = read_turns(file, options={"bot": "+9"})
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_of_several_replies_beside_messages_the_named_one_is_read_with_its_context(
+    tmp_path,
+):
+    record = {"messages": [{"role": "user", "content": "Hi"}]}
+    record |= {"response": "Ho", "output": "No"}
+    file = file_with(tmp_path, "log.jsonl", [record, record | {"response": "Hm"}])
+    with pytest.raises(DataError, match="COLUMNS=.response="):
+        read_turns(file)
+    for name, replies in {"response": ["Ho", "Hm"], "output": ["No", "No"]}.items():
+        turns = read_turns(file, columns={"response": name})
+        assert turns["response"].tolist() == replies
+        assert turns["context"].tolist() == [["Hi"], ["Hi"]]
+
+
+def test_ratings_of_an_annotation_that_was_cancelled_are_nobodys(tmp_path):
+    messages = [{"author": "user", "text": "Hi"}, {"author": "bot", "text": "Ho"}]
+    given = [{"from_name": "good", "type": "rating", "value": {"rating": 4}}]
+    taken_back = [{"from_name": "good", "type": "rating", "value": {"rating": 1}}]
+    annotations = [
+        {"completed_by": 1, "result": given, "was_cancelled": False},
+        {"completed_by": 2, "result": taken_back, "was_cancelled": True},
+    ]
+    task = {"id": 1, "data": {"dialogue": messages}, "annotations": annotations}
+    turns = read_turns(file_with(tmp_path, "project.json", [task]))
+    assert turns["human_good"].tolist() == [4]
+    assert "annotations that were cancelled" in str(import_report(turns))

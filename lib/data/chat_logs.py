@@ -19,6 +19,7 @@ from lib.data.dialogs import WORDS, Dialog, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_files import Source
 from lib.data.log_messages import (
+    REPLY_FIELDS,
     RESPONSE,
     USER_TEXT,
     check_names,
@@ -374,7 +375,11 @@ def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] 
     dialogs = _read_exchanges(rows, source)
     if dialogs:
         return dialogs
+    beside_messages = any(message_fields(row) for row in rows[:50])
+    if "response" in columns and beside_messages:
+        rows = [with_one_reply(row, columns["response"]) for row in rows]
     by_reply = has_response(columns) or is_reply_table(rows)
+    by_reply = by_reply and not beside_messages
     by_utterance = "speaker" in columns or "text" in columns
     if kind in (None, "table") and by_reply and not by_utterance:
         if "system" not in columns:
@@ -447,6 +452,12 @@ def with_messages_of_cells(rows: list[dict]) -> list[dict]:
         if len(with_message) > len(rows) / 2:
             return with_message
     return rows
+
+
+def with_one_reply(row: dict, reply: str) -> dict:
+    """A row with messages and without the replies beside them but for the one of this name."""
+    others = {name for name in row if snake_case(name) in REPLY_FIELDS} - {reply}
+    return {name: cell for name, cell in row.items() if name not in others}
 
 
 def holds_prompts(rows: list[dict]) -> bool:

@@ -192,6 +192,9 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
     dialog = result[0]
     dialog.id = str(record.get("id") or "")
     for annotation in record.get("annotations") or []:
+        if annotation.get("was_cancelled"):
+            source.exclude("ratings", "are of annotations that were cancelled")
+            continue
         rater = first_value(annotation, ("completed_by", "created_username"))
         if isinstance(rater, dict):
             rater = rater.get("email") or rater.get("id")

@@ -404,7 +404,7 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
     if len({reply.strip() for reply in replies.values()}) > 1:
         raise UnknownFormat(
             f"has messages, and several replies beside them: {', '.join(replies)}",
-            fix="leave all but one out, or write one row per reply",
+            fix=f'name the one to read: COLUMNS="response={next(iter(replies))}"',
         )
     name, reply = next(iter(replies.items()), ("", None))
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
