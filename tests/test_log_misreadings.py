@@ -533,13 +533,21 @@ def test_a_field_of_messages_that_may_hold_ratings_is_named(tmp_path):
     assert "vote may be people's ratings, or scores of a model" in reasons
 
 
-@pytest.mark.parametrize("mark", ["__eot__", "[SEP]", "</s>", "|||", " | "])
-def test_marks_between_the_utterances_of_a_context_are_asked_about(mark, tmp_path):
-    rows = f"Hi{mark}Ho{mark}So?,Fine\nTea?{mark}Yes{mark}Now?,No\nHello,Hi\n"
+@pytest.mark.parametrize("mark", ["__eot__", "__eou__", "[SEP]", "</s>", "|||"])
+def test_marks_of_corpora_divide_a_context(mark, tmp_path):
+    rows = f"Hi {mark} Ho {mark} So?,Fine\nTea?{mark}Yes{mark}Now?,No\nHello,Hm\n"
+    file = file_with(tmp_path, "replies.csv", f"context,response\n{rows}")
+    expected = {"Fine": ["Hi", "Ho", "So?"], "No": ["Tea?", "Yes", "Now?"]}
+    assert contexts(read_turns(file)) == expected | {"Hm": ["Hello"]}
+
+
+def test_a_mark_that_may_be_a_word_of_a_context_is_asked_about(tmp_path):
+    rows = "Hi | Ho | So?,Fine\nTea? | Yes | Now?,No\nHello,Hi\n"
     file = file_with(tmp_path, "replies.csv", f"context,response\n{rows}")
     with pytest.raises(DataError, match="which may part utterances"):
         read_turns(file)
-    assert len(read_turns(file, columns={"context": "context"})) == 3
+    whole = contexts(read_turns(file, columns={"context": "context"}))
+    assert whole["Fine"] == ["Hi | Ho | So?"]
 
 
 def test_names_before_the_lines_of_a_context_are_no_words(tmp_path):

@@ -69,17 +69,8 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 
 
 CONTEXTS = {"context", *SYNONYMS["context"].split()}
-SEPARATORS = (  # between the utterances of a context in one text
-    "__eot__",
-    "__eou__",
-    "[SEP]",
-    "<sep>",
-    "</s>",
-    "<|endoftext|>",
-    "EOS",
-    "|||",
-    " | ",
-)
+# What may stand between the utterances of a context in one text, or be a word of them.
+SEPARATORS = ("EOS", " | ")
 
 
 class LogFormat(NamedTuple):

@@ -64,6 +64,8 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?)"
 )
+# Between the utterances of a context, as corpora write them: unlike words of anybody.
+DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
 # So many records of a file, and of a list in it, are looked at for such fields.
 OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
@@ -395,6 +397,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
             del names_in_file[name]
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
+    cells = _with_divided_contexts(cells, report)
     cells = _with_key(cells, file, report)
     cells = _without_names(cells, report)
     cells = _with_decimal_points(cells, report)
@@ -549,6 +552,33 @@ def _uses(cells: pd.DataFrame, contexts: pd.Series) -> list[int]:
         numbers = replies.setdefault((system, context), {})
         uses.append(numbers.setdefault((response, time), len(numbers) + 1))
     return uses
+
+
+def _with_divided_contexts(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """Contexts in one text as lists, where most hold a mark that divides utterances."""
+    if "context" not in cells:
+        return cells
+    texts = [cell for cell in cells["context"] if isinstance(cell, str)]
+    for mark in DIVIDERS:
+        if sum(mark in text for text in texts) > len(texts) / 3:
+            report.decide(
+                "columns", f"context: divided at {mark!r}", "a mark of corpora"
+            )
+            divided = cells["context"].map(lambda cell, mark=mark: _divided(cell, mark))
+            return cells.assign(context=divided)
+    return cells
+
+
+def _divided(cell: Any, mark: str) -> Any:
+    """The utterances of a text, between the marks; "__eou__" within them ends a line."""
+    if not isinstance(cell, str):
+        return cell
+    utterances = []
+    for text in cell.split(mark):
+        text = re.sub(r"\s*__eou__\s*", "\n", text).strip()
+        if text:
+            utterances.append(text)
+    return utterances
 
 
 def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
