@@ -117,18 +117,20 @@ def _read_tree(
         previous.extend(range(start, len(ids) - 1))
         last_token[beginning] = len(ids) - 1
 
-    # A token sees itself and what the token before it sees.
-    visible = torch.eye(len(ids), dtype=torch.bool, device=model.device)
+    # A token sees itself and what the token before it sees. Row by row on the CPU: on a GPU each
+    # row would wait for the one before.
+    visible = torch.eye(len(ids), dtype=torch.bool)
     for token, previous_token in enumerate(previous):
         if previous_token >= 0:
             visible[token] |= visible[previous_token]
+    visible = visible.to(model.device)
     mask = torch.zeros_like(visible, dtype=model.network.dtype)
     mask = mask.masked_fill(~visible, torch.finfo(mask.dtype).min)
 
     tokens = torch.tensor([ids], device=model.device)
     positions = visible.sum(1)[None] - 1
     logits = model(tokens, mask[None, None], position_ids=positions).logits[0]
-    log_probabilities = logits.float().log_softmax(-1)[previous, tokens[0]]
+    log_probabilities = logits.float().log_softmax(-1)[previous, tokens[0]].cpu()
     log_probabilities[[token < 0 for token in previous]] = 0
     sums = {}
     lengths = [len(beginning[-1]) for beginning in tree]

@@ -11,12 +11,14 @@ same network and optimizer on batches of 32 in random order, padded to the longe
 import argparse
 import os
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import random_networks
 import record
 import torch
 
@@ -24,45 +26,15 @@ from lib import endex
 from lib import models as checkpoints
 from lib.endex import classifier
 
-LARGE = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "vocab_size": 50_265,
-    "max_position_embeddings": 514,
-}
-
 
 def pairs(n: int, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    words = np.array("soup lake bread path game fern night stone river light".split())  # noqa: SIM905
-
-    def text() -> str:
-        return " ".join(
-            rng.choice(words, int(np.clip(rng.lognormal(2.7, 0.95), 1, 200)))
-        )
-
+    text = partial(random_networks.invented_text, rng)
     rows = [
         {"context": text(), "response": text(), "label": i % 2, "link": i}
         for i in range(n)
     ]
     return pd.DataFrame(rows)
-
-
-def large(folder: Path) -> Path:
-    """A network of the shape of RoBERTa-large with random weights, and the packaged tokenizer."""
-    from transformers import (
-        AutoConfig,
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-    )
-
-    config = AutoConfig.for_model("roberta", num_labels=2, pad_token_id=1, **LARGE)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    packaged = checkpoints.find_model(checkpoints.DEFAULT_ENCODER).folder
-    AutoTokenizer.from_pretrained(packaged).save_pretrained(folder)
-    return folder
 
 
 def random_batches(lengths, max_tokens, seed, epoch):
@@ -116,7 +88,10 @@ def main() -> None:
     arguments = parser.parse_args()
     data = pairs(arguments.pairs)
     with TemporaryDirectory() as temporary:
-        encoder = str(large(Path(temporary))) if gpu else checkpoints.DEFAULT_ENCODER
+        encoder = checkpoints.DEFAULT_ENCODER
+        if gpu:
+            folder = Path(temporary) / "large"
+            encoder = str(random_networks.write("RoBERTa-large, two classes", folder))
         options = endex.TrainingOptions(
             encoder=encoder, epochs=1, max_length=256, learning_rate=1e-6,
             batch_tokens=16_384 if gpu else 2048, precision="bf16" if gpu else "fp32",
