@@ -1,6 +1,7 @@
 """Models are found in the stated order, checked, read without running code, run in batches."""
 
 import shutil
+from types import SimpleNamespace
 
 import gguf
 import numpy as np
@@ -24,6 +25,18 @@ def test_batches_hold_every_row_once_within_the_bound(lengths, max_tokens):
     for batch in batches:
         widest = max(lengths[row] for row in batch)
         assert len(batch) * widest <= max_tokens or len(batch) == 1
+
+
+@pytest.mark.parametrize(
+    "gigabytes, asked, n_tokens", [(80, None, 16_384), (8, None, 4096), (80, 100, 100)]
+)
+def test_a_batch_on_a_gpu_is_as_large_as_its_memory_allows(
+    monkeypatch, gigabytes, asked, n_tokens
+):
+    gpu = SimpleNamespace(total_memory=gigabytes * 1e9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
+    model = models.Model(None, None, torch.device("cuda"), batch_tokens=asked)
+    assert models.tokens_per_batch(model, on_cpu=512) == n_tokens
 
 
 @pytest.mark.parametrize("name", models.PACKAGED)

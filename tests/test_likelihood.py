@@ -157,7 +157,7 @@ TREES = [(1, 6 * 8), (30, ONE_TREE), (10_000, ONE_TREE)]
 
 @pytest.mark.parametrize(("max_tokens", "n_read"), TREES)
 def test_what_texts_share_is_read_once(tiny, max_tokens, n_read):
-    model = models.load_causal(tiny["gpt2"], device="cpu")
+    model = models.load_causal(tiny["gpt2"], device="cpu", batch_tokens=max_tokens)
     forward = type(model.network).forward
     spy = mock.patch.object(
         type(model.network), "forward", autospec=True, side_effect=forward
@@ -168,7 +168,7 @@ def test_what_texts_share_is_read_once(tiny, max_tokens, n_read):
     texts.append(texts[0])
     columns = zip(*texts, strict=True)
     with spy as passes:
-        together = segment_log_probabilities(model, *columns, max_tokens=max_tokens)
+        together = segment_log_probabilities(model, *columns)
     assert (
         sum(call.kwargs["input_ids"].numel() for call in passes.call_args_list)
         == n_read

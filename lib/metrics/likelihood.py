@@ -29,7 +29,13 @@ from lib.data.turn_table import is_blank
 from lib.data.turn_texts import best_over_texts, earlier_utterances, score_where_text
 from lib.metrics.registry import metric
 from lib.model_files import tokenizer_class
-from lib.models import SMOLLM2, Model, score_in_batches, token_ids
+from lib.models import (
+    SMOLLM2,
+    Model,
+    score_in_batches,
+    token_ids,
+    tokens_per_batch,
+)
 
 BART = "facebook/bart-large-cnn"
 TRANSLATOR = "facebook/m2m100_418M"
@@ -44,9 +50,7 @@ Beginning = tuple[tuple[int, ...], ...]
 MAX_TOKENS = 1024  # of a text that an encoder-decoder reads
 
 
-def segment_log_probabilities(
-    model: Model, *segments: Sequence[str], max_tokens: int = 512
-) -> np.ndarray:
+def segment_log_probabilities(model: Model, *segments: Sequence[str]) -> np.ndarray:
     """Log-probability of each segment of texts that share their beginnings, by a causal model.
 
     A text comes in segments, such as context, reply and follow-up. Beginnings that texts share are
@@ -54,8 +58,6 @@ def segment_log_probabilities(
 
     Args:
         segments: columns of n texts each, no text empty.
-        max_tokens: most tokens in a batch, unless the model has `batch_tokens`; a longer text is a
-            batch of its own.
 
     Returns:
         Shape (n, segments, 2): the sum over the tokens of a segment, natural logarithm, and their
@@ -76,7 +78,9 @@ def segment_log_probabilities(
 
     sums = {}
     with torch.inference_mode():
-        trees = _packed_trees(sorted(set(paths)), model.batch_tokens or max_tokens)
+        # The attention mask grows with the square of the tokens, so trees are smaller than batches.
+        max_tokens = tokens_per_batch(model, on_cpu=512, on_gpu=2048)
+        trees = _packed_trees(sorted(set(paths)), max_tokens)
         for tree in tqdm(trees, "texts", delay=5, leave=False):
             sums |= _read_tree(model, tree)
     rows = []

@@ -123,7 +123,8 @@ def main() -> None:
     table["device"] = torch.cuda.get_device_name() if gpu else "cpu"
     table["threads"] = torch.get_num_threads()
     table["load_before"] = os.getloadavg()[0]
-    record.write(table, "bench_endex", packages=["torch", "transformers"])
+    name = "bench_endex_gpu" if gpu else "bench_endex"
+    record.write(table, name, packages=["torch", "transformers"])
 
 
 if __name__ == "__main__":
