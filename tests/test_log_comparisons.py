@@ -288,7 +288,7 @@ def test_the_rating_of_open_webui_feedback_is_of_its_message(tmp_path):
         "snapshot": {"chat": chat},
     }
     turns = read_turns(file_with(tmp_path, "feedback.jsonl", row))
-    assert turns[["response", "human_rating"]].values.tolist() == [["Ho", 0.0]]
+    assert turns[["response", "human_rating"]].values.tolist() == [["Ho", -1.0]]
 
 
 PAIRS = {
@@ -298,7 +298,6 @@ PAIRS = {
         "response_1": "Hm",
         "better_response_id": 1,
     },
-    "SHP": {"history": "Hi", "human_ref_A": "Ho", "human_ref_B": "Hm", "labels": 0},
     "LLaMA-Factory": {
         "conversations": [{"from": "human", "value": "Hi"}],
         "chosen": {"from": "gpt", "value": "Hm"},
@@ -314,6 +313,12 @@ def test_pairs_below_other_names_have_a_context_and_a_preference(form, tmp_path)
     assert turns["context"].tolist() == [["Hi"], ["Hi"]]
     preferred = turns.set_index("response")["human_preference"].to_dict()
     assert preferred == {"Ho": 0, "Hm": 1} and turns["system"].nunique() == 2
+
+
+def test_pairs_of_comments_by_people_are_no_replies_of_bots(tmp_path):
+    pair = {"history": "Hi", "human_ref_A": "Ho", "human_ref_B": "Hm", "labels": 0}
+    with pytest.raises(DataError, match="two comments of people"):
+        read_turns(file_with(tmp_path, "shp.jsonl", pair))
 
 
 def test_pairs_without_what_was_said_before_are_refused(tmp_path):

@@ -718,3 +718,174 @@ def test_ratings_of_an_annotation_that_was_cancelled_are_nobodys(tmp_path):
     turns = read_turns(file_with(tmp_path, "project.json", [task]))
     assert turns["human_good"].tolist() == [4]
     assert "annotations that were cancelled" in str(import_report(turns))
+
+
+RATED_UTTERANCES = """dialog,{turn}speaker,text,{rater},human_quality
+d,{zero}user,Hi,,
+d,{one}bot,Ho,ann,3
+d,{one}bot,Ho,ben,5
+d,{two}user,Tea?,,
+d,{three}bot,No,ann,2
+d,{three}bot,No,ben,4
+"""
+WITH_TURNS = {"turn": "turn,", "zero": "0,", "one": "1,", "two": "2,", "three": "3,"}
+
+
+@pytest.mark.parametrize("turns_of_file", [WITH_TURNS, dict.fromkeys(WITH_TURNS, "")])
+def test_rows_of_several_raters_are_one_utterance(turns_of_file, tmp_path):
+    text = RATED_UTTERANCES.format(rater="annotator", **turns_of_file)
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+    assert turns["human_quality"].tolist() == [4.0, 3.0]
+    assert turns.attrs["ratings"]["rater"] == ["ann", "ben", "ann", "ben"]
+
+
+def test_whole_dialogs_that_each_rater_rated_are_one(tmp_path):
+    rows = []
+    for rater, rating in (("ann", 3), ("ben", 5)):
+        rows += [f"d,user,Hi,{rater},", f"d,bot,Ho,{rater},{rating}"]
+    text = "\n".join(["dialog,speaker,text,rater,rating", *rows])
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns[["response", "human_rating"]].values.tolist() == [["Ho", 4.0]]
+
+
+def test_rows_of_an_utterance_that_differ_in_an_unknown_column_are_asked_about(
+    tmp_path,
+):
+    file = file_with(
+        tmp_path, "log.csv", RATED_UTTERANCES.format(rater="labeler", **WITH_TURNS)
+    )
+    with pytest.raises(DataError, match='COLUMNS="rater=labeler" for raters'):
+        read_turns(file)
+    turns = read_turns(file, {"rater": "labeler"})
+    assert turns["human_quality"].tolist() == [4.0, 3.0]
+
+
+def test_a_bot_that_says_the_same_again_is_rated_twice(tmp_path):
+    rows = "d,1,bot,Ho,ann,3\nd,2,user,Hi,,\nd,3,bot,Ho,ann,5\n"
+    text = f"dialog,turn,speaker,text,rater,rating\nd,0,user,Hi,,\n{rows}"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns["human_rating"].tolist() == [3.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "name, cells, numbers",
+    [
+        ("rating", ["4/5", "2/5"], [4, 2]),
+        ("rating", ["GOOD", "BAD"], [1, 0]),
+        ("feedback", ["👍", "👎"], [1, 0]),
+        ("user_rating", ["★★★☆☆", ""], [3, None]),
+        ("human_rating", ["up", "4"], [1, 4]),
+    ],
+)
+def test_ratings_beside_replies_are_read_however_they_are_written(
+    name, cells, numbers, tmp_path
+):
+    rows = [f"q{n},r{n},m,{cell}" for n, cell in enumerate(cells)]
+    text = "\n".join([f"prompt,response,model,{name}", *rows])
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    column = f"human_{name.removeprefix('human_')}"
+    expected = pd.Series(numbers, dtype=float, name=column)
+    pd.testing.assert_series_equal(turns[column], expected)
+
+
+def test_comments_beside_replies_are_no_ratings(tmp_path):
+    text = "prompt,response,model,feedback\nHi,Ho,m,too short\nTea?,No,m,nice\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert not turns.filter(like="human_").size
+
+
+def test_a_scale_from_minus_one_to_one_has_three_values(tmp_path):
+    messages = []
+    for rating in (-1, 0, 1):
+        reply = {"role": "assistant", "content": f"Ho {rating}", "rating": rating}
+        messages += [{"role": "user", "content": "Hi"}, reply]
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns["human_rating"].tolist() == [-1, 0, 1]
+
+
+def test_lists_of_a_number_per_rater_are_ratings(tmp_path):
+    reply = {
+        "response": "Ho",
+        "model": "m",
+        "Uses Knowledge": [1, 0],
+        "Overall": [4, 5],
+    }
+    value = [{"context": "Hi\n", "responses": [reply, reply | {"model": "n"}]}]
+    turns = read_turns(file_with(tmp_path, "usr.json", value))
+    ratings = turns[["human_uses_knowledge", "human_overall"]]
+    assert ratings.values.tolist() == [[0.5, 4.5], [0.5, 4.5]]
+
+
+def support_message(kind, name, text, **author):
+    author |= {"type": kind, "displayName": name}
+    return {"author": author, "content": {"type": "text", "text": text}}
+
+
+def test_a_person_who_answers_beside_a_bot_is_no_bot(tmp_path):
+    messages = [
+        support_message("user", "Pam", "Hi"),
+        support_message("business", "Answer Bot", "Ho"),
+        support_message("business", "Greg", "Let me see"),
+    ]
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns["response"].tolist() == ["Ho"]
+    messages[1]["author"]["displayName"] = "Otto"
+    file = file_with(tmp_path, "log.json", {"messages": messages})
+    with pytest.raises(DataError, match="BOT=.Greg"):
+        read_turns(file)
+
+
+def test_agents_that_the_file_calls_people_are_no_bots(tmp_path):
+    records = []
+    for sender, number in (("Consumer", "c"), ("Agent", "1"), ("Agent", "2")):
+        words = {"msg": {"text": f"from {number}"}}
+        records.append(
+            {"sentBy": sender, "participantId": number, "messageData": words}
+        )
+    people = [
+        {"agentId": "1", "agentNickname": "Ada", "userTypeName": "Bot"},
+        {"agentId": "2", "agentNickname": "Maria", "userTypeName": "Human"},
+    ]
+    history = {"messageRecords": records, "agentParticipants": people}
+    value = {"conversationHistoryRecords": [history]}
+    turns = read_turns(file_with(tmp_path, "log.json", value))
+    assert turns[["system", "response"]].values.tolist() == [["Ada", "from 1"]]
+
+
+def test_a_deleted_message_is_no_reply(tmp_path):
+    rows = []
+    for name, role, deleted in (("a", "prompter", False), ("b", "assistant", True)):
+        row = {"message_id": name, "parent_id": None, "message_tree_id": "t"}
+        rows.append(row | {"role": role, "text": name, "deleted": deleted})
+    rows[1]["parent_id"] = "a"
+    rows.append({**rows[1], "message_id": "c", "text": "c", "deleted": False})
+    text = "\n".join(json.dumps(row) for row in rows)
+    turns = read_turns(file_with(tmp_path, "messages.jsonl", text))
+    assert contexts(turns) == {"c": ["a"]}
+
+
+@pytest.mark.parametrize("form", ["mapping", "lists", "records", "one"])
+def test_lines_with_speakers_in_a_list_are_messages(form, tmp_path):
+    lines = ["User: Hi", "Bot: Ho"]
+    other = ["User: Tea?", "Bot: No"]
+    values = {
+        "mapping": {"session_0": lines, "session_1": other},
+        "lists": [lines, other],
+        "records": [{"id": 1, "dialog": lines}, {"id": 2, "dialog": other}],
+        "one": [*lines, *other],
+    }
+    turns = read_turns(file_with(tmp_path, "log.json", values[form]))
+    assert turns["response"].tolist() == ["Ho", "No"]
+    assert contexts(turns)["Ho"] == ["Hi"]
+
+
+def test_replies_within_a_post_are_a_dialog(tmp_path):
+    reply = {"user": "infobot", "message": "Ho", "props": {"from_bot": "true"}}
+    post = {"user": "sven", "message": "Hi", "channel": "help", "replies": [reply]}
+    lines = [{"type": "version", "version": 1}, {"type": "post", "post": post}]
+    text = "\n".join(map(json.dumps, lines))
+    turns = read_turns(file_with(tmp_path, "export.jsonl", text))
+    assert turns[["system", "context", "response"]].values.tolist() == [
+        ["infobot", ["Hi"], "Ho"]
+    ]

@@ -27,6 +27,7 @@ from lib.data.log_messages import (
     find_format,
     message_fields,
     message_list,
+    pairs_of_lines,
     read_record,
 )
 from lib.data.log_nested import nested_records, nested_shape
@@ -588,6 +589,8 @@ def records(value: Any) -> list[dict]:
         splits = [item for item in value.values() if isinstance(item, list)]
         nested = [] if any(splits) else nested_records(value)
         value = nested[0] if len(nested) == 1 else sum(splits, [])
+    if pairs_of_lines(value):
+        value = [value]
     rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
 

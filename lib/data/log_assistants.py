@@ -287,7 +287,8 @@ def read_oasst_rows(rows: list[dict], source) -> list[Dialog]:
 def oasst_utterance(message: dict) -> Utterance:
     """One message of OpenAssistant; its labels are means of people's ratings.
 
-    Labels of faults (spam, toxicity) are left out, since more of them is worse.
+    A deleted message is no talk. Labels of faults (spam, toxicity) are left out, since more of
+    them is worse.
     """
     labels = message.get("labels") or {}
     values = {}
@@ -298,7 +299,7 @@ def oasst_utterance(message: dict) -> Utterance:
     values = {name: value for name, value in values.items() if name in OASST_MERITS}
     return Utterance(
         speaker=message["role"],
-        role=OASST_ROLES.get(message["role"]),
+        role="tool" if message.get("deleted") else OASST_ROLES.get(message["role"]),
         text=message.get("text"),
         time=to_time(message.get("created_date")),
         id=message["message_id"],

@@ -29,7 +29,6 @@ PAIRS = [  # names of two replies, of the preference, and what it is worth for t
         lambda n: 0.5 if n == 0 else float(n < 0),
     ),
     (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
-    (("human_ref_A", "human_ref_B"), "labels", float),
 ]
 PROMPTS = ("question", "instruction", "query", "input", "context", "history")
 BY_MODELS = "are preferences or ranks that models gave"
@@ -169,11 +168,19 @@ def read_openai_preference(record: dict, source) -> list[Dialog]:
 
 
 def read_reply_pair(record: dict, source) -> list[Dialog]:
-    """HelpSteer3, SafeRLHF, SHP: a context, two replies, and a number for which was preferred.
+    """HelpSteer3, SafeRLHF: a context, two replies, and a number for which was preferred.
 
-    It goes from -3 (the first) to 3 (the second), is the place of the better reply, or 1 if that is
-    the first.
+    It goes from -3 (the first) to 3 (the second), or is the place of the better reply.
+
+    Raises:
+        UnknownFormat: for SHP, whose replies are people's.
     """
+    if "human_ref_A" in record:
+        raise UnknownFormat(
+            "has two comments of people in each record (SHP), and no reply of a bot",
+            fix="to compare them as two systems, write them as response_0 and response_1, and the "
+            "place of the better one (0 or 1) as better_response_id",
+        )
     context = as_script(conversation(first_value(record, ("prompt", *PROMPTS))))
     for names, preferred, value_of in PAIRS:
         if names[0] not in record:

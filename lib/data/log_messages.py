@@ -13,6 +13,7 @@ from lib.data.log_parts import (
     MODEL,
     RATERS,
     SPEAKER,
+    SPEAKER_START,
     SYNONYMS,
     TEXT,
     TURN,
@@ -283,6 +284,8 @@ def message_list(cell: Any) -> list[dict]:
         cell = parse_list(cell)
     if not isinstance(cell, list) or is_blocks(cell):
         return []
+    if cell and isinstance(cell[0], str):
+        cell = pairs_of_lines(cell)
     if all(
         isinstance(item, list) and [*map(type, item)] == [str, str] for item in cell
     ):
@@ -298,6 +301,23 @@ def message_list(cell: Any) -> list[dict]:
     if not all(isinstance(message, dict) for message in messages):
         return []
     return messages
+
+
+def pairs_of_lines(lines: list) -> list[list[str]]:
+    """Speaker and words of each line such as "User: Hi"; none unless each line has a speaker.
+
+    >>> pairs_of_lines(["User: Hi", "Bot: Ho"]), pairs_of_lines(["Hi", "Ho"])
+    ([['User', 'Hi'], ['Bot', 'Ho']], [])
+    """
+    pairs = []
+    for line in lines:
+        match = SPEAKER_START.match(line[:60]) if isinstance(line, str) else None
+        if not match:
+            return []
+        pairs.append([match["name"], line[match.end() :].strip()])
+    several = len({name for name, _ in pairs}) > 1
+    known = any(speaker_role(name) for name, _ in pairs)
+    return pairs if several and known else []
 
 
 def begin_with_speakers(pairs: list[list[str]]) -> bool:

@@ -41,7 +41,15 @@ PART_TYPE = re.compile(  # of a part of a message, by the names of several inter
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
 )
-THUMBS = set((WORDS["ratings"]["up"] + " " + WORDS["ratings"]["down"]).split())
+STARS = re.compile("(?=.*[★⭐])[★⭐☆✩]{1,10}")
+DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
+# A time, a name of at most 40 characters, a colon; matched in the start of a line only.
+SPEAKER_START = re.compile(
+    r"(?:[\[(]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
+    r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]* ?"
+    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_#]* ?:[*_]*(?:\s|$)",
+    re.I,
+)
 TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
@@ -478,15 +486,46 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
 
 
 def is_comment(value: Any) -> bool:
-    """Whether feedback is in words, and is no thumb and no number.
+    """Whether feedback is in words, and is no thumb, no stars and no number.
 
-    >>> is_comment("too long"), is_comment("Up"), is_comment("4/5")
-    (True, False, False)
+    >>> is_comment("too long"), is_comment("Up"), is_comment("4/5"), is_comment("-1")
+    (True, False, False, False)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or opinion_number(value) is not None:
         return False
-    text = without_tone(value)
-    return text not in THUMBS and not re.fullmatch(r"[\d.,/ ]+", text)
+    return not re.fullmatch(r"[+-]?[\d.,/ ]+", value.strip())
+
+
+def opinion_number(value: Any) -> float | None:
+    """An opinion that is written as no number, as one: true and false, "4/5", stars, thumbs.
+
+    >>> [opinion_number(value) for value in (True, "4/5", "★★★☆☆", "thumbs_down", "3", "nice")]
+    [1.0, 4.0, 3.0, 0.0, None, None]
+    """
+    if isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    text = with_point(without_tone(value[:40]))
+    if STARS.fullmatch(text):
+        return float(len(re.findall("[★⭐]", text)))
+    fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
+    if fraction:
+        return float(fraction["rating"].replace(",", "."))
+    for value_of_word, names in ((1.0, ("up", "good")), (0.0, ("down", "bad"))):
+        if any(text in WORDS["ratings"][name].split() for name in names):
+            return value_of_word
+    return None
+
+
+def with_point(text: str) -> str:
+    """A number with a decimal point where it has a decimal comma; any other text unchanged.
+
+    >>> with_point("4,5"), with_point("4, 5")
+    ('4.5', '4, 5')
+    """
+    match = DECIMAL_COMMA.fullmatch(text)
+    return f"{match[1]}.{match[2]}" if match else text
 
 
 def without_tone(text: str) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
+from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import choices_of, reply_text
 from lib.data.log_parts import (
     as_script,
@@ -47,6 +48,8 @@ class Shape:
             found as "account" in the message.
         user, bot, staff: conditions for what the user, the bot and people at its side wrote.
             Without `user` and `bot` the user of this package names the bot.
+        people_too: whether people may answer under `bot`, too. Of several names there only those
+            of bots, such as "Answer Bot", are bots; the others are unknown.
         drop: a condition for what is left out before anything else.
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
@@ -74,6 +77,7 @@ class Shape:
     user: str = ""
     bot: str = ""
     staff: str = ""
+    people_too: bool = False
     drop: str = ""
     not_talk: str = ""
     text: str = ""
@@ -102,6 +106,13 @@ class Shape:
 
     def __call__(self, records: list[dict], source) -> list[Dialog]:
         """The dialogs in the records of a file."""
+        dialogs = self.read(records, source)
+        if self.people_too and not source.report.options.bot:
+            forget_people(dialogs)
+        return dialogs
+
+    def read(self, records: list[dict], source) -> list[Dialog]:
+        """The dialogs, before people who answer as the bot does are told from it."""
         if self.input:
             requests = []
             for record in records:
@@ -182,7 +193,8 @@ class Shape:
             messages = with_replies(messages, self.replies)
         if self.accounts:
             accounts = {
-                text_at(item, "id"): item for item in values_at(part, self.accounts)
+                text_at(item, "id|agentId"): item
+                for item in values_at(part, self.accounts)
             }
             messages = [
                 {**message, "account": accounts.get(text_at(message, self.account))}
@@ -271,6 +283,27 @@ def with_replies(messages: list[dict], path: str) -> list[dict]:
             item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
         ][::-1]
     return found
+
+
+def forget_people(dialogs: list[Dialog]) -> None:
+    """Of several names that answer, make those unknown that are no bot's by their words.
+
+    Raises:
+        UnknownFormat: where no name is a bot's by its words.
+    """
+    answers = []
+    for dialog in dialogs:
+        answers += [u for u in dialog.utterances if u.role == "assistant"]
+    names = sorted({utterance.speaker for utterance in answers})
+    bots = {name for name in names if speaker_role(name) == "assistant"}
+    if len(names) > 1 and not bots:
+        raise UnknownFormat(
+            f"has answers by {', '.join(names[:8])}, some of whom may be people",
+            fix=f"name the bot: BOT={names[0]!r}, several with commas between them",
+        )
+    for utterance in answers:
+        if len(names) > 1 and utterance.speaker not in bots:
+            utterance.role = None
 
 
 def load_shapes() -> list[Shape]:

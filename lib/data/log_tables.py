@@ -1,9 +1,11 @@
 """Dialogs in tables: a row per utterance, or a row per exchange of user and bot."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -16,6 +18,7 @@ from lib.data.log_parts import (
     DIALOG,
     MODEL,
     RATERS,
+    RATING_NAME,
     SPEAKER,
     SYNONYMS,
     TEXT,
@@ -104,6 +107,9 @@ class Columns:
         self.dialog = first_value(self.names, DIALOG) or self._dialog()
         self.system = self._system()
         self.with_prompts = self._with_prompts()
+        self.rater = self._rater()
+        # The rows of each utterance: its own, and those of further raters.
+        self.rows_by_utterance = [[row] for row in rows]
 
     def _with_prompts(self) -> bool:
         """Whether another speaker than "system" is a bot, so that "system" is a prompt."""
@@ -138,6 +144,19 @@ class Columns:
             if len(set(values)) > 0.8 * len(values) and all(map(is_time, values[:100])):
                 return name
         return None
+
+    def _rater(self) -> str | None:
+        """The column of who rated, where it is none of the others."""
+        name = first_value(self.names, RATERS)
+        taken = (
+            self.text,
+            self.turn,
+            self.time,
+            self.speaker,
+            self.dialog,
+            self.system,
+        )
+        return name if name not in taken else None
 
     def values(self, name: str | None) -> list[str]:
         """The texts in a column; none without a column."""
@@ -444,10 +463,16 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
     dialogs: dict[tuple, Dialog] = {}
     names = dialog_names(columns, source)
-    for row, name in zip(columns.rows, names, strict=True):
-        version = str(row.get(versions)) if versions else None
+    for rows, name in zip(columns.rows_by_utterance, names, strict=True):
+        version = str(rows[0].get(versions)) if versions else None
         dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
-        dialog.utterances.append(row_utterance(row, columns))
+        utterance = row_utterance(rows[0], columns)
+        if columns.rater or len(rows) > 1:
+            utterance.ratings = []
+            for row in rows:
+                rater = first_text(row, [columns.rater]) if columns.rater else None
+                utterance.ratings += read_ratings(row, rater)
+        dialog.utterances.append(utterance)
     return list(dialogs.values())
 
 
@@ -476,9 +501,135 @@ def utterance_columns(rows: list[dict], source) -> Columns | None:
         columns = Columns(talk)
     fill_down_dialogs(columns, source)
     unique_rows = without_repeats(columns, source)
-    if len(unique_rows) == len(columns.rows):
+    if len(unique_rows) < len(columns.rows):
+        columns = Columns(unique_rows)
+    return with_joined_raters(columns, source)
+
+
+def with_joined_raters(columns: Columns, source) -> Columns:
+    """The columns of a table with a row per utterance, where there is one per rater of it.
+
+    Rows are of the same utterance if dialog, turn, time, speaker, words and system are the same.
+    Without turns and times they follow each other, or are at the same place among the rows of
+    their dialog and rater.
+
+    Raises:
+        UnknownFormat: for repeated rows where no column surely tells the raters.
+    """
+    names = [columns.dialog, columns.turn, columns.time, columns.system]
+    names = [name for name in (*names, columns.speaker, columns.text) if name]
+    said = [tuple(str(row.get(name)) for name in names) for row in columns.rows]
+    placed = bool(columns.turn or columns.time)
+    if not placed:
+        said = with_places(said, columns) if columns.rater else with_runs(said)
+    if not columns.rater:
+        if not replies_recur(said, columns):
+            return columns
+        check_raters(said, columns)
+        if not any(RATING_NAME.fullmatch(key) for key in columns.names):
+            return columns
+    rows_by_utterance = rows_by_rater(columns.rows, columns.rater, said)
+    if len(rows_by_utterance) == len(columns.rows):
         return columns
-    return Columns(unique_rows)
+    rater = f"rater={columns.rater!r}" if columns.rater else "a row per rater"
+    reason = "rows of the same utterance are joined, and their ratings averaged"
+    source.guess("columns", rater, reason)
+    joined = Columns([rows[0] for rows in rows_by_utterance])
+    joined.rater = columns.rater
+    joined.rows_by_utterance = rows_by_utterance
+    return joined
+
+
+def replies_recur(said: list[tuple], columns: Columns) -> bool:
+    """Whether a third or more of what is not said by users stands in several rows."""
+    replies = []
+    for words, row in zip(said, columns.rows, strict=True):
+        role = value_role(columns.speaker_key, str(row.get(columns.speaker)))
+        if role != "user" and row.get(columns.text):
+            replies.append(words)
+    counts = Counter(replies)
+    recurring = sum(count for count in counts.values() if count > 1)
+    return 0 < len(replies) / 3 <= recurring
+
+
+def check_raters(said: list[tuple], columns: Columns) -> None:
+    """Refuse rows of the same utterance that differ in names, or follow each other without turns.
+
+    Raises:
+        UnknownFormat: with the column that may tell the raters.
+    """
+    groups: dict[tuple, list[dict]] = {}
+    for words, row in zip(said, columns.rows, strict=True):
+        groups.setdefault(words, []).append(row)
+    repeated = [rows for rows in groups.values() if len(rows) > 1]
+    problem = "has several rows of the same utterance"
+    for name in columns.names.values():
+        cells = [[row.get(name) for row in rows] for rows in repeated]
+        differ = all(len(set(map(str, values))) == len(values) for values in cells)
+        if differ and all(to_number(value) is None for value in chain(*cells)):
+            raise UnknownFormat(
+                f"{problem}, which differ in {name}",
+                fix=f'say what it tells: COLUMNS="rater={name}" for raters, '
+                f'"system={name}" for versions, "dialog={name}" for dialogs',
+            )
+    if not (columns.turn or columns.time):
+        raise UnknownFormat(
+            f"{problem}, and no column of turns, times or raters",
+            fix='name the raters: COLUMNS="rater=...", or number the utterances in a column "turn"',
+        )
+
+
+def with_places(said: list[tuple], columns: Columns) -> list[tuple]:
+    """What rows say, with the place of each among the rows of its dialog and rater.
+
+    Where some rows have no rater, the place is that of `with_runs`.
+    """
+    raters = [str(row.get(columns.rater) or "") for row in columns.rows]
+    if not all(raters):
+        return with_runs(said)
+    dialogs = columns.values(columns.dialog) if columns.dialog else [""] * len(said)
+    places = Counter()
+    placed = []
+    for words, dialog, rater in zip(said, dialogs, raters, strict=True):
+        places[dialog, rater] += 1
+        placed.append((*words, places[dialog, rater]))
+    return placed
+
+
+def with_runs(said: list[tuple]) -> list[tuple]:
+    """What rows say, with the number of the run of equal rows that each is in.
+
+    >>> with_runs([("Hi",), ("Hi",), ("Ho",), ("Hi",)])
+    [('Hi', 1), ('Hi', 1), ('Ho', 2), ('Hi', 3)]
+    """
+    numbered = []
+    run = 0
+    for number, words in enumerate(said):
+        if number == 0 or words != said[number - 1]:
+            run += 1
+        numbered.append((*words, run))
+    return numbered
+
+
+def rows_by_rater(
+    rows: list[dict], rater: str | None, said: list[tuple]
+) -> list[list[dict]]:
+    """Groups of rows that say the same, one of each rater, in the order of their first rows.
+
+    The second time that a rater rates the same, it is another utterance. Rows without a rater that
+    say the same are one.
+
+    >>> rows = [{"rater": "a"}, {"rater": "b"}, {"rater": "a"}]
+    >>> [len(group) for group in rows_by_rater(rows, "rater", said=[("Hi",)] * 3)]
+    [2, 1]
+    """
+    groups: dict[tuple, list[dict]] = {}
+    uses = Counter()
+    for row, words in zip(rows, said, strict=True):
+        use = (row.get(rater), *words) if rater and row.get(rater) else None
+        uses[use] += use is not None
+        groups.setdefault((max(uses[use], 1), *words), []).append(row)
+    return list(groups.values())
 
 
 def with_pairs(rows: list[dict], source) -> list[dict]:
@@ -838,23 +989,20 @@ def rows_of_exchanges(
     """The rows of each exchange: one, or one of each rater.
 
     Rows of several raters are of one exchange if they are the same in `keys`, system and version.
-    The second time that a rater rates the same words, it is another exchange.
     """
     if rater is None:
         return [[row] for row in rows]
-    exchanges: dict[tuple, list[dict]] = {}
-    uses: dict[tuple, int] = {}
+    said = []
     for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        said = [row.get(key) for key in keys if key]
-        said += [about.get(name) for name in (*VERSION, *MODEL)]
-        use = (row.get(rater), *map(str, said))
-        uses[use] = uses.get(use, 0) + 1
-        exchanges.setdefault((uses[use], *use[1:]), []).append(row)
+        words = [row.get(key) for key in keys if key]
+        words += [about.get(name) for name in (*VERSION, *MODEL)]
+        said.append(tuple(map(str, words)))
+    exchanges = rows_by_rater(rows, rater, said)
     if len(exchanges) < len(rows):
         reason = "rows of the same exchange are joined, and their ratings averaged"
         source.guess("columns", f"rater={rater!r}", reason)
-    return list(exchanges.values())
+    return exchanges
 
 
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:

@@ -9,15 +9,14 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import add_without_persona
-from lib.data.log_parts import DIALOG, first_text, first_value, read_ratings
-
-# A time, a name of at most 40 characters, a colon; matched in the start of a line only.
-SPEAKER_START = re.compile(
-    r"(?:[\[(]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
-    r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]* ?"
-    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_#]* ?:[*_]*(?:\s|$)",
-    re.I,
+from lib.data.log_parts import (
+    DIALOG,
+    SPEAKER_START,
+    first_text,
+    first_value,
+    read_ratings,
 )
+
 TRANSCRIPTS = ("transcript", "dialogue", "dialog", "conversation", "chat")
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
 FRAMED = r"(?P<frame>[-=*_~#]{2,}) ?[^\n]{1,60}? ?(?P=frame)"  # == Session 2 ==

@@ -15,7 +15,6 @@ from lib.data.chat_logs import examples, read_dialogs, records, unfold_all
 from lib.data.corpora import report_row, snake_case
 from lib.data.dialogs import (
     MAX_CONTEXT,
-    WORDS,
     Dialog,
     Rating,
     is_newest_first,
@@ -35,14 +34,17 @@ from lib.data.file_contents import (
 )
 from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_parts import (
+    DECIMAL_COMMA,
     RATERS,
+    RATING_NAME,
+    SPEAKER_START,
     SYNONYMS,
     first_value,
     named_ratings,
-    without_tone,
+    opinion_number,
+    with_point,
 )
 from lib.data.log_tables import with_crowd_columns
-from lib.data.log_texts import SPEAKER_START
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -54,11 +56,9 @@ from lib.data.turn_table import (
     validate,
 )
 
-DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
-STARS = re.compile("(?=.*[★⭐])[★⭐☆✩]{1,10}")
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
     "(.*_)?(score|grade|stars?|votes?|likes?|thumbs?|satisfaction|csat|nps|overall|quality"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
@@ -66,6 +66,7 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
 )
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
+MAX_RATERS = 20  # of one reply, in a list
 # So many records of a file, and of a list in it, are looked at for such fields.
 OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
@@ -199,10 +200,8 @@ def _is_opinion(cell: Any) -> bool:
     """Whether a cell holds a number, stars or a thumb."""
     if not isinstance(cell, str):
         return type(cell) in (int, float) and not math.isnan(cell)
-    text = without_tone(cell[:40])
-    is_number = re.fullmatch(r"\d{1,3}([.,]\d+)?", text) is not None
-    words = f"{WORDS['ratings']['up']} {WORDS['ratings']['down']}".split()
-    return is_number or text in words or STARS.fullmatch(text) is not None
+    is_number = re.fullmatch(r"[+-]?\d{1,3}([.,]\d+)?", cell[:40].strip()) is not None
+    return is_number or opinion_number(cell) is not None
 
 
 def _newest_day(dialogs: list[Dialog]) -> str:
@@ -334,19 +333,11 @@ def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
 
 
 def _log_rating(rating: Rating, report: ImportReport) -> float:
-    """A rating of a log as a number: also "4,5", "4/5", stars, true and false, thumbs; else NaN."""
+    """A rating of a log as a number; NaN, counted, where it is none."""
     value = rating.value
-    if isinstance(value, bool):
-        return float(value)
-    text = with_point(without_tone(str(value)[:40]))
-    if STARS.fullmatch(text):
-        return float(len(re.findall("[★⭐]", text)))
-    fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
-    if fraction:
-        return float(fraction["rating"].replace(",", "."))
-    for value_of_word, names in ((1.0, ("up", "good")), (0.0, ("down", "bad"))):
-        if any(text in WORDS["ratings"][name].split() for name in names):
-            return value_of_word
+    opinion = opinion_number(value)
+    if opinion is not None:
+        return opinion
     number = parse_rating(with_point(value) if isinstance(value, str) else value)
     if type(number) is float and not math.isinf(number):
         return number
@@ -388,6 +379,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     if "rating" in columns:
         columns["human_rating"] = columns.pop("rating")
     suggested = suggest_columns(cells, columns)
+    suggested |= _rating_columns(cells, {**columns, **suggested})
     if suggested:
         text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
@@ -401,12 +393,60 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     cells = _with_key(cells, file, report)
     cells = _without_names(cells, report)
     cells = _with_decimal_points(cells, report)
+    cells = _with_numbers(cells, names_in_file)
     cells, ratings = _join_raters(cells, report)
     turns = _typed(cells, file, names_in_file, scale)
     if len(source.files) > 1:
         turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
     turns.attrs["ratings"] = ratings
     return turns
+
+
+def _rating_columns(cells: pd.DataFrame, mapped: Mapping[str, str]) -> dict[str, str]:
+    """Our column name -> the file's, for people's ratings that are not called human_...
+
+    These are `rating` and `feedback` (a number, stars, a thumb; no comments), as in logs, and lists
+    of one number per rater, where one of them has the name of a quality.
+    """
+    found = {}
+    lists = {}
+    for name in cells:
+        key = snake_case(name)
+        values = [cell for cell in cells[name] if not _is_no_rating(cell)]
+        if name in mapped.values() or not values or key.startswith("human_"):
+            continue
+        if all(_is_number_list(value) for value in values):
+            lists[f"human_{key}"] = name
+        elif RATING_NAME.fullmatch(key) and all(_is_opinion(value) for value in values):
+            found[f"human_{key}"] = name
+    if any(OPINION.fullmatch(snake_case(name)) for name in lists.values()):
+        found |= lists
+    return {column: name for column, name in found.items() if column not in mapped}
+
+
+def _is_no_rating(cell: Any) -> bool:
+    """Whether a cell is empty or says that there is no rating."""
+    return not isinstance(cell, list) and str(cell or "").lower() in NO_RATING
+
+
+def _is_number_list(cell: Any) -> bool:
+    """Whether a cell holds a list of a few numbers, as of several raters."""
+    if isinstance(cell, str) and cell.startswith("["):
+        cell = parse_list(cell)
+    if not isinstance(cell, list) or not 1 < len(cell) <= MAX_RATERS:
+        return False
+    return all(type(item) in (int, float) for item in cell)
+
+
+def _with_numbers(cells: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays."""
+    changed = {}
+    for column in cells:
+        if column.startswith("human_"):
+            values = [opinion_number(cell) for cell in cells[column]]
+            numbers = zip(cells[column], values, strict=True)
+            changed[column] = [c if v is None else v for c, v in numbers]
+    return cells.assign(**changed)
 
 
 def _join_raters(
@@ -646,16 +686,6 @@ def _with_decimal_points(cells: pd.DataFrame, report: ImportReport) -> pd.DataFr
     if report.decide("decimal", guess, "as the ratings are written") == ",":
         cells = cells.assign(**ratings.map(with_point))
     return cells
-
-
-def with_point(text: str) -> str:
-    """A number with a decimal point where it has a decimal comma; any other text unchanged.
-
-    >>> with_point("4,5"), with_point("4, 5")
-    ('4.5', '4, 5')
-    """
-    match = DECIMAL_COMMA.fullmatch(text)
-    return f"{match[1]}.{match[2]}" if match else text
 
 
 def _rename(
