@@ -775,6 +775,8 @@ def test_a_bot_that_says_the_same_again_is_rated_twice(tmp_path):
         ("rating", ["GOOD", "BAD"], [1, 0]),
         ("feedback", ["👍", "👎"], [1, 0]),
         ("user_rating", ["★★★☆☆", ""], [3, None]),
+        ("rating", ["4 stars", "1 star"], [4, 1]),
+        ("rating", ["80%", "60 %"], [80, 60]),
         ("human_rating", ["up", "4"], [1, 4]),
     ],
 )
@@ -889,3 +891,62 @@ def test_replies_within_a_post_are_a_dialog(tmp_path):
     assert turns[["system", "context", "response"]].values.tolist() == [
         ["infobot", ["Hi"], "Ho"]
     ]
+
+
+@pytest.mark.parametrize("name", ["rating", "feedback"])
+def test_ratings_in_words_beside_replies_are_named(name, tmp_path):
+    text = f"prompt,response,model,{name}\nHi,Ho,m,Excellent\nTea?,No,m,Poor\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert f"{name} holds words: write numbers" in reasons
+
+
+@pytest.mark.parametrize(
+    "rating, values, raters",
+    [
+        ({"rating": [4, 2]}, {"human_rating": 3}, [None, None]),
+        ({"feedback": {"rating": 4, "comment": "ok"}}, {"human_feedback": 4}, [None]),
+        (
+            {"ratings": [{"rater": "ann", "score": 4}, {"rater": "ben", "score": 1}]},
+            {"human_rating": 2.5},
+            ["ann", "ben"],
+        ),
+        (
+            {"ratings": [{"annotator": "ann", "criterion": "Fluency", "value": 4}]},
+            {"human_fluency": 4},
+            ["ann"],
+        ),
+    ],
+)
+def test_ratings_of_a_message_may_be_nested(rating, values, raters, tmp_path):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    messages[1] |= rating
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns.filter(like="human_").iloc[0].to_dict() == values
+    assert turns.attrs["ratings"]["rater"] == raters
+
+
+@pytest.mark.parametrize("name", ["human_ratings", "reactions", "annotations"])
+def test_nested_fields_that_may_be_ratings_are_named(name, tmp_path):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    messages[1][name] = [{"label": "good"}]
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    reasons = " ".join(reason for _, _, reason, _ in turns.attrs["guesses"])
+    assert f"{name} may be people's ratings" in reasons
+
+
+@pytest.mark.parametrize("name", ["rater_{}", "rating_annotator{}"])
+def test_a_column_per_rater_beside_replies_is_read(name, tmp_path):
+    columns = f"{name.format(1)},{name.format(2)}"
+    text = f"question,answer,{columns}\nHi,Ho,4,2\nTea?,No,1,\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["human_rating"].tolist() == [3.0, 1.0]
+    assert turns.attrs["ratings"]["rating"] == [4, 2, 1]
+    assert len(set(turns.attrs["ratings"]["rater"])) == 2
+
+
+def test_a_rating_for_each_numbered_reply_is_of_that_reply(tmp_path):
+    columns = "id,user_1,bot_1,rating_1,user_2,bot_2,rating_2"
+    text = f"{columns}\n1,Hi,Ho,4,Tea?,No,2\n2,Hey,Hm,3,Milk?,Yes,5\n"
+    turns = read_turns(file_with(tmp_path, "wide.csv", text))
+    assert turns["human_rating"].tolist() == [4, 2, 3, 5]

@@ -41,6 +41,9 @@ PART_TYPE = re.compile(  # of a part of a message, by the names of several inter
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
 )
+NUMBER_WITH_UNIT = re.compile(
+    r"(?P<number>\d+([.,]\d+)?) ?((/|out of|of) ?\d+|%|stars?|[★⭐])"
+)
 STARS = re.compile("(?=.*[★⭐])[★⭐☆✩]{1,10}")
 DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
 # A time, a name of at most 40 characters, a colon; matched in the start of a line only.
@@ -54,9 +57,14 @@ TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
 RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
-RATING_BY = re.compile(  # a column of one rater
-    r"(?P<dimension>rating)_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
+RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
+    r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
+    r"|(?P<alone>(?:annotator|rater|worker|judge|coder|evaluator)_?\d{1,2})"
 )
+
+
+RATING_VALUES = ("rating", "score", "value", "stars")  # in a mapping of one rating
+RATING_DIMENSIONS = ("dimension", "criterion", "aspect", "question")
 
 
 def first_value(
@@ -462,26 +470,47 @@ def named_ratings(
 def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Rating]:
     """The ratings of a dialog or an utterance that are people's by their names.
 
-    These are `rating`, `feedback` (a thumb, no comment), `human_<name>` and what stands in
-    `ratings` or `annotations`; a `score` is not, since models and metrics write one too.
+    These are `rating`, `feedback` (no comment), `human_<name>` and what stands in `ratings` or
+    `annotations`; a `score` is not, since models and metrics write one too.
     """
-    values = {}
-    for name, dimension in meanings(tuple(fields)).rating.items():
-        value = fields[name]
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            value = value[0].get("rating")  # as Label Studio writes it
-        comment = dimension.endswith("feedback") and is_comment(value)
-        if not comment and not isinstance(value, dict | list):
-            values[dimension] = value
-    values |= named_ratings(fields, ("ratings", "annotations"))
     ratings = []
     for name, text in meanings(tuple(fields)).rating_by.items():
         match = RATING_BY.fullmatch(text)
-        if fields[name] not in (None, ""):
-            ratings.append(Rating(match["rater"], match["dimension"], fields[name]))
+        if match["alone"] and to_number(fields[name]) is None:
+            continue  # who rated, and not how
+        rater_of_column = match["rater"] or match["alone"]
+        ratings += ratings_in(fields[name], "rating", rater_of_column)
+    named = meanings(tuple(fields)).rating
+    values = {dimension: fields[name] for name, dimension in named.items()}
+    for name in ("ratings", "annotations"):
+        if isinstance(fields.get(name), list):
+            values.setdefault("rating", fields[name])
+    values |= named_ratings(fields, ("ratings", "annotations"))
     for dimension, value in values.items():
-        if not isinstance(value, dict) and value is not None:
-            ratings.append(Rating(rater, dimension.removeprefix("human_"), value))
+        ratings += ratings_in(value, dimension.removeprefix("human_"), rater)
+    return ratings
+
+
+def ratings_in(value: Any, dimension: str, rater: str | None) -> list[Rating]:
+    """The ratings that a value holds: one, a list of them, or a mapping that says who rated what.
+
+    >>> ratings = ratings_in([{"annotator": "ann", "score": 4}, 2], "rating", rater=None)
+    >>> [(rating.rater, rating.value) for rating in ratings]
+    [('ann', 4), (None, 2)]
+    """
+    if value in (None, "") or (dimension.endswith("feedback") and is_comment(value)):
+        return []
+    if isinstance(value, dict):
+        opinion = first_value(value, RATING_VALUES, str | int | float)
+        if opinion is None:
+            return []
+        dimension = first_text(value, RATING_DIMENSIONS) or dimension
+        return ratings_in(opinion, dimension, first_text(value, RATERS) or rater)
+    if not isinstance(value, list):
+        return [Rating(rater, dimension, value)]
+    ratings = []
+    for item in value:
+        ratings += ratings_in(item, dimension, rater)
     return ratings
 
 
@@ -499,8 +528,10 @@ def is_comment(value: Any) -> bool:
 def opinion_number(value: Any) -> float | None:
     """An opinion that is written as no number, as one: true and false, "4/5", stars, thumbs.
 
-    >>> [opinion_number(value) for value in (True, "4/5", "★★★☆☆", "thumbs_down", "3", "nice")]
-    [1.0, 4.0, 3.0, 0.0, None, None]
+    >>> [opinion_number(value) for value in (True, "4/5", "80 %", "★★★☆☆", "thumbs_down")]
+    [1.0, 4.0, 80.0, 3.0, 0.0]
+    >>> opinion_number("3"), opinion_number("nice")
+    (None, None)
     """
     if isinstance(value, bool):
         return float(value)
@@ -509,9 +540,9 @@ def opinion_number(value: Any) -> float | None:
     text = with_point(without_tone(value[:40]))
     if STARS.fullmatch(text):
         return float(len(re.findall("[★⭐]", text)))
-    fraction = re.fullmatch(r"(?P<rating>\d+([.,]\d+)?) ?(/|out of) ?\d+", text)
-    if fraction:
-        return float(fraction["rating"].replace(",", "."))
+    with_unit = NUMBER_WITH_UNIT.fullmatch(text)
+    if with_unit:
+        return float(with_unit["number"].replace(",", "."))
     for value_of_word, names in ((1.0, ("up", "good")), (0.0, ("down", "bad"))):
         if any(text in WORDS["ratings"][name].split() for name in names):
             return value_of_word

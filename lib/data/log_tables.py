@@ -1092,6 +1092,27 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
             if row.get(question):
                 dialog.utterances.append(user(str(row[question])))
             if row.get(answer):
-                dialog.utterances.append(assistant(str(row[answer])))
+                ratings = read_ratings(fields_of_number(about, number_in(answer)))
+                reply = assistant(str(row[answer]), ratings=ratings)
+                dialog.utterances.append(reply)
         dialogs.append(dialog)
     return dialogs
+
+
+def number_in(name: str) -> int:
+    """The number in the name of a column such as "bot_1"."""
+    return int(NUMBERED.fullmatch(snake_case(name))["number"])
+
+
+def fields_of_number(about: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The fields with a number in their names, without it.
+
+    >>> fields_of_number({"rating_1": "4", "rating_2": "5", "id": 1}, number=2)
+    {'rating': '5'}
+    """
+    fields = {}
+    for name, value in about.items():
+        match = NUMBERED.fullmatch(name)
+        if match and int(match["number"]) == number:
+            fields[f"{match['before']}_{match['after']}".strip("_")] = value
+    return fields

@@ -36,12 +36,15 @@ from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_parts import (
     DECIMAL_COMMA,
     RATERS,
+    RATING_BY,
     RATING_NAME,
     SPEAKER_START,
     SYNONYMS,
     first_value,
     named_ratings,
     opinion_number,
+    read_ratings,
+    to_number,
     with_point,
 )
 from lib.data.log_tables import with_crowd_columns
@@ -60,10 +63,11 @@ UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
 NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
-    "(.*_)?(score|grade|stars?|votes?|likes?|thumbs?|satisfaction|csat|nps|overall|quality"
+    "(.*_)?(score|grade|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?)"
 )
+OPINIONS = re.compile(f"{RATING_NAME.pattern}|ratings|annotations|reactions?")
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
 MAX_RATERS = 20  # of one reply, in a list
@@ -180,17 +184,28 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
     else:
         items = [value]
     names = {}
+    nested = {}
     while items:
         item = items.pop()
         if not isinstance(item, dict):
             continue
         for name, cell in item.items():
-            if isinstance(cell, list):
+            if (
+                cell
+                and OPINIONS.fullmatch(snake_case(name))
+                and type(cell) in (dict, list)
+            ):
+                if not read_ratings({name: cell}):
+                    nested[name] = None
+            elif isinstance(cell, list):
                 items += cell[:OPINION_RECORDS]
+            elif isinstance(cell, dict):
+                items.append(cell)
             elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
                 names[name] = None
     ours = {name for name in names if name.startswith(("human_", "score_"))}
-    unread = sorted(set(names) - ours - set(report.options.columns.values()))
+    unread = set(names) - ours | set(nested)
+    unread = sorted(unread - set(report.options.columns.values()))
     if unread:
         reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
         report.decide("columns", "rating: none", reason)
@@ -379,7 +394,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     if "rating" in columns:
         columns["human_rating"] = columns.pop("rating")
     suggested = suggest_columns(cells, columns)
-    suggested |= _rating_columns(cells, {**columns, **suggested})
+    suggested |= _rating_columns(cells, {**columns, **suggested}, report)
     if suggested:
         text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
@@ -393,8 +408,14 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     cells = _with_key(cells, file, report)
     cells = _without_names(cells, report)
     cells = _with_decimal_points(cells, report)
-    cells = _with_numbers(cells, names_in_file)
+    cells = _with_numbers(cells)
+    by_rater = _ratings_by_column(cells)
+    if by_rater["row"]:
+        report.decide("columns", "a column per rater", "by their names")
+        cells = cells.assign(human_rating=_lists_of_rows(by_rater, len(cells)))
     cells, ratings = _join_raters(cells, report)
+    if by_rater["row"] and len(cells) == len(value):
+        ratings = by_rater
     turns = _typed(cells, file, names_in_file, scale)
     if len(source.files) > 1:
         turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
@@ -402,7 +423,9 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     return turns
 
 
-def _rating_columns(cells: pd.DataFrame, mapped: Mapping[str, str]) -> dict[str, str]:
+def _rating_columns(
+    cells: pd.DataFrame, mapped: Mapping[str, str], report: ImportReport
+) -> dict[str, str]:
     """Our column name -> the file's, for people's ratings that are not called human_...
 
     These are `rating` and `feedback` (a number, stars, a thumb; no comments), as in logs, and lists
@@ -410,6 +433,7 @@ def _rating_columns(cells: pd.DataFrame, mapped: Mapping[str, str]) -> dict[str,
     """
     found = {}
     lists = {}
+    words = []
     for name in cells:
         key = snake_case(name)
         values = [cell for cell in cells[name] if not _is_no_rating(cell)]
@@ -417,8 +441,14 @@ def _rating_columns(cells: pd.DataFrame, mapped: Mapping[str, str]) -> dict[str,
             continue
         if all(_is_number_list(value) for value in values):
             lists[f"human_{key}"] = name
-        elif RATING_NAME.fullmatch(key) and all(_is_opinion(value) for value in values):
-            found[f"human_{key}"] = name
+        elif RATING_NAME.fullmatch(key):
+            if all(_is_opinion(value) for value in values):
+                found[f"human_{key}"] = name
+            else:
+                words.append(name)
+    if words:
+        reason = f"{', '.join(words)} holds words: write numbers"
+        report.decide("columns", "rating: none", reason)
     if any(OPINION.fullmatch(snake_case(name)) for name in lists.values()):
         found |= lists
     return {column: name for column, name in found.items() if column not in mapped}
@@ -438,7 +468,33 @@ def _is_number_list(cell: Any) -> bool:
     return all(type(item) in (int, float) for item in cell)
 
 
-def _with_numbers(cells: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+def _ratings_by_column(cells: pd.DataFrame) -> dict[str, list]:
+    """The ratings in columns of one rater each; none where another column has the ratings."""
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    if "human_rating" in cells:
+        return ratings
+    for number, row in enumerate(records(cells)):
+        by_name = {
+            name: row[name] for name in row if RATING_BY.fullmatch(snake_case(name))
+        }
+        for rating in read_ratings(by_name):
+            value = to_number(rating.value)
+            if value is not None:
+                entry = (number, rating.rater, rating.dimension, value)
+                for name, cell in zip(ratings, entry, strict=True):
+                    ratings[name].append(cell)
+    return ratings
+
+
+def _lists_of_rows(ratings: Mapping[str, list], n_rows: int) -> list[list[float]]:
+    """The single ratings of each row."""
+    lists: list[list[float]] = [[] for _ in range(n_rows)]
+    for row, value in zip(ratings["row"], ratings["rating"], strict=True):
+        lists[row].append(value)
+    return lists
+
+
+def _with_numbers(cells: pd.DataFrame) -> pd.DataFrame:
     """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays."""
     changed = {}
     for column in cells:
