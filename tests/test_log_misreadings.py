@@ -950,3 +950,79 @@ def test_a_rating_for_each_numbered_reply_is_of_that_reply(tmp_path):
     text = f"{columns}\n1,Hi,Ho,4,Tea?,No,2\n2,Hey,Hm,3,Milk?,Yes,5\n"
     turns = read_turns(file_with(tmp_path, "wide.csv", text))
     assert turns["human_rating"].tolist() == [4, 2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "column, of_deleted, of_others",
+    [
+        ("deleted", "true", "false"),
+        ("is_deleted", "1", "0"),
+        ("deleted_at", "2024-05-06 10:00", ""),
+        ("status", "deleted", "sent"),
+    ],
+)
+def test_what_a_table_says_was_deleted_is_no_reply(
+    column, of_deleted, of_others, tmp_path
+):
+    rows = f"d,user,Hi,{of_others}\nd,bot,Ho,{of_deleted}\nd,bot,Hm,{of_others}\n"
+    file = file_with(tmp_path, "log.csv", f"dialog,speaker,text,{column}\n{rows}")
+    assert contexts(read_turns(file)) == {"Hm": ["Hi"]}
+
+
+def test_of_the_versions_of_an_edited_message_the_last_counts(tmp_path):
+    messages = [{"id": "1", "role": "user", "content": "Hi"}]
+    messages.append({"id": "2", "role": "assistant", "content": "Ho"})
+    messages.append({"id": "3", "role": "user", "content": "Tea?"})
+    messages.append({"id": "2", "role": "assistant", "content": "Ho, edited"})
+    messages.append({"id": "4", "role": "assistant", "content": "No"})
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert contexts(turns) == {"Ho, edited": ["Hi"], "No": ["Hi", "Ho, edited", "Tea?"]}
+
+
+def test_several_messages_with_the_id_of_their_exchange_stay(tmp_path):
+    messages = []
+    for number, texts in (("1", ["Hi", "Ho", "Hm"]), ("2", ["Tea?", "No", "Yes"])):
+        for role, text in zip(["user", "bot", "bot"], texts, strict=True):
+            messages.append({"id": number, "role": role, "content": text})
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns["response"].tolist() == ["Ho", "Hm", "No", "Yes"]
+
+
+def test_the_first_message_of_a_thread_in_slack_is_context(tmp_path):
+    rows = [{"type": "message", "user": "U1", "text": "Hi", "ts": "1.0"}]
+    rows.append({"type": "message", "bot_id": "B1", "text": "Ho", "ts": "2.0"})
+    rows[1]["thread_ts"] = "1.0"
+    turns = read_turns(file_with(tmp_path, "2024-05-06.json", rows))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+EXAMPLES = [
+    {"input": "Hi", "output": "Ho", "model": "m"},
+    {"input": "Tea?", "output": "No", "model": "m"},
+]
+
+
+def test_examples_below_a_name_are_each_of_its_own(tmp_path):
+    file = file_with(tmp_path, "run.json", {"results": EXAMPLES})
+    turns = read_turns(file)
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+    assert set(turns["system"]) == {"m"}
+
+
+def test_exchanges_below_an_unclear_name_are_asked_about(tmp_path):
+    file = file_with(tmp_path, "run.json", {"stuff": EXAMPLES})
+    with pytest.raises(DataError, match='COLUMNS="messages=stuff" .* or KIND=table'):
+        read_turns(file)
+    assert contexts(read_turns(file, {"messages": "stuff"}))["No"] == [
+        "Hi",
+        "Ho",
+        "Tea?",
+    ]
+    assert contexts(read_turns(file, options={"kind": "table"}))["No"] == ["Tea?"]
+
+
+def test_exchanges_of_one_dialog_keep_ratings_and_models(tmp_path):
+    exchanges = [example | {"rating": 4} for example in EXAMPLES]
+    turns = read_turns(file_with(tmp_path, "log.json", {"history": exchanges}))
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
+    assert turns["human_rating"].tolist() == [4, 4] and set(turns["system"]) == {"m"}

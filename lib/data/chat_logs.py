@@ -28,6 +28,7 @@ from lib.data.log_messages import (
     message_fields,
     message_list,
     pairs_of_lines,
+    read_exchanges,
     read_record,
 )
 from lib.data.log_nested import nested_records, nested_shape
@@ -69,6 +70,9 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 }
 
 
+# Names of lists of exchanges: those of one dialog, and those of examples, each of its own.
+OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
+OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
 CONTEXTS = {"context", *SYNONYMS["context"].split()}
 # What may stand between the utterances of a context in one text, or be a word of them.
 SEPARATORS = ("EOS", " | ")
@@ -579,9 +583,7 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, dict):
         if names_dialogs(value):
             return [{"id": name, "messages": item} for name, item in value.items()]
-        if any(
-            matches(value, log_format.signature) for log_format in FORMATS
-        ) or is_record(value):
+        if holds_known_format(value) or is_record(value):
             return [value]
         if all(isinstance(item, dict) for item in value.values()):
             # MultiWOZ: dialogs by their names.
@@ -593,6 +595,39 @@ def records(value: Any) -> list[dict]:
         value = [value]
     rows = [named_record(item) for item in value]
     return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def without_wrapping(value: Any, source: Source) -> Any:
+    """What a file holds, without the name above a list of examples: each is a dialog of its own.
+
+    Raises:
+        UnknownFormat: for exchanges that may be examples or one dialog.
+    """
+    options = source.report.options
+    if not isinstance(value, dict) or "messages" in options.columns:
+        return value
+    fields = message_fields(value)
+    name = next(iter(fields), "")
+    is_exchange = len(fields) == 1 and fields[name].read is read_exchanges
+    if not is_exchange or snake_case(name) in OF_ONE_DIALOG:
+        return value
+    examples_of_file = message_list(value[name])
+    if len(examples_of_file) < 2 or holds_known_format(value):
+        return value
+    sides = exchange_keys(examples_of_file[0]) or ()
+    by_role = {speaker_role(side) for side in sides} & {"user", "assistant"}
+    if options.kind == "table" or (snake_case(name) in OF_EXAMPLES and not by_role):
+        source.report.decide("kind", "table", f"each item of {name!r} is an example")
+        return examples_of_file
+    raise UnknownFormat(
+        f"has exchanges below {name!r}: of one dialog, or each of its own",
+        fix=f'say which: COLUMNS="messages={name}" for one dialog, or KIND=table',
+    )
+
+
+def holds_known_format(value: Mapping[str, Any]) -> bool:
+    """Whether a record has the signature of a known format."""
+    return any(matches(value, log_format.signature) for log_format in FORMATS)
 
 
 def names_dialogs(value: Mapping[str, Any]) -> bool:

@@ -227,6 +227,36 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
             }
 
 
+def keep_last_versions(dialogs: Sequence[Dialog], report: ImportReport) -> None:
+    """Of messages of a dialog with the same id and speaker keep the last: the others were edited.
+
+    Nothing is left out where many ids recur, or those of one speaker at another: such ids are of
+    exchanges or dialogs.
+    """
+    kept = []
+    n_all = 0
+    for dialog in dialogs:
+        last = {}
+        speakers: dict[str, str] = {}
+        for number, utterance in enumerate(dialog.utterances):
+            name = utterance.id
+            if (
+                name
+                and speakers.setdefault(name, utterance.speaker) != utterance.speaker
+            ):
+                return
+            last[name or number] = utterance
+        kept.append(list(last.values()))
+        n_all += len(dialog.utterances)
+    n_kept = sum(map(len, kept))
+    if n_kept == n_all or n_kept < 2 / 3 * n_all:
+        return
+    for dialog, utterances in zip(dialogs, kept, strict=True):
+        dialog.utterances = utterances
+    reason = "have the id of a later one, as edited messages do"
+    report.excluded["utterances", reason] += n_all - n_kept
+
+
 def read_written_times(dialogs: Sequence[Dialog]) -> None:
     """Set the numbers of utterances from times that only all together tell.
 

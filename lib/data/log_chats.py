@@ -63,6 +63,8 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
     for account in source.sibling("users.json") or []:
         users[account["id"]] = account
     channel = source.folder
+    # The first message of a thread may not say that it has one.
+    threads = {message.get("thread_ts") for message in rows}
     dialogs: dict[str, Dialog] = {}
     for message in rows:
         subtype = message.get("subtype")
@@ -78,7 +80,9 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
         account = users.get(message.get("user"), {})
         name = slack_name(account) or message.get("username") or message.get("user")
         is_bot = bool(message.get("bot_id") or account.get("is_bot"))
-        thread = f"{channel}/{message.get('thread_ts') or 'outside threads'}"
+        first_of = message.get("ts") if message.get("ts") in threads else None
+        thread = message.get("thread_ts") or first_of or "outside threads"
+        thread = f"{channel}/{thread}"
         dialog = dialogs.setdefault(thread, Dialog(thread, []))
         dialog.utterances.append(
             Utterance(

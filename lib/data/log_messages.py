@@ -182,8 +182,15 @@ def read_exchanges(messages: list[dict]) -> list[Utterance]:
         messages = [messages[position] for position in order]
     utterances = []
     for message in messages:
-        for name, role in zip(keys, ("user", "assistant"), strict=True):
-            utterances.append(Utterance(name, role, text_of(message.get(name))))
+        time = time_of(message)
+        about = {name: message[name] for name in message if name not in keys}
+        question = Utterance(keys[0], "user", text_of(message.get(keys[0])), time=time)
+        reply = Utterance(
+            keys[1], "assistant", text_of(message.get(keys[1])), time=time
+        )
+        reply.system = first_value(about, meanings(tuple(about)).model, str)
+        reply.ratings = read_ratings(about, first_text(about, RATERS))
+        utterances += [question, reply]
     return utterances
 
 

@@ -27,6 +27,8 @@ PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
+DELETED = ("deleted", "removed", "unsent")  # states
+DELETED_AT = ("deleted_at", "deletedAt", "deleted_time")  # times, of what was deleted
 PUBLIC = ("public", "is_public", "isPublic")  # flags of those that somebody says
 PARENT = (
     "reply_to",
@@ -436,8 +438,10 @@ def role_of(
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     named = meanings(tuple(fields))
-    is_private = first_value(fields, named.private, bool)
+    is_private = any(is_true(fields[name]) for name in named.private)
     is_private = is_private or first_value(fields, named.public, bool) is False
+    is_private = is_private or first_value(fields, DELETED_AT) is not None
+    is_private = is_private or str(fields.get("status")).lower() in DELETED
     if is_private or str(fields.get("type")).lower() in NO_TALK:
         return "tool"
     role = speaker_role(speaker)
@@ -453,6 +457,15 @@ def role_of(
     if speaker_key in ("role", "from", "type") and speaker.lower() == "system":
         role = "system"
     return role
+
+
+def is_true(flag: Any) -> bool:
+    """Whether a flag is set, also in a table of texts.
+
+    >>> is_true(True), is_true("TRUE"), is_true("1"), is_true("false"), is_true(None)
+    (True, True, True, False, False)
+    """
+    return str(flag).strip().lower() in ("true", "1", "1.0", "yes")
 
 
 def named_ratings(

@@ -11,13 +11,20 @@ from typing import Any
 
 import pandas as pd
 
-from lib.data.chat_logs import examples, read_dialogs, records, unfold_all
+from lib.data.chat_logs import (
+    examples,
+    read_dialogs,
+    records,
+    unfold_all,
+    without_wrapping,
+)
 from lib.data.corpora import report_row, snake_case
 from lib.data.dialogs import (
     MAX_CONTEXT,
     Dialog,
     Rating,
     is_newest_first,
+    keep_last_versions,
     parse_gap,
     put_in_order,
     read_written_times,
@@ -142,6 +149,7 @@ def read_turns(
             value = read_contents(file, report)
             if isinstance(value, pd.DataFrame):
                 value = with_crowd_columns(value, report)
+            value = without_wrapping(value, source)
             _tell_unread_opinions(value, report)
             file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
@@ -300,6 +308,7 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
             threads[dialog.id] = dialog
             ordered.append(dialog)
     read_written_times(ordered)
+    keep_last_versions(ordered, report)
     newest_first = is_newest_first(ordered)
     for dialog in ordered:
         note = "dialogs were put in the order of their times"
