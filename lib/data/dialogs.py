@@ -228,10 +228,10 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
 
 
 def keep_last_versions(dialogs: Sequence[Dialog], report: ImportReport) -> None:
-    """Of messages of a dialog with the same id and speaker keep the last: the others were edited.
+    """Of messages of a dialog with the same id keep the last: the others were edited.
 
-    Nothing is left out where many ids recur, or those of one speaker at another: such ids are of
-    exchanges or dialogs.
+    Nothing is left out where many ids recur, or one at another speaker: such ids are of exchanges
+    or dialogs; nor where they are the names of the speakers.
     """
     kept = []
     n_all = 0
@@ -239,13 +239,12 @@ def keep_last_versions(dialogs: Sequence[Dialog], report: ImportReport) -> None:
         last = {}
         speakers: dict[str, str] = {}
         for number, utterance in enumerate(dialog.utterances):
-            name = utterance.id
-            if (
-                name
-                and speakers.setdefault(name, utterance.speaker) != utterance.speaker
-            ):
+            if utterance.id == utterance.speaker:
                 return
-            last[name or number] = utterance
+            last[utterance.id or number] = utterance
+            speaker = speakers.setdefault(utterance.id or "", utterance.speaker)
+            if utterance.id and speaker != utterance.speaker:
+                return
         kept.append(list(last.values()))
         n_all += len(dialog.utterances)
     n_kept = sum(map(len, kept))

@@ -518,7 +518,9 @@ def with_joined_raters(columns: Columns, source) -> Columns:
     """
     names = [columns.dialog, columns.turn, columns.time, columns.system]
     names = [name for name in (*names, columns.speaker, columns.text) if name]
-    said = [tuple(str(row.get(name)) for name in names) for row in columns.rows]
+    said = list(zip(*(columns.values(name) for name in names), strict=True))
+    if len(set(said)) == len(said):
+        return columns
     placed = bool(columns.turn or columns.time)
     if not placed:
         said = with_places(said, columns) if columns.rater else with_runs(said)
