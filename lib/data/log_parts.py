@@ -43,6 +43,7 @@ PART_TYPE = re.compile(  # of a part of a message, by the names of several inter
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
 )
+GOOD_OR_BAD = {*WORDS["ratings"]["good"].split(), *WORDS["ratings"]["bad"].split()}
 NUMBER_WITH_UNIT = re.compile(
     r"(?P<number>\d+([.,]\d+)?) ?((/|out of|of) ?\d+|%|stars?|[★⭐])"
 )
@@ -530,12 +531,17 @@ def ratings_in(value: Any, dimension: str, rater: str | None) -> list[Rating]:
 def is_comment(value: Any) -> bool:
     """Whether feedback is in words, and is no thumb, no stars and no number.
 
-    >>> is_comment("too long"), is_comment("Up"), is_comment("4/5"), is_comment("-1")
+    "Good" is a comment: among others it stands for no scale.
+
+    >>> is_comment("Good"), is_comment("Up"), is_comment("4/5"), is_comment("-1")
     (True, False, False, False)
     """
-    if not isinstance(value, str) or opinion_number(value) is not None:
+    if not isinstance(value, str):
         return False
-    return not re.fullmatch(r"[+-]?[\d.,/ ]+", value.strip())
+    if without_tone(value) in GOOD_OR_BAD:
+        return True
+    is_number = re.fullmatch(r"[+-]?[\d.,/ ]+", value.strip()) is not None
+    return not is_number and opinion_number(value) is None
 
 
 def opinion_number(value: Any) -> float | None:
