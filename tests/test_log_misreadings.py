@@ -1026,3 +1026,14 @@ def test_exchanges_of_one_dialog_keep_ratings_and_models(tmp_path):
     turns = read_turns(file_with(tmp_path, "log.json", {"history": exchanges}))
     assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
     assert turns["human_rating"].tolist() == [4, 4] and set(turns["system"]) == {"m"}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_values_that_follow_each_other_are_read(indent, tmp_path):
+    values = []
+    for question, reply in (("Hi", "Ho"), ("Tea?", "No")):
+        messages = [{"role": "user", "content": question}]
+        messages.append({"role": "assistant", "content": reply})
+        values.append(json.dumps({"messages": messages}, indent=indent))
+    turns = read_turns(file_with(tmp_path, "log.json", "\n".join(values)))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}

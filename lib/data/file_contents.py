@@ -30,6 +30,7 @@ PACKED = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
+BLANKS = re.compile(r"\s*")
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -412,7 +413,7 @@ def _expanded_bytes(column: pa.Array) -> int:
 
 
 def _json(text: str) -> list | dict:
-    """A JSON value, or a list of those on the lines."""
+    """A JSON value, or a list of those on the lines or that follow each other."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         by_line = len(lines) > 1 and json.loads(lines[0]) is not None
@@ -420,12 +421,34 @@ def _json(text: str) -> list | dict:
         by_line = False
     if by_line:
         text = "[" + ",\n".join(lines) + "]"
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise
+        value = _json_sequence(text)
     if not isinstance(value, list | dict):
         raise ValueError(
             "it does not hold JSON objects: a list of them, or one per line"
         )
     return value
+
+
+def _json_sequence(text: str) -> list:
+    """The JSON values that follow each other, whatever blanks are between them.
+
+    >>> _json_sequence('{"a": 1} {"a": 2}')
+    [{'a': 1}, {'a': 2}]
+    """
+    decoder = json.JSONDecoder()
+    values = []
+    text = text.strip()
+    position = 0
+    while position < len(text):
+        value, end = decoder.raw_decode(text, position)
+        values.append(value)
+        position = BLANKS.match(text, end).end()
+    return values
 
 
 def parse_list(text: str) -> Any:
