@@ -108,11 +108,9 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     bots = {name for name, role in roles.items() if role == "assistant"}
     if requested:
         names = {name.strip(" #").lower() for name in requested.split(",")}
-        bots = {
-            name
-            for name, role in roles.items()
-            if name.strip("#").lower() in names or role in names
-        }
+        bots = {name for name in roles if name.strip("#").lower() in names}
+        if not bots:
+            bots = {name for name, role in roles.items() if role in names}
     elif speaks_beside_agent(bots, dialogs):
         fix = f"name it: BOT=...; the speakers are {speakers}"
         raise DataError(
@@ -157,7 +155,10 @@ def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
 
 
 def separate_roles(dialogs: Sequence[Dialog]) -> None:
-    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name."""
+    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name.
+
+    A bot is a speaker with replies, or one that nothing tells.
+    """
     roles: dict[str, set] = {}
     for dialog in dialogs:
         for utterance in dialog.utterances:
@@ -165,7 +166,7 @@ def separate_roles(dialogs: Sequence[Dialog]) -> None:
     shared = {
         name
         for name, its_roles in roles.items()
-        if "assistant" in its_roles and its_roles & OTHER_ROLES
+        if its_roles - OTHER_ROLES and its_roles & OTHER_ROLES
     }
     if not shared:
         return

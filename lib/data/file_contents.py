@@ -30,6 +30,9 @@ PACKED = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
+WESTERN = set(
+    "äöüßÄÖÜéèêëàâáãåçñíìîïóòôõøúùûæœÿÉÈÊÀÂÁÃÅÇÑÍÎÓÔÕØÚÛÆŒ¿¡«»°ºª€£§’‘“”„–—…·\xa0"
+)
 BLANKS = re.compile(r"\s*")
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
@@ -220,13 +223,30 @@ def _decode(raw: bytes, report: ImportReport) -> str:
         if report.options.encoding or guess is None:
             line = raw.count(b"\n", 0, error.start) + 1
             raise ValueError(f"line {line}: {error}") from error
-        encoding = (
-            "cp1252" if "cp1252" in guess.could_be_from_charset else guess.encoding
-        )
+        encoding = guess.encoding
+        if "cp1252" in guess.could_be_from_charset or is_western(raw):
+            encoding = "cp1252"
         reason = "it is not UTF-8, and this fits its letters"
         text = raw.decode(encoding)
     report.decide("encoding", encoding.removesuffix("-sig"), reason)
     return text.replace("\r\n", "\n")
+
+
+def is_western(raw: bytes) -> bool:
+    """Whether bytes are text of Western Europe in one byte a letter, by the letters they give.
+
+    In a few words a detector may take two such letters for a Chinese one.
+
+    >>> is_western("Köln, près de l'étage n° 5".encode("cp1252")), is_western("你好".encode("gbk"))
+    (True, False)
+    """
+    try:
+        text = raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    letters = [letter for letter in text if ord(letter) > 127]
+    alone = re.findall(r"(?<![^\x00-\x7f])[^\x00-\x7f](?![^\x00-\x7f])", text)
+    return len(alone) > 0.8 * len(letters) and set(letters) <= WESTERN
 
 
 def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:

@@ -25,11 +25,15 @@ DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = set(WORDS["no_talk"].split())  # types of messages
 PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
+    *("partial", "is_partial", "isPartial", "interim"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
 DELETED = ("deleted", "removed", "unsent")  # states
 DELETED_AT = ("deleted_at", "deletedAt", "deleted_time")  # times, of what was deleted
-PUBLIC = ("public", "is_public", "isPublic")  # flags of those that somebody says
+PUBLIC = (  # flags of those that somebody says
+    *("public", "is_public", "isPublic"),
+    *("is_final", "isFinal", "final"),
+)
 PARENT = (
     "reply_to",
     "reply-to",
@@ -59,7 +63,10 @@ SPEAKER_START = re.compile(
 TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
-RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
+RATING_NAME = re.compile(
+    r"human_.+|(.+_)?rating|(.+_)?feedback"
+    r"|rating_(?!(count|id|date|time|scale|comment|by|type|number)(_|$)).{1,30}"
+)
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
     r"|(?P<alone>(?:annotator|rater|worker|judge|coder|evaluator)_?\d{1,2})"
@@ -320,6 +327,23 @@ def _block_text(block: dict) -> str | None:
     return text if isinstance(text, str) else None
 
 
+HTML = re.compile(
+    r"\s*<(?P<tag>p|div|span|html|body|ul|ol|table)\b[^<>]*>.*</(?P=tag)>\s*",
+    re.S | re.I,
+)
+
+
+def without_html(text: str | None) -> str | None:
+    """The words of a text that is HTML from its first to its last character; any other unchanged.
+
+    >>> without_html("<p>Hi<br>there</p>"), without_html("Use <p> here")
+    ('Hi\\nthere', 'Use <p> here')
+    """
+    if text and text.lstrip().startswith("<") and HTML.fullmatch(text):
+        return html_text(text)
+    return text
+
+
 class _HtmlText(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -397,10 +421,14 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         private=known(PRIVATE),
         public=known(PUBLIC),
         is_bot=known(("is_bot", "isBot", "from_bot")),
-        is_user=known(("is_user", "isUser", "isCreatedByUser")),
+        is_user=known(("is_user", "isUser", "isCreatedByUser", "is_human", "isHuman")),
         turn=known(TURN),
         model=known(MODEL),
-        rating={n: d for n, d in dimensions.items() if RATING_NAME.fullmatch(d)},
+        rating={
+            name: dimension
+            for name, dimension in dimensions.items()
+            if RATING_NAME.fullmatch(dimension) and not RATING_BY.fullmatch(dimension)
+        },
         rating_by={n: d for n, d in dimensions.items() if RATING_BY.fullmatch(d)},
     )
 

@@ -53,6 +53,7 @@ from lib.data.log_parts import (
     read_ratings,
     to_number,
     with_point,
+    without_html,
 )
 from lib.data.log_tables import with_crowd_columns
 from lib.data.storage import DataError, suggest_name
@@ -74,7 +75,9 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?)"
 )
-OPINIONS = re.compile(f"{RATING_NAME.pattern}|ratings|annotations|reactions?")
+OPINIONS = re.compile(
+    f"{RATING_NAME.pattern}|ratings|annotations|reactions?|feedbacks?|feedback_scores?"
+)
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
 MAX_RATERS = 20  # of one reply, in a list
@@ -307,6 +310,7 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         else:
             threads[dialog.id] = dialog
             ordered.append(dialog)
+    take_words_of_html(ordered, report)
     read_written_times(ordered)
     keep_last_versions(ordered, report)
     newest_first = is_newest_first(ordered)
@@ -329,6 +333,15 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         text = f"{len(parts)} parts, were it split at pauses: SPLIT={LONG_PAUSE}"
         report.decide("split", "none", text)
     return ordered
+
+
+def take_words_of_html(dialogs: list[Dialog], report: ImportReport) -> None:
+    """Replace utterances that are HTML by their words, and count them."""
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            words = without_html(utterance.text)
+            report.notes["were HTML, whose words stay"] += words != utterance.text
+            utterance.text = words
 
 
 def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
@@ -450,7 +463,7 @@ def _rating_columns(
             continue
         if all(_is_number_list(value) for value in values):
             lists[f"human_{key}"] = name
-        elif RATING_NAME.fullmatch(key):
+        elif RATING_NAME.fullmatch(key) and not RATING_BY.fullmatch(key):
             if all(_is_opinion(value) for value in values):
                 found[f"human_{key}"] = name
             else:
