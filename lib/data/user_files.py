@@ -68,12 +68,13 @@ from lib.data.turn_table import (
 )
 
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
-NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
+NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
     "(.*_)?(score|grade|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
-    "|appropriate(ness)?|natural(ness)?)"
+    "|appropriate(ness)?|natural(ness)?"
+    "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
 )
 OPINIONS = re.compile(
     f"{RATING_NAME.pattern}|ratings|annotations|reactions?|feedbacks?|feedback_scores?"
@@ -145,6 +146,7 @@ def read_turns(
         raise DataError("holds no files", path, fix="name the file with the dialogs")
     dialogs: list[Dialog] = []
     tables = []
+    rating_names: set[str] = set()
     unknown = {}
     for file in files.values():
         source = Source(file, report, files)
@@ -153,7 +155,7 @@ def read_turns(
             if isinstance(value, pd.DataFrame):
                 value = with_crowd_columns(value, report)
             value = without_wrapping(value, source)
-            _tell_unread_opinions(value, report)
+            rating_names |= _tell_unread_opinions(value, report)
             file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
                 tables.append(_reply_table(value, source, scale))
@@ -175,6 +177,9 @@ def read_turns(
     turns = pd.concat(tables, ignore_index=True)
     if len(tables) > 1:
         validate(turns, file=path)
+    if rating_names and not turns.filter(regex="^human_").notna().to_numpy().any():
+        reason = f"{', '.join(sorted(rating_names))} is not read"
+        report.decide("columns", "rating: none", reason)
     guesses = [[*guess, count] for guess, count in report.guesses.items()]
     turns.attrs = {
         "report": _report_rows(turns, report),
@@ -186,8 +191,12 @@ def read_turns(
     return turns
 
 
-def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
-    """Say which fields may hold what people thought of a reply, but are not read as ratings."""
+def _tell_unread_opinions(value: Any, report: ImportReport) -> set[str]:
+    """Say which fields may hold what people thought of a reply, but are not read as ratings.
+
+    Returns:
+        Fields that are called ratings, wherever they stand: a format may read them.
+    """
     if isinstance(value, pd.DataFrame):
         items = records(value.head(OPINION_RECORDS))
     elif isinstance(value, list):
@@ -196,6 +205,7 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
         items = [value]
     names = {}
     nested = {}
+    ratings = set()
     while items:
         item = items.pop()
         if not isinstance(item, dict):
@@ -214,12 +224,15 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
                 items.append(cell)
             elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
                 names[name] = None
+            elif RATING_NAME.fullmatch(snake_case(name)) and _is_opinion(cell):
+                ratings.add(name)
     ours = {name for name in names if name.startswith(("human_", "score_"))}
     unread = set(names) - ours | set(nested)
     unread = sorted(unread - set(report.options.columns.values()))
     if unread:
         reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
         report.decide("columns", "rating: none", reason)
+    return ratings
 
 
 def _is_opinion(cell: Any) -> bool:
@@ -438,6 +451,8 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     cells, ratings = _join_raters(cells, report)
     if by_rater["row"] and len(cells) == len(value):
         ratings = by_rater
+    if not ratings:
+        ratings = _ratings_in_lists(cells)
     turns = _typed(cells, file, names_in_file, scale)
     if len(source.files) > 1:
         turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
@@ -505,6 +520,23 @@ def _ratings_by_column(cells: pd.DataFrame) -> dict[str, list]:
                 entry = (number, rating.rater, rating.dimension, value)
                 for name, cell in zip(ratings, entry, strict=True):
                     ratings[name].append(cell)
+    return ratings
+
+
+def _ratings_in_lists(cells: pd.DataFrame) -> dict[str, list]:
+    """The single ratings of cells that hold a list of them, of raters without a name."""
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    for name in cells:
+        if not name.startswith("human_"):
+            continue
+        for number, cell in enumerate(cells[name]):
+            if not _is_number_list(cell):
+                continue
+            values = parse_list(cell) if isinstance(cell, str) else cell
+            for value in values:
+                entry = (number, None, name.removeprefix("human_"), float(value))
+                for column, item in zip(ratings, entry, strict=True):
+                    ratings[column].append(item)
     return ratings
 
 
