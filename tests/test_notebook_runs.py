@@ -68,6 +68,16 @@ def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
     assert ran.cells[1].outputs[0].text == "4\n"
 
 
+def test_a_dead_kernel_is_a_failure_and_the_rest_goes_on(project):
+    dies = notebook_with("import os\nos._exit(3)")
+    nbformat.write(dies, project / "notebooks" / "01_fails.ipynb")
+    outcomes = {outcome.notebook: outcome for outcome in runner.run_all("sample")}
+    assert outcomes["01_fails"].status == "failed"
+    assert outcomes["01_fails"].message.startswith("01_fails.ipynb: Kernel died")
+    assert outcomes["02_needs_01"].status == "not run"
+    assert outcomes["03_alone"].status == "ran"
+
+
 def without_kernel(path, parameters, **options):
     """In place of papermill: the last cell prints its source and the parameters."""
     notebook = nbformat.read(path, as_version=4)

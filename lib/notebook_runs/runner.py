@@ -125,7 +125,10 @@ def run_all(
 
 
 def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
-    """Run one notebook and write it with its outputs; a failure becomes an `Outcome`."""
+    """Run one notebook and write it with its outputs.
+
+    A cell that fails and a kernel that dies become an `Outcome`.
+    """
     stamp = stamp_file(path, profile)
     stamp.unlink(missing_ok=True)
     start = time.perf_counter()
@@ -146,6 +149,9 @@ def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
         return Outcome(
             path.stem, "failed", time.perf_counter() - start, explain(path, error)
         )
+    except RuntimeError as error:  # a dead kernel, for example for lack of memory
+        message = f"{path.name}: {error}"
+        return Outcome(path.stem, "failed", time.perf_counter() - start, message)
     source = nbformat.read(path, as_version=4)
     notebook = with_outputs(source, executed)
     add_alternative_texts(notebook, path.name[:2])
