@@ -194,6 +194,25 @@ def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):
     assert "'N': 8" in texts[1] and "'PROFILE': 'hub'" in texts[1]
 
 
+def test_a_run_killed_at_its_end_leaves_no_stamp_without_its_models(
+    project, monkeypatch
+):
+    """The stamp is whole from the start: an empty one would mean that no model was asked for."""
+    run_notebook = runner.run_notebook
+
+    def killed(*arguments, **options):
+        run_notebook(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
+    monkeypatch.setattr(runner, "run_notebook", killed)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_all("sample", ["03"], models="bleurt")
+    path = project / "notebooks" / "03_alone.ipynb"
+    assert not runner.is_up_to_date(path, "sample", needs=[])
+    assert runner.is_up_to_date(path, "sample", needs=[], models="bleurt")
+
+
 def test_public_run_puts_outputs_back_but_not_parameters(project):
     profiles = '[public.all]\nPROFILE = "public"\nN = 8\n'
     (project / "notebooks" / "profiles.toml").write_text(profiles)
