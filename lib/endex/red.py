@@ -101,19 +101,32 @@ class RedSettings:
 
 
 class DuckDB:
-    """DuckDB inside this process: one machine, no set-up."""
+    """DuckDB inside this process: one machine, no set-up.
+
+    A name that is given again stands for the new files or query alone.
+    """
 
     def __init__(self):
         self.connection = duckdb.connect()
+        self._kinds: dict[str, str] = {}  # "view" or "table", by name
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""
-        self.connection.read_parquet([*map(str, files)]).create_view(name)
+        paths = []
+        for file in files:
+            path = str(file).replace("'", "''")
+            paths.append(f"'{path}'")
+        self.view(name, f"select * from read_parquet([{', '.join(paths)}])")
 
     def view(self, name: str, sql: str, materialize: bool = False) -> None:
         """Give a query a name; it runs each time the name is used, or once if materialized."""
         kind = "table" if materialize else "view"
+        earlier = self._kinds.get(name, kind)
+        # DuckDB replaces a view by a view and a table by a table only.
+        if earlier != kind:
+            self.connection.execute(f"drop {earlier} {name}")
         self.connection.execute(f"create or replace temp {kind} {name} as {sql}")
+        self._kinds[name] = kind
 
     def frame(self, sql: str) -> pd.DataFrame:
         """Run a query and return its rows."""
