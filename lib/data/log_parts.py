@@ -65,7 +65,8 @@ TIME_NAME = re.compile(
 )
 RATING_NAME = re.compile(
     r"human_.+|(.+_)?rating|(.+_)?feedback"
-    r"|rating_(?!(count|id|date|time|scale|comment|by|type|number)(_|$)).{1,30}"
+    r"|rating_(?!(count|id|date|time|scale|comment|by|type|number|max|min|out|source|status"
+    r"|reason|text|model|method|version)(_|$)).{1,30}"
 )
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
