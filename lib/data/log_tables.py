@@ -214,6 +214,7 @@ class Columns:
                 recurs
                 and not self.tells_some_rows(values)
                 and DIALOG_WORDS & set(key.split("_"))
+                and "tool" not in key.split("_")  # a call of a tool
                 and name not in (self.text, self.turn)
             ):
                 candidates.append(name)
