@@ -1163,8 +1163,8 @@ def test_messages_with_a_flag_for_people_have_two_sides(tmp_path):
 def test_calls_of_tools_are_no_dialogs(tmp_path):
     history = [{"role": "user", "content": "Hi"}]
     history.append({"role": "assistant", "content": "Ho"})
-    history.append({"role": "tool", "content": "a.txt", "tool_call_ids": ["c1"]})
-    history.append({"role": "assistant", "content": "No"})
+    call = {"role": "tool", "content": "a.txt", "tool_call_ids": ["c1"]}
+    history += [call, call, {"role": "assistant", "content": "No"}]
     value = {"history": history, "trajectory": [], "info": {}}
     turns = read_turns(file_with(tmp_path, "issue.traj", value))
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho"]}
