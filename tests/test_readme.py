@@ -265,7 +265,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     ji = saved.loc["gpt4_reliable"]
     told(
         f"the mean of one bot takes {fed.saved:.0f} % fewer human ratings on FED "
-        f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % fewer "
+        f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % "
         f"on the dialogs of Ji et al. ({ji.low:.0f} to {ji.high:.0f})"
     )
 
