@@ -624,7 +624,7 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
      ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 0.0)],
 )  # fmt: skip
 def test_retry_after(headers, seconds):
-    assert client.retry_after(headers) == seconds
+    assert client.wait_asked_by_server(headers) == seconds
 
 
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):

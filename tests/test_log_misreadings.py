@@ -1168,3 +1168,33 @@ def test_calls_of_tools_are_no_dialogs(tmp_path):
     value = {"history": history, "trajectory": [], "info": {}}
     turns = read_turns(file_with(tmp_path, "issue.traj", value))
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho"]}
+
+
+def test_an_empty_line_before_the_header_is_none_of_the_table(tmp_path):
+    rows = "dialog,speaker,text\nd,user,Hi\nd,bot,Ho\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", f"\n{rows}"))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_title_above_the_header_is_named(tmp_path):
+    rows = "Log of May\ndialog,speaker,text\nd,user,Hi\nd,bot,Ho\n"
+    with pytest.raises(DataError, match="'Log of May' is a title, delete its line"):
+        read_turns(file_with(tmp_path, "log.csv", rows))
+
+
+def test_a_piece_of_a_telegram_message_may_be_empty(tmp_path):
+    messages = []
+    for number, (name, text) in enumerate([("Pam", "Hi"), ("TeaBot", ["Ho", {}])]):
+        message = {"id": number, "type": "message", "from": name, "text": text}
+        messages.append(message | {"from_id": f"user{number}"})
+    messages[1]["text"][1] = {"type": "bold", "text": None}
+    value = {"name": "TeaBot", "type": "bot_chat", "messages": messages}
+    assert read_turns(file_with(tmp_path, "result.json", value))["response"][0] == "Ho"
+
+
+def test_a_file_of_the_name_of_its_folder_is_named_whole(tmp_path):
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    file = file_with(folder, "chats", "{}")
+    with pytest.raises(DataError, match=f"{file}:"):
+        read_turns(folder)

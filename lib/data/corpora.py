@@ -262,6 +262,9 @@ def corpus_parts(
     Returns:
         `turns` or `dialogs`, `ratings` and `report`, as `Corpus` holds them.
 
+    Raises:
+        ValueError: `scores` of another number of rows.
+
     >>> row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
     >>> parts = corpus_parts([row | {"ratings": {"Overall": [4, "N/A"]}}])
     >>> parts["turns"][["turn", "human_overall"]].values.tolist()
@@ -270,6 +273,8 @@ def corpus_parts(
     ['', '1 marked N/A by the annotator']
     """
     items = pd.DataFrame(rows)
+    if scores is not None and len(scores) != len(items):
+        raise ValueError(f"{len(items)} rows, and scores of {len(scores)}")
     if "ratings" in items:
         judgements = _judgements(items.pop("ratings").dropna())
     ratings, means, ratings_line = average_judgements(judgements, len(items))

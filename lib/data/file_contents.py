@@ -114,7 +114,9 @@ class ImportReport:
 
     def file_path(self, file) -> Path:
         """The path of a file, for messages."""
-        return self.path / file.name if self.path.name != file.name else self.path
+        if self.path.is_dir() or self.path.name != file.name:
+            return self.path / file.name
+        return self.path
 
 
 TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
@@ -251,6 +253,7 @@ def is_western(raw: bytes) -> bool:
 
 def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
     """Rows of the same number of cells as the header: pandas would fill up shorter ones."""
+    text = text.lstrip("\n")
     header, _, rest = text.partition("\n")
     if header.lower().startswith("sep=") and len(header) == 5:  # Excel's own line
         delimiter = header[4]
@@ -277,7 +280,10 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
     for number, row in enumerate(rows):
         if row and len(row) != len(rows[0]):
             problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
-            raise ValueError(f"{problem}: check its delimiter and quotes")
+            hint = "check its delimiter and quotes"
+            if len(rows[0]) == 1 and row[1:]:
+                hint = f"if {rows[0][0][:40]!r} is a title, delete its line"
+            raise ValueError(f"{problem}: {hint}")
     return _with_header(rows, report)
 
 

@@ -260,8 +260,8 @@ def prepare(
             "weights with ee 0."
         )
     read_comments(engine, comments)
-    _read_scores(engine, "emotions", "ee", path=emotions)
-    _read_scores(engine, "toxicities", "toxicity", path=toxicity)
+    _register_scores(engine, "emotions", "ee", path=emotions)
+    _register_scores(engine, "toxicities", "toxicity", path=toxicity)
     engine.view("comments", "select * from single left join toxicities using (id)")
     engine.view("settings", settings.sql(), materialize=True)
 
@@ -278,7 +278,7 @@ def read_comments(engine: DuckDB | Spark, comments: str | Path) -> None:
         engine.view("single", "select * from features")
 
 
-def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:
+def _register_scores(engine, name: str, column: str, path: str | Path | None) -> None:
     """Register the scores of comments: a relation `name` with the columns id and `column`.
 
     It has no rows where `path` is None.
