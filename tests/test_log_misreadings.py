@@ -777,7 +777,7 @@ def test_a_bot_that_says_the_same_again_is_rated_twice(tmp_path):
         ("user_rating", ["★★★☆☆", ""], [3, None]),
         ("rating", ["4 stars", "1 star"], [4, 1]),
         ("rating", ["80%", "60 %"], [80, 60]),
-        ("human_rating", ["up", "4"], [1, 4]),
+        ("human_rating", ["4/5", "3"], [4, 3]),
     ],
 )
 def test_ratings_beside_replies_are_read_however_they_are_written(
@@ -1170,18 +1170,6 @@ def test_calls_of_tools_are_no_dialogs(tmp_path):
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho"]}
 
 
-def test_an_empty_line_before_the_header_is_none_of_the_table(tmp_path):
-    rows = "dialog,speaker,text\nd,user,Hi\nd,bot,Ho\n"
-    turns = read_turns(file_with(tmp_path, "log.csv", f"\n{rows}"))
-    assert contexts(turns) == {"Ho": ["Hi"]}
-
-
-def test_a_title_above_the_header_is_named(tmp_path):
-    rows = "Log of May\ndialog,speaker,text\nd,user,Hi\nd,bot,Ho\n"
-    with pytest.raises(DataError, match="'Log of May' is a title, delete its line"):
-        read_turns(file_with(tmp_path, "log.csv", rows))
-
-
 def test_a_piece_of_a_telegram_message_may_be_empty(tmp_path):
     messages = []
     for number, (name, text) in enumerate([("Pam", "Hi"), ("TeaBot", ["Ho", {}])]):
@@ -1198,3 +1186,9 @@ def test_a_file_of_the_name_of_its_folder_is_named_whole(tmp_path):
     file = file_with(folder, "chats", "{}")
     with pytest.raises(DataError, match=f"{file}:"):
         read_turns(folder)
+
+
+def test_a_word_among_numbers_is_no_one_of_a_scale(tmp_path):
+    text = "prompt,response,model,human_x\nHi,Ho,m,4\nTea?,No,m,good\n"
+    with pytest.raises(DataError, match="row 2.*human_x.*good"):
+        read_turns(file_with(tmp_path, "replies.csv", text))

@@ -253,12 +253,12 @@ def is_western(raw: bytes) -> bool:
 
 def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
     """Rows of the same number of cells as the header: pandas would fill up shorter ones."""
-    text = text.lstrip("\n")
     header, _, rest = text.partition("\n")
     if header.lower().startswith("sep=") and len(header) == 5:  # Excel's own line
         delimiter = header[4]
         text = rest
     else:
+        header = text.lstrip("\n").partition("\n")[0]
         marks = "\t,;|" if ending == ".tsv" else ",;\t|"
         cells = {
             mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in marks
@@ -277,13 +277,15 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         if delimiter != "\t":
             raise
         rows = _cells(text, delimiter, csv.QUOTE_NONE)  # where tabs separate, few quote
-    for number, row in enumerate(rows):
-        if row and len(row) != len(rows[0]):
-            problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
-            hint = "check its delimiter and quotes"
-            if len(rows[0]) == 1 and row[1:]:
-                hint = f"if {rows[0][0][:40]!r} is a title, delete its line"
-            raise ValueError(f"{problem}: {hint}")
+    header_row = _header_row(rows)
+    width = len(rows[header_row])
+    for number, row in enumerate(rows, start=1):  # as a spreadsheet numbers them
+        if row and len(row) != width:
+            raise ValueError(
+                f"row {number} has {len(row)} cells, the header {width}: row {header_row + 1} was "
+                "taken for the header, so delete what stands above the names of the columns, or "
+                "check the delimiter and quotes"
+            )
     return _with_header(rows, report)
 
 
@@ -312,17 +314,24 @@ def _with_header(rows: list[list[str]], report: ImportReport) -> pd.DataFrame:
 def _header_row(rows: list[list[str]]) -> int:
     """The first of the first rows that is full, where most cells of the one at the top are empty.
 
+    Empty lines at the top are no rows.
+
     >>> _header_row([["Chats", "", ""], ["id", "speaker", "text"], ["1", "user", "Hi"]])
     1
     >>> _header_row([["", "speaker", "text"], ["1", "user", "Hi"]])
     0
+    >>> _header_row([[], ["id", "text"], ["1", "Hi"]])
+    1
     """
-    if sum(map(bool, rows[0])) >= len(rows[0]) / 2:
-        return 0
-    for number, row in enumerate(rows[:10]):
+    filled = [number for number, row in enumerate(rows) if row]
+    top = filled[0] if filled else 0
+    if sum(map(bool, rows[top])) >= len(rows[top]) / 2:
+        return top
+    for number in filled[:10]:
+        row = rows[number]
         if all(row) and len(set(row)) == len(row):
             return number
-    return 0
+    return top
 
 
 def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:

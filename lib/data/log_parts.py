@@ -47,6 +47,7 @@ PART_TYPE = re.compile(  # of a part of a message, by the names of several inter
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
 )
+OPINION_WORDS = set(" ".join(WORDS["ratings"].values()).split())
 GOOD_OR_BAD = {*WORDS["ratings"]["good"].split(), *WORDS["ratings"]["bad"].split()}
 NUMBER_WITH_UNIT = re.compile(
     r"(?P<number>\d+([.,]\d+)?) ?((/|out of|of) ?\d+|%|stars?|[★⭐])"
@@ -605,6 +606,11 @@ def with_point(text: str) -> str:
     """
     match = DECIMAL_COMMA.fullmatch(text)
     return f"{match[1]}.{match[2]}" if match else text
+
+
+def is_word_of_opinion(value: Any) -> bool:
+    """Whether an opinion is a word or a thumb that is one of two, such as "good" and "bad"."""
+    return isinstance(value, str) and without_tone(value) in OPINION_WORDS
 
 
 def without_tone(text: str) -> str:

@@ -48,6 +48,7 @@ from lib.data.log_parts import (
     SPEAKER_START,
     SYNONYMS,
     first_value,
+    is_word_of_opinion,
     named_ratings,
     opinion_number,
     read_ratings,
@@ -549,13 +550,22 @@ def _lists_of_rows(ratings: Mapping[str, list], n_rows: int) -> list[list[float]
 
 
 def _with_numbers(cells: pd.DataFrame) -> pd.DataFrame:
-    """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays."""
+    """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays.
+
+    Words such as "good" stay too where others are numbers: 1 is not "good" on their scale.
+    """
     changed = {}
     for column in cells:
-        if column.startswith("human_"):
-            values = [opinion_number(cell) for cell in cells[column]]
-            numbers = zip(cells[column], values, strict=True)
-            changed[column] = [c if v is None else v for c, v in numbers]
+        if not column.startswith("human_"):
+            continue
+        filled = [cell for cell in cells[column] if not _is_no_rating(cell)]
+        only_words = all(is_word_of_opinion(cell) for cell in filled)
+        numbers = []
+        for cell in cells[column]:
+            number = opinion_number(cell) if isinstance(cell, str) else None
+            in_words = is_word_of_opinion(cell) and not only_words
+            numbers.append(cell if number is None or in_words else number)
+        changed[column] = numbers
     return cells.assign(**changed)
 
 
