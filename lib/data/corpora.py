@@ -263,7 +263,7 @@ def corpus_parts(
         `turns` or `dialogs`, `ratings` and `report`, as `Corpus` holds them.
 
     Raises:
-        ValueError: `scores` of another number of rows.
+        DataError: `scores` has another number of rows.
 
     >>> row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
     >>> parts = corpus_parts([row | {"ratings": {"Overall": [4, "N/A"]}}])
@@ -274,7 +274,8 @@ def corpus_parts(
     """
     items = pd.DataFrame(rows)
     if scores is not None and len(scores) != len(items):
-        raise ValueError(f"{len(items)} rows, and scores of {len(scores)}")
+        problem = f"the table of scores has {len(scores)} rows, the corpus {len(items)}"
+        raise DataError(problem, fix="fetch both files again, of the same version")
     if "ratings" in items:
         judgements = _judgements(items.pop("ratings").dropna())
     ratings, means, ratings_line = average_judgements(judgements, len(items))
