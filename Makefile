@@ -38,7 +38,7 @@ $(BIN)/python $(SITE)/python:
 
 # torch first and by itself: its CPU and CUDA builds share a version, so their hashes differ.
 .venv/users: requirements.lock requirements-no-deps.lock pyproject.toml | $(BIN)/python
-	@echo "Filling the environment in .venv: a few minutes, about 2 GB."
+	@echo "Filling the environment in .venv: a few minutes, about 3 GB (more with CUDA)."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-no-deps.lock

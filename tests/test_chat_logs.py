@@ -378,7 +378,7 @@ def test_markdown_within_a_reply_parts_no_dialog(tmp_path):
 REAL = {
     "dstc10/persona-usr_eval.json": (300, 5, 300, 1800),
     "grade/human_score/human_judgement.json": (1200, 4, 560, 1200),
-    "usr/tc_usr_data.json": (360, 6, 60, 0),
+    "usr/tc_usr_data.json": (360, 6, 60, 2160),
     "dialogue_eval_ji2022/pass_icebreaker.json": (12907, 11, 1224, 0),
     "comp_analysis/dialog_level_texts/fed_human_annotations.json": (795, 3, 125, 8741),
     "predictive_engagement/Eng_Scores_queries_gen_gtruth_replies.csv": (

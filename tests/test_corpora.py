@@ -239,3 +239,9 @@ def test_available_works_without_data(tmp_path, monkeypatch):
         assert len(turns) == entry["rows"]
         assert turns["system"].nunique() == entry["systems"]
     assert (table["licence"] != "").all()
+
+
+def test_scores_of_another_number_of_rows_are_an_error():
+    row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
+    with pytest.raises(DataError, match="scores has 2 rows, the corpus 1"):
+        corpora.corpus_parts([row], scores=pd.DataFrame({"score_x": [1.0, 2.0]}))

@@ -188,8 +188,12 @@ BAD = {
                     ["row 1", "'context'", "whole list"]),
     "list of numbers": ('system,dialog,response,context\nA,1,x,"[""a"", 3]"\n',
                         ["row 1", "'context'", "not text"]),
-    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 2 has 5 cells, the header 4"]),
-    "a cell too few": (HEAD + "A,1\n", ["row 1 has 2 cells"]),
+    "a cell too many": (HEAD + "A,1,x,4\nA,2,Well, yes,4\n", ["row 3 has 5 cells, the header 4"]),
+    "a cell too few": (HEAD + "A,1\n", ["row 2 has 2 cells"]),
+    "a title above": ("Our chats\n" + HEAD + "A,1,x,4\n",
+                      ["row 2 has 4 cells, the header 1", "row 1 was taken for the header",
+                       "delete what stands above the names"]),
+    "empty line above": ("\n" + HEAD + "A,1\n", ["row 3 has 2 cells", "row 2 was taken for"]),
     "unclosed quote": (HEAD + 'A,1,"x,4\n', ["not a readable file"]),
     "column twice": ("system,dialog,response,response\nA,1,x,y\n", ["'response'", "two columns"]),
     "no header": ("", ["is empty"]),
@@ -217,6 +221,12 @@ def test_a_bad_file_names_the_place(case, tmp_path):
     assert str(path) in str(caught.value)
     for words in expected:
         assert words in str(caught.value)
+
+
+def test_empty_lines_above_the_header_are_no_header(tmp_path):
+    rows = "A;1;x;4\nA;2;y;5\n"
+    turns = read_turns(csv(tmp_path, "\n\n" + HEAD.replace(",", ";") + rows))
+    assert turns["response"].tolist() == ["x", "y"]
 
 
 MAPPINGS = [

@@ -162,6 +162,29 @@ def test_a_job_that_only_meets_rate_limits_is_left_for_later_after_its_patience(
         assert service.requests < 40
 
 
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [("429", [0.5, 1, 2, 4, 8, 8]), ("503", [0.5, 1, 2, 4, 8, 8]), ("429_ms", [0.15] * 6)],
+)  # fmt: skip
+def test_pauses_double_after_each_error_unless_the_server_names_one(
+    store, monkeypatch, fault, seconds
+):
+    """A rate limit without `retry-after` backs off as a 503 does, and is no attempt."""
+    pauses = []
+    pause_after = judge._Run.pause_after
+
+    def recorded(self, error, errors):
+        pauses.append(pause_after(self, error, errors))
+        return 0.0
+
+    monkeypatch.setattr(judge._Run, "pause_after", recorded)
+    attempts = 7 if fault == "503" else 1
+    settings = JudgeSettings(workers=1, attempts=attempts)
+    with FaultServer(lambda number, body: fault if number < 6 else None) as service:
+        assert run(jobs_for(1), store, service, settings).done == 1
+    assert pauses == pytest.approx(seconds, rel=0.25)
+
+
 def test_jobs_that_run_out_of_attempts_one_by_one_do_not_stop_the_run(store):
     odd = {f"prompt {number}" for number in range(1, 10, 2)}
     settings = JudgeSettings(workers=1, attempts=2, backoff_s=0.01)
@@ -601,7 +624,7 @@ def test_the_estimate_is_within_15_percent_of_two_real_vocabularies(vocabulary):
      ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 0.0)],
 )  # fmt: skip
 def test_retry_after(headers, seconds):
-    assert client.retry_after(headers) == seconds
+    assert client.wait_asked_by_server(headers) == seconds
 
 
 def test_the_packaged_judge_answers_and_is_gone_afterwards(store):

@@ -777,7 +777,7 @@ def test_a_bot_that_says_the_same_again_is_rated_twice(tmp_path):
         ("user_rating", ["★★★☆☆", ""], [3, None]),
         ("rating", ["4 stars", "1 star"], [4, 1]),
         ("rating", ["80%", "60 %"], [80, 60]),
-        ("human_rating", ["up", "4"], [1, 4]),
+        ("human_rating", ["4/5", "3"], [4, 3]),
     ],
 )
 def test_ratings_beside_replies_are_read_however_they_are_written(
@@ -1026,3 +1026,169 @@ def test_exchanges_of_one_dialog_keep_ratings_and_models(tmp_path):
     turns = read_turns(file_with(tmp_path, "log.json", {"history": exchanges}))
     assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
     assert turns["human_rating"].tolist() == [4, 4] and set(turns["system"]) == {"m"}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_values_that_follow_each_other_are_read(indent, tmp_path):
+    values = []
+    for question, reply in (("Hi", "Ho"), ("Tea?", "No")):
+        messages = [{"role": "user", "content": question}]
+        messages.append({"role": "assistant", "content": reply})
+        values.append(json.dumps({"messages": messages}, indent=indent))
+    turns = read_turns(file_with(tmp_path, "log.json", "\n".join(values)))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+@pytest.mark.parametrize(
+    "text", ["Köln, Straße, grün", "près de l'étage, n° 5", "¿Qué tal, señor?"]
+)
+def test_a_few_western_letters_are_no_chinese_ones(text, tmp_path):
+    file = tmp_path / "log.csv"
+    table = f"dialog,speaker,text\nd,user,{text.replace(',', '')}\nd,bot,Ho\n"
+    file.write_bytes(table.encode("cp1252"))
+    assert read_turns(file)["context"][0] == [text.replace(",", "")]
+
+
+def test_messages_in_html_are_read_by_their_words(tmp_path):
+    words = "<div class='m'><p>Costs &lt; 5 euros<br>Fast</p></div>"
+    rows = f'd,user,"<p>Hi &amp; hello</p>"\nd,bot,"{words}"\n'
+    turns = read_turns(file_with(tmp_path, "log.csv", f"dialog,speaker,text\n{rows}"))
+    assert turns["context"][0] == ["Hi & hello"]
+    assert turns["response"][0] == "Costs < 5 euros\nFast"
+
+
+def test_a_tag_among_words_stays(tmp_path):
+    rows = "d,user,Use <p> or <br>?\nd,bot,<p> is a paragraph.\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", f"dialog,speaker,text\n{rows}"))
+    assert contexts(turns) == {"<p> is a paragraph.": ["Use <p> or <br>?"]}
+
+
+@pytest.mark.parametrize("flag", [{"partial": True}, {"is_final": False}])
+def test_the_states_of_a_stream_are_no_replies(flag, tmp_path):
+    messages = [{"role": "user", "content": "Hi"}]
+    messages.append({"role": "assistant", "content": "H"} | flag)
+    messages.append({"role": "assistant", "content": "Ho"})
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_what_a_tool_returns_in_the_name_of_a_named_bot_is_no_reply(tmp_path):
+    messages = [
+        {"source": "user", "content": "Hi", "type": "TextMessage"},
+        {"source": "ada", "content": "hits", "type": "ToolCallExecutionEvent"},
+        {"source": "ada", "content": "Transferred.", "type": "HandoffMessage"},
+        {"source": "ada", "content": "Ho", "type": "TextMessage"},
+    ]
+    file = file_with(tmp_path, "log.json", {"messages": messages})
+    turns = read_turns(file, options={"bot": "ada"})
+    assert turns[["context", "response"]].values.tolist() == [[["Hi"], "Ho"]]
+
+
+def test_the_name_of_a_bot_goes_before_the_name_of_a_role(tmp_path):
+    rows = "d,user,Hi\nd,assistant,Ho\nd,agent-action,Ended call\n"
+    file = file_with(tmp_path, "log.csv", f"dialog,speaker,text\n{rows}")
+    turns = read_turns(file, options={"bot": "assistant"})
+    assert turns["response"].tolist() == ["Ho"]
+
+
+def test_the_model_in_the_settings_of_a_dialog_is_its_system(tmp_path):
+    dialogs = []
+    for model in ("m1", "m2"):
+        messages = [{"role": "user", "content": "Hi"}]
+        messages.append({"role": "assistant", "content": f"Ho {model}"})
+        dialogs.append({"id": model, "config": {"model": model}, "messages": messages})
+    turns = read_turns(file_with(tmp_path, "log.json", {"chats": dialogs}))
+    assert turns["system"].tolist() == ["m1", "m2"]
+
+
+def test_a_history_in_the_lines_of_an_instruction_is_context(tmp_path):
+    instruction = "Human:Hi\nAssistant:Ho\nHuman:Tea?\nAssistant:"
+    row = {"instruction": instruction, "input": "", "output": "No"}
+    turns = read_turns(file_with(tmp_path, "belle.json", [row]))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+@pytest.mark.parametrize(
+    "vote, values",
+    [("leftvote", [1, 0]), ("rightvote", [0, 1]), ("tievote", [0.5] * 2)],
+)
+def test_the_vote_on_a_pair_of_fastchat_is_a_preference(vote, values, tmp_path):
+    states = []
+    for model in ("m1", "m2"):
+        messages = [["USER", "Hi"], ["ASSISTANT", f"Ho {model}"]]
+        state = {"roles": ["USER", "ASSISTANT"], "messages": messages}
+        states.append(state | {"model_name": model, "conv_id": model})
+    row = {"type": vote, "states": states}
+    turns = read_turns(file_with(tmp_path, "votes.jsonl", json.dumps(row)))
+    assert turns["system"].tolist() == ["m1", "m2"]
+    assert turns["human_preference"].tolist() == values
+
+
+@pytest.mark.parametrize("name", ["winner", "preferred", "preference", "choice"])
+def test_who_was_preferred_may_have_several_names(name, tmp_path):
+    columns = f"prompt,model_a,response_a,model_b,response_b,{name},annotator"
+    text = f"{columns}\nHi,m,Ho,n,Hm,A,ann\nTea?,m,No,n,Yes,tie,ann\n"
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    assert turns["human_preference"].tolist() == [1, 0, 0.5, 0.5]
+    assert set(turns.attrs["ratings"]["rater"]) == {"ann"}
+
+
+def test_ratings_with_a_name_are_read_and_a_dash_is_none(tmp_path):
+    text = "prompt,response,rating_anna,rating_ben\nHi,Ho,4,-\nTea?,No,2,3\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["human_rating_anna"].tolist() == [4, 2]
+    assert turns["human_rating_ben"].isna().tolist() == [True, False]
+
+
+def test_a_rating_that_no_format_reads_is_named(tmp_path):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    record = {"messages": messages, "labels": {"userSurveyRating": 5}}
+    turns = read_turns(file_with(tmp_path, "log.json", record))
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert "userSurveyRating is not read" in reasons
+
+
+def test_messages_with_a_flag_for_people_have_two_sides(tmp_path):
+    messages = [
+        {"message": "Hi", "is_human": True},
+        {"message": "Ho", "is_human": False},
+    ]
+    record = {"bot_name": "Orla", "conversation": messages}
+    turns = read_turns(file_with(tmp_path, "log.jsonl", json.dumps(record)))
+    assert turns[["system", "context", "response"]].values.tolist() == [
+        ["Orla", ["Hi"], "Ho"]
+    ]
+
+
+def test_calls_of_tools_are_no_dialogs(tmp_path):
+    history = [{"role": "user", "content": "Hi"}]
+    history.append({"role": "assistant", "content": "Ho"})
+    call = {"role": "tool", "content": "a.txt", "tool_call_ids": ["c1"]}
+    history += [call, call, {"role": "assistant", "content": "No"}]
+    value = {"history": history, "trajectory": [], "info": {}}
+    turns = read_turns(file_with(tmp_path, "issue.traj", value))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho"]}
+
+
+def test_a_piece_of_a_telegram_message_may_be_empty(tmp_path):
+    messages = []
+    for number, (name, text) in enumerate([("Pam", "Hi"), ("TeaBot", ["Ho", {}])]):
+        message = {"id": number, "type": "message", "from": name, "text": text}
+        messages.append(message | {"from_id": f"user{number}"})
+    messages[1]["text"][1] = {"type": "bold", "text": None}
+    value = {"name": "TeaBot", "type": "bot_chat", "messages": messages}
+    assert read_turns(file_with(tmp_path, "result.json", value))["response"][0] == "Ho"
+
+
+def test_a_file_of_the_name_of_its_folder_is_named_whole(tmp_path):
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    file = file_with(folder, "chats", "{}")
+    with pytest.raises(DataError, match=f"{file}:"):
+        read_turns(folder)
+
+
+def test_a_word_among_numbers_is_no_one_of_a_scale(tmp_path):
+    text = "prompt,response,model,human_x\nHi,Ho,m,4\nTea?,No,m,good\n"
+    with pytest.raises(DataError, match="row 2.*human_x.*good"):
+        read_turns(file_with(tmp_path, "replies.csv", text))

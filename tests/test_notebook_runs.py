@@ -68,6 +68,16 @@ def test_failure_is_explained_and_the_rest_goes_on(project, capsys):
     assert ran.cells[1].outputs[0].text == "4\n"
 
 
+def test_a_dead_kernel_is_a_failure_and_the_rest_goes_on(project):
+    dies = notebook_with("import os\nos._exit(3)")
+    nbformat.write(dies, project / "notebooks" / "01_fails.ipynb")
+    outcomes = {outcome.notebook: outcome for outcome in runner.run_all("sample")}
+    assert outcomes["01_fails"].status == "failed"
+    assert outcomes["01_fails"].message.startswith("01_fails.ipynb: Kernel died")
+    assert outcomes["02_needs_01"].status == "not run"
+    assert outcomes["03_alone"].status == "ran"
+
+
 def without_kernel(path, parameters, **options):
     """In place of papermill: the last cell prints its source and the parameters."""
     notebook = nbformat.read(path, as_version=4)
@@ -182,6 +192,25 @@ def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):
     (project / "notebooks" / "profiles.toml").write_text(profiles)
     _, texts = said("hub", models="bleurt")
     assert "'N': 8" in texts[1] and "'PROFILE': 'hub'" in texts[1]
+
+
+def test_a_run_killed_at_its_end_leaves_no_stamp_without_its_models(
+    project, monkeypatch
+):
+    """The stamp is whole from the start: an empty one would mean that no model was asked for."""
+    run_notebook = runner.run_notebook
+
+    def killed(*arguments, **options):
+        run_notebook(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.papermill, "execute_notebook", without_kernel)
+    monkeypatch.setattr(runner, "run_notebook", killed)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_all("sample", ["03"], models="bleurt")
+    path = project / "notebooks" / "03_alone.ipynb"
+    assert not runner.is_up_to_date(path, "sample", needs=[])
+    assert runner.is_up_to_date(path, "sample", needs=[], models="bleurt")
 
 
 def test_public_run_puts_outputs_back_but_not_parameters(project):

@@ -218,3 +218,12 @@ def test_the_committed_simulation_covers_and_saves_what_the_prose_tells():
     assert rows["usr_topical", "unieval", "one system", 50] == pytest.approx(
         0.125, abs=0.03
     )
+
+
+@pytest.mark.parametrize(
+    "correlation, n_rated, n_scored, problem",
+    [(1.2, 10, 10, "outside -1 to 1"), (0.5, 0, 0, "no dialog")],
+)
+def test_the_variance_of_no_study_is_an_error(correlation, n_rated, n_scored, problem):
+    with pytest.raises(ValueError, match=problem):
+        powered_variance(correlation, n_rated, n_scored)

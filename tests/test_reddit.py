@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lib import ROOT
 from lib.data import storage
 from lib.data.storage import archive_members
-from lib.endex import reddit
+from lib.endex import red, reddit
 from lib.endex.reddit import decompressed_blocks
 
 RECORD = {
@@ -382,3 +382,22 @@ def test_processes_that_ask_for_the_same_comments_at_once_both_get_them(tmp_path
     answers = [process.communicate()[0] for process in processes]
     assert answers[0] == answers[1] and answers[0].startswith("6000 ")
     assert [process.returncode for process in processes] == [0, 0]
+
+
+def test_a_name_given_again_stands_for_the_new_rows_alone(tmp_path):
+    """An engine that is used again must not answer with the scores of the run before."""
+    file = tmp_path / "it's.parquet"
+    pd.DataFrame({"id": ["a"], "ee": [0.5]}).to_parquet(file)
+    engine = red.DuckDB()
+
+    def rows(name):
+        return engine.frame(f"select * from {name}").to_numpy().tolist()
+
+    engine.view("emotions", "select 'b' as id, null as ee limit 0")
+    engine.read("emotions", [file])
+    assert rows("emotions") == [["a", 0.5]]
+    for materialize, number in ((True, 1), (False, 2), (True, 3)):
+        engine.view("single", f"select {number} as n", materialize=materialize)
+        assert rows("single") == [[number]]
+    engine.read("single", [file])
+    assert rows("single") == [["a", 0.5]]

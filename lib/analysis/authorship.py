@@ -95,7 +95,7 @@ def correlations_by_author(
     options = {"method": method, "resamples": resamples, "seed": seed}
 
     everything = bootstrap_interval(data["score"], data["human"], clusters, **options)
-    rows = [_row(ALL, everything, data)]
+    rows = [_correlation_row(ALL, everything, data)]
 
     machines = data[data["written_by"] == "machine"]
     if data["written_by"].isna().all():
@@ -104,7 +104,7 @@ def correlations_by_author(
         interval = bootstrap_interval(
             machines["score"], machines["human"], clusters[machines.index], **options
         )
-    rows.append(_row(MACHINES, interval, machines))
+    rows.append(_correlation_row(MACHINES, interval, machines))
 
     centred = data.assign(
         score=centre_within(data["score"], contexts),
@@ -116,7 +116,7 @@ def correlations_by_author(
         interval = bootstrap_interval(
             centred["score"], centred["human"], clusters[centred.index], **options
         )
-    rows.append(_row(WITHIN_CONTEXT, interval, centred))
+    rows.append(_correlation_row(WITHIN_CONTEXT, interval, centred))
     return pd.DataFrame(rows)
 
 
@@ -153,7 +153,7 @@ def metrics_by_author(
     return pd.concat(tables, ignore_index=True)
 
 
-def _row(replies: str, interval: Interval, items: pd.DataFrame) -> dict:
+def _correlation_row(replies: str, interval: Interval, items: pd.DataFrame) -> dict:
     by_people = items["written_by"] == "person"
     return {
         "replies": replies,

@@ -232,9 +232,16 @@ def powered_variance(correlation: float, n_rated: int, n_scored: int) -> float:
     with n rated dialogs, N more that have only a score, and r their correlation over dialogs of
     the same system. The price of estimating the weight, one degree of freedom, is left out.
 
+    Raises:
+        ValueError: a correlation outside -1 to 1, or no dialog at all.
+
     >>> powered_variance(0.5, n_rated=50, n_scored=150)
     0.8125
     """
+    if not -1 <= correlation <= 1:
+        raise ValueError(f"a correlation of {correlation} is outside -1 to 1")
+    if n_rated + n_scored <= 0:
+        raise ValueError("no dialog is rated or scored")
     return 1 - correlation**2 * n_scored / (n_rated + n_scored)
 
 

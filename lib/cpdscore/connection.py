@@ -63,10 +63,10 @@ class JudgeError(Exception):
         self.reply = Reply(status, reason=reason, **details)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def wait_asked_by_server(headers: Mapping[str, str]) -> float | None:
     """Seconds the server asks to wait: ``retry-after-ms``, or ``retry-after`` (seconds or date).
 
-    >>> retry_after({"retry-after": "3"}), retry_after({"retry-after-ms": "250"})
+    >>> wait_asked_by_server({"retry-after": "3"}), wait_asked_by_server({"retry-after-ms": "250"})
     (3.0, 0.25)
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1)):
@@ -92,7 +92,7 @@ def error_of_status(status: int, body: str, headers: Mapping[str, str]) -> Judge
             "stop", f"the account has no quota left: {message}", **details
         )
     if status in (200, 408, 409, 429) or status >= 500:
-        details |= {"wait_s": retry_after(headers), "billed": status == 200}
+        details |= {"wait_s": wait_asked_by_server(headers), "billed": status == 200}
         return JudgeError("retry", f"server error {status}: {message}", **details)
     if status in (400, 413, 422):
         return JudgeError("refused", f"refused with {status}: {message}", **details)

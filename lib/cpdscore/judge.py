@@ -351,6 +351,7 @@ class _Run:
         """Ask until every sample has its reply, or the attempts or the patience run out."""
         deadline = time.monotonic() + self.settings.patience_s
         errors = 0
+        rate_limits = 0
         while True:
             jobs = self.store.missing(jobs)
             if not jobs or not self.pacer.wait(self.stop):
@@ -361,9 +362,12 @@ class _Run:
             if error.kind == "stop":
                 raise error
             rate_limited = error.reply.http == 429
-            if not rate_limited:
+            if rate_limited:
+                rate_limits += 1
+                pause = self.pause_after(error, rate_limits)
+            else:
                 errors += 1
-            pause = self.pause_after(error, errors)
+                pause = self.pause_after(error, errors)
             too_late = time.monotonic() + pause > deadline
             if error.kind == "refused" or errors >= self.settings.attempts or too_late:
                 return self.leave(error)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-# The shipped prompts, one file per variant, in this project's own wording.
+# The shipped prompts, one file per variant, in this project's own wording. Both files of CPDS-D,
+# with and without a reference, say the same: change them together.
 FOLDER = Path(__file__).parent / "prompts"
 # Opens a fenced prompt: a quoted line cannot leave its fence, since each begins with the bar.
 FENCE = (

@@ -161,6 +161,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
               ("conversation_a|messages_a", "conversation_b|messages_b"),
               EachRecord(comparisons.read_arena, comparisons.join_judges)),
+    LogFormat("arena", "FastChat server log, two dialogs a row and the vote",
+              ("states[].messages", "states[].roles", "type"), comparisons.read_arena_votes),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
               ("prompt", "response_a", "response_b"), EachRecord(comparisons.read_arena_table)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
@@ -588,6 +590,14 @@ def records(value: Any) -> list[dict]:
         if all(isinstance(item, dict) for item in value.values()):
             # MultiWOZ: dialogs by their names.
             return [{"id": name, **item} for name, item in value.items()]
+        with_messages = {
+            name: item
+            for name, item in value.items()
+            if isinstance(item, dict) and message_fields(item)
+        }
+        if with_messages:
+            # Chatbox: dialogs by their names, among settings.
+            return [{"id": name, **item} for name, item in with_messages.items()]
         splits = [item for item in value.values() if isinstance(item, list)]
         nested = [] if any(splits) else nested_records(value)
         value = nested[0] if len(nested) == 1 else sum(splits, [])

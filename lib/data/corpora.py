@@ -262,6 +262,9 @@ def corpus_parts(
     Returns:
         `turns` or `dialogs`, `ratings` and `report`, as `Corpus` holds them.
 
+    Raises:
+        DataError: `scores` has another number of rows.
+
     >>> row = {"system": "A", "dialog": "d", "context": ["Hey"], "response": "Hi"}
     >>> parts = corpus_parts([row | {"ratings": {"Overall": [4, "N/A"]}}])
     >>> parts["turns"][["turn", "human_overall"]].values.tolist()
@@ -270,6 +273,9 @@ def corpus_parts(
     ['', '1 marked N/A by the annotator']
     """
     items = pd.DataFrame(rows)
+    if scores is not None and len(scores) != len(items):
+        problem = f"the table of scores has {len(scores)} rows, the corpus {len(items)}"
+        raise DataError(problem, fix="fetch both files again, of the same version")
     if "ratings" in items:
         judgements = _judgements(items.pop("ratings").dropna())
     ratings, means, ratings_line = average_judgements(judgements, len(items))

@@ -108,11 +108,9 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     bots = {name for name, role in roles.items() if role == "assistant"}
     if requested:
         names = {name.strip(" #").lower() for name in requested.split(",")}
-        bots = {
-            name
-            for name, role in roles.items()
-            if name.strip("#").lower() in names or role in names
-        }
+        bots = {name for name in roles if name.strip("#").lower() in names}
+        if not bots:
+            bots = {name for name, role in roles.items() if role in names}
     elif speaks_beside_agent(bots, dialogs):
         fix = f"name it: BOT=...; the speakers are {speakers}"
         raise DataError(
@@ -157,7 +155,10 @@ def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
 
 
 def separate_roles(dialogs: Sequence[Dialog]) -> None:
-    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name."""
+    """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name.
+
+    A bot is a speaker with replies, or one that nothing tells.
+    """
     roles: dict[str, set] = {}
     for dialog in dialogs:
         for utterance in dialog.utterances:
@@ -165,7 +166,7 @@ def separate_roles(dialogs: Sequence[Dialog]) -> None:
     shared = {
         name
         for name, its_roles in roles.items()
-        if "assistant" in its_roles and its_roles & OTHER_ROLES
+        if its_roles - OTHER_ROLES and its_roles & OTHER_ROLES
     }
     if not shared:
         return
@@ -228,10 +229,10 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
 
 
 def keep_last_versions(dialogs: Sequence[Dialog], report: ImportReport) -> None:
-    """Of messages of a dialog with the same id and speaker keep the last: the others were edited.
+    """Of messages of a dialog with the same id keep the last: the others were edited.
 
-    Nothing is left out where many ids recur, or those of one speaker at another: such ids are of
-    exchanges or dialogs.
+    Nothing is left out where many ids recur, or one at another speaker: such ids are of exchanges
+    or dialogs; nor where they are the names of the speakers.
     """
     kept = []
     n_all = 0
@@ -239,13 +240,12 @@ def keep_last_versions(dialogs: Sequence[Dialog], report: ImportReport) -> None:
         last = {}
         speakers: dict[str, str] = {}
         for number, utterance in enumerate(dialog.utterances):
-            name = utterance.id
-            if (
-                name
-                and speakers.setdefault(name, utterance.speaker) != utterance.speaker
-            ):
+            if utterance.id == utterance.speaker:
                 return
-            last[name or number] = utterance
+            last[utterance.id or number] = utterance
+            speaker = speakers.setdefault(utterance.id or "", utterance.speaker)
+            if utterance.id and speaker != utterance.speaker:
+                return
         kept.append(list(last.values()))
         n_all += len(dialog.utterances)
     n_kept = sum(map(len, kept))

@@ -30,6 +30,10 @@ PACKED = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
 }
+WESTERN = set(
+    "äöüßÄÖÜéèêëàâáãåçñíìîïóòôõøúùûæœÿÉÈÊÀÂÁÃÅÇÑÍÎÓÔÕØÚÛÆŒ¿¡«»°ºª€£§’‘“”„–—…·\xa0"
+)
+BLANKS = re.compile(r"\s*")
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -110,7 +114,9 @@ class ImportReport:
 
     def file_path(self, file) -> Path:
         """The path of a file, for messages."""
-        return self.path / file.name if self.path.name != file.name else self.path
+        if self.path.is_dir() or self.path.name != file.name:
+            return self.path / file.name
+        return self.path
 
 
 TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
@@ -219,13 +225,30 @@ def _decode(raw: bytes, report: ImportReport) -> str:
         if report.options.encoding or guess is None:
             line = raw.count(b"\n", 0, error.start) + 1
             raise ValueError(f"line {line}: {error}") from error
-        encoding = (
-            "cp1252" if "cp1252" in guess.could_be_from_charset else guess.encoding
-        )
+        encoding = guess.encoding
+        if "cp1252" in guess.could_be_from_charset or is_western(raw):
+            encoding = "cp1252"
         reason = "it is not UTF-8, and this fits its letters"
         text = raw.decode(encoding)
     report.decide("encoding", encoding.removesuffix("-sig"), reason)
     return text.replace("\r\n", "\n")
+
+
+def is_western(raw: bytes) -> bool:
+    """Whether bytes are text of Western Europe in one byte a letter, by the letters they give.
+
+    In a few words a detector may take two such letters for a Chinese one.
+
+    >>> is_western("Köln, près de l'étage n° 5".encode("cp1252")), is_western("你好".encode("gbk"))
+    (True, False)
+    """
+    try:
+        text = raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    letters = [letter for letter in text if ord(letter) > 127]
+    alone = re.findall(r"(?<![^\x00-\x7f])[^\x00-\x7f](?![^\x00-\x7f])", text)
+    return len(alone) > 0.8 * len(letters) and set(letters) <= WESTERN
 
 
 def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
@@ -235,6 +258,7 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         delimiter = header[4]
         text = rest
     else:
+        header = text.lstrip("\n").partition("\n")[0]
         marks = "\t,;|" if ending == ".tsv" else ",;\t|"
         cells = {
             mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in marks
@@ -253,10 +277,15 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         if delimiter != "\t":
             raise
         rows = _cells(text, delimiter, csv.QUOTE_NONE)  # where tabs separate, few quote
-    for number, row in enumerate(rows):
-        if row and len(row) != len(rows[0]):
-            problem = f"row {number} has {len(row)} cells, the header {len(rows[0])}"
-            raise ValueError(f"{problem}: check its delimiter and quotes")
+    header_row = _header_row(rows)
+    width = len(rows[header_row])
+    for number, row in enumerate(rows, start=1):  # as a spreadsheet numbers them
+        if row and len(row) != width:
+            raise ValueError(
+                f"row {number} has {len(row)} cells, the header {width}: row {header_row + 1} was "
+                "taken for the header, so delete what stands above the names of the columns, or "
+                "check the delimiter and quotes"
+            )
     return _with_header(rows, report)
 
 
@@ -285,17 +314,24 @@ def _with_header(rows: list[list[str]], report: ImportReport) -> pd.DataFrame:
 def _header_row(rows: list[list[str]]) -> int:
     """The first of the first rows that is full, where most cells of the one at the top are empty.
 
+    Empty lines at the top are no rows.
+
     >>> _header_row([["Chats", "", ""], ["id", "speaker", "text"], ["1", "user", "Hi"]])
     1
     >>> _header_row([["", "speaker", "text"], ["1", "user", "Hi"]])
     0
+    >>> _header_row([[], ["id", "text"], ["1", "Hi"]])
+    1
     """
-    if sum(map(bool, rows[0])) >= len(rows[0]) / 2:
-        return 0
-    for number, row in enumerate(rows[:10]):
+    filled = [number for number, row in enumerate(rows) if row]
+    top = filled[0] if filled else 0
+    if sum(map(bool, rows[top])) >= len(rows[top]) / 2:
+        return top
+    for number in filled[:10]:
+        row = rows[number]
         if all(row) and len(set(row)) == len(row):
             return number
-    return 0
+    return top
 
 
 def _spreadsheet(raw: bytes, report: ImportReport) -> pd.DataFrame:
@@ -412,7 +448,7 @@ def _expanded_bytes(column: pa.Array) -> int:
 
 
 def _json(text: str) -> list | dict:
-    """A JSON value, or a list of those on the lines."""
+    """A JSON value, or a list of those on the lines or that follow each other."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         by_line = len(lines) > 1 and json.loads(lines[0]) is not None
@@ -420,12 +456,34 @@ def _json(text: str) -> list | dict:
         by_line = False
     if by_line:
         text = "[" + ",\n".join(lines) + "]"
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise
+        value = _json_sequence(text)
     if not isinstance(value, list | dict):
         raise ValueError(
             "it does not hold JSON objects: a list of them, or one per line"
         )
     return value
+
+
+def _json_sequence(text: str) -> list:
+    """The JSON values that follow each other, whatever blanks are between them.
+
+    >>> _json_sequence('{"a": 1} {"a": 2}')
+    [{'a': 1}, {'a': 2}]
+    """
+    decoder = json.JSONDecoder()
+    values = []
+    text = text.strip()
+    position = 0
+    while position < len(text):
+        value, end = decoder.raw_decode(text, position)
+        values.append(value)
+        position = BLANKS.match(text, end).end()
+    return values
 
 
 def parse_list(text: str) -> Any:

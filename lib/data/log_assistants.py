@@ -335,6 +335,28 @@ def branches(name: str, utterances: list[Utterance]) -> list[Dialog]:
     return dialogs
 
 
+LINE_TURN = re.compile(
+    r"^(?P<role>Human|Assistant):(?P<text>.*?)(?=^(?:Human|Assistant):|\Z)", re.S | re.M
+)
+
+
+def turns_in_lines(prompt: str) -> list[Utterance]:
+    r"""What was said in a prompt that begins "Human:" and asks "Assistant:" at its end (Belle).
+
+    >>> [turn.text for turn in turns_in_lines("Human:Hi\nAssistant:Ho\nHuman:So?\nAssistant:")]
+    ['Hi', 'Ho', 'So?', '']
+    >>> turns_in_lines("Human: a mammal. Explain.")
+    []
+    """
+    if not (prompt.startswith("Human:") and prompt.rstrip().endswith("Assistant:")):
+        return []
+    turns = []
+    for match in LINE_TURN.finditer(prompt):
+        side = user if match["role"] == "Human" else assistant
+        turns.append(side(match["text"].strip()))
+    return turns
+
+
 def read_instruction(record: dict, source) -> list[Dialog]:
     """AlpacaEval, Alpaca, Dolly, ChatGLM: an instruction, what it is about, and an output.
 
@@ -345,8 +367,11 @@ def read_instruction(record: dict, source) -> list[Dialog]:
     about = first_value(record, ("input", "context"))
     instruction = first_value(record, ("instruction", "prompt"))
     prompt = "\n".join(text for text in (instruction, about) if text)
+    turns = [turn for turn in turns_in_lines(prompt) if turn.text]
     reply = first_value(record, ("output", "response")) or ""
-    utterances = [*as_script(woven(asked, answered)), user(prompt), assistant(reply)]
+    if not turns:
+        turns = [*as_script(woven(asked, answered)), user(prompt)]
+    utterances = [*turns, assistant(reply)]
     return [Dialog("", utterances, first_text(record, ["generator", "model"]))]
 
 

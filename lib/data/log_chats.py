@@ -50,9 +50,10 @@ def telegram_text(message: dict) -> str | None:
     """The text of a message, whose formatted pieces follow each other without a break."""
     text = message.get("text")
     if isinstance(text, list):
-        pieces = [
-            piece if isinstance(piece, str) else piece.get("text", "") for piece in text
-        ]
+        pieces = []
+        for piece in text:
+            words = piece if isinstance(piece, str) else piece.get("text")
+            pieces.append(words or "")
         text = "".join(pieces)
     return text or None
 

@@ -6,6 +6,7 @@ from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import message_list, read_plain, woven
 from lib.data.log_parts import (
+    RATERS,
     as_script,
     assistant,
     dicts,
@@ -22,6 +23,12 @@ SCORES = (
     "chosen_score",
     "chosen-rating",
 )  # beside a model's preference
+ARENA_VOTES = {
+    "leftvote": "model_a",
+    "rightvote": "model_b",
+    "tievote": "tie",
+    "bothbad_vote": "tie",
+}
 PAIRS = [  # names of two replies, of the preference, and what it is worth for the first reply
     (
         ("response1", "response2"),
@@ -40,7 +47,7 @@ def read_arena(record: dict, source) -> list[Dialog]:
     MT-bench's judges say after which turn they judged; the replies before that have no rating.
     """
     name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
-    winner = record.get("winner")
+    winner = winner_of(record)
     models = (record.get("model_a"), record.get("model_b"))
     field = "conversation" if "conversation_a" in record else "messages"
     turn = int(to_number(record.get("turn")) or 0)
@@ -74,7 +81,7 @@ def join_judges(dialogs: list[Dialog]) -> list[Dialog]:
 
 def read_arena_table(record: dict, source) -> list[Dialog]:
     """Chatbot Arena as on Kaggle: lists of turns in cells, and the winner in three columns."""
-    winner = record.get("winner")
+    winner = winner_of(record)
     if str(record.get("winner_tie")) in TRUE:
         winner = "tie"
     for side in "ab":
@@ -87,8 +94,32 @@ def read_arena_table(record: dict, source) -> list[Dialog]:
         dialog = Dialog(
             str(record.get("id") or ""), utterances, record.get(f"model_{side}")
         )
-        dialog.ratings = preference(side, winner)
+        rater = first_value(record, RATERS)
+        dialog.ratings = preference(side, winner, rater)
         dialogs.append(dialog)
+    return dialogs
+
+
+def winner_of(record: dict) -> Any:
+    """Who was preferred, under one of its names."""
+    return first_value(record, ("winner", "preferred", "preference", "choice", "vote"))
+
+
+def read_arena_votes(rows: list[dict], source) -> list[Dialog]:
+    """FastChat's server: two dialogs of two models, and the vote as the type of the row."""
+    dialogs = []
+    for row in rows:
+        winner = ARENA_VOTES.get(row["type"])
+        if winner is None:
+            source.exclude("dialogs", "are of pairs without a vote")
+            continue
+        for side, state in zip("ab", row["states"], strict=True):
+            dialog = Dialog(str(state.get("conv_id") or ""), [], state["model_name"])
+            for speaker, text in state["messages"]:
+                role = "user" if speaker == state["roles"][0] else "assistant"
+                dialog.utterances.append(Utterance(speaker, role, text))
+            dialog.ratings = preference(side, winner)
+            dialogs.append(dialog)
     return dialogs
 
 

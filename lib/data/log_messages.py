@@ -247,6 +247,20 @@ FORMATS = [  # in the order in which the signatures are tried
 ]
 
 
+FLAGS_OF_SIDES = {"is_human", "isHuman", "is_bot", "isBot", "is_user", "isUser"}
+
+
+def read_flagged(messages: list[dict]) -> list[Utterance]:
+    """Messages without a speaker, of which a flag such as is_human tells the side (PIPPA)."""
+    _, text_key = speaker_and_text(messages)
+    utterances = []
+    for message in messages:
+        speaker = role_of("", message) or "unknown"
+        named = {**message, "speaker": speaker}
+        utterances.append(read_utterance(named, "speaker", text_key))
+    return utterances
+
+
 def find_format(messages: list[dict]) -> MessageFormat | None:
     """The format of a list of messages: by its signature, else by a speaker and a text."""
     keys = set().union(*messages)
@@ -254,6 +268,8 @@ def find_format(messages: list[dict]) -> MessageFormat | None:
     for message_format in FORMATS:
         if message_format.keys <= keys and fits(message_format, messages):
             return message_format
+    if not speaker_key and text_key and keys & FLAGS_OF_SIDES:
+        return MessageFormat("messages with a flag of their side", keys, read_flagged)
     if not speaker_key and {"text", "metadata"} <= keys:
         return MessageFormat("MultiWOZ 2.1: user and bot in turn", keys, in_turn)
     if not text_key and exchange_keys(messages[0]):
@@ -401,7 +417,7 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
     dialog = Dialog(
         id=first_text(about, ["id", *DIALOG]) or "",
         utterances=[],
-        system=first_value(about, MODEL, str),
+        system=first_value(about, MODEL, str) or model_of_settings(about),
         ratings=read_ratings(about, first_text(about, RATERS)),
     )
     if isinstance(about.get("personality"), list):
@@ -410,6 +426,16 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
         add_without_persona(dialog, utterance)
     add_reply_beside(dialog, about)
     return dialog, message_format.name
+
+
+def model_of_settings(about: Mapping[str, Any]) -> str | None:
+    """The model that the settings of a dialog name."""
+    for name in ("config", "settings", "model_config", "options", "params", "metadata"):
+        if isinstance(about.get(name), dict):
+            model = first_value(about[name], MODEL, str)
+            if model:
+                return model
+    return None
 
 
 def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:

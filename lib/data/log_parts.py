@@ -25,11 +25,15 @@ DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = set(WORDS["no_talk"].split())  # types of messages
 PRIVATE = (  # flags of messages that nobody says to the other side
     *("private", "is_private", "isPrivate", "internal", "is_internal"),
+    *("partial", "is_partial", "isPartial", "interim"),
     *("deleted", "is_deleted", "isDeleted", "is_alternative"),
 )
 DELETED = ("deleted", "removed", "unsent")  # states
 DELETED_AT = ("deleted_at", "deletedAt", "deleted_time")  # times, of what was deleted
-PUBLIC = ("public", "is_public", "isPublic")  # flags of those that somebody says
+PUBLIC = (  # flags of those that somebody says
+    *("public", "is_public", "isPublic"),
+    *("is_final", "isFinal", "final"),
+)
 PARENT = (
     "reply_to",
     "reply-to",
@@ -43,6 +47,8 @@ PART_TYPE = re.compile(  # of a part of a message, by the names of several inter
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
 )
+OPINION_WORDS = set(" ".join(WORDS["ratings"].values()).split())
+GOOD_OR_BAD = {*WORDS["ratings"]["good"].split(), *WORDS["ratings"]["bad"].split()}
 NUMBER_WITH_UNIT = re.compile(
     r"(?P<number>\d+([.,]\d+)?) ?((/|out of|of) ?\d+|%|stars?|[★⭐])"
 )
@@ -58,7 +64,11 @@ SPEAKER_START = re.compile(
 TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
-RATING_NAME = re.compile(r"human_.+|(.+_)?rating|(.+_)?feedback")
+RATING_NAME = re.compile(
+    r"human_.+|(.+_)?rating|(.+_)?feedback"
+    r"|rating_(?!(count|id|date|time|scale|comment|by|type|number|max|min|out|source|status"
+    r"|reason|text|model|method|version)(_|$)).{1,30}"
+)
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
     r"|(?P<alone>(?:annotator|rater|worker|judge|coder|evaluator)_?\d{1,2})"
@@ -319,6 +329,23 @@ def _block_text(block: dict) -> str | None:
     return text if isinstance(text, str) else None
 
 
+HTML = re.compile(
+    r"\s*<(?P<tag>p|div|span|html|body|ul|ol|table)\b[^<>]*>.*</(?P=tag)>\s*",
+    re.S | re.I,
+)
+
+
+def without_html(text: str | None) -> str | None:
+    """The words of a text that is HTML from its first to its last character; any other unchanged.
+
+    >>> without_html("<p>Hi<br>there</p>"), without_html("Use <p> here")
+    ('Hi\\nthere', 'Use <p> here')
+    """
+    if text and text.lstrip().startswith("<") and HTML.fullmatch(text):
+        return html_text(text)
+    return text
+
+
 class _HtmlText(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -396,10 +423,14 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         private=known(PRIVATE),
         public=known(PUBLIC),
         is_bot=known(("is_bot", "isBot", "from_bot")),
-        is_user=known(("is_user", "isUser", "isCreatedByUser")),
+        is_user=known(("is_user", "isUser", "isCreatedByUser", "is_human", "isHuman")),
         turn=known(TURN),
         model=known(MODEL),
-        rating={n: d for n, d in dimensions.items() if RATING_NAME.fullmatch(d)},
+        rating={
+            name: dimension
+            for name, dimension in dimensions.items()
+            if RATING_NAME.fullmatch(dimension) and not RATING_BY.fullmatch(dimension)
+        },
         rating_by={n: d for n, d in dimensions.items() if RATING_BY.fullmatch(d)},
     )
 
@@ -530,12 +561,17 @@ def ratings_in(value: Any, dimension: str, rater: str | None) -> list[Rating]:
 def is_comment(value: Any) -> bool:
     """Whether feedback is in words, and is no thumb, no stars and no number.
 
-    >>> is_comment("too long"), is_comment("Up"), is_comment("4/5"), is_comment("-1")
+    "Good" is a comment: among others it stands for no scale.
+
+    >>> is_comment("Good"), is_comment("Up"), is_comment("4/5"), is_comment("-1")
     (True, False, False, False)
     """
-    if not isinstance(value, str) or opinion_number(value) is not None:
+    if not isinstance(value, str):
         return False
-    return not re.fullmatch(r"[+-]?[\d.,/ ]+", value.strip())
+    if without_tone(value) in GOOD_OR_BAD:
+        return True
+    is_number = re.fullmatch(r"[+-]?[\d.,/ ]+", value.strip()) is not None
+    return not is_number and opinion_number(value) is None
 
 
 def opinion_number(value: Any) -> float | None:
@@ -570,6 +606,11 @@ def with_point(text: str) -> str:
     """
     match = DECIMAL_COMMA.fullmatch(text)
     return f"{match[1]}.{match[2]}" if match else text
+
+
+def is_word_of_opinion(value: Any) -> bool:
+    """Whether an opinion is a word or a thumb that is one of two, such as "good" and "bad"."""
+    return isinstance(value, str) and without_tone(value) in OPINION_WORDS
 
 
 def without_tone(text: str) -> str:

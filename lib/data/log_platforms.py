@@ -1,4 +1,7 @@
-"""Logs of platforms for bots and of customer support."""
+"""Logs of platforms for bots and of customer support, which need code of their own.
+
+For another platform first try an entry in `chat_shapes.toml`.
+"""
 
 import json
 import re

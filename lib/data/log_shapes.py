@@ -177,6 +177,8 @@ class Shape:
         question = first_words(part, self.first) if self.first else None
         if question:
             dialogs.setdefault(name, Dialog(name, [user(question)]))
+        if self.messages and not self.thread and isinstance(part, dict):
+            dialogs.setdefault(name, Dialog(name, [])).ratings += read_ratings(part)
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))

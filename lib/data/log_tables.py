@@ -214,6 +214,7 @@ class Columns:
                 recurs
                 and not self.tells_some_rows(values)
                 and DIALOG_WORDS & set(key.split("_"))
+                and "tool" not in key.split("_")  # a call of a tool
                 and name not in (self.text, self.turn)
             ):
                 candidates.append(name)
@@ -339,11 +340,13 @@ class Columns:
                 return False
         names = [self.text] if not self.turn else [self.turn, self.speaker]
         for columns, least in (([self.text], 1 / 3), (names, 1)):
-            said = [
+            rows_of_parts = [
                 {tuple(str(row.get(n)) for n in columns) for row in rows}
                 for rows in parts
             ]
-            if len(set.intersection(*said)) >= least * min(map(len, said)):
+            if len(set.intersection(*rows_of_parts)) >= least * min(
+                map(len, rows_of_parts)
+            ):
                 return True
         return False
 
@@ -470,7 +473,9 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         if columns.rater or len(rows) > 1:
             utterance.ratings = []
             for row in rows:
-                rater = first_text(row, [columns.rater]) if columns.rater else None
+                rater = None
+                if columns.rater:
+                    rater = first_text(row, [columns.rater])
                 utterance.ratings += read_ratings(row, rater)
         dialog.utterances.append(utterance)
     return list(dialogs.values())
@@ -518,17 +523,19 @@ def with_joined_raters(columns: Columns, source) -> Columns:
     """
     names = [columns.dialog, columns.turn, columns.time, columns.system]
     names = [name for name in (*names, columns.speaker, columns.text) if name]
-    said = [tuple(str(row.get(name)) for name in names) for row in columns.rows]
+    keys = list(zip(*(columns.values(name) for name in names), strict=True))
+    if len(set(keys)) == len(keys):
+        return columns
     placed = bool(columns.turn or columns.time)
     if not placed:
-        said = with_places(said, columns) if columns.rater else with_runs(said)
+        keys = with_places(keys, columns) if columns.rater else with_runs(keys)
     if not columns.rater:
-        if not replies_recur(said, columns):
+        if not replies_recur(keys, columns):
             return columns
-        check_raters(said, columns)
+        check_raters(keys, columns)
         if not any(RATING_NAME.fullmatch(key) for key in columns.names):
             return columns
-    rows_by_utterance = rows_by_rater(columns.rows, columns.rater, said)
+    rows_by_utterance = rows_by_rater(columns.rows, columns.rater, keys)
     if len(rows_by_utterance) == len(columns.rows):
         return columns
     rater = f"rater={columns.rater!r}" if columns.rater else "a row per rater"
@@ -540,27 +547,27 @@ def with_joined_raters(columns: Columns, source) -> Columns:
     return joined
 
 
-def replies_recur(said: list[tuple], columns: Columns) -> bool:
+def replies_recur(keys: list[tuple], columns: Columns) -> bool:
     """Whether a third or more of what is not said by users stands in several rows."""
     replies = []
-    for words, row in zip(said, columns.rows, strict=True):
+    for key, row in zip(keys, columns.rows, strict=True):
         role = value_role(columns.speaker_key, str(row.get(columns.speaker)))
         if role != "user" and row.get(columns.text):
-            replies.append(words)
+            replies.append(key)
     counts = Counter(replies)
     recurring = sum(count for count in counts.values() if count > 1)
     return 0 < len(replies) / 3 <= recurring
 
 
-def check_raters(said: list[tuple], columns: Columns) -> None:
+def check_raters(keys: list[tuple], columns: Columns) -> None:
     """Refuse rows of the same utterance that differ in names, or follow each other without turns.
 
     Raises:
         UnknownFormat: with the column that may tell the raters.
     """
     groups: dict[tuple, list[dict]] = {}
-    for words, row in zip(said, columns.rows, strict=True):
-        groups.setdefault(words, []).append(row)
+    for key, row in zip(keys, columns.rows, strict=True):
+        groups.setdefault(key, []).append(row)
     repeated = [rows for rows in groups.values() if len(rows) > 1]
     problem = "has several rows of the same utterance"
     for name in columns.names.values():
@@ -579,56 +586,58 @@ def check_raters(said: list[tuple], columns: Columns) -> None:
         )
 
 
-def with_places(said: list[tuple], columns: Columns) -> list[tuple]:
-    """What rows say, with the place of each among the rows of its dialog and rater.
+def with_places(keys: list[tuple], columns: Columns) -> list[tuple]:
+    """Keys of rows, with the place of each among the rows of its dialog and rater.
 
     Where some rows have no rater, the place is that of `with_runs`.
     """
     raters = [str(row.get(columns.rater) or "") for row in columns.rows]
     if not all(raters):
-        return with_runs(said)
-    dialogs = columns.values(columns.dialog) if columns.dialog else [""] * len(said)
+        return with_runs(keys)
+    dialogs = columns.values(columns.dialog) or [""] * len(keys)
     places = Counter()
     placed = []
-    for words, dialog, rater in zip(said, dialogs, raters, strict=True):
+    for key, dialog, rater in zip(keys, dialogs, raters, strict=True):
         places[dialog, rater] += 1
-        placed.append((*words, places[dialog, rater]))
+        placed.append((*key, places[dialog, rater]))
     return placed
 
 
-def with_runs(said: list[tuple]) -> list[tuple]:
-    """What rows say, with the number of the run of equal rows that each is in.
+def with_runs(keys: list[tuple]) -> list[tuple]:
+    """Keys of rows, with the number of the run of equal rows that each is in.
 
     >>> with_runs([("Hi",), ("Hi",), ("Ho",), ("Hi",)])
     [('Hi', 1), ('Hi', 1), ('Ho', 2), ('Hi', 3)]
     """
     numbered = []
     run = 0
-    for number, words in enumerate(said):
-        if number == 0 or words != said[number - 1]:
+    for number, key in enumerate(keys):
+        if number == 0 or key != keys[number - 1]:
             run += 1
-        numbered.append((*words, run))
+        numbered.append((*key, run))
     return numbered
 
 
 def rows_by_rater(
-    rows: list[dict], rater: str | None, said: list[tuple]
+    rows: list[dict], rater: str | None, keys: list[tuple]
 ) -> list[list[dict]]:
-    """Groups of rows that say the same, one of each rater, in the order of their first rows.
+    """Groups of rows with the same key, one of each rater, in the order of their first rows.
 
-    The second time that a rater rates the same, it is another utterance. Rows without a rater that
-    say the same are one.
+    The second time that a rater rates the same, it is another utterance. Rows without a rater with
+    the same key are one.
 
     >>> rows = [{"rater": "a"}, {"rater": "b"}, {"rater": "a"}]
-    >>> [len(group) for group in rows_by_rater(rows, "rater", said=[("Hi",)] * 3)]
+    >>> [len(group) for group in rows_by_rater(rows, "rater", keys=[("Hi",)] * 3)]
     [2, 1]
     """
     groups: dict[tuple, list[dict]] = {}
     uses = Counter()
-    for row, words in zip(rows, said, strict=True):
-        use = (row.get(rater), *words) if rater and row.get(rater) else None
-        uses[use] += use is not None
-        groups.setdefault((max(uses[use], 1), *words), []).append(row)
+    for row, key in zip(rows, keys, strict=True):
+        use = 1
+        if rater and row.get(rater):
+            uses[row[rater], *key] += 1
+            use = uses[row[rater], *key]
+        groups.setdefault((use, *key), []).append(row)
     return list(groups.values())
 
 
@@ -682,8 +691,8 @@ def without_repeats(columns: Columns, source) -> list[dict]:
     if not columns.time:
         return columns.rows
     names = (columns.dialog, columns.speaker, columns.text, columns.time)
-    said = zip(*(columns.values(name) for name in names if name), strict=True)
-    if len(set(said)) > 2 / 3 * len(columns.rows):
+    keys = zip(*(columns.values(name) for name in names if name), strict=True)
+    if len(set(keys)) > 2 / 3 * len(columns.rows):
         return columns.rows
     rows = {tuple(map(str, row.values())): row for row in columns.rows[::-1]}
     repeats = len(columns.rows) - len(rows)
@@ -817,8 +826,8 @@ def dialog_names(columns: Columns, source) -> list[str]:
     if not columns.turn:
         return [name] * len(columns.rows)
     turns = [to_number(row.get(columns.turn)) for row in columns.rows]
-    said = set(zip(turns, columns.values(columns.speaker), strict=True))
-    if len(said) == len(turns):
+    places = set(zip(turns, columns.values(columns.speaker), strict=True))
+    if len(places) == len(turns):
         return [name] * len(columns.rows)
     names = []
     part = 1
@@ -992,13 +1001,13 @@ def rows_of_exchanges(
     """
     if rater is None:
         return [[row] for row in rows]
-    said = []
+    keys_of_rows = []
     for row in rows:
         about = {snake_case(name): value for name, value in row.items()}
-        words = [row.get(key) for key in keys if key]
-        words += [about.get(name) for name in (*VERSION, *MODEL)]
-        said.append(tuple(map(str, words)))
-    exchanges = rows_by_rater(rows, rater, said)
+        values = [row.get(key) for key in keys if key]
+        values += [about.get(name) for name in (*VERSION, *MODEL)]
+        keys_of_rows.append(tuple(map(str, values)))
+    exchanges = rows_by_rater(rows, rater, keys_of_rows)
     if len(exchanges) < len(rows):
         reason = "rows of the same exchange are joined, and their ratings averaged"
         source.guess("columns", f"rater={rater!r}", reason)

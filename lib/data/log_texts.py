@@ -95,7 +95,7 @@ def is_exchange_lines(text: str) -> bool:
 
 
 def read_exchange_lines(text: str, source) -> list[Dialog]:
-    """Lines of the user's words, a tab, and the bot's, of which further ones follow after "|".
+    """Lines of the user's words, a tab, and the bot's; texts after "|" are further references.
 
     Persona-Chat and older ParlAI number them, a new dialog at 1; ParlAI's `text:` marks the last.
     """

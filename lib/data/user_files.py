@@ -48,11 +48,13 @@ from lib.data.log_parts import (
     SPEAKER_START,
     SYNONYMS,
     first_value,
+    is_word_of_opinion,
     named_ratings,
     opinion_number,
     read_ratings,
     to_number,
     with_point,
+    without_html,
 )
 from lib.data.log_tables import with_crowd_columns
 from lib.data.storage import DataError, suggest_name
@@ -67,14 +69,17 @@ from lib.data.turn_table import (
 )
 
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
-NO_RATING = {"", "na", "n/a", "nan", "null", "none"}
+NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
     "(.*_)?(score|grade|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
-    "|appropriate(ness)?|natural(ness)?)"
+    "|appropriate(ness)?|natural(ness)?"
+    "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
 )
-OPINIONS = re.compile(f"{RATING_NAME.pattern}|ratings|annotations|reactions?")
+OPINIONS = re.compile(
+    f"{RATING_NAME.pattern}|ratings|annotations|reactions?|feedbacks?|feedback_scores?"
+)
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
 MAX_RATERS = 20  # of one reply, in a list
@@ -142,6 +147,7 @@ def read_turns(
         raise DataError("holds no files", path, fix="name the file with the dialogs")
     dialogs: list[Dialog] = []
     tables = []
+    rating_names: set[str] = set()
     unknown = {}
     for file in files.values():
         source = Source(file, report, files)
@@ -150,7 +156,7 @@ def read_turns(
             if isinstance(value, pd.DataFrame):
                 value = with_crowd_columns(value, report)
             value = without_wrapping(value, source)
-            _tell_unread_opinions(value, report)
+            rating_names |= _tell_unread_opinions(value, report)
             file_dialogs = read_dialogs(value, source)
             if file_dialogs is None:
                 tables.append(_reply_table(value, source, scale))
@@ -172,6 +178,9 @@ def read_turns(
     turns = pd.concat(tables, ignore_index=True)
     if len(tables) > 1:
         validate(turns, file=path)
+    if rating_names and not turns.filter(regex="^human_").notna().to_numpy().any():
+        reason = f"{', '.join(sorted(rating_names))} is not read"
+        report.decide("columns", "rating: none", reason)
     guesses = [[*guess, count] for guess, count in report.guesses.items()]
     turns.attrs = {
         "report": _report_rows(turns, report),
@@ -183,8 +192,12 @@ def read_turns(
     return turns
 
 
-def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
-    """Say which fields may hold what people thought of a reply, but are not read as ratings."""
+def _tell_unread_opinions(value: Any, report: ImportReport) -> set[str]:
+    """Say which fields may hold what people thought of a reply, but are not read as ratings.
+
+    Returns:
+        Fields that are called ratings, wherever they stand: a format may read them.
+    """
     if isinstance(value, pd.DataFrame):
         items = records(value.head(OPINION_RECORDS))
     elif isinstance(value, list):
@@ -193,6 +206,7 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
         items = [value]
     names = {}
     nested = {}
+    ratings = set()
     while items:
         item = items.pop()
         if not isinstance(item, dict):
@@ -211,12 +225,15 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> None:
                 items.append(cell)
             elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
                 names[name] = None
+            elif RATING_NAME.fullmatch(snake_case(name)) and _is_opinion(cell):
+                ratings.add(name)
     ours = {name for name in names if name.startswith(("human_", "score_"))}
     unread = set(names) - ours | set(nested)
     unread = sorted(unread - set(report.options.columns.values()))
     if unread:
         reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
         report.decide("columns", "rating: none", reason)
+    return ratings
 
 
 def _is_opinion(cell: Any) -> bool:
@@ -307,6 +324,7 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         else:
             threads[dialog.id] = dialog
             ordered.append(dialog)
+    take_words_of_html(ordered, report)
     read_written_times(ordered)
     keep_last_versions(ordered, report)
     newest_first = is_newest_first(ordered)
@@ -329,6 +347,15 @@ def _in_order(dialogs: list[Dialog], report: ImportReport) -> list[Dialog]:
         text = f"{len(parts)} parts, were it split at pauses: SPLIT={LONG_PAUSE}"
         report.decide("split", "none", text)
     return ordered
+
+
+def take_words_of_html(dialogs: list[Dialog], report: ImportReport) -> None:
+    """Replace utterances that are HTML by their words, and count them."""
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            words = without_html(utterance.text)
+            report.notes["were HTML, whose words stay"] += words != utterance.text
+            utterance.text = words
 
 
 def _log_table(rows: list[dict], report: ImportReport, scale) -> pd.DataFrame:
@@ -425,6 +452,8 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     cells, ratings = _join_raters(cells, report)
     if by_rater["row"] and len(cells) == len(value):
         ratings = by_rater
+    if not ratings:
+        ratings = _ratings_in_lists(cells)
     turns = _typed(cells, file, names_in_file, scale)
     if len(source.files) > 1:
         turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
@@ -450,7 +479,7 @@ def _rating_columns(
             continue
         if all(_is_number_list(value) for value in values):
             lists[f"human_{key}"] = name
-        elif RATING_NAME.fullmatch(key):
+        elif RATING_NAME.fullmatch(key) and not RATING_BY.fullmatch(key):
             if all(_is_opinion(value) for value in values):
                 found[f"human_{key}"] = name
             else:
@@ -495,6 +524,23 @@ def _ratings_by_column(cells: pd.DataFrame) -> dict[str, list]:
     return ratings
 
 
+def _ratings_in_lists(cells: pd.DataFrame) -> dict[str, list]:
+    """The single ratings of cells that hold a list of them, of raters without a name."""
+    ratings: dict[str, list] = {"row": [], "rater": [], "dimension": [], "rating": []}
+    for name in cells:
+        if not name.startswith("human_"):
+            continue
+        for number, cell in enumerate(cells[name]):
+            if not _is_number_list(cell):
+                continue
+            values = parse_list(cell) if isinstance(cell, str) else cell
+            for value in values:
+                entry = (number, None, name.removeprefix("human_"), float(value))
+                for column, item in zip(ratings, entry, strict=True):
+                    ratings[column].append(item)
+    return ratings
+
+
 def _lists_of_rows(ratings: Mapping[str, list], n_rows: int) -> list[list[float]]:
     """The single ratings of each row."""
     lists: list[list[float]] = [[] for _ in range(n_rows)]
@@ -504,13 +550,22 @@ def _lists_of_rows(ratings: Mapping[str, list], n_rows: int) -> list[list[float]
 
 
 def _with_numbers(cells: pd.DataFrame) -> pd.DataFrame:
-    """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays."""
+    """Ratings that are stars, thumbs or such as "4/5" as numbers; what is none stays.
+
+    Words such as "good" stay too where others are numbers: 1 is not "good" on their scale.
+    """
     changed = {}
     for column in cells:
-        if column.startswith("human_"):
-            values = [opinion_number(cell) for cell in cells[column]]
-            numbers = zip(cells[column], values, strict=True)
-            changed[column] = [c if v is None else v for c, v in numbers]
+        if not column.startswith("human_"):
+            continue
+        filled = [cell for cell in cells[column] if not _is_no_rating(cell)]
+        only_words = all(is_word_of_opinion(cell) for cell in filled)
+        numbers = []
+        for cell in cells[column]:
+            number = opinion_number(cell) if isinstance(cell, str) else None
+            in_words = is_word_of_opinion(cell) and not only_words
+            numbers.append(cell if number is None or in_words else number)
+        changed[column] = numbers
     return cells.assign(**changed)
 
 

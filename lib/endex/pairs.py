@@ -91,14 +91,18 @@ def negative_sample(
 ) -> str | None:
     """A reply that nobody would give, made of one that somebody gave.
 
-    insertion: the first third of the words of `other` at random positions; deletion: about half of
-    the words left out, at least one, and at least one stays; copying: the context repeated;
-    generic: one of ten empty phrases.
+    - insertion: the first third of the words of `other`, rounded up, at random positions
+    - deletion: about half of the words left out, at least one, and at least one stays
+    - copying: the context repeated
+    - generic: one of ten empty phrases
 
     Returns:
         Never the reply itself: None where the kind cannot be made. A reply without words has no
         position to insert at, one of a single word nothing to delete, an `other` without words
         nothing to insert, and a context without words nothing to copy.
+
+    Raises:
+        ValueError: an unknown kind; names those that there are.
 
     >>> negative_sample("copying", "Where to?", "Home.", "", np.random.default_rng(0))
     'Where to?'

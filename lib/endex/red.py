@@ -101,19 +101,32 @@ class RedSettings:
 
 
 class DuckDB:
-    """DuckDB inside this process: one machine, no set-up."""
+    """DuckDB inside this process: one machine, no set-up.
+
+    A name that is given again stands for the new files or query alone.
+    """
 
     def __init__(self):
         self.connection = duckdb.connect()
+        self._kinds: dict[str, str] = {}  # "view" or "table", by name
 
     def read(self, name: str, files: Sequence[Path]) -> None:
         """Give Parquet files a name."""
-        self.connection.read_parquet([*map(str, files)]).create_view(name)
+        paths = []
+        for file in files:
+            path = str(file).replace("'", "''")
+            paths.append(f"'{path}'")
+        self.view(name, f"select * from read_parquet([{', '.join(paths)}])")
 
     def view(self, name: str, sql: str, materialize: bool = False) -> None:
         """Give a query a name; it runs each time the name is used, or once if materialized."""
         kind = "table" if materialize else "view"
+        earlier = self._kinds.get(name, kind)
+        # DuckDB replaces a view by a view and a table by a table only.
+        if earlier != kind:
+            self.connection.execute(f"drop {earlier} {name}")
         self.connection.execute(f"create or replace temp {kind} {name} as {sql}")
+        self._kinds[name] = kind
 
     def frame(self, sql: str) -> pd.DataFrame:
         """Run a query and return its rows."""
@@ -247,8 +260,8 @@ def prepare(
             "weights with ee 0."
         )
     read_comments(engine, comments)
-    _read_scores(engine, "emotions", "ee", path=emotions)
-    _read_scores(engine, "toxicities", "toxicity", path=toxicity)
+    _register_scores(engine, "emotions", "ee", path=emotions)
+    _register_scores(engine, "toxicities", "toxicity", path=toxicity)
     engine.view("comments", "select * from single left join toxicities using (id)")
     engine.view("settings", settings.sql(), materialize=True)
 
@@ -265,7 +278,7 @@ def read_comments(engine: DuckDB | Spark, comments: str | Path) -> None:
         engine.view("single", "select * from features")
 
 
-def _read_scores(engine, name: str, column: str, path: str | Path | None) -> None:
+def _register_scores(engine, name: str, column: str, path: str | Path | None) -> None:
     """Register the scores of comments: a relation `name` with the columns id and `column`.
 
     It has no rows where `path` is None.

@@ -271,7 +271,7 @@ def _run_name(
 
 
 def main() -> None:
-    """Train from a shell; the options are those of `Options`."""
+    """Train from a shell; the options are those of `TrainingOptions`."""
     from accelerate import PartialState
     from transformers import HfArgumentParser
 

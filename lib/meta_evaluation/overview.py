@@ -326,6 +326,7 @@ def contributions(sets: Iterable[EvaluationSet], seed: int = 0) -> pd.DataFrame:
 
 
 def _gain(data: pd.DataFrame, base: list[str], added: list[str], seed: int) -> dict:
+    """What predictors add to others, in the fit and on new clusters; without a missing rating."""
     r2_base = regression.adjusted_r2(data, "human", base) if base else 0.0
     r2_both = regression.adjusted_r2(data, "human", [*base, *added])
     unseen = regression.cross_validated_gain(

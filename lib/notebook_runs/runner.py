@@ -102,9 +102,7 @@ def run_all(
         elif not force and is_up_to_date(path, profile, needs, models):
             outcome = Outcome(path.stem, "up to date")
         else:
-            outcome = run_notebook(path, profile, parameters[number])
-            if outcome.status == "ran":
-                stamp_file(path, profile).write_text(models, encoding="utf-8")
+            outcome = run_notebook(path, profile, parameters[number], models=models)
         print(
             f"{outcome.status:>10} {outcome.seconds:7.1f} s  {outcome.notebook}",
             flush=True,
@@ -124,8 +122,13 @@ def run_all(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
-    """Run one notebook and write it with its outputs; a failure becomes an `Outcome`."""
+def run_notebook(
+    path: Path, profile: str, parameters: dict, models: str = ""
+) -> Outcome:
+    """Run one notebook and write it with its outputs; its stamp names the models asked for.
+
+    A cell that fails and a kernel that dies become an `Outcome`.
+    """
     stamp = stamp_file(path, profile)
     stamp.unlink(missing_ok=True)
     start = time.perf_counter()
@@ -146,13 +149,16 @@ def run_notebook(path: Path, profile: str, parameters: dict) -> Outcome:
         return Outcome(
             path.stem, "failed", time.perf_counter() - start, explain(path, error)
         )
+    except RuntimeError as error:  # a dead kernel, for example for lack of memory
+        message = f"{path.name}: {error}"
+        return Outcome(path.stem, "failed", time.perf_counter() - start, message)
     source = nbformat.read(path, as_version=4)
     notebook = with_outputs(source, executed)
     add_alternative_texts(notebook, path.name[:2])
     with atomic_write(profile_folder(profile, "notebooks") / path.name) as file:
         file.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", "utf-8")
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
+    with atomic_write(stamp) as file:
+        file.write_text(models, encoding="utf-8")
     return Outcome(path.stem, "ran", time.perf_counter() - start)
 
 

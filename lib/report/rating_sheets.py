@@ -2,6 +2,9 @@
 
 A sheet has a row per dialog, in random order, with an id that tells nothing of the version. Which
 dialog an id stands for is in the key, a file of its own that the raters do not get.
+
+Only sheets that RATE wrote are read here. Ratings in a file of one's own are read with its dialogs
+(`lib.data.user_files`).
 """
 
 import csv

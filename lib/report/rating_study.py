@@ -220,7 +220,7 @@ def study_ratings(
         return RatingStudy(
             agreement=agreement, annotator_test=annotator_test, question=question
         )
-    quantities = _quantities(dialogs, predictor)
+    quantities = _rated_estimates(dialogs, predictor)
     return RatingStudy(
         agreement=agreement,
         estimates=pd.DataFrame([_estimate_row(q, predictor) for q in quantities]),
@@ -305,7 +305,7 @@ def _question(dialogs: pd.DataFrame, rated: DialogRatings, predictor: str) -> st
 
 
 @dataclass(frozen=True)
-class _Quantity:
+class _RatedEstimate:
     """A mean or a difference, as it is and as it may be expected with more rated dialogs."""
 
     version: str
@@ -323,13 +323,13 @@ class _Quantity:
         return "difference" if self.against else "mean"
 
 
-def _quantities(dialogs: pd.DataFrame, predictor: str) -> list[_Quantity]:
+def _rated_estimates(dialogs: pd.DataFrame, predictor: str) -> list[_RatedEstimate]:
     """Each version's mean, then the difference of each version from the first."""
     versions = dialogs.sort_values("place")["system"].unique()
     means = {}
     for version in versions:
         of_version = dialogs[dialogs["system"] == version]
-        means[version] = _quantity(of_version, predictor, version)
+        means[version] = _rated_estimate(of_version, predictor, version)
     first = versions[0]
     differences = []
     for version in versions[1:]:
@@ -342,16 +342,16 @@ def _quantities(dialogs: pd.DataFrame, predictor: str) -> list[_Quantity]:
                     for name in columns
                 }
             )
-            difference = _quantity(pairs, predictor, version, first)
+            difference = _rated_estimate(pairs, predictor, version, first)
         else:
             difference = _independent_difference(means[first], means[version])
         differences.append(difference)
     return [*means.values(), *differences]
 
 
-def _quantity(
+def _rated_estimate(
     values: pd.DataFrame, predictor: str, version: str, against: str = ""
-) -> _Quantity:
+) -> _RatedEstimate:
     """Of dialogs, or of pairs of them: the mean of the ratings, with and without the scores."""
     rated = values[values["rating"].notna()]
     other_scores = values.loc[values["rating"].isna(), "score"].dropna()
@@ -364,7 +364,7 @@ def _quantity(
             reason += ": let the judge read more, JUDGED=..."
     mean = _mean_of_ratings(rated, other_scores, reason)
     more = min(FURTHER, int(values["rating"].isna().sum()))
-    return _Quantity(
+    return _RatedEstimate(
         version=version,
         against=against,
         rated=len(rated),
@@ -437,10 +437,12 @@ def _powered_factor(n_rated: int, n_other: int, r: float) -> float:
     return np.sqrt((n_rated - 1) / (n_rated - 2) * unexplained / n_rated)
 
 
-def _independent_difference(first: _Quantity, second: _Quantity) -> _Quantity:
+def _independent_difference(
+    first: _RatedEstimate, second: _RatedEstimate
+) -> _RatedEstimate:
     """The difference of two versions with dialogs of their own (Welch)."""
     mean = _difference_of(first.mean, second.mean)
-    return _Quantity(
+    return _RatedEstimate(
         version=second.version,
         against=first.version,
         rated=min(first.rated, second.rated),
@@ -475,7 +477,7 @@ def _p_value(estimate: Estimate) -> float:
     return float(2 * stats.t.sf(abs(estimate.value) / estimate.error, estimate.df))
 
 
-def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
+def _estimate_row(quantity: _RatedEstimate, predictor: str) -> dict:
     """A row of `RatingStudy.estimates`."""
     mean = quantity.mean
     reason = mean.reason
@@ -516,7 +518,7 @@ def _estimate_row(quantity: _Quantity, predictor: str) -> dict:
     }
 
 
-def _further_row(quantity: _Quantity) -> dict:
+def _further_row(quantity: _RatedEstimate) -> dict:
     """A row of `RatingStudy.further`: half widths of the intervals, now and with more ratings.
 
     The column "further" is the number of dialogs still to be rated.
@@ -543,7 +545,7 @@ def _half_width(estimate: Estimate) -> float:
     return (high - low) / 2
 
 
-def _verdict_rows(quantities: list[_Quantity]) -> pd.DataFrame:
+def _verdict_rows(quantities: list[_RatedEstimate]) -> pd.DataFrame:
     """The classical differences in the columns of `verdict.differences`."""
     means = {q.version: q.mean.classical.value for q in quantities if not q.against}
     rows = []

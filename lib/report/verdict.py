@@ -253,9 +253,10 @@ def _resample(has_unit: np.ndarray, resamples: int, seed: int) -> Iterator[np.nd
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
     """Decide for each version whether it is better or worse than the first, and how sure that is.
 
-    Ratings decide; without any, the metrics of which higher is better (`call`). Metrics decide
-    where at most one in ten of such calls on public corpora was wrong, by the upper end of the
-    interval in `10_verdict_errors.csv`; else, or where that is not known, they only lean.
+    Ratings decide; without any, the metrics of which higher is better (`decide_direction`).
+    Metrics decide where at most one in ten of such calls on public corpora was wrong, by the upper
+    end of the interval in `10_verdict_errors.csv`; else, or where that is not known, they only
+    lean.
 
     Args:
         table: what `differences` returns.
@@ -281,7 +282,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         verdict = Verdict(
             version=version,
             against=against,
-            verdict=call(deciding),
+            verdict=decide_direction(deciding),
             explanation=_explain(deciding, version, against),
             decided_by=deciding["kind"].iloc[0],
             scores=deciding["score"].tolist(),
@@ -298,13 +299,13 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     return result
 
 
-def call(deciding: pd.DataFrame) -> str:
+def decide_direction(deciding: pd.DataFrame) -> str:
     """What the ratings or metrics of one version say of it, all of which are better if higher.
 
     "worse": some of them are lower (adjusted p <= .05) and none is higher; "better": the other way
     round; "mixed": both; else "no difference shown".
 
-    >>> call(pd.DataFrame({"difference": [0.2, -0.1], "p_adjusted": [0.01, 0.3]}))
+    >>> decide_direction(pd.DataFrame({"difference": [0.2, -0.1], "p_adjusted": [0.01, 0.3]}))
     'better'
     """
     significant = deciding.loc[deciding["p_adjusted"] <= LEVEL, "difference"]

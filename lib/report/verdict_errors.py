@@ -19,7 +19,7 @@ from lib.meta_evaluation.evaluation_sets import (
     EvaluationSet,
     machine_replies,
 )
-from lib.report.verdict import LEVEL, call, differences, rule_name
+from lib.report.verdict import LEVEL, decide_direction, differences, rule_name
 
 
 def draw_dialogs(items: EvaluationSet, count: int, seed: int = 0) -> EvaluationSet:
@@ -111,7 +111,7 @@ def rule_outcomes(
                 continue
             tested = of_rule[of_rule["reason"] == ""]
             adjusted = benjamini_hochberg(tested["p"])
-            decision = call(tested.assign(p_adjusted=adjusted))
+            decision = decide_direction(tested.assign(p_adjusted=adjusted))
             pair = dict(zip(keys, key, strict=True))
             outcome = "silent"
             if decision in ("better", "worse"):
