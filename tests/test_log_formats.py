@@ -33,6 +33,7 @@ SCHEMAS = {
         "later.txt",
         "assistants.txt",
         "elsewhere.txt",
+        "messengers.txt",
     )
     for example in examples(file)
 }

@@ -1192,3 +1192,79 @@ def test_a_word_among_numbers_is_no_one_of_a_scale(tmp_path):
     text = "prompt,response,model,human_x\nHi,Ho,m,4\nTea?,No,m,good\n"
     with pytest.raises(DataError, match="row 2.*human_x.*good"):
         read_turns(file_with(tmp_path, "replies.csv", text))
+
+
+def test_direct_messages_of_x_are_read_from_their_script(tmp_path):
+    messages = [  # newest first
+        {"senderId": "7", "recipientId": "5", "text": "Ho", "id": "12"},
+        {"senderId": "5", "recipientId": "7", "text": "Hi", "id": "11"},
+    ]
+    for hour, message in zip((11, 10), messages, strict=True):
+        message["createdAt"] = f"2025-03-01T{hour}:00:00.000Z"
+    listed = [{"messageCreate": message} for message in messages]
+    value = [{"dmConversation": {"conversationId": "5-7", "messages": listed}}]
+    text = f"window.YTD.direct_messages.part0 = {json.dumps(value)}"
+    file = file_with(tmp_path, "direct-messages.js", text)
+    with pytest.raises(DataError, match="BOT="):
+        read_turns(file)
+    assert contexts(read_turns(file, options={"bot": "7"})) == {"Ho": ["Hi"]}
+
+
+def test_of_chats_in_snapchat_only_those_with_its_bot_are_read(tmp_path):
+    def message(name, text, second, kind="TEXT"):
+        created = f"2025-03-01 10:00:{second} UTC"
+        return {"From": name, "Media Type": kind, "Created": created, "Content": text}
+
+    value = {
+        "olga": [message("olga", "Hey", 10)],
+        "myai": [
+            message("myai", "Ho", 30),
+            message("mira", None, 20, kind="MEDIA"),
+            message("mira", "Hi", 10) | {"IsSender": True},
+        ],
+    }
+    turns = read_turns(file_with(tmp_path, "chat_history.json", value))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_the_accounts_of_a_zulip_export_stand_in_another_file(tmp_path):
+    messages = []
+    for number, (sender, topic) in enumerate([(5, "a"), (7, "a"), (5, "b"), (7, "b")]):
+        message = {"id": number, "sender": sender, "recipient": 1, "subject": topic}
+        message |= {"content": f"{topic}{sender}", "date_sent": 1741169000.5 + number}
+        messages.append(message)
+    people = [{"id": 5, "full_name": "Mira", "is_bot": False}]
+    bots = [{"id": 7, "full_name": "Ada", "is_bot": True}]
+    realm = {"zerver_userprofile": people, "zerver_userprofile_crossrealm": bots}
+    file_with(tmp_path, "realm.json", realm)
+    file_with(tmp_path, "messages-000001.json", {"zerver_message": messages})
+    turns = read_turns(tmp_path)
+    assert contexts(turns) == {"a7": ["a5"], "b7": ["b5"]}
+    assert set(turns["system"]) == {"Ada"}
+
+
+def test_names_before_all_lines_of_contexts_are_taken_away(tmp_path):
+    """One is called USER, so the other one is a side, too, whatever its name."""
+    text = """item,context,response,human_x
+1,"USER: Hi
+LAMDA: Hello: you?
+USER: Good",Fine.,4
+2,USER: Tea?,No.,2
+"""
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert contexts(turns) == {"Fine.": ["Hi", "Hello: you?", "Good"], "No.": ["Tea?"]}
+
+
+def test_several_raters_without_ratings_are_asked_for_their_column(tmp_path):
+    text = "rater_id,context,response,q_safe\n1,Hi,Ho,Yes\n2,Hi,Ho,No\n"
+    file = file_with(tmp_path, "replies.csv", text)
+    with pytest.raises(DataError, match='rater_id.*\n.*COLUMNS="rating=...'):
+        read_turns(file)
+    turns = read_turns(file, columns={"rating": "q_safe"})
+    assert turns["human_rating"].tolist() == [0.5]
+
+
+def test_a_list_of_ratings_below_another_name_is_named(tmp_path):
+    record = {"dialog": [{"user": "Hi", "bot": "Ho"}], "turn_ratings": [4]}
+    turns = read_turns(file_with(tmp_path, "log.json", [record]))
+    assert any("turn_ratings" in reason for _, _, reason, _ in turns.attrs["guesses"])

@@ -125,6 +125,7 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
     TextFormat("lines", "DailyDialog", texts.is_dailydialog, texts.read_dailydialog),
     TextFormat("lines", "exchanges with tabs", texts.is_exchange_lines, texts.read_exchange_lines),
     TextFormat("whatsapp", "WhatsApp export", texts.is_whatsapp, texts.read_whatsapp),
+    TextFormat("imessage", "iMessage export", texts.is_imessage, texts.read_imessage),
     TextFormat("discord", "DiscordChatExporter (text), a channel",
                texts.is_discord, texts.read_discord_text),
     TextFormat("subtitles", "SubRip or WebVTT subtitles", texts.is_subtitles, texts.read_subtitles),
@@ -220,6 +221,12 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("matrix", "Matrix room",
               ("messages[].event_id", "messages[].content.msgtype"),
               EachRecord(chats.read_matrix)),
+    LogFormat("zulip", "Zulip export, a dialog per topic",
+              ("zerver_message[].sender", "zerver_message[].recipient"),
+              EachRecord(chats.read_zulip)),
+    LogFormat("zulip", "Zulip messages, a dialog per topic",
+              ("messages[].sender_full_name", "messages[].display_recipient"),
+              EachRecord(chats.read_zulip_messages)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type", "ts", "text"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
@@ -583,7 +590,7 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, pd.DataFrame):
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
-        if names_dialogs(value):
+        if names_dialogs(value) or is_snapchat(value):
             return [{"id": name, "messages": item} for name, item in value.items()]
         if holds_known_format(value) or is_record(value):
             return [value]
@@ -657,6 +664,15 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
         if not {"user", "assistant"} <= roles:
             return False
     return True
+
+
+def is_snapchat(value: Mapping[str, Any]) -> bool:
+    """Whether a mapping has the chats of Snapchat by their names, as lists of messages."""
+    chats_of_names = [item for item in value.values() if item]
+    return bool(chats_of_names) and all(
+        isinstance(item, list) and has_path({"messages": item}, "messages[].Media Type")
+        for item in chats_of_names
+    )
 
 
 def named_record(item: Any) -> Any:

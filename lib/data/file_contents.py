@@ -119,6 +119,8 @@ class ImportReport:
         return self.path
 
 
+# X (Twitter) writes the lists of its archive as scripts.
+ARCHIVE_SCRIPT = re.compile(r"\s*window\.YTD\.\w{1,40}\.part\d{1,4} = (?=\[)")
 TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
     r"(?:[^\W\d][\w .#-]{0,39}\t){2,60}[^\W\d][\w .#-]{0,39}\r?\n"
 )
@@ -147,7 +149,7 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
             return _spreadsheet(raw, report)
         check_expansion(raw, report)
-        text = _decode(raw, report)
+        text = ARCHIVE_SCRIPT.sub("", _decode(raw, report), count=1)
         if ending in (".csv", ".tsv") or (ending == ".txt" and TABBED.match(text)):
             return _delimited(text, ending, report)
         if ending in (".json", ".jsonl", ".ndjson") or re.match(

@@ -1,9 +1,9 @@
-"""Exports of messengers: Telegram, Slack, Discord, SillyTavern."""
+"""Exports of messengers: Telegram, Slack, Discord, Zulip, Messenger, Matrix and others."""
 
 import re
 
-from lib.data.dialogs import WORDS, Dialog, Utterance
-from lib.data.log_parts import first_text
+from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.log_parts import first_text, without_html
 from lib.data.log_times import to_time
 
 SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
@@ -119,6 +119,65 @@ def slack_text(text: str, users: dict) -> str | None:
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(entity, character)
     return text or None
+
+
+def read_zulip(record: dict, source) -> list[Dialog]:
+    """A file of Zulip's export: accounts are numbers, and realm.json says who they are."""
+    realm = source.sibling("realm.json") or {}
+    accounts = {}
+    for account in [
+        *realm.get("zerver_userprofile", []),
+        *realm.get("zerver_userprofile_crossrealm", []),
+    ]:
+        accounts[account["id"]] = account
+    dialogs: dict[str, Dialog] = {}
+    for message in record["zerver_message"]:
+        account = accounts.get(message["sender"], {})
+        topic = f"{message['recipient']}/{message.get('subject') or ''}"
+        dialog = dialogs.setdefault(topic, Dialog(topic, [], spans_files=True))
+        name = account.get("full_name") or str(message["sender"])
+        is_bot = account.get("is_bot")
+        dialog.utterances.append(
+            Utterance(
+                speaker=name,
+                role={True: "assistant", False: "user"}.get(is_bot),
+                text=message.get("content") or None,
+                time=to_time(message.get("date_sent")),
+            )
+        )
+    source.spans_files = True
+    return list(dialogs.values())
+
+
+def read_zulip_messages(record: dict, source) -> list[Dialog]:
+    """Messages as Zulip's server gives them: a topic of a channel, or a talk in private, is one."""
+    dialogs: dict[str, Dialog] = {}
+    for message in record["messages"]:
+        place = message["display_recipient"]
+        if isinstance(place, list):
+            place = " and ".join(
+                sorted(str(account.get("full_name")) for account in place)
+            )
+        topic = f"{place}/{message.get('subject') or ''}"
+        dialog = dialogs.setdefault(topic, Dialog(topic, []))
+        text = message.get("content")
+        if message.get("content_type", "text/html") == "text/html":
+            text = without_html(text)
+        name = message["sender_full_name"]
+        dialog.utterances.append(
+            Utterance(
+                speaker=name,
+                role="assistant" if is_zulip_bot(message) else speaker_role(name),
+                text=text or None,
+                time=to_time(message.get("timestamp")),
+            )
+        )
+    return list(dialogs.values())
+
+
+def is_zulip_bot(message: dict) -> bool:
+    """Whether the address of who wrote a message is one that Zulip gives to bots."""
+    return "-bot@" in str(message.get("sender_email"))
 
 
 def read_discord(record: dict, source) -> list[Dialog]:

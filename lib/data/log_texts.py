@@ -16,6 +16,7 @@ from lib.data.log_parts import (
     first_value,
     read_ratings,
 )
+from lib.data.log_times import to_time
 
 TRANSCRIPTS = ("transcript", "dialogue", "dialog", "conversation", "chat")
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
@@ -77,6 +78,11 @@ FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
 NAMED_TIME = re.compile(
     r"(?P<name>[^\W\d][^\t\n:]{0,39}?)[ \t]{1,4}[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?\s*"
 )
+IMESSAGE_TIME = re.compile(
+    r"(?P<time>[A-Z][a-z]{2} \d{2}, \d{4} {1,2}\d{1,2}:\d{2}:\d{2} [AP]M)"
+    r"(?: \([^()\n]{1,80}\))?"  # when it was read
+)
+IMESSAGE_ASIDES = ("Tapbacks:", "This message responded to an earlier message.")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
@@ -370,6 +376,37 @@ def read_named_times(text: str, source) -> list[Dialog]:
             source.exclude("utterances", "are lines before the first speaker")
     for utterance in dialog.utterances:
         utterance.text = utterance.text.strip()
+    return [dialog]
+
+
+def is_imessage(text: str) -> bool:
+    """Whether a text begins as an export of iMessage does: a time in its first line."""
+    return IMESSAGE_TIME.match(text[:120]) is not None
+
+
+def read_imessage(text: str, source) -> list[Dialog]:
+    """imessage-exporter: a time, below it who wrote, below that the words; then an empty line.
+
+    Below the words may stand reactions. A time with words beside it is a notice. A reply stands
+    below what it answers, too, indented: it is left out there.
+    """
+    dialog = Dialog(source.stem, [])
+    lines = text.split("\n")
+    starts = [n for n, line in enumerate(lines) if IMESSAGE_TIME.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        stamp = IMESSAGE_TIME.fullmatch(lines[start].rstrip())
+        if stamp is None:
+            source.exclude("utterances", "are notices")
+            continue
+        words = []
+        for line in lines[start + 2 : end]:
+            if line in IMESSAGE_ASIDES or IMESSAGE_TIME.match(line.strip()):
+                break
+            words.append(line)
+        name = lines[start + 1].strip()
+        words = "\n".join(words).strip() or None
+        time = to_time(stamp["time"])
+        dialog.utterances.append(Utterance(name, speaker_role(name), words, time=time))
     return [dialog]
 
 

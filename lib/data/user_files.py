@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -78,7 +78,7 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
 )
 OPINIONS = re.compile(
-    f"{RATING_NAME.pattern}|ratings|annotations|reactions?|feedbacks?|feedback_scores?"
+    f"{RATING_NAME.pattern}|(.*_)?ratings|annotations|reactions?|feedbacks?|feedback_scores?"
 )
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
@@ -576,11 +576,20 @@ def _join_raters(
 
     Rows are of the same reply if system, dialog, turn, context and response are the same. Without
     a column of raters that must be so for the turn too, as a bot may say the same twice.
+
+    Raises:
+        DataError: replies have several raters, and no column has their ratings.
     """
     names = {snake_case(name): name for name in cells}
     rater = first_value(names, RATERS)
     dimensions = [name for name in cells if name.startswith("human_")]
     key = [name for name in (*KEY, "context", "response") if name in cells]
+    if rater and not dimensions and cells[key].map(repr).duplicated().any():
+        raise DataError(
+            f"has rows of the same reply by several raters ({rater}), and no column of ratings",
+            report.path,
+            fix='name it: COLUMNS="rating=..."',
+        )
     if not dimensions or (rater is None and "turn" not in cells):
         return cells, {}
     replies = cells[key].map(repr)
@@ -748,17 +757,24 @@ def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
         DataError: most lines of the contexts begin with one, and others do not.
     """
     changed = {}
-    if set(_line_roles(cells["response"])) == {"assistant"}:
+    if set(map(_role_of_side, _line_names(cells["response"]))) == {"assistant"}:
         changed["response"] = cells["response"].map(_without_name)
         report.decide("columns", "names before replies", "they are taken away")
     if "context" not in cells:
         return cells.assign(**changed)
-    roles = _line_roles(cells["context"])
-    of_sides = sum(role in ("user", "assistant") for role in roles)
-    if changed or (roles and of_sides == len(roles)):
-        changed["context"] = cells["context"].map(_without_name)
+    names = _line_names(cells["context"])
+    sides = {name for name in names if _role_of_side(name)}
+    if sides and None not in names and len(set(names)) == 2:
+        sides = set(
+            names
+        )  # one is the user, so the other is a bot with a name of its own
+    of_sides = sum(name in sides for name in names)
+    if changed or (names and of_sides == len(names)):
+        changed["context"] = cells["context"].map(
+            lambda text: _without_name(text, sides)
+        )
         report.decide("columns", "names in contexts", "they are taken away")
-    elif of_sides > len(roles) / 2:
+    elif of_sides > len(names) / 2:
         raise DataError(
             "has the names of speakers before most lines of the contexts, and not before all",
             report.path,
@@ -767,28 +783,37 @@ def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
     return cells.assign(**changed)
 
 
-def _line_roles(cells: pd.Series) -> list[str | None]:
-    """The role of the name before each line of these texts, or each text of a list."""
-    roles = []
+def _role_of_side(name: str | None) -> str | None:
+    """The role that a name tells, if it is one of the two that talk."""
+    role = speaker_role(name or "")
+    return role if role in ("user", "assistant") else None
+
+
+def _line_names(cells: pd.Series) -> list[str | None]:
+    """The name before each line of these texts, or each text of a list; None without one."""
+    names = []
     for cell in cells:
         texts = cell if isinstance(cell, list) else str(cell or "").split("\n")
         for text in texts:
             if str(text).strip():
                 match = SPEAKER_START.match(str(text)[:60])
-                roles.append(speaker_role(match["name"]) if match else None)
-    return roles
+                names.append(match["name"] if match else None)
+    return names
 
 
-def _without_name(cell: Any) -> Any:
-    """A text, each line of it or each text of a list, without a speaker of a role before it."""
+def _without_name(cell: Any, sides: Collection[str] = ()) -> Any:
+    """A text, each line of it or each text of a list, without a speaker before it.
+
+    A speaker is one of `sides`, or a name that tells a role.
+    """
     if isinstance(cell, list):
-        return [_without_name(text) for text in cell]
+        return [_without_name(text, sides) for text in cell]
     if not isinstance(cell, str):
         return cell
     lines = []
     for line in cell.split("\n"):
         match = SPEAKER_START.match(line[:60])
-        if match and speaker_role(match["name"]) in ("user", "assistant"):
+        if match and (match["name"] in sides or _role_of_side(match["name"])):
             line = line[match.end() :]
         lines.append(line)
     return "\n".join(lines)
