@@ -1268,3 +1268,228 @@ def test_a_list_of_ratings_below_another_name_is_named(tmp_path):
     record = {"dialog": [{"user": "Hi", "bot": "Ho"}], "turn_ratings": [4]}
     turns = read_turns(file_with(tmp_path, "log.json", [record]))
     assert any("turn_ratings" in reason for _, _, reason, _ in turns.attrs["guesses"])
+
+
+def trace(number, question, answer, session="s1"):
+    """A trace of Langfuse that holds no history."""
+    fields = {"id": f"t{number}", "name": "turn", "sessionId": session}
+    fields |= {"timestamp": f"2025-06-02T10:0{number}:00Z", "tags": []}
+    return fields | {"input": question, "output": answer}
+
+
+def test_traces_of_a_session_in_files_of_their_own_are_one_dialog(tmp_path):
+    traces = [trace(1, "Hi", "Ho"), trace(2, "Tea?", "No"), trace(3, "Hey", "?", "s2")]
+    for number, value in zip((3, 1, 2), traces, strict=True):
+        file_with(tmp_path, f"trace-{number}.json", value)
+    turns = read_turns(tmp_path)
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"], "?": ["Hey"]}
+
+
+def test_requests_with_histories_in_files_of_their_own_are_read_once(tmp_path):
+    history = []
+    for number, (question, answer) in enumerate([("Hi", "Ho"), ("Tea?", "No")]):
+        history = [*history, {"role": "user", "content": question}]
+        choice = {"index": 0, "message": {"role": "assistant", "content": answer}}
+        value = {"request": {"messages": history}, "response": {"choices": [choice]}}
+        file_with(tmp_path, f"{number}.json", value)
+        history = [*history, {"role": "assistant", "content": answer}]
+    turns = read_turns(tmp_path)
+    assert turns["response"].tolist() == ["Ho", "No"]
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?"]
+
+
+def mlflow_trace(inputs):
+    attributes = {"mlflow.spanInputs": json.dumps(inputs), "mlflow.spanOutputs": '"Ho"'}
+    info = {"trace_id": "t1", "request_time": "2025-08-01T09:00:00Z"}
+    return {"info": info, "data": {"spans": [{"attributes": attributes}]}}
+
+
+def test_what_went_into_a_trace_may_have_the_name_of_a_message(tmp_path):
+    turns = read_turns(file_with(tmp_path, "t.json", [mlflow_trace({"message": "Hi"})]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_trace_with_an_input_that_is_not_understood_is_left_out(tmp_path):
+    """The reply alone would look as if nobody had asked anything."""
+    value = [mlflow_trace({"message": "Hi"}), mlflow_trace({"pear": {"kilos": 2}})]
+    turns = read_turns(file_with(tmp_path, "t.json", value))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert "1 have no messages" in import_report(turns)["reasons"].str.cat()
+
+
+def test_the_prompt_of_lm_eval_may_be_a_chat_in_a_list(tmp_path):
+    chat = json.dumps([{"role": "user", "content": "Hi"}])
+    arguments = {"gen_args_0": {"arg_0": [chat], "arg_1": {"until": []}}}
+    row = {"doc_id": 0, "arguments": arguments, "resps": [["Ho"]], "target": "x"}
+    assert contexts(read_turns(file_with(tmp_path, "s.json", [row]))) == {"Ho": ["Hi"]}
+
+
+def test_each_candidate_of_gemini_is_a_reply(tmp_path):
+    candidates = []
+    for text in ("Ho", "Hey"):
+        parts = [{"text": "thinking", "thought": True}, {"text": text}]
+        candidates.append({"content": {"role": "model", "parts": parts}})
+    request = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    row = {"request": request, "response": {"candidates": candidates}}
+    turns = read_turns(file_with(tmp_path, "batch.jsonl", json.dumps(row)))
+    assert contexts(turns) == {"Ho": ["Hi"], "Hey": ["Hi"]}
+
+
+def test_the_results_of_a_batch_of_anthropic_are_read_with_its_requests(tmp_path):
+    results = []
+    requests = []
+    for number in (1, 2):
+        content = [
+            {"type": "thinking", "thinking": "x"},
+            {"type": "text", "text": "Ho"},
+        ]
+        message = {"role": "assistant", "model": "m", "content": content}
+        result = {"type": "succeeded", "message": message}
+        results.append({"custom_id": f"r{number}", "result": result})
+        asked = {"messages": [{"role": "user", "content": f"Hi {number}"}]}
+        requests.append({"custom_id": f"r{number}", "params": asked})
+    file_with(tmp_path, "a_results.jsonl", "\n".join(map(json.dumps, results)))
+    with pytest.raises(DataError, match="requests"):
+        read_turns(tmp_path)
+    file_with(tmp_path, "requests.json", {"requests": requests})
+    turns = read_turns(tmp_path)
+    assert turns["context"].tolist() == [["Hi 1"], ["Hi 2"]]
+    assert set(turns["system"]) == {"m"}
+
+
+def test_the_names_a_and_b_in_contexts_are_no_words(tmp_path):
+    text = 'context,response,rater1\n"A: Hi\nB: Ho\nA: Tea?",No,4\nA: Hey,?,2\n'
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert contexts(turns) == {"No": ["Hi", "Ho", "Tea?"], "?": ["Hey"]}
+
+
+def test_the_ratings_of_turns_in_a_wide_table_are_not_the_dialogs(tmp_path):
+    text = "id,user_1,bot_1,rating_1,user_2,bot_2,rating_2\nd,Hi,Ho,4,Tea?,No,2\n"
+    turns = read_turns(file_with(tmp_path, "wide.csv", text))
+    assert turns.filter(regex="^human_").columns.tolist() == ["human_rating"]
+    assert turns["human_rating"].tolist() == [4, 2]
+
+
+def test_the_dimension_of_a_rating_may_stand_in_a_column(tmp_path):
+    text = """item,context,response,rater_id,dimension,score
+1,Hi,Ho,a,warm,4
+1,Hi,Ho,a,clear,3
+1,Hi,Ho,b,warm,2
+1,Hi,Ho,b,clear,5
+2,Hey,?,a,warm,1
+"""
+    turns = read_turns(file_with(tmp_path, "long.csv", text))
+    assert turns[["response", "human_warm"]].values.tolist() == [["Ho", 3], ["?", 1]]
+    assert turns["human_clear"].fillna(-1).tolist() == [4, -1]
+
+
+CROWD = {  # HTML in what was shown; the last answer was rejected
+    "Input.context,Input.response,Answer.x,WorkerId,HITId,AssignmentStatus": (
+        "<b>Person:</b> Hi<br/><b>Bot:</b> Ho,No,4,w1,h1,Approved\n"
+        "<b>Person:</b> Hi<br/><b>Bot:</b> Ho,No,2,w2,h1,Approved\n"
+        "<b>Person:</b> Hi<br/><b>Bot:</b> Ho,No,9,w3,h1,Rejected\n"
+    ),
+    "INPUT:context,INPUT:response,OUTPUT:x,ASSIGNMENT:worker_id,ASSIGNMENT:task_id,"
+    "ASSIGNMENT:status": (
+        '"Person: Hi\nBot: Ho",No,4,w1,t1,APPROVED\n'
+        '"Person: Hi\nBot: Ho",No,2,w2,t2,APPROVED\n'
+        '"Person: Hi\nBot: Ho",No,9,w3,t3,REJECTED\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("header", CROWD)
+def test_the_results_of_a_crowd_are_replies_with_raters(header, tmp_path):
+    text = f"{header}\n{CROWD[header]}"
+    turns = read_turns(file_with(tmp_path, "batch.csv", text))
+    assert contexts(turns) == {"No": ["Hi", "Ho"]}
+    assert turns["human_x"].tolist() == [3]
+
+
+def test_merged_cells_of_an_unknown_name_are_asked_about(tmp_path):
+    """Only the first row of a dialog has its name; without it all would be one dialog."""
+    rows = ["block,speaker,text", "one,user,Hi", ",bot,Ho", "two,user,Hey", ",bot,?"]
+    file = file_with(tmp_path, "sheet.csv", "\n".join(rows))
+    with pytest.raises(DataError, match='COLUMNS="dialog=block"'):
+        read_turns(file)
+    turns = read_turns(file, columns={"dialog": "block"})
+    assert contexts(turns) == {"Ho": ["Hi"], "?": ["Hey"]}
+
+
+@pytest.mark.parametrize(
+    "header, user, bot",
+    [
+        ("对话编号,轮次,角色,内容,评分", "用户", "机器人"),
+        ("対話ID,発話番号,話者,発話,評価", "ユーザ", "システム"),
+        ("대화,발화번호,화자,발화,평점", "사용자", "챗봇"),
+        ("المحادثة,turn,المتحدث,النص,التقييم", "المستخدم", "المساعد"),
+        ("Dialog-Nr,Zeile,Sprecher,Äußerung,Bewertung", "Nutzer", "Bot"),
+    ],
+)
+def test_tables_in_other_languages_are_read_with_their_ratings(
+    header, user, bot, tmp_path
+):
+    rows = [header]
+    for dialog in "12":
+        rows += [f"{dialog},1,{user},Hi {dialog},", f"{dialog},2,{bot},Ho {dialog},4"]
+    turns = read_turns(file_with(tmp_path, "table.csv", "\n".join(rows)))
+    assert contexts(turns) == {"Ho 1": ["Hi 1"], "Ho 2": ["Hi 2"]}
+    assert turns.filter(regex="^human_").to_numpy().ravel().tolist() == [4, 4]
+
+
+def test_columns_of_small_numbers_are_named_as_ratings_that_are_not_read(tmp_path):
+    rows = ["dialog,speaker,text,Verständlichkeit,tokens"]
+    for number, score in enumerate(["4", "5", "2,5"]):
+        rows += [f"{number},user,Hi,,12", f'{number},bot,Ho,"{score}",14']
+    turns = read_turns(file_with(tmp_path, "table.csv", "\n".join(rows)))
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    told = "Verständlichkeit may be people's ratings, or scores of a model"
+    assert told in reasons
+
+
+def test_records_without_a_reply_are_counted(tmp_path):
+    """FED's file rates replies, and in other records whole dialogs."""
+    rated = {"context": "User: Hi", "response": "System: Ho", "system": "A"}
+    rated["annotations"] = {"Engaging": [1, 2]}
+    whole = {"context": "User: Hi\nSystem: Ho", "annotations": {"Coherent": [1]}}
+    turns = read_turns(file_with(tmp_path, "fed.json", [rated, whole]))
+    assert turns["human_engaging"].tolist() == [1.5]
+    reasons = import_report(turns)["reasons"].str.cat()
+    assert "1 are records without a reply" in reasons
+
+
+def test_a_prompt_of_helpsteer_is_divided_and_its_scores_are_ratings(tmp_path):
+    prompt = "Hi\n<extra_id_1>Assistant\nHo\n<extra_id_1>User\nTea?"
+    row = {"prompt": prompt, "response": "No", "helpfulness": 3, "correctness": 4}
+    row |= {"coherence": 4, "complexity": 1, "verbosity": 1}
+    turns = read_turns(file_with(tmp_path, "train.jsonl", json.dumps(row)))
+    assert contexts(turns) == {"No": ["Hi", "Ho", "Tea?"]}
+    assert turns["human_helpfulness"].tolist() == [3]
+
+
+def test_a_reply_beside_the_dialog_of_label_studio_has_the_ratings(tmp_path):
+    dialog = [{"author": "User", "text": "Hi"}, {"author": "Bot", "text": "Ho"}]
+    dialog.append({"author": "User", "text": "Tea?"})
+    result = [{"from_name": "tone", "type": "rating", "value": {"rating": 4}}]
+    task = {"id": 1, "data": {"dialogue": dialog, "reply": "No", "system": "m"}}
+    task["annotations"] = [{"completed_by": 1, "result": result}]
+    turns = read_turns(file_with(tmp_path, "tasks.json", [task]))
+    assert turns[["system", "response"]].values.tolist() == [["m", "No"]]
+    assert turns["human_tone"].tolist() == [4]
+
+
+def test_thumbs_given_in_the_page_of_promptfoo_are_ratings(tmp_path):
+    results = [{"score": 1, "assertion": {"type": "llm-rubric"}}]
+    results.append({"score": 0, "assertion": {"type": "human"}})
+    row = {"prompt": {"raw": "Hi"}, "response": {"output": "Ho"}, "testIdx": 0}
+    row |= {"provider": {"id": "m"}, "gradingResult": {"componentResults": results}}
+    value = {"results": {"version": 3, "results": [row]}}
+    turns = read_turns(file_with(tmp_path, "results.json", value))
+    assert turns["human_feedback"].tolist() == [0]
+
+
+@pytest.mark.parametrize("ending, kind", [("yaml", "YAML"), ("xml", "XML")])
+def test_files_of_kinds_that_are_not_read_are_named(ending, kind, tmp_path):
+    file = file_with(tmp_path, f"dialogs.{ending}", "user: Hi\nbot: Ho\n")
+    with pytest.raises(DataError, match=f"is {kind}, which is not read"):
+        read_turns(file)

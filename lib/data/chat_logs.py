@@ -73,6 +73,10 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 # Names of lists of exchanges: those of one dialog, and those of examples, each of its own.
 OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
 OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
+REQUEST_KINDS = {
+    *("langfuse", "langsmith", "opentelemetry", "braintrust", "mlflow"),
+    "openai_responses",
+}
 CONTEXTS = {"context", *SYNONYMS["context"].split()}
 # What may stand between the utterances of a context in one text, or be a word of them.
 SEPARATORS = ("EOS", " | ")
@@ -157,6 +161,19 @@ FORMATS = [  # in the order in which signatures are tried
               ("messages[].versions[].role",), EachRecord(assistants.read_lm_studio)),
     LogFormat("openai_responses", "OpenAI Responses",
               ("output[].type", "input", "object"), assistants.read_openai_responses),
+    LogFormat("openai_responses", "OpenAI Responses, with the input beside each",
+              ("input", "response.output[].type", "response.object"),
+              assistants.read_logged_responses),
+    LogFormat("anthropic_batch", "Anthropic Message Batches",
+              ("custom_id", "result.type"), assistants.read_anthropic_batch),
+    LogFormat("anthropic_batch", "Anthropic Message Batches, the requests",
+              ("requests[].custom_id", "requests[].params.messages"),
+              EachRecord(assistants.read_anthropic_requests)),
+    LogFormat("langchain", "LangChain messages",
+              ("type=human,ai,system,tool,function", "data.content"),
+              assistants.read_langchain_list),
+    LogFormat("autogen", "AutoGen, the state of a team",
+              ("agent_states", "type=TeamState"), EachRecord(assistants.read_autogen)),
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
@@ -172,6 +189,9 @@ FORMATS = [  # in the order in which signatures are tried
               ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context",
               ("chosen", "rejected"), EachRecord(comparisons.read_preference)),
+    LogFormat("helpsteer", "HelpSteer, replies rated by people",
+              ("prompt=str", "response=str", "helpfulness", "correctness", "verbosity"),
+              EachRecord(comparisons.read_helpsteer)),
     LogFormat("preference", "replies that were liked or not",
               ("prompt", "completion", "label"), EachRecord(comparisons.read_kto)),
     LogFormat("completion", "prompts and completions (TRL)",
@@ -297,6 +317,8 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(evaluations.read_ragas)),
     LogFormat("lm_eval", "lm-evaluation-harness samples",
               ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
+    LogFormat("helm", "HELM, replies to the instances of a scenario",
+              ("adapter_spec", "request_states[].result"), EachRecord(evaluations.read_helm)),
     LogFormat("promptfoo", "promptfoo results",
               ("results.results[].prompt",), EachRecord(evaluations.read_promptfoo)),
     LogFormat("promptfoo", "promptfoo results, one a row",
@@ -335,6 +357,10 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("switchboard", "Switchboard Dialog Act Corpus",
               ("conversation_no", "caller", "utterance_index", "subutterance_index", "text"),
               corpora.read_switchboard),
+    LogFormat("argilla", "Argilla, replies rated by people",
+              ("fields", "responses", "suggestions"), EachRecord(corpora.read_argilla)),
+    LogFormat("reddit", "Reddit comments, by what they answer",
+              ("body", "author", "link_id", "parent_id"), corpora.read_reddit),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
               ("data", "annotations[].result"), EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
@@ -362,6 +388,24 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return _read_records(log_format, rows, source)
     return _read_generic(unfold_all(rows), value, source)
+
+
+def request_kind(value: Any) -> str | None:
+    """The kind of a format whose records are requests, each with the talk so far; None for others.
+
+    These may stand in one file each, and then tell only together what was said.
+    """
+    rows = records(value) if isinstance(value, dict | list) else []
+    names = set().union(*rows[:50])
+    for log_format in FORMATS:
+        if begins_in(names, log_format) and any(
+            matches(row, log_format.signature) for row in rows[:50]
+        ):
+            of_requests = log_format.kind in REQUEST_KINDS or getattr(
+                log_format.read, "input", ""
+            )
+            return log_format.kind if of_requests else None
+    return None
 
 
 def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] | None:
@@ -838,6 +882,7 @@ def check_dialog(rows: list[dict], columns: Mapping[str, str]) -> None:
     found = Columns(rows)
     unclear = [] if found.dialog else found.recurring_ids()
     unclear = [name for name in unclear if name not in columns.values()]
+    unclear = [name for name in unclear if not names_replies(rows, name)]
     turns = set(found.values(found.turn))
     if not found.dialog and not unclear and 1 < len(turns) < len(rows):
         raise UnknownFormat(
@@ -849,6 +894,16 @@ def check_dialog(rows: list[dict], columns: Mapping[str, str]) -> None:
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for none',
         )
+
+
+def names_replies(rows: list[dict], name: str) -> bool:
+    """Whether a column is of replies: rows with one of its values have one reply and context."""
+    names = {"context", *RESPONSE, *SYNONYMS["context"].split()}
+    replies: dict[str, set] = {}
+    for row in rows:
+        reply = [str(row[key]) for key in row if snake_case(key) in names]
+        replies.setdefault(str(row.get(name)), set()).add(tuple(reply))
+    return all(len(of_value) == 1 for of_value in replies.values())
 
 
 def has_response(row: Mapping[str, Any]) -> bool:

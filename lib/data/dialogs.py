@@ -116,6 +116,8 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
         raise DataError(
             "has a bot and an agent, who may be a person", report.path, fix=fix
         )
+    elif set(roles) == {"U", "S"}:  # as corpora call user and system
+        bots = {"S"}
     elif not bots and "user" in roles.values():
         reason = "everybody but the user"
         bots = {name for name, role in roles.items() if role is None}

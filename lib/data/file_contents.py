@@ -119,6 +119,19 @@ class ImportReport:
         return self.path
 
 
+OTHER_KINDS = {
+    ".yml": "YAML",
+    ".yaml": "YAML",
+    ".xml": "XML",
+    ".html": "HTML",
+    ".htm": "HTML",
+    ".pdf": "PDF",
+    ".docx": "a document of Word",
+    ".doc": "a document of Word",
+    ".odt": "a document of OpenDocument",
+    ".db": "a database",
+    ".sqlite": "a database",
+}
 # X (Twitter) writes the lists of its archive as scripts.
 ARCHIVE_SCRIPT = re.compile(r"\s*window\.YTD\.\w{1,40}\.part\d{1,4} = (?=\[)")
 TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
@@ -148,6 +161,11 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
             return _parquet(raw, report)
         if ending in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
             return _spreadsheet(raw, report)
+        if ending in OTHER_KINDS:
+            raise UnknownFormat(
+                f"is {OTHER_KINDS[ending]}, which is not read",
+                fix="export or save it as JSON, CSV or plain text",
+            )
         check_expansion(raw, report)
         text = ARCHIVE_SCRIPT.sub("", _decode(raw, report), count=1)
         if ending in (".csv", ".tsv") or (ending == ".txt" and TABBED.match(text)):

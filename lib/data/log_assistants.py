@@ -2,9 +2,9 @@
 
 import re
 
-from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
-from lib.data.log_messages import read_plain, reply_text, woven
+from lib.data.log_messages import read_langchain, read_plain, reply_text, woven
 from lib.data.log_parts import (
     as_script,
     assistant,
@@ -220,6 +220,12 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
     return join_histories(dialogs, source)
 
 
+def read_logged_responses(rows: list[dict], source) -> list[Dialog]:
+    """OpenAI's Responses as a team logs them: the input stands beside each response."""
+    responses = [{**row["response"], "input": row["input"]} for row in rows]
+    return read_openai_responses(responses, source)
+
+
 def response_utterances(record: dict) -> list[Utterance]:
     """Input and output of a response; items that are no messages are no talk."""
     given_input = record.get("input")
@@ -258,6 +264,66 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
             "holds replies without what the users said, which the file of the requests holds",
             fix="put both files into one folder and read that",
         )
+    return dialogs
+
+
+def read_anthropic_batch(rows: list[dict], source) -> list[Dialog]:
+    """Anthropic's Message Batches: results, joined by custom_id with the requests beside them.
+
+    Raises:
+        UnknownFormat: where the requests are not there.
+    """
+    requests = {}
+    for row in source.sibling_rows("custom_id"):
+        if row.get("params"):
+            requests[row["custom_id"]] = row["params"].get("messages")
+    dialogs = []
+    for row in rows:
+        message = row["result"].get("message") or {}
+        reply = text_of(message.get("content"))
+        if not reply:
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
+        utterances = read_plain(requests.get(row["custom_id"]) or [])
+        utterances.append(assistant(reply))
+        dialogs.append(Dialog(str(row["custom_id"]), utterances, message.get("model")))
+    if dialogs and not requests:
+        raise UnknownFormat(
+            "holds replies without what the users said, which the requests of the batch hold",
+            fix="put the requests, as JSON, into the same folder and read that",
+        )
+    return dialogs
+
+
+def read_anthropic_requests(record: dict, source) -> list[Dialog]:
+    """The requests of a batch, which are read with its results."""
+    reason = "are requests, whose replies stand in another file"
+    source.exclude("dialogs", reason, len(record["requests"]))
+    return []
+
+
+def read_langchain_list(rows: list[dict], source) -> list[Dialog]:
+    """LangChain's messages, as a history in a file keeps them: one dialog."""
+    return [Dialog(source.stem, read_langchain(rows))]
+
+
+def read_autogen(record: dict, source) -> list[Dialog]:
+    """AutoGen's state of a team: what its manager has of the talk; events of tools are none."""
+    dialogs = []
+    for state in record["agent_states"].values():
+        thread = state.get("message_thread")
+        if not thread:
+            continue
+        dialog = Dialog("", [])
+        for message in thread:
+            role = speaker_role(message["source"])
+            if message.get("type") not in ("TextMessage", "MultiModalMessage"):
+                role = "tool"
+            text = text_of(message.get("content"))
+            time = to_time(message.get("created_at"))
+            utterance = Utterance(message["source"], role, text, time=time)
+            dialog.utterances.append(utterance)
+        dialogs.append(dialog)
     return dialogs
 
 

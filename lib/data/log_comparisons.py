@@ -1,5 +1,6 @@
 """Corpora in which several replies answer one context: pairs, rankings, and who was preferred."""
 
+import re
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
@@ -38,6 +39,14 @@ PAIRS = [  # names of two replies, of the preference, and what it is worth for t
     (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
 ]
 PROMPTS = ("question", "instruction", "query", "input", "context", "history")
+HELPSTEER_TURN = re.compile(r"\s*<extra_id_1>(?P<role>User|Assistant)\n")
+HELPSTEER_RATINGS = (
+    "helpfulness",
+    "correctness",
+    "coherence",
+    "complexity",
+    "verbosity",
+)
 BY_MODELS = "are preferences or ranks that models gave"
 
 
@@ -309,6 +318,18 @@ def read_completion(record: dict, source) -> list[Dialog]:
     )
     model = first_text(record, ["model"])
     return [Dialog("", [*as_script(utterances[:-1]), utterances[-1]], model)]
+
+
+def read_helpsteer(record: dict, source) -> list[Dialog]:
+    """HelpSteer: a reply with the means of people's ratings; marks divide the prompt into turns."""
+    first, *rest = HELPSTEER_TURN.split(record["prompt"].strip())
+    utterances = [user(first)] if first else []
+    for role, text in zip(rest[::2], rest[1::2], strict=True):
+        utterances.append(user(text) if role == "User" else assistant(text))
+    reply = assistant(record["response"])
+    for name in HELPSTEER_RATINGS:
+        reply.ratings.append(Rating(None, name, record.get(name)))
+    return [Dialog("", [*as_script(utterances), reply])]
 
 
 def read_kto(record: dict, source) -> list[Dialog]:

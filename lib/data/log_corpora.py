@@ -1,9 +1,24 @@
 """Corpora of dialogs between people, or people and bots, as they are published."""
 
+import re
+from typing import Any
+
 from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.file_contents import UnknownFormat
 from lib.data.log_assistants import branches
-from lib.data.log_messages import read_record, read_utterance
-from lib.data.log_parts import first_text, first_value, read_ratings
+from lib.data.log_messages import REPLY_FIELDS, read_record, read_utterance
+from lib.data.log_parts import (
+    MODEL,
+    as_script,
+    assistant,
+    dicts,
+    first_text,
+    first_value,
+    read_ratings,
+    to_number,
+    user,
+)
+from lib.data.log_times import to_time
 
 TOPICAL_RATINGS = {"Poor": 1, "Not Good": 2, "Passable": 3, "Good": 4, "Excellent": 5}
 
@@ -186,11 +201,19 @@ def read_switchboard(rows: list[dict], source) -> list[Dialog]:
 
 def read_label_studio(record: dict, source) -> list[Dialog]:
     """Label Studio: a dialog in `data`, and its ratings by each annotator."""
-    result = read_record(record["data"])
+    data = record["data"]
+    result = read_record(data)
     if result is None:
         return []
     dialog = result[0]
     dialog.id = str(record.get("id") or "")
+    dialog.system = dialog.system or first_value(data, ("system",), str)
+    replies = [str(data[name]).strip() for name in REPLY_FIELDS if name in data]
+    rated: Dialog | Utterance = dialog
+    if dialog.utterances and (dialog.utterances[-1].text or "").strip() in replies:
+        # The reply beside the dialog is what was rated; the bot's words in it are context.
+        rated = dialog.utterances[-1]
+        dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
     for annotation in record.get("annotations") or []:
         if annotation.get("was_cancelled"):
             source.exclude("ratings", "are of annotations that were cancelled")
@@ -203,8 +226,76 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
                 "rating", (item.get("value") or {}).get("number")
             )
             if value is not None:
-                dialog.ratings.append(Rating(str(rater), item["from_name"], value))
+                rated.ratings.append(Rating(str(rater), item["from_name"], value))
     return [dialog]
+
+
+def read_argilla(record: dict, source) -> list[Dialog]:
+    """Argilla: a reply and what it answers in `fields`; people's answers to questions about it.
+
+    Suggestions are a model's. What the bot said earlier in a chat is context.
+
+    Raises:
+        UnknownFormat: several texts may be the reply.
+    """
+    fields = record["fields"]
+    texts = {
+        name: text for name, text in fields.items() if isinstance(text, str) and text
+    }
+    replies = [name for name in texts if re.search("response|reply|answer", name)]
+    result = read_record({n: cell for n, cell in fields.items() if n not in texts})
+    if len(replies) > 1 or not (replies or result):
+        raise UnknownFormat(
+            f"has records of Argilla with the fields {', '.join(fields)}: which is the reply",
+            fix="export one record for each reply, with a field 'response'",
+        )
+    utterances = result[0].utterances if result else []
+    if replies:
+        asked = [user(text) for name, text in texts.items() if name not in replies]
+        utterances = [*as_script(utterances), *asked[:1], assistant(texts[replies[0]])]
+    dialog = Dialog(str(record.get("id") or ""), utterances)
+    dialog.system = first_value(record.get("metadata") or {}, MODEL, str)
+    utterances[-1].ratings = argilla_ratings(record["responses"])
+    return [dialog]
+
+
+def argilla_ratings(responses: Any) -> list[Rating]:
+    """The answers in numbers: by question, or as older versions have them, by person."""
+    answers = []  # question, answer, person
+    if isinstance(responses, dict):
+        for question, of_people in responses.items():
+            answers += [(question, answer, answer) for answer in dicts(of_people)]
+    for person in dicts(responses):
+        for question, answer in (person.get("values") or {}).items():
+            answers.append((question, answer, person))
+    ratings = []
+    for question, answer, person in answers:
+        if to_number(answer.get("value")) is not None:
+            rater = first_text(person, ["user_id"])
+            ratings.append(Rating(rater, question, answer["value"]))
+    return ratings
+
+
+def read_reddit(rows: list[dict], source) -> list[Dialog]:
+    """Comments of Reddit: a dialog per branch below a submission, which is not among them.
+
+    Votes are no ratings; what was deleted is no talk.
+    """
+    threads: dict[str, list[Utterance]] = {}
+    ids = {f"t1_{row['id']}" for row in rows}
+    for row in rows:
+        parent = str(row["parent_id"])
+        deleted = row.get("body") in ("[deleted]", "[removed]")
+        utterance = Utterance(
+            speaker=str(row["author"]),
+            role=None,
+            text=None if deleted else row["body"],
+            time=to_time(row.get("created_utc")),
+            id=f"t1_{row['id']}",
+            reply_to=parent if parent in ids else None,
+        )
+        threads.setdefault(str(row["link_id"]), []).append(utterance)
+    return [Dialog(name, utterances) for name, utterances in threads.items()]
 
 
 def read_abcd(record: dict, source) -> list[Dialog]:

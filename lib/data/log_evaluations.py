@@ -1,6 +1,6 @@
 """Logs of evaluations: what a model replied to the tasks of a test."""
 
-from lib.data.dialogs import Dialog, Utterance
+from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.log_messages import read_plain, reply_text
 from lib.data.log_parts import (
     as_script,
@@ -8,6 +8,8 @@ from lib.data.log_parts import (
     dicts,
     first_text,
     user,
+    value_at,
+    values_at,
     words_of,
 )
 from lib.data.log_platforms import from_json
@@ -62,7 +64,7 @@ def read_openai_evals(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_promptfoo(record: dict, source) -> list[Dialog]:
-    """promptfoo: a row per provider and test; its scores are a judge's."""
+    """promptfoo: a row per provider and test; only thumbs given in its page are people's."""
     results = record["results"]
     rows = results["results"] if isinstance(results, dict) else results
     dialogs = []
@@ -77,7 +79,11 @@ def read_promptfoo(record: dict, source) -> list[Dialog]:
         )
         reply = reply_text((row.get("response") or {}).get("output"))
         name = str(row.get("testIdx", row.get("promptIdx", number)))
-        dialogs.append(Dialog(name, [*as_script(utterances), assistant(reply)], model))
+        answer = assistant(reply)
+        for result in values_at(row, "gradingResult.componentResults[]"):
+            if value_at(result, "assertion.type") == "human":
+                answer.ratings.append(Rating(None, "feedback", result.get("score")))
+        dialogs.append(Dialog(name, [*as_script(utterances), answer], model))
     return dialogs
 
 
@@ -128,4 +134,27 @@ def read_lm_eval(record: dict, source) -> list[Dialog]:
     if not isinstance(reply, str):
         raise ValueError("its replies are probabilities of answers")
     utterances = as_script(trace_messages(prompt))
+    if not utterances:
+        raise ValueError("its prompts are in no known form")
     return [Dialog(str(record["doc_id"]), [*utterances, assistant(reply)])]
+
+
+def read_helm(record: dict, source) -> list[Dialog]:
+    """HELM's scenario_state.json: what a model replied to each instance of a scenario.
+
+    A prompt may hold examples before it; what is asked stands in the instance.
+    """
+    dialogs = []
+    for state in record["request_states"]:
+        messages = value_at(state, "request.messages")
+        asked = value_at(state, "instance.input.text")
+        utterances = as_script(trace_messages(messages or asked))
+        for completion in values_at(state, "result.completions[]"):
+            dialogs.append(
+                Dialog(
+                    id=str(value_at(state, "instance.id") or ""),
+                    utterances=[*utterances, assistant(completion.get("text"))],
+                    system=value_at(state, "request.model"),
+                )
+            )
+    return dialogs

@@ -187,6 +187,9 @@ class Source:
             for file in self.neighbours():
                 if file.name.endswith((".jsonl", ".json")):
                     value = read_contents(file, ImportReport(file.name))
+                    if isinstance(value, dict):  # such as {"requests": [...]}
+                        lists = [v for v in value.values() if isinstance(v, list)]
+                        value = sum(lists, [])
                     rows += [
                         row for row in value if isinstance(row, dict) and key in row
                     ]

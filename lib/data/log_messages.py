@@ -501,13 +501,20 @@ def reply_text(value: Any) -> str | None:
 
 
 def choices_of(value: Any) -> list[Any]:
-    """What a model gave back, one by one where it was asked for several choices."""
-    choices = value.get("choices") if isinstance(value, dict) else value
+    """What a model gave back, one by one where it was asked for several choices.
+
+    OpenAI numbers its choices; Gemini's candidates have a content each.
+    """
+    choices = value
+    if isinstance(value, dict):
+        choices = first_value(value, ("choices", "candidates"))
     if not isinstance(choices, list) or len(choices) < 2:
         return [value]
-    whole = [
-        c for c in choices if isinstance(c, dict) and "index" in c and reply_text(c)
-    ]
+    whole = []
+    for choice in choices:
+        is_choice = isinstance(choice, dict) and {"index", "content"} & set(choice)
+        if is_choice and reply_text(choice):
+            whole.append(choice)
     return whole if len(whole) == len(choices) else [value]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,6 +27,7 @@ from lib.data.log_parts import (
     assistant,
     first_text,
     first_value,
+    html_text,
     names_a_time,
     read_ratings,
     time_of,
@@ -51,6 +52,7 @@ REMARK = re.compile(  # columns that are about a reply
 )
 NO_DIALOG = re.compile(
     r"score|rating|human_|token|count|length|confid|cost|latency|price"
+    r"|quality|overall|helpful|coheren|correct|relevan|fluen|engag|appropriate|natural|verbos|complex"
 )
 VERSION = WORDS["fields"]["version"].split()
 PERSON_WORDS = set(WORDS["fields"]["person_words"].split())
@@ -86,6 +88,37 @@ MAX_ROWS = 300  # of one dialog without a name
 MAX_VERSIONS = 20
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 DIRECTIONS = WORDS["directions"]
+
+
+class Crowd(NamedTuple):
+    """A site where workers rate, and the columns of its results."""
+
+    name: str
+    worker: str
+    task: str
+    status: str
+    shown: str  # before the name of what was shown
+    answer: str  # before the name of a question
+
+
+CROWDS = [
+    Crowd(
+        name="Mechanical Turk",
+        worker="WorkerId",
+        task="HITId",
+        status="AssignmentStatus",
+        shown="Input.",
+        answer="Answer.",
+    ),
+    Crowd(
+        name="Toloka",
+        worker="ASSIGNMENT:worker_id",
+        task="ASSIGNMENT:task_id",
+        status="ASSIGNMENT:status",
+        shown="INPUT:",
+        answer="OUTPUT:",
+    ),
+]
 
 
 class Columns:
@@ -252,6 +285,9 @@ class Columns:
             if name in known_columns or name == self.system or names_a_time(key):
                 continue
             values = self.values(name)
+            if self.begins_blocks(name):
+                unclear.append(name)
+                continue
             if not 1 < len(set(values)) < len(values) or self.tells_some_rows(values):
                 continue
             words = key.split("_")
@@ -259,6 +295,16 @@ class Columns:
             if (is_id(words) and not of_person) or self.has_both_sides(values):
                 unclear.append(name)
         return unclear
+
+    def begins_blocks(self, name: str) -> bool:
+        """Whether a column has few values, each once, the first of them in the first row.
+
+        So do merged cells, and tables that do not repeat the name of a dialog.
+        """
+        cells = [str(row.get(name) or "").strip() for row in self.rows]
+        named = [cell for cell in cells if cell]
+        each_once = 1 < len(set(named)) == len(named) <= len(cells) / 2
+        return each_once and cells[0] != ""
 
     def recurring_ids(self) -> list[str]:
         """Columns whose values recur and are ids, by their names, or as they lie together."""
@@ -419,6 +465,7 @@ def value_role(key: str, value: str) -> str | None:
     if value in ("U", "S") and value.isupper():
         return {"U": "user", "S": "assistant"}[value]
     is_name = len(value) <= 40 and value.count(" ") < 4 and value[-1:] not in ".!?"
+    is_name = is_name and ": " not in value  # as before what somebody says
     return speaker_role(value) if is_name else None
 
 
@@ -1015,33 +1062,54 @@ def rows_of_exchanges(
 
 
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
-    """A table of Mechanical Turk with our names: what was shown, and the ratings of each worker.
+    """A table of a crowd with our names: what was shown, and the ratings of each worker.
 
-    What was shown stands below `Input.`, an answer below `Answer.`; what is no number stays there.
+    Of Mechanical Turk and Toloka. An answer that is no number, true or false is left out.
     """
-    if not {"HITId", "WorkerId", "AssignmentStatus"} <= set(table):
+    for crowd in CROWDS:
+        if {crowd.worker, crowd.task, crowd.status} <= set(table):
+            break
+    else:
         return table
-    rejected = table["AssignmentStatus"].eq("Rejected")
+    rejected = table[crowd.status].str.lower().eq("rejected")
     report.excluded["ratings", "were rejected"] += int(rejected.sum())
     kept = table[~rejected]
-    columns = {"rater": kept["WorkerId"]}
+    columns = {"rater": kept[crowd.worker]}
     for name in table:
-        kind, _, rest = name.partition(".")
-        if kind == "Input":
-            columns[rest] = kept[name]
-        elif kind == "Answer" and all(is_rating(cell) for cell in kept[name]):
+        rest = name.removeprefix(crowd.shown)
+        if rest != name:
+            columns[rest] = kept[name].map(shown_words)
+        rest = name.removeprefix(crowd.answer)
+        if rest != name and all(is_rating(cell) for cell in kept[name]):
             columns[f"human_{rest}"] = kept[name]
-    if not set(DIALOG) & set(map(snake_case, columns)):
-        columns["dialog"] = kept["HITId"]
+    several_workers = kept[crowd.task].nunique() < len(kept)
+    if several_workers and not set(DIALOG) & set(map(snake_case, columns)):
+        columns["dialog"] = kept[crowd.task]
     report.guesses[
-        "columns", "Input. and Answer. of Mechanical Turk", "by their names"
+        "columns",
+        f"{crowd.shown} and {crowd.answer} of {crowd.name}",
+        "by their names",
     ] += 1
     return pd.DataFrame(columns, dtype=object).reset_index(drop=True)
 
 
+def shown_words(cell: Any) -> Any:
+    """What a worker was shown, without the HTML of the page that a text may have.
+
+    >>> shown_words("<b>Bot:</b> Hi<br>there"), shown_words("a < b")
+    ('Bot: Hi\\nthere', 'a < b')
+    """
+    if isinstance(cell, str) and re.search(
+        r"<br ?/?>|</(b|i|p|div|span|strong|em)>", cell
+    ):
+        return html_text(cell)
+    return cell
+
+
 def is_rating(cell: Any) -> bool:
-    """Whether a cell is a number or empty."""
-    return not str(cell or "").strip() or to_number(cell) is not None
+    """Whether a cell is a number, true or false, or empty."""
+    text = str(cell or "").strip().lower()
+    return text in ("", "true", "false") or to_number(cell) is not None
 
 
 def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:
@@ -1091,11 +1159,14 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
     dialogs = []
     for number, row in enumerate(rows, start=1):
         about = {snake_case(name): value for name, value in row.items()}
+        of_dialog = {
+            n: value for n, value in about.items() if not NUMBERED.fullmatch(n)
+        }
         dialog = Dialog(
             id=first_text(about, ["id", *DIALOG]) or str(number),
             utterances=[],
             system=first_text(about, [*VERSION, *MODEL]),
-            ratings=read_ratings(about),
+            ratings=read_ratings(of_dialog),
         )
         for question, answer in turns:
             if row.get(question):

@@ -6,7 +6,7 @@ from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import parse_list
-from lib.data.log_messages import find_format, reply_text
+from lib.data.log_messages import USER_TEXT, find_format, reply_text
 from lib.data.log_parts import (
     assistant,
     dicts,
@@ -54,8 +54,13 @@ SPAN_THREADS = (
 def traced_dialog(
     name: str, messages: Any, *, output: Any, time: Any, model: str | None
 ) -> Dialog:
-    """What went into a model and what came out; the time is that of the reply."""
+    """What went into a model and what came out; the time is that of the reply.
+
+    Nothing at all where what went in is in no known form: a reply without its context misleads.
+    """
     utterances = trace_messages(messages)
+    if messages and not utterances:
+        return Dialog(name, [], model)
     for utterance in utterances:
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
@@ -74,13 +79,14 @@ def trace_messages(value: Any) -> list[Utterance]:
     """The utterances in the input of a trace: a text, messages, or messages below a name."""
     value = from_json(value)
     if isinstance(value, dict):
-        value = first_value(
-            value, ("messages", "input", "question", "query", "prompt", "content")
-        )
+        names = ("messages", "input", "question", "query", "prompt", "content")
+        value = first_value(value, (*names, *USER_TEXT, "text"))
     if isinstance(value, str):
         return prompt_turns(value) or [user(value)]
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return trace_messages(value[0])
     messages = [plain_message(item) for item in value or [] if isinstance(item, dict)]
     if not messages:
         return []
@@ -159,6 +165,9 @@ def read_langsmith(rows: list[dict], source) -> list[Dialog]:
             time=row.get("start_time"),
             model=model,
         )
+        if not dialog.utterances:
+            source.exclude("dialogs", "have no messages")
+            continue
         dialog.utterances[-1].ratings += langsmith_ratings(row)
         started = str(row.get("start_time"))
         if trace not in last_calls or started > last_calls[trace][0]:
@@ -471,6 +480,9 @@ def read_mlflow(rows: list[dict], source) -> list[Dialog]:
             time=info.get("request_time") or info.get("timestamp_ms"),
             model=text_at(output, "model"),
         )
+        if not dialog.utterances:
+            source.exclude("dialogs", "have no messages")
+            continue
         for assessment in dicts(info.get("assessments")):
             if value_at(assessment, "source.source_type") == "HUMAN":
                 rating = Rating(

@@ -15,6 +15,7 @@ from lib.data.chat_logs import (
     examples,
     read_dialogs,
     records,
+    request_kind,
     unfold_all,
     without_wrapping,
 )
@@ -44,9 +45,13 @@ from lib.data.log_parts import (
     DECIMAL_COMMA,
     RATERS,
     RATING_BY,
+    RATING_DIMENSIONS,
     RATING_NAME,
+    RATING_VALUES,
     SPEAKER_START,
     SYNONYMS,
+    TIME,
+    TURN,
     first_value,
     is_word_of_opinion,
     named_ratings,
@@ -69,13 +74,20 @@ from lib.data.turn_table import (
 )
 
 UNIEVAL = {"context": "source", "fact": "context", "response": "system_output"}
+DIMENSIONS = (*RATING_DIMENSIONS, "attribute", "rating_dimension", "quality")
 NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
-    "(.*_)?(score|grade|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
+    "(.*_)?(score|grade|evaluation|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
     "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
+)
+SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
+NO_RATING_NAME = re.compile(  # a number that is none of a rating
+    "(^|_)(id|nr|no|num|number|index|idx|key|age|year|month|day|hour|seed|line|page|step|round|level|fold"
+    "|rank|port|group|batch|task|item|temperature|top_p|top_k)(_|$)|human_|score_|count|token|length"
+    "|n_|time|date|duration|second|latency|cost|price|confid|prob|version|speaker|user_|_id"
 )
 OPINIONS = re.compile(
     f"{RATING_NAME.pattern}|(.*_)?ratings|annotations|reactions?|feedbacks?|feedback_scores?"
@@ -83,6 +95,8 @@ OPINIONS = re.compile(
 # Between the utterances of a context, as corpora write them: unlike words of anybody.
 DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s>")
 MAX_RATERS = 20  # of one reply, in a list
+SCALARS = (str, int, float)
+MAX_SCALE = 21  # values of a scale
 # So many records of a file, and of a list in it, are looked at for such fields.
 OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
@@ -145,29 +159,7 @@ def read_turns(
     files = _find_files(report)
     if not files:
         raise DataError("holds no files", path, fix="name the file with the dialogs")
-    dialogs: list[Dialog] = []
-    tables = []
-    rating_names: set[str] = set()
-    unknown = {}
-    for file in files.values():
-        source = Source(file, report, files)
-        try:
-            value = read_contents(file, report)
-            if isinstance(value, pd.DataFrame):
-                value = with_crowd_columns(value, report)
-            value = without_wrapping(value, source)
-            rating_names |= _tell_unread_opinions(value, report)
-            file_dialogs = read_dialogs(value, source)
-            if file_dialogs is None:
-                tables.append(_reply_table(value, source, scale))
-            else:
-                dialogs += _with_ids(file_dialogs, source)
-            report.kept["files"] += len(files) > 1
-        except DataError as error:
-            if len(files) == 1:
-                raise _with_file(error, file, report) from error
-            unknown[file.name] = error
-    _count_unknown(unknown, files, report)
+    dialogs, tables, rating_names = _read_files(files, report, scale)
     dialogs = _in_order(dialogs, report)
     rows = list(reply_rows(dialogs, report)) if dialogs else []
     if rows:
@@ -192,48 +184,124 @@ def read_turns(
     return turns
 
 
+def _read_files(
+    files: Mapping[str, LogFile], report: ImportReport, scale
+) -> tuple[list[Dialog], list[pd.DataFrame], set[str]]:
+    """The dialogs and the tables of replies in files, and the fields that are called ratings.
+
+    The requests of a folder are read together: one file may go on from another, or repeat it.
+
+    Raises:
+        DataError: for a single file, or where none of several can be read.
+    """
+    dialogs: list[Dialog] = []
+    tables = []
+    rating_names: set[str] = set()
+    requests: dict[tuple, tuple[Source, list[dict]]] = {}
+    unknown: dict[str, DataError] = {}
+    for file in files.values():
+        source = Source(file, report, files)
+        try:
+            value = read_contents(file, report)
+            if isinstance(value, pd.DataFrame):
+                value = with_crowd_columns(value, report)
+            value = without_wrapping(value, source)
+            rating_names |= _tell_unread_opinions(value, report)
+            kind = request_kind(value) if len(files) > 1 else None
+            if kind:
+                first_source, rows = requests.setdefault(
+                    (file.folder, kind), (source, [])
+                )
+                first_source.spans_files = bool(rows)
+                rows += records(value)
+            else:
+                dialogs += _read_file(value, source, tables, scale)
+            report.kept["files"] += len(files) > 1
+        except DataError as error:
+            if len(files) == 1:
+                raise _with_file(error, file, report) from error
+            unknown[file.name] = error
+    for source, rows in requests.values():
+        try:
+            dialogs += _read_file(rows, source, tables, scale)
+        except DataError as error:
+            raise _with_file(error, source.file, report) from error
+    _count_unknown(unknown, files, report)
+    return dialogs, tables, rating_names
+
+
+def _read_file(
+    value: Any, source: Source, tables: list[pd.DataFrame], scale
+) -> list[Dialog]:
+    """The dialogs in what a file holds; a table of replies is added to `tables`."""
+    dialogs = read_dialogs(value, source)
+    if dialogs is None:
+        tables.append(_reply_table(value, source, scale))
+        return []
+    return _with_ids(dialogs, source)
+
+
 def _tell_unread_opinions(value: Any, report: ImportReport) -> set[str]:
     """Say which fields may hold what people thought of a reply, but are not read as ratings.
 
     Returns:
         Fields that are called ratings, wherever they stand: a format may read them.
     """
+    items = [value]
+    unread = set()
     if isinstance(value, pd.DataFrame):
         items = records(value.head(OPINION_RECORDS))
+        unread |= _rating_like(value)
     elif isinstance(value, list):
         items = value[:OPINION_RECORDS]
-    else:
-        items = [value]
-    names = {}
-    nested = {}
+    opinions, ratings = _opinion_fields(items)
+    unread = sorted((unread | opinions) - set(report.options.columns.values()))
+    if unread:
+        reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
+        report.decide("columns", "rating: none", reason)
+    return ratings
+
+
+def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
+    """The names of fields with opinions that are not read, and of those that are called ratings."""
+    opinions = set()
     ratings = set()
     while items:
         item = items.pop()
         if not isinstance(item, dict):
             continue
         for name, cell in item.items():
-            if (
-                cell
-                and OPINIONS.fullmatch(snake_case(name))
-                and type(cell) in (dict, list)
-            ):
+            key = snake_case(name)
+            nested = type(cell) in (dict, list)
+            if cell and nested and OPINIONS.fullmatch(key):
                 if not read_ratings({name: cell}):
-                    nested[name] = None
+                    opinions.add(name)
             elif isinstance(cell, list):
                 items += cell[:OPINION_RECORDS]
             elif isinstance(cell, dict):
                 items.append(cell)
-            elif OPINION.fullmatch(snake_case(name)) and _is_opinion(cell):
-                names[name] = None
-            elif RATING_NAME.fullmatch(snake_case(name)) and _is_opinion(cell):
+            elif OPINION.fullmatch(key) and _is_opinion(cell):
+                if not name.startswith(("human_", "score_")):
+                    opinions.add(name)
+            elif RATING_NAME.fullmatch(key) and _is_opinion(cell):
                 ratings.add(name)
-    ours = {name for name in names if name.startswith(("human_", "score_"))}
-    unread = set(names) - ours | set(nested)
-    unread = sorted(unread - set(report.options.columns.values()))
-    if unread:
-        reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
-        report.decide("columns", "rating: none", reason)
-    return ratings
+    return opinions, ratings
+
+
+def _rating_like(table: pd.DataFrame) -> set[str]:
+    """Columns of an unknown name whose cells are few small numbers, as those of ratings are."""
+    known = {*" ".join(SYNONYMS.values()).split(), *SYNONYMS, *TURN, *TIME, *RATERS}
+    names = set()
+    for name in table.loc[:, ~table.columns.duplicated()]:
+        key = snake_case(str(name))
+        if key in known or RATING_NAME.fullmatch(key) or NO_RATING_NAME.search(key):
+            continue
+        values = [cell for cell in table[name].head(2000) if type(cell) in SCALARS]
+        cells = [str(cell).strip() for cell in values if not is_blank(cell)]
+        few = len(cells) > 1 and len(set(cells)) <= MAX_SCALE
+        if few and all(SMALL_NUMBER.fullmatch(cell[:10]) for cell in cells):
+            names.add(str(name))
+    return names
 
 
 def _is_opinion(cell: Any) -> bool:
@@ -414,7 +482,8 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     report = source.report
     file = report.file_path(source.file)
     report.decide("kind", "table", "one row per reply")
-    if not isinstance(value, pd.DataFrame):
+    from_records = not isinstance(value, pd.DataFrame)
+    if from_records:
         rows = []
         for row in unfold_all(records(value)):
             ratings = {
@@ -440,6 +509,9 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
             del names_in_file[name]
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
+    if from_records:
+        cells = _with_replies(cells, report)
+    cells = _with_dimensions(cells, report)
     cells = _with_divided_contexts(cells, report)
     cells = _with_key(cells, file, report)
     cells = _without_names(cells, report)
@@ -567,6 +639,39 @@ def _with_numbers(cells: pd.DataFrame) -> pd.DataFrame:
             numbers.append(cell if number is None or in_words else number)
         changed[column] = numbers
     return cells.assign(**changed)
+
+
+def _with_replies(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """The records that have a reply: those without the field may rate a whole dialog, as FED's."""
+    if "response" not in cells:
+        return cells
+    with_reply = cells["response"].notna()
+    report.excluded["responses", "are records without a reply"] += int(
+        (~with_reply).sum()
+    )
+    return cells[with_reply].reset_index(drop=True)
+
+
+def _with_dimensions(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """A row per reply and rater, where there is one per dimension, too, with its name in a column.
+
+    Each dimension becomes a column of ratings.
+    """
+    names = {snake_case(name): name for name in cells}
+    rater = first_value(names, RATERS)
+    dimension = first_value(names, DIMENSIONS)
+    values = first_value(names, (*RATING_VALUES, "human_rating"))
+    if rater is None or dimension is None or values is None:
+        return cells
+    numbers = cells[values].map(parse_rating)
+    ratings = cells[cells.columns.difference([dimension, values], sort=False)]
+    groups = ratings.map(repr).groupby(list(ratings), sort=False).ngroup()
+    joined = ratings[~groups.duplicated()].reset_index(drop=True)
+    for name, of_dimension in numbers.groupby(cells[dimension].map(str)):
+        by_group = of_dimension.groupby(groups[of_dimension.index]).first()
+        joined[f"human_{snake_case(name)}"] = by_group.reindex(range(len(joined)))
+    report.decide("columns", f"ratings={values!r} of {dimension!r}", "by their names")
+    return joined
 
 
 def _join_raters(
@@ -764,10 +869,8 @@ def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
         return cells.assign(**changed)
     names = _line_names(cells["context"])
     sides = {name for name in names if _role_of_side(name)}
-    if sides and None not in names and len(set(names)) == 2:
-        sides = set(
-            names
-        )  # one is the user, so the other is a bot with a name of its own
+    if None not in names and len(set(names)) == 2:
+        sides = set(names)  # such as A and B, or USER and the name of a bot
     of_sides = sum(name in sides for name in names)
     if changed or (names and of_sides == len(names)):
         changed["context"] = cells["context"].map(
@@ -973,7 +1076,10 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
         notes.append(f"{empty} are empty and kept")
     if cut:
         notes.append(f"{cut} have more context than the last {MAX_CONTEXT}")
-    rows.append(report_row("responses", len(turns), note="; ".join(notes)))
+    excluded = {
+        why: n for (name, why), n in report.excluded.items() if name == "responses"
+    }
+    rows.append(report_row("responses", len(turns), excluded, "; ".join(notes)))
     ratings = turns.filter(regex="^human_")
     missing = {
         why: n for (name, why), n in report.excluded.items() if name == "ratings"
