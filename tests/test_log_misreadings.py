@@ -1493,3 +1493,12 @@ def test_files_of_kinds_that_are_not_read_are_named(ending, kind, tmp_path):
     file = file_with(tmp_path, f"dialogs.{ending}", "user: Hi\nbot: Ho\n")
     with pytest.raises(DataError, match=f"is {kind}, which is not read"):
         read_turns(file)
+
+
+def test_empty_ratings_of_single_raters_are_counted(tmp_path):
+    text = "context,response,rater,human_x\nHi,Ho,ann,4\nHi,Ho,bob,\nHey,?,ann,2\nHey,?,bob,3\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["human_x"].tolist() == [4, 2.5]
+    report = import_report(turns).set_index("unit").loc["single ratings"]
+    assert report[["kept", "excluded"]].tolist() == [3, 1]
+    assert report["reasons"] == "1 are empty"

@@ -713,7 +713,13 @@ def _join_raters(
         report.decide(
             "columns", f"rater={rater!r}" if rater else "a row per rater", reason
         )
-    return _joined_rows(cells, groups, dimensions, rater)
+    joined, ratings = _joined_rows(cells, groups, dimensions, rater)
+    if len(joined) < len(cells):
+        n_read = len(ratings["rating"])
+        n_empty = int(cells[dimensions].map(_is_no_rating).to_numpy().sum())
+        report.kept["single ratings"] += n_read
+        report.excluded["single ratings", "are empty"] += n_empty
+    return joined, ratings
 
 
 def _joined_rows(cells, groups: pd.Series, dimensions: list[str], rater) -> tuple:
@@ -1056,9 +1062,7 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
     """What `import_report` shows: a row per unit."""
     rows = []
     for unit in ("files", "dialogs", "utterances"):
-        excluded = {
-            why: n for (name, why), n in report.excluded.items() if name == unit
-        }
+        excluded = _excluded_of(unit, report)
         if report.kept[unit]:
             notes = [
                 f"{n} {note}"
@@ -1076,17 +1080,22 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
         notes.append(f"{empty} are empty and kept")
     if cut:
         notes.append(f"{cut} have more context than the last {MAX_CONTEXT}")
-    excluded = {
-        why: n for (name, why), n in report.excluded.items() if name == "responses"
-    }
+    excluded = _excluded_of("responses", report)
     rows.append(report_row("responses", len(turns), excluded, "; ".join(notes)))
+    if report.kept["single ratings"]:
+        excluded = _excluded_of("single ratings", report)
+        n_read = report.kept["single ratings"]
+        rows.append(report_row("single ratings", n_read, excluded))
     ratings = turns.filter(regex="^human_")
-    missing = {
-        why: n for (name, why), n in report.excluded.items() if name == "ratings"
-    }
+    missing = _excluded_of("ratings", report)
     for name in ratings:
         reason = f"left empty in {report.columns.get(name, name)}"
         missing[reason] = int(ratings[name].isna().sum()) - report.no_numbers[name]
     count = int(ratings.notna().sum().sum())
     rows.append(report_row("ratings", count, missing, ", ".join(ratings)))
     return rows
+
+
+def _excluded_of(unit: str, report: ImportReport) -> dict[str, int]:
+    """Reason -> how many of a unit were left out for it."""
+    return {why: n for (name, why), n in report.excluded.items() if name == unit}
