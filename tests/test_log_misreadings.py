@@ -1502,3 +1502,21 @@ def test_empty_ratings_of_single_raters_are_counted(tmp_path):
     report = import_report(turns).set_index("unit").loc["single ratings"]
     assert report[["kept", "excluded"]].tolist() == [3, 1]
     assert report["reasons"] == "1 are empty"
+
+
+def test_words_of_the_bot_alone_are_refused(tmp_path):
+    """The user's words stand under another name, so each context would be empty or the bot's."""
+    messages = []
+    for text in ("Ho", "No"):
+        messages.append({"role": "user", "query": "Hi?"})
+        messages.append({"role": "assistant", "content": text})
+    file = file_with(tmp_path, "log.json", {"messages": messages})
+    with pytest.raises(DataError, match="no words of anybody but the bot"):
+        read_turns(file)
+
+
+def test_replies_without_any_context_are_said_to_be_so(tmp_path):
+    rows = [{"type": "ai", "data": {"content": "Ho"}}]
+    turns = read_turns(file_with(tmp_path, "log.json", rows))
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert "nothing stands before any reply" in reasons

@@ -156,6 +156,32 @@ def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
     return False
 
 
+def check_other_side(
+    dialogs: Sequence[Dialog], bots: set[str], report: ImportReport
+) -> None:
+    """Refuse dialogs of which the words of the bot are read, and those of nobody else.
+
+    Raises:
+        DataError: with the names of the others.
+    """
+    others = Counter()
+    n_words = 0
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            if utterance.speaker in bots or utterance.role in ("tool", "system"):
+                continue
+            others[utterance.speaker] += 1
+            n_words += bool(utterance.text and utterance.text.strip())
+    if n_words or sum(others.values()) < 2:
+        return
+    names = ", ".join(sorted(others)[:8])
+    raise DataError(
+        f"holds no words of anybody but the bot ({names} wrote none)",
+        report.path,
+        fix='name the field with the words: COLUMNS="text=..."',
+    )
+
+
 def separate_roles(dialogs: Sequence[Dialog]) -> None:
     """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name.
 
@@ -189,6 +215,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     """
     separate_roles(dialogs)
     bots = find_bots(dialogs, report)
+    check_other_side(dialogs, bots, report)
     occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:
         utterances = [u for u in dialog.utterances if _is_talk(u, bots, report)]

@@ -164,6 +164,9 @@ def read_turns(
     rows = list(reply_rows(dialogs, report)) if dialogs else []
     if rows:
         tables.append(_log_table(rows, report, scale))
+        if not any(row["context"] for row in rows):
+            reason = "nothing stands before any reply"
+            report.decide("columns", "context: none", reason)
     if not tables:
         fix = f"write it like this:\n{examples({})}"
         raise DataError("holds no reply of a bot", path, fix=fix)
