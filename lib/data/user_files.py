@@ -513,7 +513,11 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
     report.columns |= names_in_file
     cells = _rename(cells, file, names_in_file)
     if from_records:
-        cells = _with_replies(cells, report)
+        name = names_in_file.get("response", "response")
+        with_reply = pd.Series([name in row for row in rows], cells.index)
+        reason = "are records without a reply"  # FED's rate whole dialogs
+        report.excluded["responses", reason] += int((~with_reply).sum())
+        cells = cells[with_reply].reset_index(drop=True)
     cells = _with_dimensions(cells, report)
     cells = _with_divided_contexts(cells, report)
     cells = _with_key(cells, file, report)
@@ -642,17 +646,6 @@ def _with_numbers(cells: pd.DataFrame) -> pd.DataFrame:
             numbers.append(cell if number is None or in_words else number)
         changed[column] = numbers
     return cells.assign(**changed)
-
-
-def _with_replies(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
-    """The records that have a reply: those without the field may rate a whole dialog, as FED's."""
-    if "response" not in cells:
-        return cells
-    with_reply = cells["response"].notna()
-    report.excluded["responses", "are records without a reply"] += int(
-        (~with_reply).sum()
-    )
-    return cells[with_reply].reset_index(drop=True)
 
 
 def _with_dimensions(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
