@@ -172,6 +172,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langchain", "LangChain messages",
               ("type=human,ai,system,tool,function", "data.content"),
               assistants.read_langchain_list),
+    LogFormat("cline", "Cline task",
+              ("role=user,assistant", "content[].text=<task>*"), assistants.read_cline),
     LogFormat("autogen", "AutoGen, the state of a team",
               ("agent_states", "type=TeamState"), EachRecord(assistants.read_autogen)),
     LogFormat("openai_batch", "OpenAI Batch",

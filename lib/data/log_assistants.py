@@ -22,6 +22,8 @@ from lib.data.log_parts import (
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, without_beginnings
 
+CLINE_TASK = re.compile(r"^<(?:task|feedback|user_message)>(.*?)</\w+>", re.S)
+CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
@@ -305,6 +307,29 @@ def read_anthropic_requests(record: dict, source) -> list[Dialog]:
 def read_langchain_list(rows: list[dict], source) -> list[Dialog]:
     """LangChain's messages, as a history in a file keeps them: one dialog."""
     return [Dialog(source.stem, read_langchain(rows))]
+
+
+def read_cline(rows: list[dict], source) -> list[Dialog]:
+    """Cline and Roo: what the user asked for; results of tools stand in the user's name.
+
+    Below the user's words stands what the editor shows, which nobody said.
+    """
+    dialog = Dialog(source.stem, [])
+    for row in rows:
+        texts = []
+        for block in dicts(row["content"]):
+            text = block.get("text") if block.get("type") == "text" else None
+            if text and not text.startswith("<environment_details>"):
+                texts.append(text)
+        role = row["role"]
+        if role == "user" and any(CLINE_RESULT.match(text) for text in texts[:1]):
+            role = "tool"
+        words = "\n".join(texts) if texts else None
+        if role == "user" and words:
+            words = CLINE_TASK.sub(r"\1", words).strip()
+        time = to_time(row.get("ts"))
+        dialog.utterances.append(Utterance(row["role"], role, words, time=time))
+    return [dialog]
 
 
 def read_autogen(record: dict, source) -> list[Dialog]:
