@@ -106,10 +106,21 @@ def test_bootstrap_from_moments_equals_refitting_on_resampled_rows(data):
     np.testing.assert_allclose(result, np.quantile(gains, [0.025, 0.975]), atol=1e-9)
 
 
+class WithinRatings(LinearRegression):
+    """Predicts no more and no less than the outcomes that it was fitted to."""
+
+    def fit(self, X, y):
+        self.lowest, self.highest = min(y), max(y)
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return np.clip(super().predict(X), self.lowest, self.highest)
+
+
 def unseen_r2(frame, columns, groups, seed):
     """R2 of predictions for clusters that scikit-learn left out of the fit."""
     guess = cross_val_predict(
-        LinearRegression(),
+        WithinRatings(),
         frame[columns],
         frame["y"],
         groups=groups,
@@ -142,6 +153,17 @@ def test_cross_validated_gain_equals_scikit_learn_refitted_on_flipped_residuals(
     assert np.isnan(too_few.p), "nine clusters cannot be cut into ten folds"
     copy = data.assign(p=2 * data["a"] - 1)
     assert np.isnan(regression.cross_validated_gain(copy, "y", ["a"], ["p"]).p)
+
+
+def test_one_score_far_from_all_others_does_not_decide_the_cross_validated_gain(data):
+    """As BLEU-4 has them: among 200 scores near 0 one is a thousand times larger."""
+    far = data.assign(p=data["p"].where(data.index != 0, 5000.0))
+    frame = regression.zscore(far[["y", "a", "p"]])
+    groups = far["dialog"].to_numpy()
+    larger, smaller = (unseen_r2(frame, x, groups, seed=0) for x in (["a", "p"], ["a"]))
+    gain = regression.cross_validated_gain(far, "y", ["a"], ["p"], groups, draws=1)
+    assert gain.statistic == pytest.approx(larger - smaller, abs=1e-6)
+    assert abs(gain.statistic) < 0.2
 
 
 @pytest.mark.parametrize("count", [1, 5])

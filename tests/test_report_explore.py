@@ -55,6 +55,15 @@ def test_each_row_opens_the_dialog_of_its_reply_with_the_reply_marked(turns, exp
         assert rating in texts[-1] and "length in words" in texts[-1]
 
 
+def test_a_row_says_how_many_earlier_utterances_it_does_not_show(turns):
+    long = turns[turns["turn"] >= 9].head(1)
+    shown = BeautifulSoup(report.explore(long, long[[]])._repr_html_(), "lxml")
+    n_before = len(shown.select(".chat li")) - 1
+    hidden = len(long["context"].iloc[0]) - n_before
+    assert hidden > 0
+    assert f"{hidden} earlier utterances are not shown" in shown.text
+
+
 def test_replies_without_a_rating_come_last_and_stay_in_the_order_of_the_file(turns):
     some = turns.head(10).copy()
     some.loc[some.index[[2, 5]], "human_overall"] = np.nan

@@ -166,7 +166,8 @@ def cross_validated_gain(
     r"""Compare A and P+A on clusters that they were not fitted to, in squared loss.
 
     Ten folds that never split a cluster. The loss is the one that least squares minimises, so
-    that with a z-scored outcome the gain is the rise of the cross-validated R2.
+    that with a z-scored outcome the gain is the rise of the cross-validated R2. Predictions are
+    kept within the ratings that were fitted to.
 
     .. math:: \Delta = \frac{1}{n} \sum_i (y_i - \hat y_i^{A})^2 - (y_i - \hat y_i^{P+A})^2
 
@@ -230,15 +231,23 @@ def cross_validated_gain(
 
 
 def _unseen_squared_error(design, outcomes, splits) -> np.ndarray:
-    """Mean squared error of cross-validated least squares, for each column of outcomes."""
+    """Mean squared error of cross-validated least squares, for each column of outcomes.
+
+    A prediction beyond the outcomes that were fitted to is set to the nearest of them. Without this
+    a single reply with a BLEU-4 far above all others, left out, has a prediction of any size.
+    """
     products = design.T @ design
     outcome_products = design.T @ outcomes
     total = np.zeros(outcomes.shape[1])
-    for _, test in splits:
+    for training, test in splits:
         held_out = design[test]
         inverse = np.linalg.pinv(products - held_out.T @ held_out, hermitian=True)
         weights = inverse @ (outcome_products - held_out.T @ outcomes[test])
-        total += np.sum((outcomes[test] - held_out @ weights) ** 2, axis=0)
+        fitted_to = outcomes[training]
+        predicted = np.clip(
+            held_out @ weights, fitted_to.min(axis=0), fitted_to.max(axis=0)
+        )
+        total += np.sum((outcomes[test] - predicted) ** 2, axis=0)
     return total / len(design)
 
 

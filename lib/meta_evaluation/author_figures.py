@@ -38,7 +38,7 @@ def author_table(
     names = table[first].map(display_name)
     for column in other_columns:
         names = names + ", " + table[column].map(display_name)
-    counts = _count_systems(table, names)
+    counts = count_systems(table, names)
     for name, row in zip(names, table.itertuples(), strict=True):
         cells = lines.setdefault(name, dict.fromkeys(REPLIES, ""))
         cells["systems (people)"] = counts[name]
@@ -51,8 +51,21 @@ def author_table(
     return pd.DataFrame.from_dict(lines, orient="index")
 
 
-def _count_systems(table: pd.DataFrame, lines: pd.Series) -> dict[str, str]:
-    """ "systems (people)" of each line, "6 (2)"; "6 (?)" where the corpus does not name people."""
+def count_systems(table: pd.DataFrame, lines: pd.Series) -> dict[str, str]:
+    """The number of systems of each line, and of the people among them: "6 (2)".
+
+    Args:
+        table: as for `author_table`, with `systems` and `people`.
+        lines: the name of the line of each row.
+
+    Returns:
+        Line -> "6 (2)", or "6 (?)" where the corpus does not say who wrote its replies: it then has
+        no correlation among machines' replies either.
+
+    >>> table = pd.DataFrame({"replies": ["all"], "n": [45], "systems": [1], "people": [0]})
+    >>> count_systems(table, pd.Series(["BETTER"]))
+    {'BETTER': '1 (?)'}
+    """
     counts = {}
     for name, of_line in table.groupby(lines):
         everything = of_line[of_line["replies"] == ALL]
@@ -129,7 +142,7 @@ def author_plot(
         panels[0].hlines(y, low, high, color="0.4", linewidth=1)
         panels[0].plot(value, y, "D", color="0.4", markersize=4, label="noise ceiling")
     names = [display_name(name) for name in lines]
-    counts = _count_systems(table, table[rows])
+    counts = count_systems(table, table[rows])
     if len(set(counts.values())) > 1:
         names = [f"{display_name(name)}, {counts[name]}" for name in lines]
         panels[0].set_ylabel(f"{rows}, systems (people)", fontsize=9)

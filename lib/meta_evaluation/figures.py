@@ -28,6 +28,7 @@ from lib.meta_evaluation.replication.endex_table2 import METHODS, Models, seed_m
 
 MARKED = "tab:orange"
 PEOPLE = "tab:orange"
+TURNED = "tab:purple"
 CEILING = "noise ceiling"
 
 #: The letter of each kind of replies in `heat_map`.
@@ -51,7 +52,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
 
     The columns a, m and c are the correlations over all replies, over machines' only and within
     context (`KINDS`). Where nobody but machines wrote, a and m are one and only m is drawn. A
-    figure is grey where its interval holds 0. A frame marks the best metrics among machines (all
+    number is grey where its interval includes 0. A frame marks the best metrics among machines (all
     replies where a corpus does not say who wrote them).
 
     Args:
@@ -109,7 +110,7 @@ def heat_map(table: pd.DataFrame, title: str) -> Figure:
     bar = figure.colorbar(image, ax=axes, shrink=0.4, aspect=30, location="bottom")
     bar.set_label(
         "correlation with people: a all replies, m machines only, c within context\n"
-        "grey figure: interval holds 0; frame: above 0, and no metric here is better",
+        "grey number: 95 % interval includes 0; frame: above 0, and no metric here is better",
         fontsize=9,
     )
     bar.ax.tick_params(labelsize=8)
@@ -267,7 +268,7 @@ def who_wrote_it_plot(
         items: a set of turns in which people wrote some replies.
         metric: a score of each reply, named `label` below the axis.
         table: result of `overview.author_overview`; corpora without people are left out. In
-            the second panel an orange point has another sign among machines than over all replies,
+            the second panel a purple point has another sign among machines than over all replies,
             where the interval of the latter leaves out 0.
     """
     figure, (corpus_axes, signs_axes) = plt.subplots(
@@ -321,12 +322,12 @@ def who_wrote_it_plot(
     n_corpora = wide.index.get_level_values("corpus").nunique()
     clear = (wide["low"] > 0) | (wide["high"] < 0)
     turned = clear & (wide[ALL] * wide[MACHINES] < 0)
-    signs_axes.axhspan(-1, 0, 0.5, 1, color=PEOPLE, alpha=0.12, linewidth=0)
-    signs_axes.axhspan(0, 1, 0, 0.5, color=PEOPLE, alpha=0.12, linewidth=0)
+    signs_axes.axhspan(-1, 0, 0.5, 1, color=TURNED, alpha=0.12, linewidth=0)
+    signs_axes.axhspan(0, 1, 0, 0.5, color=TURNED, alpha=0.12, linewidth=0)
     signs_axes.plot([-1, 1], [-1, 1], color="0.6", linewidth=1)
     signs_axes.axhline(0, color="0.3", linewidth=0.8)
     signs_axes.axvline(0, color="0.3", linewidth=0.8)
-    colours = np.where(turned, PEOPLE, "C0")
+    colours = np.where(turned, TURNED, "C0")
     signs_axes.scatter(wide[ALL], wide[MACHINES], s=22, color=colours, linewidth=0)
     length = wide[wide.index.get_level_values("metric") == "length"]
     signs_axes.scatter(
@@ -342,7 +343,7 @@ def who_wrote_it_plot(
     signs_axes.set_xlabel("correlation over all replies", fontsize=12)
     signs_axes.set_ylabel("over machines' replies only", fontsize=12)
     signs_axes.set_title(
-        f"{n_corpora} corpora: sign turns in {turned.sum()} of {len(wide)}",
+        f"{n_corpora} corpora: the sign changes in {turned.sum()} of {len(wide)} cases",
         fontsize=13,
     )
     signs_axes.legend(loc="upper left", fontsize=11)

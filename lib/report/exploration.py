@@ -28,11 +28,13 @@ class Exploration:
         table: a row per reply: system, dialog, turn, reply, then ratings and scores, and
             disagreement. Its index is that of the turn table.
         chats: the dialog up to each reply, which is marked.
+        hidden: how many utterances before those of each chat are not shown.
         caption: how many replies there are, and in which order.
     """
 
     table: pd.DataFrame
     chats: list[list[ChatLine]]
+    hidden: list[int]
     caption: str
 
     def __repr__(self) -> str:
@@ -45,11 +47,12 @@ class Exploration:
         ]
         numbers = self.table.drop(columns=["dialog", "turn", "reply"])
         rows = zip(numbers.to_dict("records"), self.chats, strict=True)
+        places = self.table[["dialog", "turn", "reply"]].assign(hidden=self.hidden)
         return template("explore.html").render(
             caption=self.caption,
             columns=list(numbers.columns),
             rows=list(rows),
-            places=self.table[["dialog", "turn", "reply"]].to_dict("records"),
+            places=places.to_dict("records"),
             style=Markup((HERE / "explore.css").read_text("utf-8")),
             script=Markup("\n".join(scripts)),
         )
@@ -118,5 +121,7 @@ def explore(
         chats.append(
             chat_until(replies, label, values, around=CONTEXT_SHOWN, seen=seen)
         )
+    n_before = turns.loc[listed.index, "context"].map(len)
+    hidden = [n + 1 - len(chat) for n, chat in zip(n_before, chats, strict=True)]
     caption = f"{len(listed):,} of {len(turns):,} replies, {order}"
-    return Exploration(listed, chats, caption)
+    return Exploration(listed, chats, hidden, caption)
