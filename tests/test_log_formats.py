@@ -852,3 +852,71 @@ def test_what_cannot_be_read_says_what_to_do(name, content, said, tmp_path):
         read_turns(file)
     assert said in str(caught.value)
     assert caught.value.fix
+
+
+def with_further_fields(value, depth=0):
+    """A value of JSON with fields that no format has, in each mapping of several fields."""
+    if isinstance(value, list):
+        return [with_further_fields(item, depth) for item in value]
+    if not isinstance(value, dict) or len(value) < 2 or depth > 3:
+        return value
+    further = {"zz_none": None, "zz_list": [], "zz_note": "as you wish, please"}
+    fields = {key: with_further_fields(item, depth + 1) for key, item in value.items()}
+    return fields | further
+
+
+def in_one_list(value):
+    """Records as a server gives a page of them."""
+    return {"page": 1, "data": value} if isinstance(value, list) else value
+
+
+JSON_EXAMPLES = {
+    name: example
+    for name, example in (FORMATS | SCHEMAS).items()
+    if name.endswith((".json", ".jsonl")) and "ask" not in example.flags
+}
+
+
+def parsed(example):
+    """What the file of a template holds; of JSON lines a list."""
+    text = written(example, DIALOGS)
+    if example.name.endswith("jsonl"):
+        return [json.loads(line) for line in text.splitlines()]
+    return json.loads(text)
+
+
+def right_or_refused(path, example):
+    """Whether what is read is what the template says; a refusal is no wrong answer."""
+    try:
+        return replies_of(path, example) == expected(example, DIALOGS)
+    except DataError:
+        return True
+
+
+@pytest.mark.parametrize("change", [with_further_fields, in_one_list])
+@pytest.mark.parametrize("name", JSON_EXAMPLES)
+def test_what_a_format_may_have_besides_changes_no_reply(name, change, tmp_path):
+    example = JSON_EXAMPLES[name]
+    file = tmp_path / name.replace("jsonl", "json")
+    file.write_text(json.dumps(change(parsed(example))), encoding="utf-8")
+    assert right_or_refused(file, example)
+
+
+def is_divided(example):
+    """Whether the file of a template has as many records for each dialog."""
+    records = parsed(example)
+    several = isinstance(records, list) and "one" not in example.flags
+    return several and len(records) % len(DIALOGS) == 0
+
+
+@pytest.mark.parametrize("name", [n for n, e in JSON_EXAMPLES.items() if is_divided(e)])
+def test_dialogs_in_files_of_their_own_are_read_as_those_in_one(name, tmp_path):
+    example = JSON_EXAMPLES[name]
+    records = parsed(example)
+    size = len(records) // len(DIALOGS)
+    for number in range(len(DIALOGS)):
+        part = records[number * size : (number + 1) * size]
+        part = part[0] if size == 1 else part
+        file = tmp_path / f"{number}.json"
+        file.write_text(json.dumps(part), encoding="utf-8")
+    assert right_or_refused(tmp_path, example)

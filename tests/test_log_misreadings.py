@@ -579,11 +579,13 @@ def test_a_line_of_a_log_without_a_speaker_is_no_word_of_the_one_above(tmp_path)
 
 
 def test_an_agent_beside_a_bot_is_asked_about(tmp_path):
-    rows = "1,customer,Hi\n1,bot,Ho\n1,customer,A person please\n1,agent,Here I am\n"
+    rows = (
+        "1,customer,Hi\n1,assistant,Ho\n1,customer,A person please\n1,agent,Here I am\n"
+    )
     file = file_with(tmp_path, "log.csv", f"case,sender,message\n{rows}")
     with pytest.raises(DataError, match="an agent, who may be a person"):
         read_turns(file)
-    turns = read_turns(file, options={"bot": "bot"})
+    turns = read_turns(file, options={"bot": "assistant"})
     assert turns["response"].tolist() == ["Ho"]
 
 
@@ -1520,3 +1522,166 @@ def test_replies_without_any_context_are_said_to_be_so(tmp_path):
     turns = read_turns(file_with(tmp_path, "log.json", rows))
     reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
     assert "nothing stands before any reply" in reasons
+
+
+def test_pages_of_a_server_are_read_as_the_records_in_them(tmp_path):
+    """The list below "data" looks like messages, but is of two threads."""
+    comments = []
+    for number, (issue, name, kind) in enumerate(
+        [
+            (1, "mira", "User"),
+            (1, "ada[bot]", "Bot"),
+            (2, "ola", "User"),
+            (2, "ada[bot]", "Bot"),
+        ]
+    ):
+        comment = {"issue_url": f"u/{issue}", "body": f"text {number}", "id": number}
+        comment |= {"user": {"login": name, "type": kind}}
+        comments.append(comment | {"created_at": f"2025-03-01T10:0{number}:00Z"})
+    turns = read_turns(file_with(tmp_path, "page.json", {"page": 1, "data": comments}))
+    assert contexts(turns) == {"text 1": ["text 0"], "text 3": ["text 2"]}
+
+
+def test_a_list_of_dialogs_below_a_name_is_not_one_dialog(tmp_path):
+    dialog = [
+        {"speaker": "U", "text": "Hi"},
+        {"speaker": "S", "text": "Ho"},
+        {"speaker": "U", "text": "Tea?"},
+        {"speaker": "S", "text": "No"},
+    ]
+    value = {"logs": [dialog, [dialog[2], dialog[3], dialog[0], {**dialog[1]}]]}
+    turns = read_turns(file_with(tmp_path, "logs.json", value))
+    assert turns["context"].map(len).tolist() == [1, 3, 1, 3]
+
+
+def test_a_single_request_to_palm_keeps_its_context(tmp_path):
+    messages = [{"author": "user", "content": "Hi"}]
+    value = {"instances": [{"context": "x", "messages": messages}]}
+    value["predictions"] = [{"candidates": [{"author": "bot", "content": "Ho"}]}]
+    assert contexts(read_turns(file_with(tmp_path, "r.json", value))) == {"Ho": ["Hi"]}
+
+
+def test_other_texts_of_argilla_are_no_words_of_the_user(tmp_path):
+    chat = [{"role": "user", "content": "Hi"}]
+    fields = {"chat": chat, "response": "Ho", "hint": "Be strict."}
+    record = {"fields": fields, "responses": {"x": []}, "suggestions": {"x": 1}}
+    turns = read_turns(file_with(tmp_path, "records.json", [record]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    fields = {"prompt": "Hi", "response_a": "Ho", "response_b": "Hey"}
+    file = file_with(tmp_path, "pairs.json", [record | {"fields": fields}])
+    with pytest.raises(DataError, match="which is the reply"):
+        read_turns(file)
+
+
+THOUGHTS = ["<think>\nhm\n</think>\n\n", '<details type="reasoning">x</details>\n']
+
+
+@pytest.mark.parametrize("thought", THOUGHTS)
+def test_reasoning_before_a_reply_is_no_talk(thought, tmp_path):
+    messages = [{"role": "user", "content": "<think>Hi</think>"}]
+    messages.append({"role": "assistant", "content": f"{thought}Ho"})
+    messages += [{"role": "user", "content": "Tea?"}]
+    messages.append({"role": "assistant", "content": "No <think>?"})
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    assert turns["response"].tolist() == ["Ho", "No <think>?"]
+    assert turns["context"].tolist()[1] == ["<think>Hi</think>", "Ho", "Tea?"]
+    assert "began with reasoning" in import_report(turns)["notes"].str.cat()
+
+
+def test_an_agent_beside_a_bot_is_a_person(tmp_path):
+    text = (
+        "dialog,actor,message\nd,EndUser,Hi\nd,Bot,Ho\nd,Agent,Olga here\nd,Bot,Bye\n"
+    )
+    turns = read_turns(
+        file_with(tmp_path, "log.csv", text), columns={"speaker": "actor"}
+    )
+    assert contexts(turns) == {"Ho": ["Hi"], "Bye": ["Hi", "Ho", "Olga here"]}
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert any("an agent beside a bot is a person" in reason for reason in reasons)
+
+
+def test_a_regenerated_reply_of_grok_has_the_context_of_its_branch(tmp_path):
+    responses = []
+    for name, parent, sender, text in [
+        ("1", None, "human", "Hi"),
+        ("2", "1", "ASSISTANT", "Ho"),
+        ("3", "1", "assistant", "Hey"),
+        ("4", "3", "human", "Tea?"),
+        ("5", "4", "assistant", "No"),
+    ]:
+        response = {"_id": name, "sender": sender, "message": text}
+        response |= {
+            "parent_response_id": parent,
+            "create_time": 1740823200 + int(name),
+        }
+        responses.append({"response": response})
+    value = {"conversations": [{"conversation": {"id": "c"}, "responses": responses}]}
+    turns = read_turns(file_with(tmp_path, "grok.json", value))
+    expected = {"Ho": ["Hi"], "Hey": ["Hi"], "No": ["Hi", "Hey", "Tea?"]}
+    assert contexts(turns) == expected
+
+
+def test_opinions_that_formats_of_platforms_hold_are_ratings(tmp_path):
+    dialogflow = {"conversation_name": "s", "turn_position": 1}
+    dialogflow["request"] = {"queryInput": {"text": {"text": "Hi"}}}
+    messages = [{"text": {"text": ["Ho"]}}]
+    dialogflow["response"] = {"queryResult": {"responseMessages": messages}}
+    dialogflow["bot_answer_feedback"] = {"rating": "THUMBS_DOWN"}
+    turns = read_turns(file_with(tmp_path, "cx.jsonl", json.dumps(dialogflow)))
+    assert turns["human_feedback"].tolist() == [0]
+
+    activities = []
+    for name, role, text in [("1", 1, "Hi"), ("2", 0, "Ho")]:
+        activity = {"id": name, "type": "message", "from": {"role": role}, "text": text}
+        activities.append(activity)
+    value = {"actionName": "feedback", "actionValue": {"reaction": "like"}}
+    activities.append({"type": "invoke", "replyToId": "2", "value": value})
+    row = {
+        "conversationtranscriptid": "t",
+        "content": json.dumps({"activities": activities}),
+    }
+    turns = read_turns(file_with(tmp_path, "t.json", [row]))
+    assert turns["human_feedback"].tolist() == [1]
+
+
+def test_feedback_that_a_format_does_not_read_is_named(tmp_path):
+    message = {
+        "id": 1,
+        "type": "message",
+        "from": "TeaBot",
+        "from_id": "u",
+        "text": "Ho",
+    }
+    message |= {"date_unixtime": "1741169000", "feedback": {"rating": 4}}
+    value = {"name": "TeaBot", "type": "bot_chat", "messages": [message]}
+    turns = read_turns(file_with(tmp_path, "result.json", value))
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert "feedback is not read" in reasons
+
+
+def test_earlier_threads_of_chatbox_are_dialogs_and_other_lists_are_counted(tmp_path):
+    def talk(question, answer):
+        return [
+            {"role": "user", "contentParts": [{"type": "text", "text": question}]},
+            {"role": "assistant", "contentParts": [{"type": "text", "text": answer}]},
+        ]
+
+    session = {"id": "s", "messages": talk("Hi", "Ho")}
+    session["threads"] = [{"id": "t", "messages": talk("Tea?", "No")}]
+    value = {"session:s": session, "settings": {"theme": 1}, "version": 9}
+    turns = read_turns(file_with(tmp_path, "chatbox.json", value))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+    turns = read_turns(file_with(tmp_path, "one.json", session))
+    reasons = import_report(turns)["reasons"].str.cat()
+    assert "1 stand below 'threads', which is not read" in reasons
+
+
+def test_a_rule_at_the_end_is_no_word_of_the_last_speaker(tmp_path):
+    text = "User: Hi\nBot: Ho\nUser: Tea?\nBot: No\n---\n"
+    assert "No" in contexts(read_turns(file_with(tmp_path, "talk.txt", text)))
+
+
+def test_what_line_writes_for_a_sticker_is_no_talk(tmp_path):
+    text = "2024/04/29(月)\n10:01\tBot\tはい\n10:02\t健太\t[スタンプ]\n10:03\tBot\tどうぞ\n"
+    turns = read_turns(file_with(tmp_path, "line.txt", text))
+    assert turns["context"].tolist() == [[], ["はい"]]

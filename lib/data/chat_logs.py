@@ -36,6 +36,7 @@ from lib.data.log_parts import (
     DIALOG,
     SYNONYMS,
     TIME,
+    dicts,
     first_name,
     first_value,
     has_path,
@@ -250,7 +251,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("messages[].sender_full_name", "messages[].display_recipient"),
               EachRecord(chats.read_zulip_messages)),
     LogFormat("slack", "Slack export, threads as dialogs",
-              ("type", "ts", "text"), chats.read_slack),
+              ("type=message", "ts", "text", "user|bot_id|username"), chats.read_slack),
     LogFormat("discord", "DiscordChatExporter, a channel",
               ("guild", "messages[].author"), EachRecord(chats.read_discord)),
     LogFormat("discord", "DiscordChatExporter (CSV), a channel",
@@ -638,7 +639,12 @@ def records(value: Any) -> list[dict]:
     if isinstance(value, dict):
         if names_dialogs(value) or is_snapchat(value):
             return [{"id": name, "messages": item} for name, item in value.items()]
-        if holds_known_format(value) or is_record(value):
+        if holds_known_format(value):
+            return [value]
+        listed = listed_records(value)
+        if listed:
+            return listed
+        if is_record(value):
             return [value]
         if all(isinstance(item, dict) for item in value.values()):
             # MultiWOZ: dialogs by their names.
@@ -649,8 +655,12 @@ def records(value: Any) -> list[dict]:
             if isinstance(item, dict) and message_fields(item)
         }
         if with_messages:
-            # Chatbox: dialogs by their names, among settings.
-            return [{"id": name, **item} for name, item in with_messages.items()]
+            # Chatbox: dialogs by their names, among settings; earlier ones in `threads`.
+            rows = []
+            for name, item in with_messages.items():
+                rows.append({"id": name, **item})
+                rows += [t for t in dicts(item.get("threads")) if message_fields(t)]
+            return rows
         splits = [item for item in value.values() if isinstance(item, list)]
         nested = [] if any(splits) else nested_records(value)
         value = nested[0] if len(nested) == 1 else sum(splits, [])
@@ -710,6 +720,20 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
         if not {"user", "assistant"} <= roles:
             return False
     return True
+
+
+def listed_records(value: Mapping[str, Any]) -> list[dict]:
+    """The records of a known format in the only list of a mapping, as servers give pages of them.
+
+    None where the list is of another kind, such as the messages of one dialog.
+    """
+    lists = [item for item in value.values() if isinstance(item, list) and item]
+    if len(lists) != 1:
+        return []
+    rows = [row for row in map(named_record, lists[0]) if isinstance(row, dict)]
+    if len(rows) < len(lists[0]):
+        return []
+    return rows if any(map(holds_known_format, rows[:50])) else []
 
 
 def is_snapchat(value: Mapping[str, Any]) -> bool:
@@ -924,11 +948,24 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
         return []
     results = [read_record(record, field) for record in rows]
     dialogs = [result[0] for result in results if result]
+    if len(dialogs) < len(rows) / 2:
+        return []  # a few records have a list like messages, as of parts of an answer
+    count_further_lists(rows, source)
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def count_further_lists(rows: list[dict], source: Source) -> None:
+    """Count the dialogs that records hold beside their messages, each below a name of its own."""
+    for row in rows:
+        for name, cell in row.items():
+            further = [item for item in dicts(cell) if message_fields(item)]
+            if further and name not in message_fields(row):
+                reason = f"stand below {name!r}, which is not read"
+                source.exclude("dialogs", reason, len(further))
 
 
 def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:

@@ -111,6 +111,9 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
         bots = {name for name in roles if name.strip("#").lower() in names}
         if not bots:
             bots = {name for name, role in roles.items() if role in names}
+    elif agents_beside_bot(bots, dialogs):
+        reason = "by the name of the role; an agent beside a bot is a person"
+        bots = bots - agents_beside_bot(bots, dialogs)
     elif speaks_beside_agent(bots, dialogs):
         fix = f"name it: BOT=...; the speakers are {speakers}"
         raise DataError(
@@ -143,6 +146,15 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
         "bot", ", ".join(sorted(bots)[:8]), f"{reason}; the speakers: {speakers}"
     )
     return bots
+
+
+def agents_beside_bot(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
+    """The agents among these names, where every other one is called a bot, as platforms do."""
+    agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
+    others = bots - agents
+    called_bots = all(re.search("bot|virtual", name.lower()) for name in others)
+    beside = speaks_beside_agent(bots, dialogs)
+    return agents if others and called_bots and beside else set()
 
 
 def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
@@ -182,6 +194,25 @@ def check_other_side(
     )
 
 
+REASONING = re.compile(  # as models and front ends write it before an answer
+    r"\s*(?:<think(?:ing)?>.*?</think(?:ing)?>|<details type=\"reasoning\".*?</details>)\s*",
+    re.S,
+)
+
+
+def remove_reasoning(
+    dialogs: Sequence[Dialog], bots: set[str], report: ImportReport
+) -> None:
+    """Take away what a model thought before its replies, which nobody was told; count it."""
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            text = utterance.text or ""
+            match = REASONING.match(text) if utterance.speaker in bots else None
+            if match:
+                utterance.text = text[match.end() :] or None
+                report.notes["began with reasoning, which is no talk"] += 1
+
+
 def separate_roles(dialogs: Sequence[Dialog]) -> None:
     """Give a name of its own to what a bot's namesake wrote: a user, or a tool in its name.
 
@@ -216,6 +247,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     check_other_side(dialogs, bots, report)
+    remove_reasoning(dialogs, bots, report)
     occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:
         utterances = [u for u in dialog.utterances if _is_talk(u, bots, report)]

@@ -33,7 +33,8 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
     nodes = record["mapping"]
     parents = {name: node.get("parent") for name, node in nodes.items()}
     path = path_to_root(record["current_node"], parents)
-    thumbs = source.cached("message_feedback.json", "id")
+    thumbs = source.cached("message_feedback.json", "message_id")
+    thumbs = thumbs or source.cached("message_feedback.json", "id")
     dialog = Dialog(first_text(record, ["conversation_id", "id", "title"]) or "", [])
     for name in path:
         message = nodes.get(name, {}).get("message")

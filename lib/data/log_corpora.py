@@ -6,7 +6,7 @@ from typing import Any
 from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_assistants import branches
-from lib.data.log_messages import REPLY_FIELDS, read_record, read_utterance
+from lib.data.log_messages import REPLY_FIELDS, USER_TEXT, read_record, read_utterance
 from lib.data.log_parts import (
     MODEL,
     as_script,
@@ -249,10 +249,19 @@ def read_argilla(record: dict, source) -> list[Dialog]:
             f"has records of Argilla with the fields {', '.join(fields)}: which is the reply",
             fix="export one record for each reply, with a field 'response'",
         )
-    utterances = result[0].utterances if result else []
+    utterances = as_script(result[0].utterances) if result else []
+    if not result:
+        question = first_value(texts, ("instruction", *USER_TEXT))
+        if question is None:
+            raise UnknownFormat(
+                f"has records of Argilla with the fields {', '.join(fields)}: which was asked",
+                fix="call the field 'prompt'",
+            )
+        utterances = [user(question)]
     if replies:
-        asked = [user(text) for name, text in texts.items() if name not in replies]
-        utterances = [*as_script(utterances), *asked[:1], assistant(texts[replies[0]])]
+        utterances.append(assistant(texts[replies[0]]))
+    else:
+        utterances = result[0].utterances
     dialog = Dialog(str(record.get("id") or ""), utterances)
     dialog.system = first_value(record.get("metadata") or {}, MODEL, str)
     utterances[-1].ratings = argilla_ratings(record["responses"])

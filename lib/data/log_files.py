@@ -125,7 +125,7 @@ class Source:
     file: LogFile
     report: ImportReport
     files: dict[str, LogFile] = field(default_factory=dict)
-    tables: dict[str, Any] = field(default_factory=dict)
+    tables: dict[tuple[str, str], Any] = field(default_factory=dict)
     spans_files: bool = False
 
     @property
@@ -173,12 +173,12 @@ class Source:
 
     def cached(self, name: str, key: str) -> dict:
         """The rows of a file beside this one, by one of their fields."""
-        if name not in self.tables:
+        if (name, key) not in self.tables:
             rows = self.sibling(name) or []
             if isinstance(rows, dict):  # a file of one line
                 rows = [rows]
-            self.tables[name] = {row[key]: row for row in rows if key in row}
-        return self.tables[name]
+            self.tables[name, key] = {row[key]: row for row in rows if key in row}
+        return self.tables[name, key]
 
     def sibling_rows(self, key: str) -> list[dict]:
         """The rows with a field in the other JSON files beside this one."""

@@ -317,10 +317,12 @@ def message_list(cell: Any) -> list[dict]:
         return [{"speaker": speaker, "text": text} for speaker, text in cell]
     messages = []
     for item in cell:
-        if isinstance(item, list):  # ParlAI has them in pairs
+        if not isinstance(item, list):
+            messages.append(item)
+        elif len(item) <= 2:  # ParlAI has them in pairs
             messages += item
         else:
-            messages.append(item)
+            return []  # a dialog each
     if not all(isinstance(message, dict) for message in messages):
         return []
     return messages

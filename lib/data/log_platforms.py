@@ -16,6 +16,7 @@ from lib.data.log_parts import (
     first_value,
     html_text,
     user,
+    value_at,
 )
 from lib.data.log_times import to_time
 
@@ -90,8 +91,11 @@ def read_dialogflow_rows(rows: list[dict], source) -> list[Dialog]:
         for row in items:
             dialog.utterances += dialogflow_exchange(row, row.get("request_time"))
             feedback = from_json(row.get("bot_answer_feedback"))
-            if isinstance(feedback, dict) and feedback.get("feedback"):
-                rating = Rating(None, "feedback", feedback["feedback"])
+            opinion = None
+            if isinstance(feedback, dict):
+                opinion = first_value(feedback, ("rating", "feedback"), str | int)
+            if opinion:
+                rating = Rating(None, "feedback", opinion)
                 dialog.utterances[-1].ratings.append(rating)
         dialogs.append(dialog)
     return dialogs
@@ -144,7 +148,7 @@ def read_bot_framework_wrapped(record: dict, source) -> list[Dialog]:
 
 
 def add_activity(dialog: Dialog, activity: dict, source) -> None:
-    """Add an activity that is a message; a survey's answer is a rating of the dialog."""
+    """Add an activity that is a message, or people's rating of one or of the dialog."""
     account = activity.get("from") or {}
     role = {"bot": "assistant", "user": "user", 0: "assistant", 1: "user"}.get(
         account.get("role")
@@ -155,9 +159,14 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         if account.get("role") in (0, 1):
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
-        dialog.utterances.append(
-            Utterance(speaker, role, activity.get("text") or None, time=time)
-        )
+        utterance = Utterance(speaker, role, activity.get("text") or None, time=time)
+        utterance.id = first_text(activity, ["id"])
+        dialog.utterances.append(utterance)
+    elif value_at(value, "actionName") == "feedback":
+        reaction = value_at(value, "actionValue.reaction")
+        for utterance in dialog.utterances:
+            if utterance.id == activity.get("replyToId"):
+                utterance.ratings.append(Rating(None, "feedback", reaction))
     elif activity.get("valueType") == "CSATSurveyResponse" and isinstance(value, dict):
         rating = first_value(value, ("score", "rating", "value"))
         dialog.ratings.append(Rating(None, "csat", rating))

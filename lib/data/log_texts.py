@@ -61,8 +61,16 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
         r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
     ),
 ]
+CLIENT_LINE = re.compile(
+    r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*\*\*|-->|<--) "
+)
 NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
-NO_CHAT_WORDS = re.compile(r"\[(?:Sticker|Photo|Video|File|Photos)\]")
+NO_CHAT_WORDS = re.compile(
+    r"\[(?:Stickers?|Photos?|Videos?|Files?|Voice message|Album|Location|Contact"
+    r"|スタンプ|写真|動画|ファイル|ボイスメッセージ|アルバム|位置情報|連絡先"
+    r"|貼圖|照片|影片|檔案|語音訊息|스티커|사진|동영상|파일)\]",
+    re.I,
+)
 DISCORD = re.compile(
     r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
 )
@@ -72,7 +80,7 @@ DISCORD_NOTICE = re.compile(
     r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
 )
 HEADING = re.compile(
-    r"(?:#{1,6} +|\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*|:?__)?:?\s*"
+    r"(?:#{1,6} +|_?\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )
 FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
 NAMED_TIME = re.compile(
@@ -142,6 +150,8 @@ def read_transcript(text: str, source) -> list[Dialog]:
         if 1 < len(blocks) < turns / 2 + 1 and starts:
             guess = split
     split = source.report.decide("split", guess, reason)
+    while lines and (is_rule(lines[-1]) or is_empty(lines[-1])):
+        lines.pop()  # a rule at the end is no word of the last speaker
     roles = transcript_roles(names)
     return [spoken_dialog(block, roles, source) for block in splits.get(split, [lines])]
 
@@ -418,10 +428,10 @@ def chat_line(line: str) -> re.Match | None:
 def is_irc(text: str) -> bool:
     """Whether most of the first lines are those of an IRC client or the like.
 
-    Lines that go on from the one above begin with a tab.
+    Not counted are what a client says itself, and what goes on from the line above, after a tab.
     """
     lines = [line for line in text.split("\n", 50)[:50] if line.strip()]
-    lines = [line for line in lines if not line.startswith("\t")]
+    lines = [line for line in lines if not CLIENT_LINE.match(line)]
     return len(lines) > 1 and sum(map(bool, map(chat_line, lines))) > len(lines) / 2
 
 

@@ -277,8 +277,9 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
             key = snake_case(name)
             nested = type(cell) in (dict, list)
             if cell and nested and OPINIONS.fullmatch(key):
-                if not read_ratings({name: cell}):
-                    opinions.add(name)
+                (ratings if read_ratings({name: cell}) else opinions).add(name)
+            elif cell and key == "reactions":
+                opinions.add(name)
             elif isinstance(cell, list):
                 items += cell[:OPINION_RECORDS]
             elif isinstance(cell, dict):
