@@ -1685,3 +1685,18 @@ def test_what_line_writes_for_a_sticker_is_no_talk(tmp_path):
     text = "2024/04/29(月)\n10:01\tBot\tはい\n10:02\t健太\t[スタンプ]\n10:03\tBot\tどうぞ\n"
     turns = read_turns(file_with(tmp_path, "line.txt", text))
     assert turns["context"].tolist() == [[], ["はい"]]
+
+
+def test_names_of_columns_in_capitals_are_those_in_small_letters(tmp_path):
+    """Snowflake and Oracle write them so; CONVERSATIONID is a name of two words."""
+    rows = """ID,PARENT_ID,CONVERSATIONID,ROLE,CONTENT
+b,a,k,assistant,Ho
+c,a,k,assistant,Hey
+a,,k,user,Hi
+e,d,m,assistant,No
+d,,m,user,Tea?
+"""
+    file = file_with(tmp_path, "messages.csv", rows)
+    expected = {"Ho": ["Hi"], "Hey": ["Hi"], "No": ["Tea?"]}
+    assert contexts(read_turns(file)) == expected
+    assert contexts(read_turns(file, columns={"text": "CONTENT"})) == expected

@@ -1,6 +1,8 @@
 """Logs of dialogs as people keep them: what format a file has, and the dialogs in it."""
 
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -42,7 +44,7 @@ from lib.data.log_parts import (
     has_path,
     names_a_time,
 )
-from lib.data.log_shapes import SHAPES
+from lib.data.log_shapes import SHAPES, Shape
 from lib.data.log_tables import (
     REMARK,
     Columns,
@@ -391,6 +393,21 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return _read_records(log_format, rows, source)
     return _read_generic(unfold_all(rows), value, source)
+
+
+@cache
+def spellings_of_formats() -> dict[str, str]:
+    """The names of fields in signatures and shapes, by the same in small letters."""
+    spellings = {}
+    for log_format in FORMATS:
+        paths = list(log_format.signature)
+        if isinstance(log_format.read, Shape):
+            paths += [
+                path for path in vars(log_format.read).values() if type(path) is str
+            ]
+        for name in re.findall(r"[A-Za-z_][\w-]*", " ".join(paths)):
+            spellings.setdefault(name.lower(), name)
+    return spellings
 
 
 def request_kind(value: Any) -> str | None:

@@ -18,9 +18,20 @@ from lib.data.storage import DataError, suggest_name
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
 PERSON = {"human", "live"}  # before "agent": one of the staff, neither user nor bot
 OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
-WORDS = tomllib.loads(
-    Path(__file__).with_name("chat_words.toml").read_text(encoding="utf-8")
-)
+
+
+def load_words() -> dict[str, Any]:
+    """What `chat_words.toml` holds; names of fields in words also as one, as in CONVERSATIONID."""
+    file = Path(__file__).with_name("chat_words.toml")
+    words = tomllib.loads(file.read_text(encoding="utf-8"))
+    for table in ("synonyms", "fields"):
+        for meaning, names in words[table].items():
+            joined = [n.replace("_", "") for n in names.split() if "_" in n]
+            words[table][meaning] = " ".join([names, *joined])
+    return words
+
+
+WORDS = load_words()
 
 
 @dataclass(frozen=True)

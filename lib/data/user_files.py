@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from lib.data.chat_logs import (
     read_dialogs,
     records,
     request_kind,
+    spellings_of_formats,
     unfold_all,
     without_wrapping,
 )
@@ -207,6 +208,7 @@ def _read_files(
         try:
             value = read_contents(file, report)
             if isinstance(value, pd.DataFrame):
+                value = _in_small_letters(value, report)
                 value = with_crowd_columns(value, report)
             value = without_wrapping(value, source)
             rating_names |= _tell_unread_opinions(value, report)
@@ -231,6 +233,29 @@ def _read_files(
             raise _with_file(error, source.file, report) from error
     _count_unknown(unknown, files, report)
     return dialogs, tables, rating_names
+
+
+def _in_small_letters(table: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """A table with names in small letters where all are in capitals, as some databases have them.
+
+    A name that a format writes otherwise, such as chatId, is written so. What the user says of
+    columns means the same ones.
+    """
+    names = [name for name in map(str, table) if name.lower() != name.upper()]
+    if len(names) < 2 or not all(name.isupper() for name in names):
+        return table
+    spellings = spellings_of_formats()
+
+    def small(name: Any) -> str:
+        return spellings.get(str(name).lower(), str(name).lower())
+
+    of_user = {ours: small(name) for ours, name in report.options.columns.items()}
+    report.options = replace(report.options, columns=of_user)
+    report.guesses["columns", "names in small letters", "all are in capitals"] += 1
+    attrs = table.attrs
+    table = table.rename(columns=small)
+    table.attrs = attrs
+    return table
 
 
 def _read_file(
