@@ -920,3 +920,33 @@ def test_dialogs_in_files_of_their_own_are_read_as_those_in_one(name, tmp_path):
         file = tmp_path / f"{number}.json"
         file.write_text(json.dumps(part), encoding="utf-8")
     assert right_or_refused(tmp_path, example)
+
+
+BOT_TEXTS = {text for dialog in DIALOGS for text in dialog[1::2]}
+
+
+def with_rating(value):
+    """A value of JSON with a rating beside each reply of the bot."""
+    if isinstance(value, list):
+        return [with_rating(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: with_rating(item) for name, item in value.items()}
+    is_reply = len(value) > 1 and set(value) != {"type", "text"}
+    texts = {item for item in value.values() if isinstance(item, str)}
+    return fields | {"rating": 4} if is_reply and texts & BOT_TEXTS else fields
+
+
+@pytest.mark.parametrize("name", JSON_EXAMPLES)
+def test_no_rating_beside_a_reply_is_lost_without_a_word(name, tmp_path):
+    example = JSON_EXAMPLES[name]
+    rated = with_rating(parsed(example))
+    file = tmp_path / name.replace("jsonl", "json")
+    file.write_text(json.dumps(rated), encoding="utf-8")
+    try:
+        turns = read_turns(file, options=options(example))
+    except DataError:
+        return
+    is_told = any("rating" in reason for _, _, reason, _ in turns.attrs["guesses"])
+    is_read = turns.filter(regex="^human_").notna().any(axis=None)
+    assert rated == parsed(example) or is_told or is_read

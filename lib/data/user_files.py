@@ -296,6 +296,8 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
     ratings = set()
     while items:
         item = items.pop()
+        if isinstance(item, list):
+            items += item[:OPINION_RECORDS]
         if not isinstance(item, dict):
             continue
         for name, cell in item.items():
