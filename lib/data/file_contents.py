@@ -133,7 +133,7 @@ OTHER_KINDS = {
     ".sqlite": "a database",
 }
 # X (Twitter) writes the lists of its archive as scripts.
-ARCHIVE_SCRIPT = re.compile(r"\s*window\.YTD\.\w{1,40}\.part\d{1,4} = (?=\[)")
+ARCHIVE_SCRIPT = re.compile(r"\s*window\.YTD\.\w{1,40}\.part\d{1,4} = ")
 TABBED = re.compile(  # names of columns between tabs, as Excel writes its Unicode text
     r"(?:[^\W\d][\w .#-]{0,39}\t){2,60}[^\W\d][\w .#-]{0,39}\r?\n"
 )
@@ -167,7 +167,9 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
                 fix="export or save it as JSON, CSV or plain text",
             )
         check_expansion(raw, report)
-        text = ARCHIVE_SCRIPT.sub("", _decode(raw, report), count=1)
+        text = _decode(raw, report)
+        script = ARCHIVE_SCRIPT.match(text[:100])
+        text = text[script.end() :] if script else text
         if ending in (".csv", ".tsv") or (ending == ".txt" and TABBED.match(text)):
             return _delimited(text, ending, report)
         if ending in (".json", ".jsonl", ".ndjson") or re.match(

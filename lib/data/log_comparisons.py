@@ -39,7 +39,7 @@ PAIRS = [  # names of two replies, of the preference, and what it is worth for t
     (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
 ]
 PROMPTS = ("question", "instruction", "query", "input", "context", "history")
-HELPSTEER_TURN = re.compile(r"\s*<extra_id_1>(?P<role>User|Assistant)\n")
+HELPSTEER_TURN = re.compile(r"<extra_id_1>(?P<role>User|Assistant)\n")
 HELPSTEER_RATINGS = (
     "helpfulness",
     "correctness",
@@ -322,10 +322,11 @@ def read_completion(record: dict, source) -> list[Dialog]:
 
 def read_helpsteer(record: dict, source) -> list[Dialog]:
     """HelpSteer: a reply with the means of people's ratings; marks divide the prompt into turns."""
-    first, *rest = HELPSTEER_TURN.split(record["prompt"].strip())
-    utterances = [user(first)] if first else []
+    first, *rest = HELPSTEER_TURN.split(record["prompt"])
+    utterances = [user(first.strip())] if first.strip() else []
     for role, text in zip(rest[::2], rest[1::2], strict=True):
-        utterances.append(user(text) if role == "User" else assistant(text))
+        side = user if role == "User" else assistant
+        utterances.append(side(text.strip()))
     reply = assistant(record["response"])
     for name in HELPSTEER_RATINGS:
         reply.ratings.append(Rating(None, name, record.get(name)))
