@@ -421,10 +421,10 @@ def request_kind(value: Any) -> str | None:
         if begins_in(names, log_format) and any(
             matches(row, log_format.signature) for row in rows[:50]
         ):
-            of_requests = log_format.kind in REQUEST_KINDS or getattr(
-                log_format.read, "input", ""
-            )
-            return log_format.kind if of_requests else None
+            has_input = bool(getattr(log_format.read, "input", ""))
+            if has_input or log_format.kind in REQUEST_KINDS:
+                return log_format.kind
+            return None
     return None
 
 
@@ -748,9 +748,9 @@ def listed_records(value: Mapping[str, Any]) -> list[dict]:
     if len(lists) != 1:
         return []
     rows = [row for row in map(named_record, lists[0]) if isinstance(row, dict)]
-    if len(rows) < len(lists[0]):
-        return []
-    return rows if any(map(holds_known_format, rows[:50])) else []
+    if len(rows) == len(lists[0]) and any(map(holds_known_format, rows[:50])):
+        return rows
+    return []
 
 
 def is_snapchat(value: Mapping[str, Any]) -> bool:

@@ -164,8 +164,9 @@ def agents_beside_bot(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
     agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
     others = bots - agents
     called_bots = all(re.search("bot|virtual", name.lower()) for name in others)
-    beside = speaks_beside_agent(bots, dialogs)
-    return agents if others and called_bots and beside else set()
+    if others and called_bots and speaks_beside_agent(bots, dialogs):
+        return agents
+    return set()
 
 
 def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
@@ -217,10 +218,11 @@ def remove_reasoning(
     """Take away what a model thought before its replies, which nobody was told; count it."""
     for dialog in dialogs:
         for utterance in dialog.utterances:
-            text = utterance.text or ""
-            match = REASONING.match(text) if utterance.speaker in bots else None
+            if utterance.speaker not in bots or not utterance.text:
+                continue
+            match = REASONING.match(utterance.text)
             if match:
-                utterance.text = text[match.end() :] or None
+                utterance.text = utterance.text[match.end() :] or None
                 report.notes["began with reasoning, which is no talk"] += 1
 
 

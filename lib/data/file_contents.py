@@ -169,7 +169,8 @@ def read_contents(file, report: ImportReport) -> pd.DataFrame | list | dict | st
         check_expansion(raw, report)
         text = _decode(raw, report)
         script = ARCHIVE_SCRIPT.match(text[:100])
-        text = text[script.end() :] if script else text
+        if script:
+            text = text[script.end() :]
         if ending in (".csv", ".tsv") or (ending == ".txt" and TABBED.match(text)):
             return _delimited(text, ending, report)
         if ending in (".json", ".jsonl", ".ndjson") or re.match(

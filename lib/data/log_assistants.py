@@ -319,17 +319,18 @@ def read_cline(rows: list[dict], source) -> list[Dialog]:
     for row in rows:
         texts = []
         for block in dicts(row["content"]):
-            text = block.get("text") if block.get("type") == "text" else None
-            if text and not text.startswith("<environment_details>"):
+            text = block.get("text") or ""
+            is_aside = text.startswith("<environment_details>")
+            if block.get("type") == "text" and text and not is_aside:
                 texts.append(text)
         role = row["role"]
         if role == "user" and any(CLINE_RESULT.match(text) for text in texts[:1]):
             role = "tool"
-        words = "\n".join(texts) if texts else None
-        if role == "user" and words:
+        words = "\n".join(texts)
+        if role == "user":
             words = CLINE_TASK.sub(r"\1", words).strip()
         time = to_time(row.get("ts"))
-        dialog.utterances.append(Utterance(row["role"], role, words, time=time))
+        dialog.utterances.append(Utterance(row["role"], role, words or None, time=time))
     return [dialog]
 
 

@@ -323,10 +323,12 @@ def read_completion(record: dict, source) -> list[Dialog]:
 def read_helpsteer(record: dict, source) -> list[Dialog]:
     """HelpSteer: a reply with the means of people's ratings; marks divide the prompt into turns."""
     first, *rest = HELPSTEER_TURN.split(record["prompt"])
-    utterances = [user(first.strip())] if first.strip() else []
+    utterances = []
+    if first.strip():
+        utterances.append(user(first.strip()))
+    sides = {"User": user, "Assistant": assistant}
     for role, text in zip(rest[::2], rest[1::2], strict=True):
-        side = user if role == "User" else assistant
-        utterances.append(side(text.strip()))
+        utterances.append(sides[role](text.strip()))
     reply = assistant(record["response"])
     for name in HELPSTEER_RATINGS:
         reply.ratings.append(Rating(None, name, record.get(name)))
