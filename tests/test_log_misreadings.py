@@ -1700,3 +1700,116 @@ d,,m,user,Tea?
     expected = {"Ho": ["Hi"], "Hey": ["Hi"], "No": ["Tea?"]}
     assert contexts(read_turns(file)) == expected
     assert contexts(read_turns(file, columns={"text": "CONTENT"})) == expected
+
+
+def test_lines_of_kakaotalk_go_on_without_a_mark(tmp_path):
+    text = """--------------- 2024년 5월 3일 금요일 ---------------
+[민지] [오후 7:03] 사진
+[민지] [오후 7:03] 이 책 있나요?
+[Ada] [오후 7:03] 네, 두 권 있습니다.
+2층에 있어요.
+하나님이 들어왔습니다.
+[민지] [오후 7:05] 삭제된 메시지입니다.
+[Ada] [오후 7:06] 천만에요.
+"""
+    turns = read_turns(file_with(tmp_path, "talk.txt", text), options={"bot": "Ada"})
+    first = "네, 두 권 있습니다.\n2층에 있어요."
+    assert turns["response"].tolist() == [first, "천만에요."]
+    assert turns["context"].tolist() == [["이 책 있나요?"], ["이 책 있나요?", first]]
+
+
+def test_what_a_message_of_matrix_answers_is_no_part_of_it(tmp_path):
+    events = []
+    for number, (name, body) in enumerate([("a", "Hi"), ("b", "Ho"), ("a", "So?")]):
+        kind = "m.notice" if name == "b" else "m.text"
+        content = {"msgtype": kind, "body": body}
+        event = {"type": "m.room.message", "event_id": f"e{number}", "sender": name}
+        event |= {"origin_server_ts": 1741169000000 + number, "content": content}
+        events.append(event)
+    events[2]["content"]["body"] = "> <@b> Ho\n\nSo?"
+    events[2]["content"]["m.relates_to"] = {"m.in_reply_to": {"event_id": "e1"}}
+    last = {**events[1], "event_id": "e3", "origin_server_ts": 1741169000009}
+    value = {"room_name": "r", "messages": [*events, last]}
+    turns = read_turns(file_with(tmp_path, "room.json", value))
+    assert turns["context"].tolist()[1] == ["Hi", "Ho", "So?"]
+
+
+@pytest.mark.parametrize("other", ["Ola", "Mira"])
+def test_topics_of_google_chat_are_dialogs_where_several_people_talk(other, tmp_path):
+    messages = []
+    for number, (name, text) in enumerate(
+        [("Mira", "Hi"), ("Ada", "Ho"), (other, "Tea?"), ("Ada", "No")]
+    ):
+        creator = {"name": name, "user_type": "Bot" if name == "Ada" else "Human"}
+        message = {"creator": creator, "text": text, "topic_id": f"t{number // 2}"}
+        messages.append(message)
+    turns = read_turns(file_with(tmp_path, "messages.json", {"messages": messages}))
+    last = ["Tea?"] if other == "Ola" else ["Hi", "Ho", "Tea?"]
+    assert contexts(turns) == {"Ho": ["Hi"], "No": last}
+
+
+def test_a_table_of_wechat_has_the_other_side_by_its_name(tmp_path):
+    header = (
+        "localId,Type,IsSender,CreateTime,StrContent,StrTime,Remark,NickName,Sender"
+    )
+    rows = [header]
+    for number, (kind, mine, text) in enumerate(
+        [(1, 1, "Hi"), (1, 0, "Ho"), (47, 1, "[x]"), (1, 1, "Tea?"), (1, 0, "No")]
+    ):
+        rows.append(f"{number},{kind},{mine},17149608{number:02},{text},x,Ada,ada,w")
+    file = file_with(tmp_path, "chat.csv", "\n".join(rows))
+    with pytest.raises(DataError, match="BOT="):
+        read_turns(file)
+    turns = read_turns(file, options={"bot": "Ada"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def lex(session, question, answer, minute):
+    row = {"sessionId": session, "inputTranscript": question, "operationName": "x"}
+    row["timestamp"] = f"2024-04-04T14:0{minute}:00Z"
+    return row | {"messages": [{"content": answer, "contentType": "PlainText"}]}
+
+
+@pytest.mark.parametrize("session", ["8f14e45f-ceea-467f-a9d4", "u1"])
+def test_a_session_that_goes_on_in_another_file_is_one_if_its_id_is_unique(
+    session, tmp_path
+):
+    """An id such as u1 may be of others in each file, which is said."""
+    rows = [lex(session, "Hi", "Ho", 1), lex(session, "Tea?", "No", 2)]
+    for number, row in enumerate(rows):
+        file_with(tmp_path, f"{number}.jsonl", json.dumps(row))
+    turns = read_turns(tmp_path)
+    reasons = " ".join(reason for _, _, reason, _ in turns.attrs["guesses"])
+    is_unique = len(session) > 2
+    assert contexts(turns)["No"] == (["Hi", "Ho", "Tea?"] if is_unique else ["Tea?"])
+    assert ("1 ids stand in several files" in reasons) is not is_unique
+
+
+def test_a_person_at_the_desk_of_zendesk_is_no_bot(tmp_path):
+    history = []
+    for kind, name, text in [
+        ("Visitor", "V", "Hi"),
+        ("Agent", "Answer Bot", "Ho"),
+        ("Agent", "Paula", "Paula here"),
+        ("Agent", "Answer Bot", "Bye"),
+    ]:
+        message = {"type": "chat.msg", "sender_type": kind, "name": name, "msg": text}
+        history.append(message)
+    value = {"chats": [{"id": "c", "history": history}]}
+    turns = read_turns(file_with(tmp_path, "chats.json", value))
+    assert contexts(turns) == {"Ho": ["Hi"], "Bye": ["Hi", "Ho", "Paula here"]}
+
+
+def test_questions_with_buttons_of_crisp_are_replies(tmp_path):
+    picker = {"text": "More?", "choices": [{"label": "Yes"}]}
+    rows = []
+    for kind, side, content in [
+        ("text", "user", "Hi"),
+        ("text", "operator", "Ho"),
+        ("picker", "operator", picker),
+    ]:
+        row = {"session_id": "s", "fingerprint": len(rows), "type": kind, "from": side}
+        row |= {"content": content, "timestamp": 1719900000000 + len(rows)}
+        rows.append(row | {"automated": side == "operator", "user": {"nickname": side}})
+    turns = read_turns(file_with(tmp_path, "crisp.json", {"data": rows}))
+    assert turns["response"].tolist() == ["Ho", "More?"]

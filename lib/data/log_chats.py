@@ -3,13 +3,14 @@
 import re
 
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
-from lib.data.log_parts import first_text, without_html
+from lib.data.log_parts import first_text, value_at, without_html
 from lib.data.log_times import to_time
 
 SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 FACEBOOK_NOTICE = re.compile(
     rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
 )
+QUOTED = re.compile(r"\A(?:> .*\n)+\n?")  # what a message of Matrix answers, above it
 SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
 
 
@@ -119,6 +120,49 @@ def slack_text(text: str, users: dict) -> str | None:
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(entity, character)
     return text or None
+
+
+def read_wechat(rows: list[dict], source) -> list[Dialog]:
+    """WeChatMsg: a table of one chat; of its types of messages only 1 is in words.
+
+    Who kept the chat is "me"; the other side has the name that "me" gave it.
+    """
+    dialog = Dialog(source.stem, [])
+    for row in rows:
+        name = "me"
+        if str(row["IsSender"]) != "1":
+            name = row.get("Remark") or row.get("NickName") or row.get("Sender")
+        in_words = str(row.get("Type", 1)) == "1"
+        dialog.utterances.append(
+            Utterance(
+                speaker=str(name),
+                role=None,
+                text=row["StrContent"] if in_words else None,
+                time=to_time(row.get("CreateTime")) or to_time(row["StrTime"]),
+            )
+        )
+    return [dialog]
+
+
+def read_google_chat(record: dict, source) -> list[Dialog]:
+    """Google Chat: in a space of several people a dialog per topic, between two one for all."""
+    names = {value_at(message, "creator.name") for message in record["messages"]}
+    threaded = len(names - {None}) > 2
+    dialogs: dict[str, Dialog] = {}
+    for message in record["messages"]:
+        creator = message.get("creator") or {}
+        is_bot = str(creator.get("user_type")).lower() == "bot"
+        name = str(message.get("topic_id") or source.stem) if threaded else source.stem
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        dialog.utterances.append(
+            Utterance(
+                speaker=str(creator.get("name")),
+                role="assistant" if is_bot else "user",
+                text=message.get("text") or None,
+                time=to_time(message.get("created_date")),
+            )
+        )
+    return list(dialogs.values())
 
 
 def read_zulip(record: dict, source) -> list[Dialog]:
@@ -268,7 +312,7 @@ def read_matrix(record: dict, source) -> list[Dialog]:
     source.exclude("utterances", "are notices", len(record["messages"]) - len(events))
     edits = {}
     for event in sorted(events, key=lambda event: event["origin_server_ts"]):
-        relation = event["content"].get("m.relates_to") or {}
+        relation = relation_of(event)
         if relation.get("rel_type") == "m.replace":
             new = event["content"].get("m.new_content") or event["content"]
             edits[relation.get("event_id")] = new.get("body")
@@ -277,6 +321,8 @@ def read_matrix(record: dict, source) -> list[Dialog]:
     dialog = Dialog(str(record.get("room_name") or source.stem), [])
     for event in events:
         words = event["content"].get("body")
+        if relation_of(event).get("m.in_reply_to"):
+            words = QUOTED.sub("", words or "", count=1)
         if event["event_id"] in edits:
             source.count_note("were edited")
             words = edits[event["event_id"]]
@@ -291,6 +337,11 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             )
         )
     return [dialog]
+
+
+def relation_of(event: dict) -> dict:
+    """What a message of Matrix changes or answers."""
+    return event["content"].get("m.relates_to") or {}
 
 
 def from_bytes(text: str) -> str:

@@ -7,8 +7,8 @@ import json
 import re
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.file_contents import parse_list
+from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_parts import (
     assistant,
     dicts,
@@ -259,4 +259,27 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
         if chat.get("rating"):
             dialog.ratings.append(Rating(None, "rating", chat["rating"]))
         dialogs.append(dialog)
+    if not source.report.options.bot:
+        forget_people(dialogs)
     return dialogs
+
+
+def forget_people(dialogs: list[Dialog]) -> None:
+    """Of several names that answer, make those unknown that are no bot's by their words.
+
+    Raises:
+        UnknownFormat: where no name is a bot's by its words.
+    """
+    answers = []
+    for dialog in dialogs:
+        answers += [u for u in dialog.utterances if u.role == "assistant"]
+    names = sorted({utterance.speaker for utterance in answers})
+    bots = {name for name in names if speaker_role(name) == "assistant"}
+    if len(names) > 1 and not bots:
+        raise UnknownFormat(
+            f"has answers by {', '.join(names[:8])}, some of whom may be people",
+            fix=f"name the bot: BOT={names[0]!r}, several with commas between them",
+        )
+    for utterance in answers:
+        if len(names) > 1 and utterance.speaker not in bots:
+            utterance.role = None

@@ -1,13 +1,13 @@
 """Formats that differ only in where things stand: read by their entries in `chat_shapes.toml`."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
-from lib.data.file_contents import UnknownFormat
+from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.log_messages import choices_of, reply_text
 from lib.data.log_parts import (
     as_script,
@@ -22,9 +22,11 @@ from lib.data.log_parts import (
     value_at,
     values_at,
 )
-from lib.data.log_platforms import from_json
+from lib.data.log_platforms import forget_people, from_json
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, traced_dialog
+
+UNIQUE_ID = re.compile(r"(?=.*\d)\S{16,}")  # which no other file has by chance
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,10 @@ class Shape:
         dialogs: dict[str, Dialog] = {}
         if not self.messages:
             self.add_messages(dialogs, {"rows": records}, source.stem, source)
+            for name, dialog in dialogs.items():
+                # An exporter that cuts its files by time cuts through dialogs.
+                dialog.spans_files = UNIQUE_ID.fullmatch(name) is not None
+            source.spans_files = all(d.spans_files for d in dialogs.values())
             return list(dialogs.values())
         for number, record in enumerate(records, start=1):
             for position, part in enumerate(values_at(record, self.dialogs), start=1):
@@ -285,27 +291,6 @@ def with_replies(messages: list[dict], path: str) -> list[dict]:
             item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
         ][::-1]
     return found
-
-
-def forget_people(dialogs: list[Dialog]) -> None:
-    """Of several names that answer, make those unknown that are no bot's by their words.
-
-    Raises:
-        UnknownFormat: where no name is a bot's by its words.
-    """
-    answers = []
-    for dialog in dialogs:
-        answers += [u for u in dialog.utterances if u.role == "assistant"]
-    names = sorted({utterance.speaker for utterance in answers})
-    bots = {name for name in names if speaker_role(name) == "assistant"}
-    if len(names) > 1 and not bots:
-        raise UnknownFormat(
-            f"has answers by {', '.join(names[:8])}, some of whom may be people",
-            fix=f"name the bot: BOT={names[0]!r}, several with commas between them",
-        )
-    for utterance in answers:
-        if len(names) > 1 and utterance.speaker not in bots:
-            utterance.role = None
 
 
 def load_shapes() -> list[Shape]:

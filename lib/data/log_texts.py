@@ -46,6 +46,16 @@ NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     re.I,
 )
 NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
+KAKAO = re.compile(
+    r"\[(?P<name>[^\]\n]{1,40})\] \[(?:오전 |오후 )?\d\d?:\d\d(?: [AP]M)?\] (?P<text>.*)"
+)
+KAKAO_NOTICE = re.compile(
+    r"-{5,}|.{1,60}님[이을].{0,60}(?:들어왔|나갔|초대했|내보냈)습니다"
+)
+NO_KAKAO_WORDS = re.compile(
+    r"(?:사진|동영상|이모티콘|음성메시지|지도)(?: \d+장)?|삭제된 메시지입니다\.?|파일: .{1,200}"
+    r"|Photos?|Video|Emoticons?|This message was deleted\.?"
+)
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # IRC and games
         r"(?:\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?\]?\s+)?(?:\[[^\]<]{1,40}\]:? )?"
@@ -54,9 +64,7 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # WeeChat and LINE
         r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t[@+%~&]?(?P<name>[^\t]{1,40})\t(?P<text>.*)"
     ),
-    re.compile(  # KakaoTalk
-        r"\[(?P<name>[^\]\n]{1,40})\] \[(?:오전 |오후 )?\d\d?:\d\d(?: [AP]M)?\] (?P<text>.*)"
-    ),
+    KAKAO,
     re.compile(  # Zoom
         r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
     ),
@@ -439,25 +447,35 @@ def read_irc(text: str, source) -> list[Dialog]:
     """IRC: `<nick> text`, or other clients; joins, parts and actions are no talk."""
     dialog = Dialog("", [])
     in_quotes = False  # LINE writes words of several lines in quotation marks
+    in_kakao = False  # which marks no lines that go on from the one above
     for line in text.split("\n"):
         match = chat_line(line)
+        in_kakao = match.re is KAKAO if match else in_kakao
         if match and not NO_SPEAKER.fullmatch(match["name"]):
             name = match["name"].strip()
             words = match["text"].strip()
             in_quotes = words.startswith('"') and words.count('"') % 2 == 1
-            if NO_CHAT_WORDS.fullmatch(words):
+            no_words = in_kakao and NO_KAKAO_WORDS.fullmatch(words)
+            if no_words or NO_CHAT_WORDS.fullmatch(words):
                 words = None
             dialog.utterances.append(Utterance(name, speaker_role(name), words))
         elif in_quotes and not match:
             words = f"{dialog.utterances[-1].text}\n{line.rstrip()}"
             in_quotes = not words.endswith('"')
             dialog.utterances[-1].text = words if in_quotes else words[1:-1]
-        elif line.startswith("\t") and dialog.utterances and not match:
+        elif goes_on(line, in_kakao) and dialog.utterances and not match:
             before = dialog.utterances[-1].text
             dialog.utterances[-1].text = f"{before or ''}\n{line.strip()}".strip()
         elif line.strip():
             source.exclude("utterances", "are notices")
     return [dialog]
+
+
+def goes_on(line: str, in_kakao: bool) -> bool:
+    """Whether a line without a speaker goes on from the one above, and is no notice."""
+    if not in_kakao:
+        return line.startswith("\t")
+    return bool(line.strip()) and KAKAO_NOTICE.match(line) is None
 
 
 def heading_names(text: str) -> set[str]:

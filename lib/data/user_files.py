@@ -226,6 +226,7 @@ def _read_files(
             if len(files) == 1:
                 raise _with_file(error, file, report) from error
             unknown[file.name] = error
+    _tell_shared_ids(dialogs, files, report)
     for source, rows in requests.values():
         try:
             dialogs += _read_file(rows, source, tables, scale)
@@ -233,6 +234,24 @@ def _read_files(
             raise _with_file(error, source.file, report) from error
     _count_unknown(unknown, files, report)
     return dialogs, tables, rating_names
+
+
+def _tell_shared_ids(
+    dialogs: list[Dialog], files: Mapping[str, LogFile], report: ImportReport
+) -> None:
+    """Say how many ids of dialogs stand in several files, and are dialogs of their own in each."""
+    if len(files) < 2:
+        return
+    paths = {name.rpartition(".")[0] or name for name in files}
+    of_files: dict[str, set[str]] = {}
+    for dialog in dialogs:
+        path, _, name = dialog.id.rpartition("/")
+        if path in paths and not name.isdecimal():
+            of_files.setdefault(name, set()).add(path)
+    shared = sum(len(paths_of_id) > 1 for paths_of_id in of_files.values())
+    if shared:
+        reason = f"{shared} ids stand in several files: in each of a dialog of its own"
+        report.decide("columns", "dialog: by file", reason)
 
 
 def _in_small_letters(table: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
