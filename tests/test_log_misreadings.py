@@ -1813,3 +1813,12 @@ def test_questions_with_buttons_of_crisp_are_replies(tmp_path):
         rows.append(row | {"automated": side == "operator", "user": {"nickname": side}})
     turns = read_turns(file_with(tmp_path, "crisp.json", {"data": rows}))
     assert turns["response"].tolist() == ["Ho", "More?"]
+
+
+def test_a_session_of_two_versions_in_folders_of_their_own_is_not_one(tmp_path):
+    session = "8f14e45f-ceea-467f-a9d4"
+    for version, answer in [("old", "Ho"), ("new", "Hey")]:
+        folder = tmp_path / version
+        folder.mkdir()
+        file_with(folder, "log.jsonl", json.dumps(lex(session, "Hi", answer, 1)))
+    assert contexts(read_turns(tmp_path)) == {"Ho": ["Hi"], "Hey": ["Hi"]}

@@ -131,10 +131,12 @@ class Shape:
         dialogs: dict[str, Dialog] = {}
         if not self.messages:
             self.add_messages(dialogs, {"rows": records}, source.stem, source)
-            for name, dialog in dialogs.items():
+            if all(map(UNIQUE_ID.fullmatch, dialogs)) and source.stem not in dialogs:
                 # An exporter that cuts its files by time cuts through dialogs.
-                dialog.spans_files = UNIQUE_ID.fullmatch(name) is not None
-            source.spans_files = all(d.spans_files for d in dialogs.values())
+                source.spans_files = True
+                for dialog in dialogs.values():
+                    dialog.spans_files = True
+                    dialog.id = f"{source.folder}/{dialog.id}".lstrip("/")
             return list(dialogs.values())
         for number, record in enumerate(records, start=1):
             for position, part in enumerate(values_at(record, self.dialogs), start=1):
