@@ -391,13 +391,21 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     rows = records(value)
+    log_format = find_log_format(rows, kind)
+    if log_format:
+        return _read_records(log_format, rows, source)
+    return _read_generic(unfold_all(rows), value, source)
+
+
+def find_log_format(rows: list[dict], kind: str | None = None) -> LogFormat | None:
+    """The first format, of this kind if one is named, whose signature a record has."""
     names = set().union(*rows[:50])
     for log_format in FORMATS:
         if kind not in (None, log_format.kind) or not begins_in(names, log_format):
             continue
         if any(matches(row, log_format.signature) for row in rows[:50]):
-            return _read_records(log_format, rows, source)
-    return _read_generic(unfold_all(rows), value, source)
+            return log_format
+    return None
 
 
 @cache
@@ -420,17 +428,13 @@ def request_kind(value: Any) -> str | None:
 
     These may stand in one file each, and then tell only together what was said.
     """
-    rows = records(value) if isinstance(value, dict | list) else []
-    names = set().union(*rows[:50])
-    for log_format in FORMATS:
-        if begins_in(names, log_format) and any(
-            matches(row, log_format.signature) for row in rows[:50]
-        ):
-            has_input = bool(getattr(log_format.read, "input", ""))
-            if has_input or log_format.kind in REQUEST_KINDS:
-                return log_format.kind
-            return None
-    return None
+    if not isinstance(value, dict | list):
+        return None
+    log_format = find_log_format(records(value))
+    if log_format is None:
+        return None
+    has_input = bool(getattr(log_format.read, "input", ""))
+    return log_format.kind if has_input or log_format.kind in REQUEST_KINDS else None
 
 
 def _read_generic(rows: list[dict], value: Any, source: Source) -> list[Dialog] | None:

@@ -117,15 +117,16 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     requested = report.options.bot
     reason = "by the name of the role"
     bots = {name for name, role in roles.items() if role == "assistant"}
+    agents = agents_beside_bots(bots, dialogs)
     if requested:
         names = {name.strip(" #").lower() for name in requested.split(",")}
         bots = {name for name in roles if name.strip("#").lower() in names}
         if not bots:
             bots = {name for name, role in roles.items() if role in names}
-    elif agents_beside_bot(bots, dialogs):
+    elif agents and all(CALLED_BOT.search(name) for name in bots - agents):
         reason = "by the name of the role; an agent beside a bot is a person"
-        bots = bots - agents_beside_bot(bots, dialogs)
-    elif speaks_beside_agent(bots, dialogs):
+        bots = bots - agents
+    elif agents:
         fix = f"name it: BOT=...; the speakers are {speakers}"
         raise DataError(
             "has a bot and an agent, who may be a person", report.path, fix=fix
@@ -159,25 +160,21 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     return bots
 
 
-def agents_beside_bot(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
-    """The agents among these names, where every other one is called a bot, as platforms do."""
-    agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
-    others = bots - agents
-    called_bots = all(re.search("bot|virtual", name.lower()) for name in others)
-    if others and called_bots and speaks_beside_agent(bots, dialogs):
-        return agents
-    return set()
+CALLED_BOT = re.compile("bot|virtual", re.I)
 
 
-def speaks_beside_agent(bots: set[str], dialogs: Sequence[Dialog]) -> bool:
-    """Whether a dialog has an agent, as people at a desk are called too, and another bot."""
+def agents_beside_bots(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
+    """The agents among these names, as people at a desk are called too.
+
+    None where no dialog has an agent and another of the names.
+    """
     agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
     others = bots - agents
     for dialog in dialogs:
         speakers = {utterance.speaker for utterance in dialog.utterances}
         if speakers & agents and speakers & others:
-            return True
-    return False
+            return agents
+    return set()
 
 
 def check_other_side(

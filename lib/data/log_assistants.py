@@ -259,15 +259,19 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
         body = (row.get("response") or {}).get("body") or {}
         reply = reply_text(body.get("choices") or body.get("output"))
         if reply:
-            utterances = read_plain(requests.get(row["custom_id"]) or [])
-            utterances.append(assistant(reply))
-            dialogs.append(Dialog(str(row["custom_id"]), utterances, body.get("model")))
+            dialogs.append(batch_dialog(row["custom_id"], requests, reply, body))
     if dialogs and not requests:
         raise UnknownFormat(
             "holds replies without what the users said, which the file of the requests holds",
             fix="put both files into one folder and read that",
         )
     return dialogs
+
+
+def batch_dialog(name: str, requests: dict, reply: str, about: dict) -> Dialog:
+    """A request of a batch, by its name, with the reply to it; `about` has the model."""
+    utterances = read_plain(requests.get(name) or [])
+    return Dialog(str(name), [*utterances, assistant(reply)], about.get("model"))
 
 
 def read_anthropic_batch(rows: list[dict], source) -> list[Dialog]:
@@ -287,9 +291,7 @@ def read_anthropic_batch(rows: list[dict], source) -> list[Dialog]:
         if not reply:
             source.exclude("dialogs", "are requests without a reply in words")
             continue
-        utterances = read_plain(requests.get(row["custom_id"]) or [])
-        utterances.append(assistant(reply))
-        dialogs.append(Dialog(str(row["custom_id"]), utterances, message.get("model")))
+        dialogs.append(batch_dialog(row["custom_id"], requests, reply, message))
     if dialogs and not requests:
         raise UnknownFormat(
             "holds replies without what the users said, which the requests of the batch hold",
@@ -324,7 +326,7 @@ def read_cline(rows: list[dict], source) -> list[Dialog]:
             if block.get("type") == "text" and text and not is_aside:
                 texts.append(text)
         role = row["role"]
-        if role == "user" and any(CLINE_RESULT.match(text) for text in texts[:1]):
+        if role == "user" and texts and CLINE_RESULT.match(texts[0]):
             role = "tool"
         words = "\n".join(texts)
         if role == "user":

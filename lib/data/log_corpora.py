@@ -249,8 +249,9 @@ def read_argilla(record: dict, source) -> list[Dialog]:
             f"has records of Argilla with the fields {', '.join(fields)}: which is the reply",
             fix="export one record for each reply, with a field 'response'",
         )
-    utterances = as_script(result[0].utterances) if result else []
-    if not result:
+    if result:
+        utterances = result[0].utterances
+    else:
         question = first_value(texts, ("instruction", *USER_TEXT))
         if question is None:
             raise UnknownFormat(
@@ -259,9 +260,7 @@ def read_argilla(record: dict, source) -> list[Dialog]:
             )
         utterances = [user(question)]
     if replies:
-        utterances.append(assistant(texts[replies[0]]))
-    else:
-        utterances = result[0].utterances
+        utterances = [*as_script(utterances), assistant(texts[replies[0]])]
     dialog = Dialog(str(record.get("id") or ""), utterances)
     dialog.system = first_value(record.get("metadata") or {}, MODEL, str)
     utterances[-1].ratings = argilla_ratings(record["responses"])
