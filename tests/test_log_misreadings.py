@@ -1822,3 +1822,44 @@ def test_a_session_of_two_versions_in_folders_of_their_own_is_not_one(tmp_path):
         folder.mkdir()
         file_with(folder, "log.jsonl", json.dumps(lex(session, "Hi", answer, 1)))
     assert contexts(read_turns(tmp_path)) == {"Ho": ["Hi"], "Hey": ["Hi"]}
+
+
+NOT_SAID = [  # a field of a message, its value where nobody says it, and elsewhere
+    ("hidden", True, False),
+    ("is_note", True, False),
+    ("isError", True, False),
+    ("retracted", True, False),
+    ("visible", False, True),
+    ("visibility", "internal", "public"),
+    ("message_type", "activity", "text"),
+    ("kind", "note", "message"),
+    ("status", "recalled", "sent"),
+    ("channel", "analysis", "final"),
+    ("content_type", "thinking", "text"),
+    ("direction", "internal", "outgoing"),
+]
+
+
+@pytest.mark.parametrize("bot", [None, "assistant"])
+@pytest.mark.parametrize(("name", "value", "elsewhere"), NOT_SAID)
+def test_what_nobody_says_to_the_other_side_is_no_talk(
+    name, value, elsewhere, bot, tmp_path
+):
+    def message(role, text, field):
+        return {"role": role, "content": text, name: field}
+
+    messages = [
+        message("user", "Hi", elsewhere),
+        message("assistant", "for the desk only", value),
+        message("assistant", "Hello", elsewhere),
+    ]
+    file = file_with(tmp_path, "log.json", [{"id": "d", "messages": messages}])
+    turns = read_turns(file, options={"bot": bot} if bot else None)
+    assert contexts(turns) == {"Hello": ["Hi"]}
+    assert "1 are of tools or prompts, hidden or deleted" in str(import_report(turns))
+    lines = [f"dialog,speaker,text,{name}"]
+    for fields in messages:
+        lines.append(f"d,{fields['role']},{fields['content']},{fields[name]}")
+    table = file_with(tmp_path, "log.csv", "\n".join(lines) + "\n")
+    turns = read_turns(table, options={"bot": bot} if bot else None)
+    assert contexts(turns) == {"Hello": ["Hi"]}

@@ -451,7 +451,7 @@ def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool
     """Whether an utterance is of a person or the bot, and in words; what is not is counted."""
     reason = None
     if utterance.speaker not in bots and utterance.role in ("tool", "system"):
-        reason = "are of tools or prompts"
+        reason = "are of tools or prompts, hidden or deleted"
     elif utterance.text is None:
         reason = "have no words (calls of tools, pictures)"
     if reason:

@@ -22,18 +22,12 @@ TIME = WORDS["fields"]["time"].split()
 TURN = WORDS["fields"]["turn"].split()
 RATERS = WORDS["fields"]["rater"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
-NO_TALK = set(WORDS["no_talk"].split())  # types of messages
-PRIVATE = (  # flags of messages that nobody says to the other side
-    *("private", "is_private", "isPrivate", "internal", "is_internal"),
-    *("partial", "is_partial", "isPartial", "interim"),
-    *("deleted", "is_deleted", "isDeleted", "is_alternative"),
-)
-DELETED = ("deleted", "removed", "unsent")  # states
+NO_TALK = {  # fields that tell what is no talk, with their values that do
+    name: set(values.split()) for name, values in WORDS["no_talk"].items()
+}
+NO_TALK_FLAGS = WORDS["no_talk_flags"]["true"].split()
+TALK_FLAGS = WORDS["no_talk_flags"]["false"].split()
 DELETED_AT = ("deleted_at", "deletedAt", "deleted_time")  # times, of what was deleted
-PUBLIC = (  # flags of those that somebody says
-    *("public", "is_public", "isPublic"),
-    *("is_final", "isFinal", "final"),
-)
 PARENT = (
     "reply_to",
     "reply-to",
@@ -398,8 +392,9 @@ class Meanings(NamedTuple):
     id: tuple[str, ...]
     parent: tuple[str, ...]
     role: tuple[str, ...]
-    private: tuple[str, ...]
-    public: tuple[str, ...]
+    no_talk_flags: tuple[str, ...]
+    talk_flags: tuple[str, ...]
+    no_talk_values: tuple[str, ...]
     is_bot: tuple[str, ...]
     is_user: tuple[str, ...]
     turn: tuple[str, ...]
@@ -423,8 +418,9 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         id=known(("id", "message_id", "utterance_id")),
         parent=known(PARENT),
         role=known(reversed(ROLE)),
-        private=known(PRIVATE),
-        public=known(PUBLIC),
+        no_talk_flags=known(NO_TALK_FLAGS),
+        talk_flags=known(TALK_FLAGS),
+        no_talk_values=known(NO_TALK),
         is_bot=known(("is_bot", "isBot", "from_bot")),
         is_user=known(("is_user", "isUser", "isCreatedByUser", "is_human", "isHuman")),
         turn=known(TURN),
@@ -456,7 +452,9 @@ def written_time(fields: Mapping[str, Any]) -> str | None:
     for name in meanings(tuple(fields)).written:
         value = fields[name]
         is_time = is_time_name(name) or has_numeric_date(value)
-        if is_time and isinstance(value, str | float | int) and str(value).strip():
+        if isinstance(value, bool) or not isinstance(value, str | float | int):
+            continue
+        if is_time and str(value).strip():
             return None if to_time(value) else str(value)
     return None
 
@@ -472,11 +470,7 @@ def role_of(
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     named = meanings(tuple(fields))
-    is_private = any(is_true(fields[name]) for name in named.private)
-    is_private = is_private or first_value(fields, named.public, bool) is False
-    is_private = is_private or first_value(fields, DELETED_AT) is not None
-    is_private = is_private or str(fields.get("status")).lower() in DELETED
-    if is_private or str(fields.get("type")).lower() in NO_TALK:
+    if is_no_talk(fields, named):
         return "tool"
     role = speaker_role(speaker)
     for name in named.role:
@@ -491,6 +485,19 @@ def role_of(
     if speaker_key in ("role", "from", "type") and speaker.lower() == "system":
         role = "system"
     return role
+
+
+def is_no_talk(fields: Mapping[str, Any], named: Meanings) -> bool:
+    """Whether a message is deleted, hidden from the other side, or none, such as a notice."""
+    if any(is_true(fields[name]) for name in named.no_talk_flags):
+        return True
+    if any(str(fields[name]).lower() == "false" for name in named.talk_flags):
+        return True
+    if first_value(fields, DELETED_AT) is not None:
+        return True
+    return any(
+        str(fields[name]).lower() in NO_TALK[name] for name in named.no_talk_values
+    )
 
 
 def is_true(flag: Any) -> bool:
