@@ -937,6 +937,29 @@ def test_nested_fields_that_may_be_ratings_are_named(name, tmp_path):
     assert f"{name} may be people's ratings" in reasons
 
 
+@pytest.mark.parametrize(
+    ("name", "opinion"),
+    [
+        ("liked", True),
+        ("thumbsUp", False),
+        ("upvoted", True),
+        ("helpful", True),
+        ("label", "good"),
+        ("feedbackType", "positive"),
+        ("grade", "B"),
+        ("votes", {"up": 3, "down": 1}),
+    ],
+)
+def test_clicks_words_and_letters_that_may_be_ratings_are_named(
+    name, opinion, tmp_path
+):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}]
+    messages[1][name] = opinion
+    turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
+    reasons = " ".join(reason for _, _, reason, _ in turns.attrs["guesses"])
+    assert f"{name} may be people's ratings" in reasons
+
+
 @pytest.mark.parametrize("name", ["rater_{}", "rating_annotator{}"])
 def test_a_column_per_rater_beside_replies_is_read(name, tmp_path):
     columns = f"{name.format(1)},{name.format(2)}"

@@ -79,7 +79,8 @@ DIMENSIONS = (*RATING_DIMENSIONS, "attribute", "rating_dimension", "quality")
 NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
-    "(.*_)?(score|grade|evaluation|stars?|votes?|likes?|reactions?|thumbs?|satisfaction|csat|nps|overall|quality"
+    "(.*_)?(score|grade|evaluation|stars?|(up_?|down_?)?vote[sd]?|(dis)?like[sd]?|reactions?|thumbs?(_up|_down)?"
+    "|satisfaction|csat|nps|overall|quality|label|preference|accept(ed|ance)|feedback_type"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
     "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
@@ -98,6 +99,11 @@ DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s
 MAX_RATERS = 20  # of one reply, in a list
 SCALARS = (str, int, float)
 MAX_SCALE = 21  # values of a scale
+COUNTED_OPINIONS = (
+    "reactions",
+    "votes",
+    "likes",
+)  # what people clicked, in a list or mapping
 # So many records of a file, and of a list in it, are looked at for such fields.
 OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
@@ -324,7 +330,7 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
             nested = type(cell) in (dict, list)
             if cell and nested and OPINIONS.fullmatch(key):
                 (ratings if read_ratings({name: cell}) else opinions).add(name)
-            elif cell and key == "reactions":
+            elif cell and nested and key in COUNTED_OPINIONS:
                 opinions.add(name)
             elif isinstance(cell, list):
                 items += cell[:OPINION_RECORDS]
@@ -355,11 +361,13 @@ def _rating_like(table: pd.DataFrame) -> set[str]:
 
 
 def _is_opinion(cell: Any) -> bool:
-    """Whether a cell holds a number, stars or a thumb."""
+    """Whether a cell holds a number, true or false, stars, a thumb or a letter as a grade."""
     if not isinstance(cell, str):
-        return type(cell) in (int, float) and not math.isnan(cell)
-    is_number = re.fullmatch(r"[+-]?\d{1,3}([.,]\d+)?", cell[:40].strip()) is not None
-    return is_number or opinion_number(cell) is not None
+        return type(cell) in (int, float, bool) and not math.isnan(cell)
+    text = cell[:40].strip()
+    is_number = re.fullmatch(r"[+-]?\d{1,3}([.,]\d+)?", text) is not None
+    is_grade = re.fullmatch("[A-Fa-f][+-]?", text) is not None
+    return is_number or is_grade or opinion_number(cell) is not None
 
 
 def _newest_day(dialogs: list[Dialog]) -> str:
