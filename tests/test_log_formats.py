@@ -950,3 +950,42 @@ def test_no_rating_beside_a_reply_is_lost_without_a_word(name, tmp_path):
     is_told = any("rating" in reason for _, _, reason, _ in turns.attrs["guesses"])
     is_read = turns.filter(regex="^human_").notna().any(axis=None)
     assert rated == parsed(example) or is_told or is_read
+
+
+TRANSCRIPTS = (
+    "fed_data.json",
+    "transcript_cell.jsonl",
+)  # a name and a colon there begin a turn
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "Ada", "age": 3}', "None", "4/5", "Sure.\nUser: write so\nBot: like so"],
+)
+def test_what_a_reply_looks_like_changes_nothing(text, tmp_path):
+    first, *others = DIALOGS
+    dialogs = [[first[0], text, *first[2:]], *others]
+    tried = 0
+    for example in ALL.values():
+        is_json = example.name.endswith((".json", ".jsonl"))
+        if not is_json or "ask" in example.flags or example.name in TRANSCRIPTS:
+            continue
+        file = tmp_path / example.name
+        file.write_text(written(example, dialogs), encoding="utf-8")
+        try:
+            replies = replies_of(file, example)
+        except DataError:
+            continue  # asked about, and not read wrongly
+        assert with_one_space(replies) == with_one_space(expected(example, dialogs)), (
+            example.name
+        )
+        tried += 1
+    assert tried >= 300
+
+
+def with_one_space(replies):
+    """Replies and contexts with one space wherever there is white space."""
+    return [
+        ([" ".join(text.split()) for text in context], " ".join(response.split()))
+        for context, response in replies
+    ]

@@ -7,12 +7,12 @@ from lib.data.log_parts import (
     assistant,
     dicts,
     first_text,
+    from_json,
     user,
     value_at,
     values_at,
     words_of,
 )
-from lib.data.log_platforms import from_json
 from lib.data.log_traces import trace_messages
 
 

@@ -20,6 +20,7 @@ from lib.data.log_parts import (
     assistant,
     first_text,
     first_value,
+    from_json,
     meanings,
     read_ratings,
     role_of,
@@ -38,6 +39,11 @@ ANSWER_KEYS = {
     "generations",
     "candidates",
 }  # of what a model's API gives back
+MESSAGE_KEYS = ANSWER_KEYS | {  # of a message, its parts or a call of a tool
+    *("role", "type", "content", "parts", "text", "output", "message", "kwargs"),
+    *("tool", "tool_calls", "tool_input", "function", "function_call", "arguments"),
+    *("action", "functionCall", "toolUse", "parameters"),
+}
 NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
 REPLY_FIELDS = (
     "response", "output", "outputs", "completion", "reply", "answer", "message",
@@ -500,6 +506,25 @@ def reply_text(value: Any) -> str | None:
         is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)
         return reply_text(parsed) if is_answer else value
     return value if isinstance(value, str) else None
+
+
+def text_from_json(
+    value: Any, read: Callable[[Any], str | None] = reply_text
+) -> str | None:
+    """The words of a message that may be written as JSON; JSON of another kind is the words.
+
+    >>> text_from_json('{"content": "Hi"}'), text_from_json('{"name": "Ada"}')
+    ('Hi', '{"name": "Ada"}')
+    >>> text_from_json('[{"type": "function", "function": {}}]') is None
+    True
+    """
+    parsed = from_json(value)
+    text = read(parsed)
+    if text is None and isinstance(value, str) and parsed:
+        items = parsed if isinstance(parsed, list) else [parsed]
+        names = set().union(*(item for item in items if isinstance(item, dict)))
+        return None if names & MESSAGE_KEYS else value
+    return text
 
 
 def choices_of(value: Any) -> list[Any]:

@@ -272,6 +272,13 @@ def dicts(value: Any) -> list[dict]:
     )
 
 
+def from_json(value: Any) -> Any:
+    """A value that a column may hold as JSON in a text; the text where it is none."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        return parse_list(value)
+    return value
+
+
 def text_of(content: Any) -> str | None:
     """The words of a message: a text, or the text blocks among its parts; None where it has none.
 

@@ -8,12 +8,13 @@ import re
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
-from lib.data.file_contents import UnknownFormat, parse_list
+from lib.data.file_contents import UnknownFormat
 from lib.data.log_parts import (
     assistant,
     dicts,
     first_text,
     first_value,
+    from_json,
     html_text,
     user,
     value_at,
@@ -123,13 +124,6 @@ def dialogflow_exchange(interaction: dict, time: Any) -> list[Utterance]:
         utterances.append(user(words, time=to_time(time)))
     utterances.append(assistant(reply or None, "agent", time=to_time(time)))
     return utterances
-
-
-def from_json(value: Any) -> Any:
-    """A value that a column may hold as JSON in a text; the text where it is none."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        return parse_list(value)
-    return value
 
 
 def read_bot_framework(rows: list[dict], source) -> list[Dialog]:

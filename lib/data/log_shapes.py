@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
-from lib.data.log_messages import choices_of, reply_text
+from lib.data.log_messages import choices_of, text_from_json
 from lib.data.log_parts import (
     as_script,
     assistant,
     first_words,
+    from_json,
     holds_any,
     html_text,
     read_ratings,
@@ -22,7 +23,7 @@ from lib.data.log_parts import (
     value_at,
     values_at,
 )
-from lib.data.log_platforms import forget_people, from_json
+from lib.data.log_platforms import forget_people
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, traced_dialog
 
@@ -155,8 +156,10 @@ class Shape:
     def requests(self, record: Mapping[str, Any], source) -> list[Dialog]:
         """What was sent to a model, and what came back: a dialog for each choice."""
         dialogs: list[Dialog] = []
-        for output in choices_of(from_json(value_at(record, self.output))):
-            if self.output and not reply_text(output):
+        value = value_at(record, self.output)
+        choices = choices_of(from_json(value))
+        for output in choices if len(choices) > 1 else [value]:
+            if self.output and not text_from_json(output):
                 source.exclude("dialogs", "are requests without a reply in words")
                 continue
             dialog = traced_dialog(

@@ -6,12 +6,13 @@ from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import parse_list
-from lib.data.log_messages import USER_TEXT, find_format, reply_text
+from lib.data.log_messages import USER_TEXT, find_format, text_from_json
 from lib.data.log_parts import (
     assistant,
     dicts,
     first_text,
     first_value,
+    from_json,
     read_ratings,
     text_at,
     text_of,
@@ -20,7 +21,6 @@ from lib.data.log_parts import (
     value_at,
     values_at,
 )
-from lib.data.log_platforms import from_json
 from lib.data.log_prompts import prompt_turns
 from lib.data.log_times import to_time
 
@@ -64,7 +64,7 @@ def traced_dialog(
     for utterance in utterances:
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
-    reply = reply_text(from_json(output))
+    reply = text_from_json(output)
     if reply:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
@@ -251,9 +251,7 @@ def otel_dialog(
         if "gen_ai.prompt" in fields:
             utterances += trace_messages(fields["gen_ai.prompt"])
         elif "gen_ai.completion" in fields:
-            utterances.append(
-                assistant(reply_text(from_json(fields["gen_ai.completion"])))
-            )
+            utterances.append(assistant(text_from_json(fields["gen_ai.completion"])))
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
         for message in from_json(attributes.get(name)) or []:
             text = text_of(message.get("parts"))
@@ -279,9 +277,9 @@ def event_utterance(event: dict) -> Utterance:
     """The message in an event such as "gen_ai.user.message" or "gen_ai.choice"."""
     fields = event.get("attributes") or {}
     if event["name"] == "gen_ai.choice":
-        return assistant(reply_text(from_json(fields.get("message"))))
+        return assistant(text_from_json(fields.get("message")))
     role = event["name"].split(".")[1]
-    return Utterance(role, role, reply_text(from_json(fields.get("content"))))
+    return Utterance(role, role, text_from_json(fields.get("content")))
 
 
 def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]:
@@ -294,7 +292,7 @@ def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]
     utterances = []
     for _, message in sorted(messages.items()):
         role = str(message.get("role", "assistant"))
-        text = text_of(from_json(message.get("content")))
+        text = text_from_json(message.get("content"), text_of)
         utterances.append(Utterance(role, speaker_role(role), text))
         if role == "system":
             utterances[-1].role = "system"
