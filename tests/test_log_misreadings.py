@@ -947,6 +947,7 @@ def test_nested_fields_that_may_be_ratings_are_named(name, tmp_path):
         ("label", "good"),
         ("feedbackType", "positive"),
         ("grade", "B"),
+        ("wizard_eval", 5),
         ("votes", {"up": 3, "down": 1}),
     ],
 )

@@ -79,7 +79,7 @@ DIMENSIONS = (*RATING_DIMENSIONS, "attribute", "rating_dimension", "quality")
 NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
-    "(.*_)?(score|grade|evaluation|stars?|(up_?|down_?)?vote[sd]?|(dis)?like[sd]?|reactions?|thumbs?(_up|_down)?"
+    "(.*_)?(score|grade|eval|evaluation|stars?|(up_?|down_?)?vote[sd]?|(dis)?like[sd]?|reactions?|thumbs?(_up|_down)?"
     "|satisfaction|csat|nps|overall|quality|label|preference|accept(ed|ance)|feedback_type"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
