@@ -1887,3 +1887,60 @@ def test_what_nobody_says_to_the_other_side_is_no_talk(
     table = file_with(tmp_path, "log.csv", "\n".join(lines) + "\n")
     turns = read_turns(table, options={"bot": bot} if bot else None)
     assert contexts(turns) == {"Hello": ["Hi"]}
+
+
+def test_a_row_per_rater_of_a_dialog_with_a_column_per_utterance_is_one_dialog(
+    tmp_path,
+):
+    text = (
+        "dialog_id,user_1,bot_1,user_2,bot_2,worker_id,rating\n"
+        "d,Hi,Ho,Tea?,No,ann,4\nd,Hi,Ho,Tea?,No,bob,2\n"
+    )
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+    assert len(turns) == 2 and turns["human_rating"].tolist() == [3, 3]
+    assert set(turns.attrs["ratings"]["rater"]) == {"ann", "bob"}
+
+
+@pytest.mark.parametrize("rater", ["annotator", "comment"])
+def test_a_row_per_rater_of_a_transcript_is_one_dialog(rater, tmp_path):
+    text = (
+        f"dialog_id,transcript,{rater},rating\n"
+        'd,"User: Hi\nBot: Ho",ann,4\nd,"User: Hi\nBot: Ho",bob,2\n'
+    )
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert len(turns) == 1 and turns["human_rating"].tolist() == [3]
+
+
+def test_a_chat_held_while_labelling_is_read_from_the_annotation(tmp_path):
+    def message(name, role, text):
+        chat = {"role": role, "content": text}
+        return {"id": name, "type": "chatmessage", "value": {"chatmessage": chat}}
+
+    def rating(name, number, label):
+        return {"id": name, "from_name": label, "value": {"rating": number}}
+
+    result = [
+        message("m1", "user", "Hi"),
+        message("m2", "assistant", "Ho"),
+        rating("m2", 4, "reply"),
+        rating("x", 2, "chat"),
+    ]
+    empty = {"id": 2, "data": {"chat": []}, "annotations": [{"result": []}]}
+    task = {"id": 1, "data": {"chat": []}}
+    task["annotations"] = [{"completed_by": 3, "result": result}]
+    turns = read_turns(file_with(tmp_path, "log.json", [task, empty]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert turns[["human_reply", "human_chat"]].values.tolist() == [[4, 2]]
+    assert "1 are tasks without messages" in str(import_report(turns))
+
+
+def test_rows_of_one_turn_by_raters_without_names_are_one_exchange(tmp_path):
+    text = (
+        "session_id,turn,user_message,bot_response,rating\n"
+        "s,1,Hi,Ho,4\ns,1,Hi,Ho,2\ns,2,Hi,Ho,5\ns,2,Hi,Ho,3\n"
+    )
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Hi"]]
+    assert turns["human_rating"].tolist() == [3, 4]

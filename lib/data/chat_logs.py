@@ -486,7 +486,8 @@ def _read_exchanges(rows: list[dict], source: Source) -> list[Dialog]:
         dialogs = read_exchange_rows(exchanges, source)
         return _named("exchanges", "a row per exchange", dialogs, source)
     if kind in (None, "wide") and wide_columns(rows) and not columns:
-        return _named("wide", "a row per dialog", read_wide_rows(rows, source), source)
+        dialogs = join_rated_dialogs(read_wide_rows(rows, source), source)
+        return _named("wide", "a row per dialog", dialogs, source)
     if kind in (None, "prompts") and prompts.prompt_column(rows) and not columns:
         dialogs = prompts.read_prompt_rows(rows, source)
         dialogs = traces.without_beginnings(dialogs, source)
@@ -507,6 +508,7 @@ def _read_talk(rows: list[dict], source: Source) -> list[Dialog]:
             return dialogs
         dialogs = texts.read_transcript_cells(rows, source)
         if dialogs:
+            dialogs = join_rated_dialogs(dialogs, source)
             return _named("messages", "a transcript per record", dialogs, source)
     if kind in (None, "utterances"):
         check_names(rows, Columns(rows).speaker if rows else None)
@@ -995,16 +997,23 @@ def count_further_lists(rows: list[dict], source: Source) -> None:
 
 
 def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
-    """One dialog of several with the same words that different raters rated, with all ratings."""
+    """One dialog of several with the same words that different raters rated, with all ratings.
+
+    Where no rater is named, those of one id are the same dialog.
+    """
     joined: list[Dialog] = []
     by_words: dict[tuple, list[Dialog]] = {}
     for dialog in dialogs:
-        raters = {rating.rater for rating in dialog.ratings}
+        raters = raters_of(dialog)
         words = [(utterance.speaker, utterance.text) for utterance in dialog.utterances]
         alike = by_words.setdefault((dialog.system, *words), []) if raters else []
         for earlier in alike:
-            if not raters & {None, *(rating.rater for rating in earlier.ratings)}:
+            same_id = dialog.id and dialog.id == earlier.id
+            if same_id or not raters & {None, *raters_of(earlier)}:
                 earlier.ratings += dialog.ratings
+                pairs = zip(earlier.utterances, dialog.utterances, strict=True)
+                for utterance, same in pairs:
+                    utterance.ratings += same.ratings
                 break
         else:
             joined.append(dialog)
@@ -1013,6 +1022,14 @@ def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
         reason = "records of the same dialog are joined, and their ratings averaged"
         source.guess("columns", "a record per rater", reason)
     return joined
+
+
+def raters_of(dialog: Dialog) -> set[str | None]:
+    """Who rated a dialog or an utterance of it; None for a rating without a name."""
+    ratings = [*dialog.ratings]
+    for utterance in dialog.utterances:
+        ratings += utterance.ratings
+    return {rating.rater for rating in ratings}
 
 
 def mark_prompts(dialogs: list[Dialog]) -> None:

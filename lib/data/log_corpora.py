@@ -200,13 +200,17 @@ def read_switchboard(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_label_studio(record: dict, source) -> list[Dialog]:
-    """Label Studio: a dialog in `data`, and its ratings by each annotator."""
+    """Label Studio: a dialog in `data`, and its ratings by each annotator.
+
+    Where the annotator talks to a model while labelling, the dialog is in the annotation.
+    """
     data = record["data"]
+    name = str(record.get("id") or "")
     result = read_record(data)
     if result is None:
-        return []
+        return label_studio_chats(record, source)
     dialog = result[0]
-    dialog.id = str(record.get("id") or "")
+    dialog.id = name
     dialog.system = dialog.system or first_value(data, ("system",), str)
     replies = [str(data[name]).strip() for name in REPLY_FIELDS if name in data]
     rated: Dialog | Utterance = dialog
@@ -214,6 +218,37 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
         # The reply beside the dialog is what was rated; the bot's words in it are context.
         rated = dialog.utterances[-1]
         dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
+    for rater, items in label_studio_annotations(record, source):
+        for item in items:
+            add_label(item, rater, {}, rated)
+    return [dialog]
+
+
+def label_studio_chats(record: dict, source) -> list[Dialog]:
+    """The dialogs that annotators of Label Studio had, one in each annotation.
+
+    A rating has the id of the message that it is about, or one of its own.
+    """
+    dialogs = []
+    for rater, items in label_studio_annotations(record, source):
+        utterances = {}
+        for item in items:
+            message = (item.get("value") or {}).get("chatmessage")
+            if message:
+                utterances[item.get("id")] = read_utterance(message, "role", "content")
+        dialog = Dialog(f"{record.get('id') or ''}-{rater}", list(utterances.values()))
+        for item in items:
+            add_label(item, rater, utterances, dialog)
+        if utterances:
+            dialogs.append(dialog)
+    if not dialogs:
+        source.exclude("dialogs", "are tasks without messages")
+    return dialogs
+
+
+def label_studio_annotations(record: dict, source) -> list[tuple[str, list[dict]]]:
+    """Who annotated a task, and what; what was cancelled is counted."""
+    annotations = []
     for annotation in record.get("annotations") or []:
         if annotation.get("was_cancelled"):
             source.exclude("ratings", "are of annotations that were cancelled")
@@ -221,13 +256,22 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
         rater = first_value(annotation, ("completed_by", "created_username"))
         if isinstance(rater, dict):
             rater = rater.get("email") or rater.get("id")
-        for item in annotation.get("result") or []:
-            value = (item.get("value") or {}).get(
-                "rating", (item.get("value") or {}).get("number")
-            )
-            if value is not None:
-                rated.ratings.append(Rating(str(rater), item["from_name"], value))
-    return [dialog]
+        annotations.append((str(rater), annotation.get("result") or []))
+    return annotations
+
+
+def add_label(
+    item: dict,
+    rater: str,
+    utterances: dict[Any, Utterance],
+    otherwise: Dialog | Utterance,
+) -> None:
+    """Add a label in numbers to the utterance with its id, or else to what was rated."""
+    value = item.get("value") or {}
+    number = value.get("rating", value.get("number"))
+    if number is not None:
+        rated = utterances.get(item.get("id"), otherwise)
+        rated.ratings.append(Rating(rater, item["from_name"], number))
 
 
 def read_argilla(record: dict, source) -> list[Dialog]:

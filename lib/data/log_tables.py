@@ -358,7 +358,11 @@ class Columns:
         """
         known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
         dialogs = self.values(self.dialog) if self.dialog else [""] * len(self.rows)
-        others = [name for name in self.names.values() if name not in known_columns]
+        others = [
+            name
+            for key, name in self.names.items()
+            if name not in known_columns and not RATING_NAME.fullmatch(key)
+        ]
         others.sort(key=lambda name: name != self.system)
         for name in others:
             values = self.values(name)
@@ -1027,7 +1031,7 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         about = {snake_case(name): value for name, value in row.items()}
         ratings = read_ratings(about, first_text(row, [rater] if rater else []))
         for other in others:
-            ratings += read_ratings(other, str(other[rater]))
+            ratings += read_ratings(other, str(other[rater]) if rater else None)
         system = first_text(about, [*VERSION, *MODEL])
         name = f"{row.get(dialog_key)}"
         dialog = dialogs.setdefault(f"{name}\0{system}", Dialog(name, [], system))
@@ -1044,21 +1048,27 @@ def rows_of_exchanges(
 ) -> list[list[dict]]:
     """The rows of each exchange: one, or one of each rater.
 
-    Rows of several raters are of one exchange if they are the same in `keys`, system and version.
+    Rows of several raters are of one exchange if they are the same in `keys`, system and version;
+    rows of raters without a name only if `keys` has the turn, since people say the same again.
     """
-    if rater is None:
+    has_turn = None not in keys
+    if rater is None and not has_turn:
         return [[row] for row in rows]
-    keys_of_rows = []
-    for row in rows:
-        about = {snake_case(name): value for name, value in row.items()}
-        values = [row.get(key) for key in keys if key]
-        values += [about.get(name) for name in (*VERSION, *MODEL)]
-        keys_of_rows.append(tuple(map(str, values)))
-    exchanges = rows_by_rater(rows, rater, keys_of_rows)
+    exchanges = rows_by_rater(rows, rater, [exchange_key(row, keys) for row in rows])
     if len(exchanges) < len(rows):
         reason = "rows of the same exchange are joined, and their ratings averaged"
-        source.guess("columns", f"rater={rater!r}", reason)
+        source.guess(
+            "columns", f"rater={rater!r}" if rater else "a row per rater", reason
+        )
     return exchanges
+
+
+def exchange_key(row: dict, keys: list[str | None]) -> tuple[str, ...]:
+    """What tells an exchange: these columns, and the columns of the system and its version."""
+    about = {snake_case(name): value for name, value in row.items()}
+    values = [row.get(key) for key in keys if key]
+    values += [about.get(name) for name in (*VERSION, *MODEL)]
+    return tuple(map(str, values))
 
 
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
@@ -1162,17 +1172,19 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
         of_dialog = {
             n: value for n, value in about.items() if not NUMBERED.fullmatch(n)
         }
+        rater = first_text(about, RATERS)
         dialog = Dialog(
             id=first_text(about, ["id", *DIALOG]) or str(number),
             utterances=[],
             system=first_text(about, [*VERSION, *MODEL]),
-            ratings=read_ratings(of_dialog),
+            ratings=read_ratings(of_dialog, rater),
         )
         for question, answer in turns:
             if row.get(question):
                 dialog.utterances.append(user(str(row[question])))
             if row.get(answer):
-                ratings = read_ratings(fields_of_number(about, number_in(answer)))
+                fields = fields_of_number(about, number_in(answer))
+                ratings = read_ratings(fields, rater)
                 reply = assistant(str(row[answer]), ratings=ratings)
                 dialog.utterances.append(reply)
         dialogs.append(dialog)

@@ -11,6 +11,7 @@ from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import (
     DIALOG,
+    RATERS,
     SPEAKER_START,
     first_text,
     first_value,
@@ -178,7 +179,7 @@ def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
         dialog = spoken_dialog(lines, transcript_roles(speakers), source)
         about = {snake_case(name): value for name, value in row.items()}
         dialog.id = first_text(about, ["id", *DIALOG]) or str(number)
-        dialog.ratings = read_ratings(about)
+        dialog.ratings = read_ratings(about, first_text(about, RATERS))
         dialogs.append(dialog)
     return dialogs
 

@@ -80,7 +80,7 @@ NO_RATING = {"", "-", "–", "—", ".", "na", "n/a", "nan", "null", "none"}
 LONG_PAUSE = "gap:6h"
 OPINION = re.compile(  # what a field may be called that holds a rating, or a metric's score
     "(.*_)?(score|grade|eval|evaluation|stars?|(up_?|down_?)?vote[sd]?|(dis)?like[sd]?|reactions?|thumbs?(_up|_down)?"
-    "|satisfaction|csat|nps|overall|quality|label|preference|accept(ed|ance)|feedback_type"
+    "|satisfaction|csat|nps|overall|quality|label|kto_tag|preference|accept(ed|ance)|feedback_type"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
     "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
