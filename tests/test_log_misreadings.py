@@ -1944,3 +1944,20 @@ def test_rows_of_one_turn_by_raters_without_names_are_one_exchange(tmp_path):
     turns = read_turns(file_with(tmp_path, "log.csv", text))
     assert turns["context"].tolist() == [["Hi"], ["Hi", "Ho", "Hi"]]
     assert turns["human_rating"].tolist() == [3, 4]
+
+
+def test_a_row_per_judge_of_a_pair_is_one_pair(tmp_path):
+    text = (
+        "prompt,response_a,response_b,model_a,model_b,annotator,choice\n"
+        "Hi,Ho,Hey,m1,m2,ann,A\nHi,Ho,Hey,m1,m2,bob,B\nHi,Ho,Hey,m1,m2,cid,A\n"
+        "Hi,Ho,Yo,m1,m3,ann,B\n"
+    )
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    assert turns[["system", "response", "human_preference"]].round(
+        2
+    ).values.tolist() == [
+        ["m1", "Ho", 0.67],
+        ["m2", "Hey", 0.33],
+        ["m1", "Ho", 0],
+        ["m3", "Yo", 1],
+    ]

@@ -17,7 +17,13 @@ from lib.data import log_prompts as prompts
 from lib.data import log_texts as texts
 from lib.data import log_traces as traces
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, speaker_role
+from lib.data.dialogs import (
+    WORDS,
+    Dialog,
+    add_ratings,
+    raters_of,
+    speaker_role,
+)
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_files import Source
 from lib.data.log_messages import (
@@ -187,7 +193,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("arena", "FastChat server log, two dialogs a row and the vote",
               ("states[].messages", "states[].roles", "type"), comparisons.read_arena_votes),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("prompt", "response_a", "response_b"), EachRecord(comparisons.read_arena_table)),
+              ("prompt", "response_a", "response_b"),
+              EachRecord(comparisons.read_arena_table, comparisons.join_judges)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
               ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
@@ -208,7 +215,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("context|prompt|history",
                "response1=str|response_0=str|human_ref_A=str",
                "overall_preference|better_response_id|labels"),
-              EachRecord(comparisons.read_reply_pair)),
+              EachRecord(comparisons.read_reply_pair, comparisons.join_judges)),
     LogFormat("instructions", "two outputs for each instruction (AlpacaEval)",
               ("instruction=str", "output_1=str", "output_2=str"),
               EachRecord(comparisons.read_instruction_pair)),
@@ -1010,10 +1017,7 @@ def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
         for earlier in alike:
             same_id = dialog.id and dialog.id == earlier.id
             if same_id or not raters & {None, *raters_of(earlier)}:
-                earlier.ratings += dialog.ratings
-                pairs = zip(earlier.utterances, dialog.utterances, strict=True)
-                for utterance, same in pairs:
-                    utterance.ratings += same.ratings
+                add_ratings(earlier, dialog)
                 break
         else:
             joined.append(dialog)
@@ -1022,14 +1026,6 @@ def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
         reason = "records of the same dialog are joined, and their ratings averaged"
         source.guess("columns", "a record per rater", reason)
     return joined
-
-
-def raters_of(dialog: Dialog) -> set[str | None]:
-    """Who rated a dialog or an utterance of it; None for a rating without a name."""
-    ratings = [*dialog.ratings]
-    for utterance in dialog.utterances:
-        ratings += utterance.ratings
-    return {rating.rater for rating in ratings}
 
 
 def mark_prompts(dialogs: list[Dialog]) -> None:

@@ -86,6 +86,21 @@ class Dialog:
     spans_files: bool = False
 
 
+def raters_of(dialog: Dialog) -> set[str | None]:
+    """Who rated a dialog or an utterance of it; None for a rating without a name."""
+    ratings = [*dialog.ratings]
+    for utterance in dialog.utterances:
+        ratings += utterance.ratings
+    return {rating.rater for rating in ratings}
+
+
+def add_ratings(dialog: Dialog, same: Dialog) -> None:
+    """Give a dialog and its utterances the ratings of another dialog with the same words."""
+    dialog.ratings += same.ratings
+    for utterance, other in zip(dialog.utterances, same.utterances, strict=True):
+        utterance.ratings += other.ratings
+
+
 @cache
 def speaker_role(name: str) -> str | None:
     """The role that the name of a speaker tells: "assistant", "user", "tool" (no talk) or None.

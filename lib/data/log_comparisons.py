@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.dialogs import Dialog, Rating, Utterance, add_ratings, raters_of
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import message_list, read_plain, woven
 from lib.data.log_parts import (
@@ -75,17 +75,26 @@ def read_arena(record: dict, source) -> list[Dialog]:
 
 
 def join_judges(dialogs: list[Dialog]) -> list[Dialog]:
-    """Pairs of dialogs, each once, with the preferences of all that judged it."""
-    joined: dict[tuple, Dialog] = {}
+    """Pairs of dialogs, each once, with the preferences of all that judged it.
+
+    Pairs with the same systems and words are one if they have the same id, or judges with other
+    names.
+    """
+    joined: list[Dialog] = []
+    by_words: dict[tuple, list[Dialog]] = {}
     for number, dialog in enumerate(dialogs):
-        texts = tuple(utterance.text for utterance in dialog.utterances)
-        first = joined.setdefault((number % 2, dialog.id, dialog.system, texts), dialog)
-        if first is dialog:
-            continue
-        first.ratings += dialog.ratings
-        for kept, again in zip(first.utterances, dialog.utterances, strict=True):
-            kept.ratings += again.ratings
-    return list(joined.values())
+        pair = dialogs[number - number % 2 : number - number % 2 + 2]
+        words = [(part.system, *(u.text for u in part.utterances)) for part in pair]
+        alike = by_words.setdefault((number % 2, *words), [])
+        judges = raters_of(dialog)
+        for first in alike:
+            if first.id == dialog.id or not judges & {None, *raters_of(first)}:
+                add_ratings(first, dialog)
+                break
+        else:
+            joined.append(dialog)
+            alike.append(dialog)
+    return joined
 
 
 def read_arena_table(record: dict, source) -> list[Dialog]:
@@ -231,7 +240,8 @@ def read_reply_pair(record: dict, source) -> list[Dialog]:
             dialog = Dialog("", [*context, assistant(record[name])], name)
             if number is not None:
                 value = value_of(number)
-                dialog.ratings = [Rating(None, "preference", abs(place - value))]
+                rater = first_text(record, RATERS)
+                dialog.ratings = [Rating(rater, "preference", abs(place - value))]
             dialogs.append(dialog)
     return dialogs
 
