@@ -996,9 +996,12 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
 def count_further_lists(rows: list[dict], source: Source) -> None:
     """Count the dialogs that records hold beside their messages, each below a name of its own."""
     for row in rows:
+        read = message_fields(row)
         for name, cell in row.items():
+            if name in read:
+                continue
             further = [item for item in dicts(cell) if message_fields(item)]
-            if further and name not in message_fields(row):
+            if further:
                 reason = f"stand below {name!r}, which is not read"
                 source.exclude("dialogs", reason, len(further))
 

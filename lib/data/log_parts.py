@@ -402,6 +402,8 @@ class Meanings(NamedTuple):
     no_talk_flags: tuple[str, ...]
     talk_flags: tuple[str, ...]
     no_talk_values: tuple[str, ...]
+    deleted_at: tuple[str, ...]
+    may_be_no_talk: bool
     is_bot: tuple[str, ...]
     is_user: tuple[str, ...]
     turn: tuple[str, ...]
@@ -428,6 +430,10 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         no_talk_flags=known(NO_TALK_FLAGS),
         talk_flags=known(TALK_FLAGS),
         no_talk_values=known(NO_TALK),
+        deleted_at=known(DELETED_AT),
+        may_be_no_talk=bool(
+            known((*NO_TALK_FLAGS, *TALK_FLAGS, *NO_TALK, *DELETED_AT))
+        ),
         is_bot=known(("is_bot", "isBot", "from_bot")),
         is_user=known(("is_user", "isUser", "isCreatedByUser", "is_human", "isHuman")),
         turn=known(TURN),
@@ -477,7 +483,7 @@ def role_of(
 ) -> str | None:
     """The role of a speaker: what a field of a message says of it, else what its name tells."""
     named = meanings(tuple(fields))
-    if is_no_talk(fields, named):
+    if named.may_be_no_talk and is_no_talk(fields, named):
         return "tool"
     role = speaker_role(speaker)
     for name in named.role:
@@ -500,7 +506,7 @@ def is_no_talk(fields: Mapping[str, Any], named: Meanings) -> bool:
         return True
     if any(str(fields[name]).lower() == "false" for name in named.talk_flags):
         return True
-    if first_value(fields, DELETED_AT) is not None:
+    if first_value(fields, named.deleted_at) is not None:
         return True
     return any(
         str(fields[name]).lower() in NO_TALK[name] for name in named.no_talk_values
