@@ -18,6 +18,7 @@ from lib.data.log_parts import (
     TEXT,
     TURN,
     assistant,
+    dicts,
     first_text,
     first_value,
     from_json,
@@ -128,10 +129,14 @@ def check_names(messages: list[dict], speaker_key: str | None) -> None:
     Raises:
         UnknownFormat: with both readings.
     """
+    if speaker_key != "role":
+        return
     for message in messages:
+        if not message.get("name"):
+            continue
         role = speaker_role(str(message.get(speaker_key)))
-        named = speaker_role(str(message.get("name") or ""))
-        if speaker_key == "role" and {role, named} == {"user", "assistant"}:
+        named = speaker_role(str(message["name"]))
+        if {role, named} == {"user", "assistant"}:
             raise UnknownFormat(
                 f"has {speaker_key} {message[speaker_key]!r} and name {message['name']!r}: "
                 "of the two sides, each says another",
@@ -154,10 +159,12 @@ def listed_parents(messages: list[dict]) -> dict[str | None, str]:
 
 def speaker_and_text(messages: list[dict]) -> tuple[str | None, str | None]:
     """The keys of messages that hold the speaker and the words."""
-    keys = {}
+    names: dict[str, Any] = {}
     for message in messages:
-        for key in message:
-            keys.setdefault(snake_case(key), key)
+        names |= message
+    keys: dict[str, str] = {}
+    for name in names:
+        keys.setdefault(snake_case(name), name)
     return first_value(keys, SPEAKER), first_value(keys, TEXT)
 
 
@@ -300,11 +307,11 @@ def fits(message_format: MessageFormat, messages: list[dict]) -> bool:
 
 def _speakers_recur(messages: list[dict], speaker_key: str, text_key: str) -> bool:
     """Whether the values look like speakers and texts: not a list of names, tags or files."""
-    texts = [text_of(message.get(text_key)) for message in messages]
+    any_text = any(text_of(message.get(text_key)) for message in messages)
     speakers = {str(message.get(speaker_key)) for message in messages}
     with_role = any(speaker_role(speaker) for speaker in speakers)
     recur = len(speakers) < len(messages) or len(messages) <= 2
-    return any(texts) and (with_role or recur)
+    return any_text and (with_role or recur)
 
 
 def message_list(cell: Any) -> list[dict]:
@@ -365,7 +372,7 @@ def begin_with_speakers(pairs: list[list[str]]) -> bool:
 def is_blocks(cell: list) -> bool:
     """Whether a list holds the blocks of one message, such as texts, pictures and calls."""
     first = cell[0] if cell else None
-    if not isinstance(first, dict):
+    if not isinstance(first, dict) or str(first.get("type")) not in BLOCKS:
         return False
     kinds = {str(item.get("type")) for item in cell if isinstance(item, dict)}
     return kinds <= BLOCKS
@@ -521,8 +528,7 @@ def text_from_json(
     parsed = from_json(value)
     text = read(parsed)
     if text is None and isinstance(value, str) and parsed:
-        items = parsed if isinstance(parsed, list) else [parsed]
-        names = set().union(*(item for item in items if isinstance(item, dict)))
+        names = set().union(parsed if isinstance(parsed, dict) else (), *dicts(parsed))
         return None if names & MESSAGE_KEYS else value
     return text
 

@@ -410,6 +410,7 @@ class Meanings(NamedTuple):
     model: tuple[str, ...]
     rating: dict[str, str]
     rating_by: dict[str, str]
+    holds_ratings: bool
 
 
 @lru_cache(maxsize=1000)
@@ -420,6 +421,12 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         return tuple(name for name in wanted if name in names)
 
     dimensions = {name: snake_case(name) for name in names}
+    rating = {
+        name: dimension
+        for name, dimension in dimensions.items()
+        if RATING_NAME.fullmatch(dimension) and not RATING_BY.fullmatch(dimension)
+    }
+    rating_by = {n: d for n, d in dimensions.items() if RATING_BY.fullmatch(d)}
     return Meanings(
         time=known(TIME),
         time_like=tuple(name for name in names if names_a_time(name)),
@@ -438,12 +445,9 @@ def meanings(names: tuple[str, ...]) -> Meanings:
         is_user=known(("is_user", "isUser", "isCreatedByUser", "is_human", "isHuman")),
         turn=known(TURN),
         model=known(MODEL),
-        rating={
-            name: dimension
-            for name, dimension in dimensions.items()
-            if RATING_NAME.fullmatch(dimension) and not RATING_BY.fullmatch(dimension)
-        },
-        rating_by={n: d for n, d in dimensions.items() if RATING_BY.fullmatch(d)},
+        rating=rating,
+        rating_by=rating_by,
+        holds_ratings=bool(rating or rating_by or known(("ratings", "annotations"))),
     )
 
 
@@ -541,14 +545,16 @@ def read_ratings(fields: Mapping[str, Any], rater: str | None = None) -> list[Ra
     `annotations`; a `score` is not, since models and metrics write one too.
     """
     ratings = []
-    for name, text in meanings(tuple(fields)).rating_by.items():
+    meaning = meanings(tuple(fields))
+    if not meaning.holds_ratings:
+        return ratings
+    for name, text in meaning.rating_by.items():
         match = RATING_BY.fullmatch(text)
         if match["alone"] and to_number(fields[name]) is None:
             continue  # who rated, and not how
         rater_of_column = match["rater"] or match["alone"]
         ratings += ratings_in(fields[name], "rating", rater_of_column)
-    named = meanings(tuple(fields)).rating
-    values = {dimension: fields[name] for name, dimension in named.items()}
+    values = {dimension: fields[name] for name, dimension in meaning.rating.items()}
     for name in ("ratings", "annotations"):
         if isinstance(fields.get(name), list):
             values.setdefault("rating", fields[name])

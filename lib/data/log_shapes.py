@@ -158,7 +158,9 @@ class Shape:
         dialogs: list[Dialog] = []
         value = value_at(record, self.output)
         choices = choices_of(from_json(value))
-        for output in choices if len(choices) > 1 else [value]:
+        if len(choices) < 2:
+            choices = [value]
+        for output in choices:
             if self.output and not text_from_json(output):
                 source.exclude("dialogs", "are requests without a reply in words")
                 continue
