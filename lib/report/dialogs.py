@@ -230,6 +230,8 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
         names = []
         for key, count in small.head(5).items():
             names.append(f"{' / '.join(dict.fromkeys(key))} ({count})")
+        if len(small) > 5:
+            names.append(f"and {len(small) - 5} more")
         noun = "agent" if len(small) == 1 else "agents"
         warn(
             "few dialogs",

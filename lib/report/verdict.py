@@ -26,8 +26,8 @@ MAX_WRONG = 0.1  # a rule decides if the interval of its wrong calls ends by the
 TOO_FEW = "fewer than 2 dialogs of a version"
 SAME = "the same scores in both versions"
 LEVEL_OF_RATINGS = (
-    "How often is such a verdict wrong? If both versions were equally good, ratings would still "
-    f"call one of them better or worse in at most {100 * LEVEL:.0f} of 100 comparisons. This "
+    "How often is such a verdict wrong? If all versions were equally good, ratings would still "
+    f"call one of them better or worse in at most {100 * LEVEL:.0f} of 100 such files. This "
     "covers the chance of which dialogs are in the file, not other raters or other users."
 )
 FURTHER_DIALOGS = (20, 100)  # of each version
