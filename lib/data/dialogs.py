@@ -132,7 +132,7 @@ def find_bots(dialogs: Sequence[Dialog], report: ImportReport) -> set[str]:
     requested = report.options.bot
     reason = "by the name of the role"
     bots = {name for name, role in roles.items() if role == "assistant"}
-    agents = agents_beside_bots(bots, dialogs)
+    agents = set() if requested else agents_beside_bots(bots, dialogs)
     if requested:
         names = {name.strip(" #").lower() for name in requested.split(",")}
         bots = {name for name in roles if name.strip("#").lower() in names}

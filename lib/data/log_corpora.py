@@ -205,12 +205,11 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
     Where the annotator talks to a model while labelling, the dialog is in the annotation.
     """
     data = record["data"]
-    name = str(record.get("id") or "")
     result = read_record(data)
     if result is None:
         return label_studio_chats(record, source)
     dialog = result[0]
-    dialog.id = name
+    dialog.id = str(record.get("id") or "")
     dialog.system = dialog.system or first_value(data, ("system",), str)
     replies = [str(data[name]).strip() for name in REPLY_FIELDS if name in data]
     rated: Dialog | Utterance = dialog

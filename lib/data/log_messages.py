@@ -35,40 +35,15 @@ from lib.data.log_parts import (
 
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
-ANSWER_KEYS = {
-    "choices",
-    "generations",
-    "candidates",
-}  # of what a model's API gives back
-MESSAGE_KEYS = ANSWER_KEYS | {  # of a message, its parts or a call of a tool
-    *("role", "type", "content", "parts", "text", "output", "message", "kwargs"),
-    *("tool", "tool_calls", "tool_input", "function", "function_call", "arguments"),
-    *("action", "functionCall", "toolUse", "parameters"),
-}
+ANSWER_KEYS = set(WORDS["answers"]["lists"].split())
+MESSAGE_KEYS = ANSWER_KEYS | set(WORDS["answers"]["messages"].split())
 NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
 REPLY_FIELDS = (
     "response", "output", "outputs", "completion", "reply", "answer", "message",
     "generated_text", "prediction", "predictions",
 )  # fmt: skip
-BLOCKS = {
-    *(
-        "text",
-        "input_text",
-        "output_text",
-        "thinking",
-        "reasoning",
-        "redacted_thinking",
-    ),
-    *(
-        "tool_use",
-        "tool_result",
-        "tool_call",
-        "image",
-        "image_url",
-        "input_image",
-        "file",
-    ),
-}
+BLOCKS = set(WORDS["answers"]["blocks"].split())
+ANSWER_FIELDS = WORDS["answers"]["texts"].split()
 USER_TEXT = WORDS["fields"]["user_text"].split()
 TEXT_KINDS = {"text", "message", "msg", "utterance", "says", "said", "words", "turn"}
 BOTH_SIDES = ("user", "assistant")
@@ -493,18 +468,7 @@ def reply_text(value: Any) -> str | None:
         texts = [text for text in map(reply_text, value) if text]
         return texts[0] if len(texts) == 1 else None
     if isinstance(value, dict):
-        for name in (
-            *(
-                "choices",
-                "candidates",
-                "generations",
-                "message",
-                "kwargs",
-                "content",
-                "message.content",
-            ),
-            *("parts", "text", "output"),
-        ):
+        for name in ANSWER_FIELDS:
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])
         return None

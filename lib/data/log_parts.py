@@ -23,7 +23,9 @@ TURN = WORDS["fields"]["turn"].split()
 RATERS = WORDS["fields"]["rater"].split()
 DIALOG = ["dialog", *SYNONYMS["dialog"].split()]
 NO_TALK = {  # fields that tell what is no talk, with their values that do
-    name: set(values.split()) for name, values in WORDS["no_talk"].items()
+    name: set(values.split())
+    for names, values in WORDS["no_talk"].items()
+    for name in names.split()
 }
 NO_TALK_FLAGS = WORDS["no_talk_flags"]["true"].split()
 TALK_FLAGS = WORDS["no_talk_flags"]["false"].split()

@@ -99,11 +99,8 @@ DIVIDERS = ("__eot__", "__eou__", "|||", "[SEP]", "<sep>", "<|endoftext|>", "</s
 MAX_RATERS = 20  # of one reply, in a list
 SCALARS = (str, int, float)
 MAX_SCALE = 21  # values of a scale
-COUNTED_OPINIONS = (
-    "reactions",
-    "votes",
-    "likes",
-)  # what people clicked, in a list or mapping
+# What people clicked, in a list or mapping.
+COUNTED_OPINIONS = ("reactions", "votes", "likes")
 # So many records of a file, and of a list in it, are looked at for such fields.
 OPINION_RECORDS = 200
 OPTIONS = [option.name for option in fields(ImportOptions) if option.name != "columns"]
