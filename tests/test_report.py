@@ -134,6 +134,8 @@ def test_a_metric_of_your_own_is_scored_and_covered_whatever_its_family():
     assert own.tolist() == ["exclamations", 1.0, "response"]
     assert covered.loc["other", "metrics"] == "mine"
     assert covered.index[:2].tolist() == ["baseline", "overlap"]
+    assert covered.loc["judge", "needs"].startswith("JUDGE=..., or your own scores")
+    assert covered.loc["classifier", "needs"].startswith("MODELS=..., or your own")
 
 
 TABLE = pd.DataFrame(

@@ -19,6 +19,8 @@ from lib.metrics import METRICS, AskedModel
 from lib.metrics.registry import BATCH_ROWS
 from lib.report.verdict import KEY, bootstrap_units
 
+# What adds the families that a report does not compute by itself.
+OPTION = {"likelihood": "MODELS", "classifier": "MODELS", "judge": "JUDGE"}
 REPLY_STORE = ROOT / "data" / "cache" / "judges" / "report.sqlite"
 
 
@@ -223,8 +225,8 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
         metrics: names of the computed metrics; "none" where there are none.
         scored: share of turns with a score, of the metric with the fewest.
         needs: columns that these metrics read; of a family without any, those that it would read.
-            A family that a report does not compute by itself needs "your own scores, as columns
-            score_<metric>".
+            A family that a report does not compute by itself names the option that adds it, and
+            the columns that take your own scores.
 
     >>> family_coverage(pd.DataFrame({"length": [3.0, 4.0]})).loc[0, "metrics"]
     'length'
@@ -240,13 +242,17 @@ def family_coverage(scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for family, columns in needs.items():
         metrics = [name for name in scores if family_of[name] == family]
+        needed = ", ".join(sorted(columns))
+        if not needed:
+            needed = "your own scores, as columns score_<metric>"
+            if family in OPTION:
+                needed = f"{OPTION[family]}=..., or {needed}"
         rows.append(
             {
                 "family": family,
                 "metrics": ", ".join(metrics) or "none",
                 "scored": scores[metrics].notna().mean().min() if metrics else 0.0,
-                "needs": ", ".join(sorted(columns))
-                or "your own scores, as columns score_<metric>",
+                "needs": needed,
             }
         )
     return pd.DataFrame(rows)
