@@ -20,8 +20,7 @@ from lib.data.corpora import snake_case
 from lib.data.dialogs import (
     WORDS,
     Dialog,
-    add_ratings,
-    raters_of,
+    join_rated,
     speaker_role,
 )
 from lib.data.file_contents import UnknownFormat, parse_list
@@ -46,12 +45,14 @@ from lib.data.log_parts import (
     TIME,
     dicts,
     first_name,
+    first_text,
     first_value,
     has_path,
     names_a_time,
 )
 from lib.data.log_shapes import SHAPES, Shape
 from lib.data.log_tables import (
+    MAX_VERSIONS,
     REMARK,
     Columns,
     exchange_columns,
@@ -193,7 +194,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("arena", "FastChat server log, two dialogs a row and the vote",
               ("states[].messages", "states[].roles", "type"), comparisons.read_arena_votes),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
-              ("prompt", "response_a", "response_b"),
+              (f"prompt|{'|'.join(USER_TEXT)}", "response_a", "response_b"),
               EachRecord(comparisons.read_arena_table, comparisons.join_judges)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
               ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
@@ -222,6 +223,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("answers", "replies of several models to each prompt",
               ("prompt=str|instruction=str", "answers[].answer|completions[].response",
                "answers[].model|completions[].model"), EachRecord(comparisons.read_answers)),
+    LogFormat("prodigy", "Prodigy choices", ("options[].text", "_task_hash"),
+              EachRecord(comparisons.read_prodigy_choices)),
     LogFormat("prism", "PRISM, a dialog per branch",
               ("conversation_history[].if_chosen", "conversation_history[].role"),
               EachRecord(comparisons.read_prism)),
@@ -712,6 +715,8 @@ def without_wrapping(value: Any, source: Source) -> Any:
         UnknownFormat: for exchanges that may be examples or one dialog.
     """
     options = source.report.options
+    if isinstance(value, dict) and set(value) == {"_default"}:  # TinyDB
+        return list(value["_default"].values())
     if not isinstance(value, dict) or "messages" in options.columns:
         return value
     fields = message_fields(value)
@@ -982,6 +987,14 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     if not any(read_record(record, field) for record in rows[:20]):
         return []
     results = [read_record(record, field) for record in rows]
+    named = "system" in source.report.options.columns
+    if not named and hold_system_names(rows):
+        named = True
+        source.guess("columns", "system='system'", "its few values are names")
+    if named:
+        for record, result in zip(rows, results, strict=True):
+            if result:
+                result[0].system = first_text(record, ["system"])
     dialogs = [result[0] for result in results if result]
     if len(dialogs) < len(rows) / 2:
         return []  # a few records have a list like messages, as of parts of an answer
@@ -991,6 +1004,12 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+
+
+def hold_system_names(rows: list[dict]) -> bool:
+    """Whether "system" has a few values, all of one word, as prompts are not."""
+    values = {row.get("system") for row in rows if isinstance(row.get("system"), str)}
+    return 1 < len(values) <= MAX_VERSIONS and not any(" " in v for v in values)
 
 
 def count_further_lists(rows: list[dict], source: Source) -> None:
@@ -1011,20 +1030,11 @@ def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
 
     Where no rater is named, those of one id are the same dialog.
     """
-    joined: list[Dialog] = []
-    by_words: dict[tuple, list[Dialog]] = {}
+    keys = []
     for dialog in dialogs:
-        raters = raters_of(dialog)
         words = [(utterance.speaker, utterance.text) for utterance in dialog.utterances]
-        alike = by_words.setdefault((dialog.system, *words), []) if raters else []
-        for earlier in alike:
-            same_id = dialog.id and dialog.id == earlier.id
-            if same_id or not raters & {None, *raters_of(earlier)}:
-                add_ratings(earlier, dialog)
-                break
-        else:
-            joined.append(dialog)
-            alike.append(dialog)
+        keys.append((dialog.system, *words))
+    joined = join_rated(dialogs, keys)
     if len(joined) < len(dialogs):
         reason = "records of the same dialog are joined, and their ratings averaged"
         source.guess("columns", "a record per rater", reason)

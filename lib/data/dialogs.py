@@ -24,6 +24,12 @@ def load_words() -> dict[str, Any]:
     """What `chat_words.toml` holds; names of fields in words also as one, as in CONVERSATIONID."""
     file = Path(__file__).with_name("chat_words.toml")
     words = tomllib.loads(file.read_text(encoding="utf-8"))
+    users = words["other_languages"]["user"]
+    bots = words["other_languages"]["bot"]
+    words["synonyms"]["context"] += f" {users}"
+    words["synonyms"]["response"] += f" {bots}"
+    words["fields"]["user_text"] += f" {users}"
+    words["fields"]["bot_text"] += f" {bots}"
     for table in ("synonyms", "fields"):
         for meaning, names in words[table].items():
             joined = [n.replace("_", "") for n in names.split() if "_" in n]
@@ -86,6 +92,27 @@ class Dialog:
     spans_files: bool = False
 
 
+def join_rated(dialogs: Sequence[Dialog], keys: Sequence[Any]) -> list[Dialog]:
+    """Each dialog once, with the ratings of all others that have its key and are the same.
+
+    They are the same if they have one id, or were rated by people with other names.
+    """
+    joined: list[Dialog] = []
+    by_key: dict[Any, list[Dialog]] = {}
+    for dialog, key in zip(dialogs, keys, strict=True):
+        raters = raters_of(dialog)
+        alike = by_key.setdefault(key, []) if raters else []
+        for earlier in alike:
+            same_id = dialog.id and dialog.id == earlier.id
+            if same_id or not raters & {None, *raters_of(earlier)}:
+                add_ratings(earlier, dialog)
+                break
+        else:
+            joined.append(dialog)
+            alike.append(dialog)
+    return joined
+
+
 def raters_of(dialog: Dialog) -> set[str | None]:
     """Who rated a dialog or an utterance of it; None for a rating without a name."""
     ratings = [*dialog.ratings]
@@ -108,7 +135,7 @@ def speaker_role(name: str) -> str | None:
     >>> [speaker_role(name) for name in ("Chatbot 2", "user_7", "tool", "Ada", "human_agent")]
     ['assistant', 'user', 'tool', None, None]
     """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=AI)(?=Message)", " ", name)
     words = set(re.findall(r"[^\W\d_]+", f"{name} {spaced}".lower()))
     if "agent" in words and words & PERSON:
         return None

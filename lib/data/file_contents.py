@@ -34,6 +34,7 @@ WESTERN = set(
     "äöüßÄÖÜéèêëàâáãåçñíìîïóòôõøúùûæœÿÉÈÊÀÂÁÃÅÇÑÍÎÓÔÕØÚÛÆŒ¿¡«»°ºª€£§’‘“”„–—…·\xa0"
 )
 BLANKS = re.compile(r"\s*")
+TYPES = {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}  # of DynamoDB
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -489,7 +490,45 @@ def _json(text: str) -> list | dict:
         raise ValueError(
             "it does not hold JSON objects: a list of them, or one per line"
         )
-    return value
+    items = _dynamodb_items(value)
+    return [without_types(item) for item in items] if items else value
+
+
+def _dynamodb_items(value: list | dict) -> list[dict]:
+    """The items of a table of DynamoDB, each value of which says its type; none of other files."""
+    items = value.get("Items") if isinstance(value, dict) else value
+    if not isinstance(items, list):
+        return []
+    items = [i.get("Item", i) for i in items if isinstance(i, dict)]
+    if not items or not isinstance(items[0], dict) or len(items[0]) < 2:
+        return []
+    for cell in items[0].values():
+        if not isinstance(cell, dict) or len(cell) != 1 or not set(cell) <= TYPES:
+            return []
+    return items
+
+
+def without_types(value: Any) -> Any:
+    """A value without the types of DynamoDB, which writes "Hi" as {"S": "Hi"}.
+
+    >>> without_types({"n": {"N": "1.5"}, "said": {"L": [{"S": "Hi"}, {"NULL": True}]}})
+    {'n': 1.5, 'said': ['Hi', None]}
+    """
+    if isinstance(value, list):
+        return [without_types(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        kind, inner = next(iter(value.items()))
+        if kind in ("S", "BOOL", "SS"):
+            return inner
+        if kind == "NULL":
+            return None
+        if kind == "N":
+            return json.loads(inner)
+        if kind in ("L", "M"):
+            return without_types(inner)
+    return {name: without_types(item) for name, item in value.items()}
 
 
 def _json_sequence(text: str) -> list:

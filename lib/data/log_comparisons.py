@@ -3,14 +3,16 @@
 import re
 from typing import Any
 
-from lib.data.dialogs import Dialog, Rating, Utterance, add_ratings, raters_of
+from lib.data.dialogs import Dialog, Rating, Utterance, join_rated
 from lib.data.file_contents import UnknownFormat, parse_list
-from lib.data.log_messages import message_list, read_plain, woven
+from lib.data.log_messages import USER_TEXT, message_list, read_plain, woven
 from lib.data.log_parts import (
+    DIALOG,
     RATERS,
     as_script,
     assistant,
     dicts,
+    drop_placeholders,
     first_text,
     first_value,
     to_number,
@@ -47,26 +49,29 @@ HELPSTEER_RATINGS = (
     "complexity",
     "verbosity",
 )
+SIDE = re.compile("(?:(?:model|response|reply|answer|system|option) ?)?[ab]")
 BY_MODELS = "are preferences or ranks that models gave"
 
 
 def read_arena(record: dict, source) -> list[Dialog]:
     """Chatbot Arena: two dialogs of two models, and who was preferred, as a rating of both.
 
-    MT-bench's judges say after which turn they judged; the replies before that have no rating.
+    MT-bench's judges say which turn they judged; the other replies have no rating. Chatbot Arena,
+    whose records have a language, counts its turns in the same field.
     """
     name = first_text(record, ["question_id", "id", "conversation_id"]) or ""
     winner = winner_of(record)
     models = (record.get("model_a"), record.get("model_b"))
     field = "conversation" if "conversation_a" in record else "messages"
-    turn = int(to_number(record.get("turn")) or 0)
+    of_arena = "language" in record
+    turn = 0 if of_arena else int(to_number(record.get("turn")) or 0)
     dialogs = []
     for side in "ab":
         messages = message_list(record[f"{field}_{side}"])
         dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
         ratings = preference(side, winner, record.get("judge"), models)
         replies = [u for u in dialog.utterances if u.role == "assistant"]
-        if 0 < turn < len(replies):
+        if 0 < turn <= len(replies):
             replies[turn - 1].ratings = ratings
         else:
             dialog.ratings = ratings
@@ -75,26 +80,21 @@ def read_arena(record: dict, source) -> list[Dialog]:
 
 
 def join_judges(dialogs: list[Dialog]) -> list[Dialog]:
-    """Pairs of dialogs, each once, with the preferences of all that judged it.
+    """Each dialog once, with the preferences of all that judged it.
 
-    Pairs with the same systems and words are one if they have the same id, or judges with other
-    names.
+    Pairs with the same systems and words are one if judges with other names judged them. A dialog
+    that is compared with several others is one if it has the same id each time.
     """
-    joined: list[Dialog] = []
-    by_words: dict[tuple, list[Dialog]] = {}
-    for number, dialog in enumerate(dialogs):
-        pair = dialogs[number - number % 2 : number - number % 2 + 2]
-        words = [(part.system, *(u.text for u in part.utterances)) for part in pair]
-        alike = by_words.setdefault((number % 2, *words), [])
-        judges = raters_of(dialog)
-        for first in alike:
-            if first.id == dialog.id or not judges & {None, *raters_of(first)}:
-                add_ratings(first, dialog)
-                break
-        else:
-            joined.append(dialog)
-            alike.append(dialog)
-    return joined
+    words = [
+        (dialog.system, *(u.text for u in dialog.utterances)) for dialog in dialogs
+    ]
+    pairs = []
+    for number in range(len(dialogs)):
+        first = number - number % 2
+        pairs.append((number % 2, *words[first : first + 2]))
+    joined = join_rated(dialogs, pairs)
+    keys = [(d.id, d.system, *(u.text for u in d.utterances)) for d in joined]
+    return join_rated(joined, keys)
 
 
 def read_arena_table(record: dict, source) -> list[Dialog]:
@@ -105,13 +105,12 @@ def read_arena_table(record: dict, source) -> list[Dialog]:
     for side in "ab":
         if str(record.get(f"winner_model_{side}")) in TRUE:
             winner = f"model_{side}"
-    prompts = texts_of(record["prompt"])
+    prompts = texts_of(first_value(record, ("prompt", *USER_TEXT)))
+    name = first_text(record, ["id", *DIALOG]) or ""
     dialogs = []
     for side in "ab":
         utterances = woven(prompts, texts_of(record[f"response_{side}"]))
-        dialog = Dialog(
-            str(record.get("id") or ""), utterances, record.get(f"model_{side}")
-        )
+        dialog = Dialog(name, utterances, record.get(f"model_{side}"))
         rater = first_value(record, RATERS)
         dialog.ratings = preference(side, winner, rater)
         dialogs.append(dialog)
@@ -120,7 +119,8 @@ def read_arena_table(record: dict, source) -> list[Dialog]:
 
 def winner_of(record: dict) -> Any:
     """Who was preferred, under one of its names."""
-    return first_value(record, ("winner", "preferred", "preference", "choice", "vote"))
+    names = ("winner", "preferred", "preference", "choice", "vote", "better")
+    return first_value(record, names)
 
 
 def read_arena_votes(rows: list[dict], source) -> list[Dialog]:
@@ -160,7 +160,7 @@ def preference(
     word = winner.lower().replace("_", " ")
     if word.startswith(("tie", "both", "draw", "equal", "neither", "same")):
         value = 0.5
-    elif word in ("model a", "model b", "a", "b"):
+    elif SIDE.fullmatch(word):
         value = float(word[-1] == side)
     elif winner in models and models[0] != models[1]:
         value = float(models["ab".index(side)] == winner)
@@ -202,6 +202,7 @@ def read_preference(record: dict, source) -> list[Dialog]:
             source.exclude("ratings", BY_MODELS)
         else:
             dialog.ratings = [Rating(None, "preference", float(side == "chosen"))]
+        drop_placeholders(dialog, record)
         dialogs.append(dialog)
     return dialogs
 
@@ -256,6 +257,19 @@ def read_instruction_pair(record: dict, source) -> list[Dialog]:
     if record.get("preference") is not None:
         source.exclude("ratings", BY_MODELS)
     return dialogs
+
+
+def read_prodigy_choices(record: dict, source) -> list[Dialog]:
+    """Prodigy: options to choose from, which may be replies to a text, or labels of it.
+
+    Raises:
+        UnknownFormat: always.
+    """
+    raise UnknownFormat(
+        "has choices of Prodigy: the options may be replies of several systems, or labels",
+        fix="for replies write a row for each two: prompt, model_a, response_a, model_b, "
+        "response_b, winner (model_a, model_b or tie), rater",
+    )
 
 
 def read_answers(record: dict, source) -> list[Dialog]:

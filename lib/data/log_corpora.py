@@ -212,6 +212,12 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
     dialog.id = str(record.get("id") or "")
     dialog.system = dialog.system or first_value(data, ("system",), str)
     replies = [str(data[name]).strip() for name in REPLY_FIELDS if name in data]
+    for prediction in record.get("predictions") or []:
+        reply = predicted_reply(prediction)
+        if reply and dialog.utterances and dialog.utterances[-1].role != "assistant":
+            dialog.utterances.append(assistant(reply))
+            dialog.system = first_value(prediction, ("model_version",), str)
+            replies.append(reply.strip())
     rated: Dialog | Utterance = dialog
     if dialog.utterances and (dialog.utterances[-1].text or "").strip() in replies:
         # The reply beside the dialog is what was rated; the bot's words in it are context.
@@ -221,6 +227,15 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
         for item in items:
             add_label(item, rater, {}, rated)
     return [dialog]
+
+
+def predicted_reply(prediction: dict) -> str:
+    """The reply of a model to the prompt of a task, as LangChain hands it to Label Studio."""
+    texts = []
+    for item in prediction.get("result") or []:
+        if item.get("type") == "textarea" and item.get("from_name") == "response":
+            texts += (item.get("value") or {}).get("text") or []
+    return "\n".join(texts)
 
 
 def label_studio_chats(record: dict, source) -> list[Dialog]:

@@ -19,6 +19,7 @@ from lib.data.log_parts import (
     TURN,
     assistant,
     dicts,
+    drop_placeholders,
     first_text,
     first_value,
     from_json,
@@ -415,6 +416,7 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
     for utterance in message_format.read(message_list(record[field])):
         add_without_persona(dialog, utterance)
     add_reply_beside(dialog, about)
+    drop_placeholders(dialog, about)
     return dialog, message_format.name
 
 

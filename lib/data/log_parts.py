@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Rating, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import parse_list
 from lib.data.log_times import has_numeric_date, to_time
 
@@ -38,6 +38,8 @@ PARENT = (
     "parent_message_id",
     "parent",
 )
+MEDIA = ("image", "images", "video", "videos", "audio", "audios")
+PLACEHOLDER = re.compile(r"<(?:image|video|audio)>")  # for one of these, in a text
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
 PART_TYPE = re.compile(  # of a part of a message, by the names of several interfaces
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
@@ -501,7 +503,11 @@ def role_of(
         role = "assistant"
     elif is_user or is_bot is False:
         role = "user"
-    if speaker_key in ("role", "from", "type") and speaker.lower() == "system":
+    is_system = speaker.lower() in (
+        "system",
+        "systemmessage",
+    )  # the second of LangChain
+    if speaker_key in ("role", "from", "type") and is_system:
         role = "system"
     return role
 
@@ -657,6 +663,14 @@ def user(text: str | None, **fields: Any) -> Utterance:
 def assistant(text: str | None, speaker: str = "assistant", **fields: Any) -> Utterance:
     """What a bot says."""
     return Utterance(speaker=speaker, role="assistant", text=text, **fields)
+
+
+def drop_placeholders(dialog: Dialog, record: Mapping[str, Any]) -> None:
+    """Take away "<image>" and the like, which stand for files that a record names."""
+    if not any(record.get(name) for name in MEDIA):
+        return
+    for utterance in dialog.utterances:
+        utterance.text = PLACEHOLDER.sub("", utterance.text or "").strip()
 
 
 def as_script(utterances: Iterable[Utterance]) -> list[Utterance]:

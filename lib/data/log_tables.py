@@ -90,6 +90,12 @@ FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no":
 DIRECTIONS = WORDS["directions"]
 
 
+# What a worker answers who compares two replies.
+CHOICE = re.compile(
+    r"(?i:((model|response|reply|answer|system|option)[ _]?)?[ab]|tie|both|neither|equal|same)"
+)
+
+
 class Crowd(NamedTuple):
     """A site where workers rate, and the columns of its results."""
 
@@ -1074,7 +1080,8 @@ def exchange_key(row: dict, keys: list[str | None]) -> tuple[str, ...]:
 def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
     """A table of a crowd with our names: what was shown, and the ratings of each worker.
 
-    Of Mechanical Turk and Toloka. An answer that is no number, true or false is left out.
+    Of Mechanical Turk and Toloka. An answer that is no number, true or false is left out, but
+    for which of two replies is better.
     """
     for crowd in CROWDS:
         if {crowd.worker, crowd.task, crowd.status} <= set(table):
@@ -1092,6 +1099,8 @@ def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
         rest = name.removeprefix(crowd.answer)
         if rest != name and all(is_rating(cell) for cell in kept[name]):
             columns[f"human_{rest}"] = kept[name]
+        elif rest != name and all(map(CHOICE.fullmatch, kept[name].astype(str))):
+            columns["winner"] = kept[name]
     several_workers = kept[crowd.task].nunique() < len(kept)
     if several_workers and not set(DIALOG) & set(map(snake_case, columns)):
         columns["dialog"] = kept[crowd.task]

@@ -19,10 +19,11 @@ from lib.data.log_parts import (
 )
 from lib.data.log_times import to_time
 
-TRANSCRIPTS = ("transcript", "dialogue", "dialog", "conversation", "chat")
+TRANSCRIPTS = WORDS["fields"]["transcript"].split()
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
 FRAMED = r"(?P<frame>[-=*_~#]{2,}) ?[^\n]{1,60}? ?(?P=frame)"  # == Session 2 ==
 RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{TITLE}|{FRAMED})\s*$", re.I)
+LOG_LEVEL = re.compile(r"[A-Z_]{2,12}|[a-z.]{2,20}")  # before a colon: no name
 STAMP = re.compile(r"[\[(]?(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d")
 EXCHANGE = re.compile(
     r"(?:(?P<number>\d+) |text:)(?P<user>[^\t]*)\t?(?:(?:eval_)?labels:)?(?P<bot>[^\t]*).*"
@@ -77,7 +78,10 @@ NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
 NO_CHAT_WORDS = re.compile(
     r"\[(?:Stickers?|Photos?|Videos?|Files?|Voice message|Album|Location|Contact"
     r"|スタンプ|写真|動画|ファイル|ボイスメッセージ|アルバム|位置情報|連絡先"
-    r"|貼圖|照片|影片|檔案|語音訊息|스티커|사진|동영상|파일)\]",
+    r"|貼圖|照片|影片|檔案|語音訊息|스티커|사진|동영상|파일)\]"
+    r"|☎ ?[^\n]{1,40}"  # calls, in any language of LINE
+    r"|(?:.{1,40}が)?メッセージの送信を取り消しました|.{0,40}已收回訊息"
+    r"|(?:.{1,40} )?unsent a message\.?",
     re.I,
 )
 DISCORD = re.compile(
@@ -212,14 +216,24 @@ def speaker_lines(text: str, source) -> list[Line]:
         source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
     parsed = []
     stamped = []
+    with_time = []  # names that may be speakers too
     for line, match in zip(lines, matches, strict=True):
+        has_time = STAMP.match(line) is not None
         if match and match["name"] in speakers:
             parsed.append(Line(match["name"], line[match.end() :]))
-            stamped.append(STAMP.match(line) is not None)
+            stamped.append(has_time)
         else:
             parsed.append(Line(None, line))
+            if match and has_time and not LOG_LEVEL.fullmatch(match["name"]):
+                with_time.append(match["name"])
     if not stamped or not all(stamped):
         return parsed
+    if with_time and not source.report.options.speakers:
+        listed = ", ".join(sorted({*speakers, *with_time})[:8])
+        problem = (
+            f"has lines with a time and a name that may not be a speaker: {listed}"
+        )
+        raise UnknownFormat(problem, fix="name those that speak: SPEAKERS=Ann,Bob")
     # Where each speaker's line begins with a time, another line with one is of nobody.
     kept = [line for line in parsed if line.speaker or not STAMP.match(line.words)]
     source.exclude("utterances", "are log lines of no speaker", len(parsed) - len(kept))

@@ -62,7 +62,7 @@ from lib.data.log_parts import (
     with_point,
     without_html,
 )
-from lib.data.log_tables import with_crowd_columns
+from lib.data.log_tables import MAX_VERSIONS, with_crowd_columns
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -84,6 +84,10 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
     "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
+)
+VERSION_NAME = re.compile(  # what a field may be called that tells versions, or what else does
+    "(.*_)?(condition|treatment|arm|cohort|experiment|ab_(test|group|variant)|deployment|variant)"
+    "|(chat)?bot_?(id|name|version)?|(assistant|agent|prompt|app|config)_?(id|name|version)"
 )
 SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
@@ -163,7 +167,7 @@ def read_turns(
     files = _find_files(report)
     if not files:
         raise DataError("holds no files", path, fix="name the file with the dialogs")
-    dialogs, tables, rating_names = _read_files(files, report, scale)
+    dialogs, tables, rating_names, version_names = _read_files(files, report, scale)
     dialogs = _in_order(dialogs, report)
     rows = list(reply_rows(dialogs, report)) if dialogs else []
     if rows:
@@ -180,6 +184,9 @@ def read_turns(
     if rating_names and not turns.filter(regex="^human_").notna().to_numpy().any():
         reason = f"{', '.join(sorted(rating_names))} is not read"
         report.decide("columns", "rating: none", reason)
+    if version_names and turns["system"].nunique() == 1:
+        reason = f"{', '.join(sorted(version_names))} may tell versions"
+        report.decide("columns", "system: one", reason)
     guesses = [[*guess, count] for guess, count in report.guesses.items()]
     turns.attrs = {
         "report": _report_rows(turns, report),
@@ -193,8 +200,10 @@ def read_turns(
 
 def _read_files(
     files: Mapping[str, LogFile], report: ImportReport, scale
-) -> tuple[list[Dialog], list[pd.DataFrame], set[str]]:
+) -> tuple[list[Dialog], list[pd.DataFrame], set[str], set[str]]:
     """The dialogs and the tables of replies in files, and the fields that are called ratings.
+
+    Last are the fields that may tell versions.
 
     The requests of a folder are read together: one file may go on from another, or repeat it.
 
@@ -204,6 +213,7 @@ def _read_files(
     dialogs: list[Dialog] = []
     tables = []
     rating_names: set[str] = set()
+    version_names: set[str] = set()
     requests: dict[tuple, tuple[Source, list[dict]]] = {}
     unknown: dict[str, DataError] = {}
     for file in files.values():
@@ -215,6 +225,7 @@ def _read_files(
                 value = with_crowd_columns(value, report)
             value = without_wrapping(value, source)
             rating_names |= _tell_unread_opinions(value, report)
+            version_names |= _version_fields(value)
             kind = request_kind(value) if len(files) > 1 else None
             if kind:
                 first_source, rows = requests.setdefault(
@@ -236,7 +247,7 @@ def _read_files(
         except DataError as error:
             raise _with_file(error, source.file, report) from error
     _count_unknown(unknown, files, report)
-    return dialogs, tables, rating_names
+    return dialogs, tables, rating_names, version_names
 
 
 def _tell_shared_ids(
@@ -310,6 +321,18 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> set[str]:
         reason = f"{', '.join(unread)} may be people's ratings, or scores of a model"
         report.decide("columns", "rating: none", reason)
     return ratings
+
+
+def _version_fields(value: Any) -> set[str]:
+    """The fields whose few values may tell versions of a bot, or conditions of a study."""
+    if not isinstance(value, pd.DataFrame | list):
+        return set()
+    values: dict[str, set[str]] = {}
+    for record in records(value)[:OPINION_RECORDS]:
+        for name, cell in record.items():
+            if isinstance(cell, str | int) and VERSION_NAME.fullmatch(snake_case(name)):
+                values.setdefault(name, set()).add(str(cell))
+    return {name for name, cells in values.items() if 1 < len(cells) <= MAX_VERSIONS}
 
 
 def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
@@ -555,6 +578,10 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
         columns["human_rating"] = columns.pop("rating")
     suggested = suggest_columns(cells, columns)
     suggested |= _rating_columns(cells, {**columns, **suggested}, report)
+    spoken = _dialog_in_words(cells, {**columns, **suggested})
+    if spoken and "dialog" not in columns:
+        suggested.pop("dialog", None)
+        suggested["context"] = spoken
     if suggested:
         text = " ".join(f"{column}={name!r}" for column, name in suggested.items())
         report.decide("columns", text, "by their names")
@@ -621,6 +648,15 @@ def _rating_columns(
     if any(OPINION.fullmatch(snake_case(name)) for name in lists.values()):
         found |= lists
     return {column: name for column, name in found.items() if column not in mapped}
+
+
+def _dialog_in_words(cells: pd.DataFrame, names: Mapping[str, str]) -> str | None:
+    """The column called dialog where it holds what was said, and no other column is the context."""
+    name = names.get("dialog", "dialog")
+    if name not in cells or "context" in {*names, *cells}:
+        return None
+    sides = list(map(_role_of_side, _line_names(cells[name])))
+    return name if len(sides) - sides.count(None) > len(sides) / 2 else None
 
 
 def _is_no_rating(cell: Any) -> bool:

@@ -1,0 +1,243 @@
+"""Logs of studies, crowds and databases: conditions, pairs that several judged, typed values."""
+
+import json
+
+import pytest
+
+from lib.data import DataError, import_report, read_turns
+
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+
+
+def file_with(folder, name, content):
+    """A file with a text, or with a value as JSON."""
+    file = folder / name
+    text = content if isinstance(content, str) else json.dumps(content)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def contexts(turns):
+    """The context of each reply."""
+    return dict(zip(turns["response"], turns["context"], strict=True))
+
+
+def guesses(turns):
+    """What was guessed, and why."""
+    return [(guess, reason) for _, guess, reason, _ in turns.attrs["guesses"]]
+
+
+@pytest.mark.parametrize("name", ["condition", "ab_group", "chatbot_id", "bot"])
+def test_a_field_that_may_tell_versions_is_named_and_can_be_read(name, tmp_path):
+    rows = [{name: value, "messages": MESSAGES} for value in ("warm", "cold", "warm")]
+    file = file_with(tmp_path, "study.json", rows)
+    assert ("system: one", f"{name} may tell versions") in guesses(read_turns(file))
+    turns = read_turns(file, {"system": name})
+    assert turns["system"].tolist() == ["warm", "cold", "warm"]
+    assert "system: one" not in dict(guesses(turns))
+
+
+def test_a_field_that_is_the_same_everywhere_tells_no_versions(tmp_path):
+    rows = [{"condition": "warm", "messages": MESSAGES} for _ in range(3)]
+    turns = read_turns(file_with(tmp_path, "study.json", rows))
+    assert "system: one" not in dict(guesses(turns))
+
+
+def test_a_system_beside_messages_is_one_where_its_values_are_names(tmp_path):
+    rows = [{"system": value, "messages": MESSAGES} for value in ("v1", "v2")]
+    turns = read_turns(file_with(tmp_path, "log.json", rows))
+    assert turns["system"].tolist() == ["v1", "v2"]
+    assert ("system='system'", "its few values are names") in guesses(turns)
+    prompts = [{"system": s, "messages": MESSAGES} for s in ("Be kind", "Be brief")]
+    turns = read_turns(file_with(tmp_path, "prompts.json", prompts))
+    assert turns["system"].nunique() == 1
+
+
+def test_what_was_said_in_a_column_called_dialog_is_the_context(tmp_path):
+    text = (
+        "INPUT:dialog\tINPUT:reply\tOUTPUT:score\tASSIGNMENT:worker_id\t"
+        "ASSIGNMENT:task_id\tASSIGNMENT:status\n"
+        "User: Hi\tHo\t4\tw1\tt1\tAPPROVED\nUser: Hi\tHo\t5\tw2\tt1\tAPPROVED\n"
+        "User: Tea?\tNo\t2\tw1\tt2\tAPPROVED\n"
+    )
+    turns = read_turns(file_with(tmp_path, "pool.tsv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+    assert turns["human_score"].tolist() == [4.5, 2]
+
+
+def test_names_of_dialogs_stay_names(tmp_path):
+    text = "dialog,system,response\nOrder: lost,A,Ho\nOrder: late,A,No\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["dialog"].tolist() == ["Order: lost", "Order: late"]
+
+
+def test_the_classes_of_langchain_tell_roles(tmp_path):
+    messages = [
+        {"role": "SystemMessage", "content": "Be kind."},
+        {"role": "HumanMessage", "content": "Hi"},
+        {"role": "AIMessage", "content": "Ho"},
+    ]
+    turns = read_turns(file_with(tmp_path, "log.json", [{"messages": messages}]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_model_that_replies_in_label_studio_is_rated(tmp_path):
+    said = {"type": "textarea", "from_name": "response", "value": {"text": ["Ho"]}}
+    rated = {"type": "rating", "from_name": "rating", "value": {"rating": 4}}
+    task = {
+        "id": 41,
+        "data": {"prompt": [{"role": "HumanMessage", "content": "Hi"}]},
+        "predictions": [{"model_version": "m1", "result": [said]}],
+        "annotations": [
+            {"completed_by": 3, "result": [said, rated]},
+            {"completed_by": 5, "result": [rated | {"value": {"rating": 5}}]},
+        ],
+    }
+    turns = read_turns(file_with(tmp_path, "project.json", [task]))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert turns[["system", "human_rating"]].values.tolist() == [["m1", 4.5]]
+
+
+def judged(*, models, winner, judge, turn):
+    """A row of MT-bench's judgements: two dialogs of two turns."""
+    row = {"question_id": 81, "winner": winner, "judge": judge, "turn": turn}
+    for side, model in zip("ab", models, strict=True):
+        row[f"model_{side}"] = model
+        row[f"conversation_{side}"] = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": f"Ho from {model}"},
+            {"role": "user", "content": "Tea?"},
+            {"role": "assistant", "content": f"No from {model}"},
+        ]
+    return row
+
+
+def test_a_dialog_that_is_compared_with_several_others_is_one(tmp_path):
+    rows = [
+        judged(models=("m1", "m2"), winner="model_a", judge="ann", turn=1),
+        judged(models=("m3", "m1"), winner="model_a", judge="ben", turn=1),
+        judged(models=("m1", "m3"), winner="tie", judge="cid", turn=2),
+    ]
+    turns = read_turns(file_with(tmp_path, "judgements.json", rows))
+    preferences = dict(zip(turns["response"], turns["human_preference"], strict=True))
+    assert len(turns) == 6
+    assert preferences["Ho from m1"] == 0.5  # won once, lost once
+    assert preferences["Ho from m3"] == 1
+    assert preferences["No from m1"] == 0.5  # the tie of the second turn
+
+
+PAIRS = """HITId,AssignmentId,WorkerId,AssignmentStatus,Input.dialog_id,Input.user_message,\
+Input.model_a,Input.response_a,Input.model_b,Input.response_b,Answer.better
+h1,x1,w1,Approved,d1,Hi,m1,Ho,m2,Hm,response_a
+h1,x2,w2,Approved,d1,Hi,m1,Ho,m2,Hm,response_b
+h1,x3,w3,Approved,d1,Hi,m1,Ho,m2,Hm,response_a
+h2,x4,w1,Approved,d2,Tea?,m1,No,m2,Yes,tie
+"""
+
+
+def test_workers_compare_two_replies(tmp_path):
+    turns = read_turns(file_with(tmp_path, "batch.csv", PAIRS))
+    preferences = dict(zip(turns["response"], turns["human_preference"], strict=True))
+    assert preferences["Ho"] == pytest.approx(2 / 3)
+    assert preferences["Hm"] == pytest.approx(1 / 3)
+    assert preferences["Yes"] == 0.5
+    assert contexts(turns)["Hm"] == ["Hi"]
+    assert sorted(set(turns["system"])) == ["m1", "m2"]
+
+
+def test_choices_of_prodigy_are_refused(tmp_path):
+    row = {"text": "Hi", "accept": ["m1"], "_task_hash": 3, "answer": "accept"}
+    row["options"] = [{"id": "m1", "text": "Ho"}, {"id": "m2", "text": "Hm"}]
+    with pytest.raises(DataError, match="may be replies of several systems, or labels"):
+        read_turns(file_with(tmp_path, "choices.jsonl", json.dumps(row)))
+
+
+def typed(text):
+    """A message as LangChain's history keeps it in DynamoDB."""
+    kind, words = text
+    content = {"M": {"content": {"S": words}, "name": {"NULL": True}}}
+    return {"M": {"type": {"S": kind}, "data": content}}
+
+
+def test_values_of_dynamodb_are_read_without_their_types(tmp_path):
+    said = [("human", "Hi"), ("ai", "Ho"), ("human", "Tea?"), ("ai", "No")]
+    item = {"SessionId": {"S": "s1"}, "History": {"L": list(map(typed, said))}}
+    file = file_with(tmp_path, "scan.json", {"Items": [item], "Count": 1})
+    assert contexts(read_turns(file)) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_the_documents_of_tinydb_are_dialogs(tmp_path):
+    first = {"id": "a", "history": [{"user": "Hi", "bot": "Ho"}]}
+    second = {"id": "b", "history": [{"user": "Tea?", "bot": "No"}]}
+    value = {"_default": {"1": first, "2": second}}
+    turns = read_turns(file_with(tmp_path, "db.json", value))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_a_mark_for_a_picture_is_no_word(tmp_path):
+    asked = {"from": "human", "value": "<image>What is this?"}
+    row = {"conversations": [asked], "images": ["a.png"]}
+    row |= {
+        "chosen": {"from": "gpt", "value": "A hat."},
+        "rejected": {"from": "gpt", "value": "A cat."},
+    }
+    turns = read_turns(file_with(tmp_path, "dpo.json", [row]))
+    assert contexts(turns) == {"A hat.": ["What is this?"], "A cat.": ["What is this?"]}
+    row.pop("images")
+    turns = read_turns(file_with(tmp_path, "dpo.json", [row]))
+    assert contexts(turns)["A hat."] == ["<image>What is this?"]
+
+
+STAFF = """[09:10] Chatbot Lotte: Hallo!
+[09:11] Nutzer: Ausweis weg
+[09:12] Chatbot Lotte: Ich verbinde Sie.
+[09:13] Frau Behr: Guten Tag
+[09:14] Nutzer: Im Bad
+[09:15] Chatbot Lotte: Noch etwas?
+"""
+
+
+def test_a_further_name_after_a_time_is_asked_about(tmp_path):
+    text = f'Chatverlauf,Bewertung\n"{STAFF}",5\n"{STAFF}",4\n'
+    file = file_with(tmp_path, "protokolle.csv", text)
+    with pytest.raises(DataError, match="a name that may not be a speaker: .*Behr"):
+        read_turns(file)
+    named = {"speakers": "Chatbot Lotte,Nutzer,Frau Behr"}
+    turns = read_turns(file, options=named)
+    assert contexts(turns)["Noch etwas?"][3:] == ["Guten Tag", "Im Bad"]
+
+
+def test_lines_of_a_program_within_a_transcript_are_counted(tmp_path):
+    text = "[10:00] User: Hi\n[10:01] INFO: model loaded\n[10:02] Bot: Ho\n"
+    turns = read_turns(file_with(tmp_path, "log.txt", text))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert "1 are log lines of no speaker" in str(import_report(turns).values.tolist())
+
+
+def test_columns_in_spanish_ask_for_the_dialogs(tmp_path):
+    text = (
+        "id;user_id;mensaje_usuario;respuesta_ia\n1;7;Hola;Buenas\n2;7;Adios;Hasta luego\n"
+        "3;9;Hola;Buenas\n"
+    )
+    file = file_with(tmp_path, "chat.csv", text)
+    with pytest.raises(DataError, match="it may be user_id"):
+        read_turns(file)
+    turns = read_turns(file, {"dialog": "user_id"})
+    assert contexts(turns)["Hasta luego"] == ["Hola", "Buenas", "Adios"]
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "09:02\tYuki\tメッセージの送信を取り消しました",
+        "09:02\t\tYukiがメッセージの送信を取り消しました",
+        "09:02\tYuki\t☎ 通話時間 1:02",
+        "09:02\tYuki\t☎ Missed call",
+        "09:02\tYuki unsent a message.",
+    ],
+)
+def test_notices_of_line_are_no_talk(notice, tmp_path):
+    text = f"[LINE] Chat\n2026/05/03\n09:00\tYuki\tHi\n09:01\tAda\tHo\n{notice}\n"
+    file = file_with(tmp_path, "line.txt", text + "09:03\tYuki\tSo?\n09:04\tAda\tNo\n")
+    turns = read_turns(file, options={"bot": "Ada"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "So?"]}
