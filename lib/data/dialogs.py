@@ -494,7 +494,9 @@ def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool
     reason = None
     if utterance.speaker not in bots and utterance.role in ("tool", "system"):
         reason = "are of tools or prompts, hidden or deleted"
-    elif utterance.text is None:
+    elif utterance.text is None or (
+        utterance.speaker not in bots and not utterance.text.strip()
+    ):
         reason = "have no words (calls of tools, pictures)"
     if reason:
         report.excluded["utterances", reason] += 1

@@ -74,31 +74,78 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
     """Open WebUI's export: the branch of currentId; annotation.rating is a person's."""
     history = record["chat"]["history"]
     nodes = history["messages"]
-    parents = {name: node.get("parentId") for name, node in nodes.items()}
     current = history.get("currentId") or next(reversed(nodes), None)
-    path = path_to_root(current, parents)
-    dialog = Dialog(first_text(record, ["id", "title"]) or "", [])
-    for name in path:
-        message = nodes.get(name)
-        if message:
-            utterance = read_plain([message])[0]
-            utterance.reply_to = None
-            utterance.ratings = read_ratings(message.get("annotation") or {})
-            answer = values_at(message, "content_list[phase=answer].content")  # Qwen's
-            utterance.text = utterance.text or "\n".join(answer)
-            dialog.utterances.append(utterance)
+    path = open_webui_path(nodes, current)
     source.count_branches(nodes, path)
-    return [dialog]
+    utterances = open_webui_utterances(nodes, path)
+    return [Dialog(first_text(record, ["id", "title"]) or "", utterances)]
 
 
-def read_open_webui_feedback(record: dict, source) -> list[Dialog]:
-    """Open WebUI's feedback: the chat as it was, and the rating of one message."""
-    chat = record["snapshot"]["chat"]
-    message = text_at(record, "meta.message_id")
-    node = chat["chat"]["history"]["messages"].get(message)
-    if node:
-        node["annotation"] = {"rating": (record.get("data") or {}).get("rating")}
-    return read_open_webui(chat, source)
+def open_webui_path(nodes: dict, last: str | None) -> list[str]:
+    """The ids of the messages up to one of Open WebUI."""
+    parents = {name: node.get("parentId") for name, node in nodes.items()}
+    return [name for name in path_to_root(last, parents) if name in nodes]
+
+
+def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
+    """The utterances with these ids, with people's ratings."""
+    utterances = []
+    for message in (nodes[name] for name in path):
+        utterance = read_plain([message])[0]
+        utterance.reply_to = None
+        utterance.ratings = read_ratings(message.get("annotation") or {})
+        answer = values_at(message, "content_list[phase=answer].content")  # Qwen's
+        utterance.text = utterance.text or "\n".join(answer)
+        utterances.append(utterance)
+    return utterances
+
+
+def read_open_webui_feedback(rows: list[dict], source) -> list[Dialog]:
+    """Open WebUI's feedback: each with the chat as it then was, and the rating of one message.
+
+    Several of one chat are joined: its last form is read, with the ratings of all. A reply that was
+    rated on another branch is read with its own context.
+    """
+    chats: dict[str, dict] = {}
+    rated: dict[str, list[str]] = {}
+    for row in sorted(rows, key=lambda row: str(row.get("updated_at"))):
+        chat = (row.get("snapshot") or {}).get("chat")
+        message = text_at(row, "meta.message_id")
+        if not chat:
+            source.exclude("dialogs", "are ratings without the chat")
+            continue
+        name = first_text(chat, ["id"]) or text_at(row, "meta.chat_id") or ""
+        nodes = chat["chat"]["history"]["messages"]
+        if message in nodes:
+            rating = (row.get("data") or {}).get("rating")
+            nodes[message]["annotation"] = {"rating": rating}
+            rated.setdefault(name, []).append(message)
+        if name in chats:
+            earlier = chats[name]["chat"]["history"]["messages"]
+            chat["chat"]["history"]["messages"] = joined_nodes(earlier, nodes)
+        chats[name] = chat
+    dialogs = []
+    for name, chat in chats.items():
+        dialogs += read_open_webui(chat, source)
+        history = chat["chat"]["history"]
+        current = open_webui_path(history["messages"], history.get("currentId"))
+        for message in dict.fromkeys(rated.get(name, [])):
+            if history.get("currentId") and message not in current:
+                path = open_webui_path(history["messages"], message)
+                utterances = open_webui_utterances(history["messages"], path)
+                branch = [*as_script(utterances[:-1]), utterances[-1]]
+                dialogs.append(Dialog(f"{name}/{message}", branch))
+    return dialogs
+
+
+def joined_nodes(earlier: dict, later: dict) -> dict:
+    """The messages of two forms of a chat; the ratings of the earlier one stay."""
+    nodes = earlier | later
+    for name, node in earlier.items():
+        rating = (node.get("annotation") or {}).get("rating")
+        if rating is not None and not nodes[name].get("annotation"):
+            nodes[name]["annotation"] = {"rating": rating}
+    return nodes
 
 
 def read_gemini(record: dict, source) -> list[Dialog]:
@@ -197,7 +244,9 @@ def read_lm_studio(record: dict, source) -> list[Dialog]:
         texts = [text_of(block.get("content")) for block in said]
         text = "\n".join(text for text in texts if text)
         role = version["role"]
-        dialog.utterances.append(Utterance(role, role, text or None))
+        model = text_at(version, "senderInfo.senderName")
+        utterance = Utterance(role, role, text or None, system=model)
+        dialog.utterances.append(utterance)
         left = len(message["versions"]) - 1
         source.exclude("utterances", "are versions that were left", left)
     return [dialog]

@@ -3,13 +3,21 @@
 import re
 
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
-from lib.data.log_parts import first_text, value_at, without_html
+from lib.data.log_parts import (
+    first_text,
+    html_text,
+    is_true,
+    text_at,
+    value_at,
+    without_html,
+)
 from lib.data.log_times import to_time
 
 SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 FACEBOOK_NOTICE = re.compile(
     rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
 )
+ZULIP_ITSELF = ("notification-bot@", "welcome-bot@")
 QUOTED = re.compile(r"\A(?:> .*\n)+\n?")  # what a message of Matrix answers, above it
 SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
 
@@ -204,10 +212,14 @@ def read_zulip_messages(record: dict, source) -> list[Dialog]:
             )
         topic = f"{place}/{message.get('subject') or ''}"
         dialog = dialogs.setdefault(topic, Dialog(topic, []))
-        text = message.get("content")
-        if message.get("content_type", "text/html") == "text/html":
-            text = without_html(text)
+        text = without_html(message.get("content"))
+        if message.get("content_type") == "text/html":
+            text = html_text(message["content"])
         name = message["sender_full_name"]
+        by_zulip = str(message.get("sender_email")).startswith(ZULIP_ITSELF)
+        if by_zulip or text == "(deleted)":
+            source.exclude("utterances", "are notices")
+            continue
         dialog.utterances.append(
             Utterance(
                 speaker=name,
@@ -222,6 +234,39 @@ def read_zulip_messages(record: dict, source) -> list[Dialog]:
 def is_zulip_bot(message: dict) -> bool:
     """Whether the address of who wrote a message is one that Zulip gives to bots."""
     return "-bot@" in str(message.get("sender_email"))
+
+
+def read_mattermost(rows: list[dict], source) -> list[Dialog]:
+    """Mattermost's export: a post with replies is a dialog, the other posts of a channel are one.
+
+    So are the posts to the same people. Rows of type "bot" name the bots.
+    """
+    bots = {text_at(row, "bot.username") for row in rows} - {None}
+    dialogs: dict[str, Dialog] = {}
+    for number, row in enumerate(rows):
+        post = row.get("post") or row.get("direct_post")
+        if not post:
+            continue
+        members = " and ".join(post.get("channel_members") or [])
+        place = members or str(post.get("channel"))
+        replies = post.get("replies") or []
+        if replies:
+            place = f"{place}/{post.get('create_at') or number}"
+        dialog = dialogs.setdefault(place, Dialog(place, []))
+        for message in [post, *replies]:
+            if str(message.get("type") or "").startswith("system_"):
+                source.exclude("utterances", "are notices")
+                continue
+            name = str(message["user"])
+            is_bot = name in bots or is_true(text_at(message, "props.from_bot"))
+            utterance = Utterance(
+                speaker=name,
+                role="assistant" if is_bot else None,
+                text=message.get("message") or None,
+                time=to_time(message.get("create_at")),
+            )
+            dialog.utterances.append(utterance)
+    return list(dialogs.values())
 
 
 def read_discord(record: dict, source) -> list[Dialog]:
@@ -264,7 +309,10 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
         if "mes" not in row:
             continue
         role = "user" if row.get("is_user") else "assistant"
-        if row.get("is_system"):
+        if row.get("is_system") or text_at(row, "extra.type") in (
+            "narrator",
+            "comment",
+        ):
             role = "system"
         source.exclude(
             "utterances", "are swipes", max(0, len(row.get("swipes") or []) - 1)
@@ -304,6 +352,7 @@ def read_facebook(record: dict, source) -> list[Dialog]:
 def read_matrix(record: dict, source) -> list[Dialog]:
     """Matrix, as Element exports a room: an edit takes the place of the words that it changes.
 
+    A thread is a dialog of its own, with the message that began it.
     Notices (`m.notice`) are what bots write, so who writes them is a bot.
     """
     events = [
@@ -318,7 +367,13 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             edits[relation.get("event_id")] = new.get("body")
             events.remove(event)
     bots = {e["sender"] for e in events if e["content"].get("msgtype") == "m.notice"}
-    dialog = Dialog(str(record.get("room_name") or source.stem), [])
+    name = str(record.get("room_name") or source.stem)
+    room = Dialog(name, [])
+    threads: dict[str, Dialog] = {}
+    for event in events:
+        thread = thread_of(event)
+        if thread:
+            threads.setdefault(thread, Dialog(f"{name}/{thread}", []))
     for event in events:
         words = event["content"].get("body")
         if relation_of(event).get("m.in_reply_to"):
@@ -328,6 +383,7 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             words = edits[event["event_id"]]
         if event["content"].get("msgtype") not in ("m.text", "m.notice", "m.emote"):
             words = None  # a file or a picture, whose name stands in `body`
+        dialog = threads.get(thread_of(event) or event["event_id"], room)
         dialog.utterances.append(
             Utterance(
                 speaker=event["sender"],
@@ -336,7 +392,13 @@ def read_matrix(record: dict, source) -> list[Dialog]:
                 time=to_time(event["origin_server_ts"]),
             )
         )
-    return [dialog]
+    return [room, *threads.values()]
+
+
+def thread_of(event: dict) -> str | None:
+    """The id of the message that began the thread of a message of Matrix."""
+    relation = relation_of(event)
+    return relation.get("event_id") if relation.get("rel_type") == "m.thread" else None
 
 
 def relation_of(event: dict) -> dict:

@@ -316,7 +316,8 @@ def chosen_path(name: str, messages: list[dict]) -> list[Dialog]:
             path.append(user(message["content"]))
             asked = path.copy()
             continue
-        reply = assistant(message["content"], system=message.get("model_name"))
+        words = re.sub(r"\AEMPTY STRING\Z", "", message["content"] or "")
+        reply = assistant(words, system=message.get("model_name"))
         if message.get("score") is not None:
             reply.ratings = [Rating(None, "feedback", message["score"])]
         if str(message.get("if_chosen")) in TRUE and path[-1].role == "user":

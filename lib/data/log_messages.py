@@ -350,6 +350,8 @@ def is_blocks(cell: list) -> bool:
     first = cell[0] if cell else None
     if not isinstance(first, dict) or str(first.get("type")) not in BLOCKS:
         return False
+    if {"role", "sender", "author", "from", "speaker"} & set(first):
+        return False  # a message, which may have such a type too
     kinds = {str(item.get("type")) for item in cell if isinstance(item, dict)}
     return kinds <= BLOCKS
 

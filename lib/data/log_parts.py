@@ -135,9 +135,9 @@ def path_steps(path: str) -> list[Step]:
 def values_at(value: Any, path: str) -> list[Any]:
     """What stands at a path in a record and is not empty.
 
-    "a.b" is a field of a field, "a[]" the items of a list, "a{}" those of a mapping, "a[b=c,d]"
-    the items whose field b is c or d (in any case; "" is none); "a|b" is the first that is there. A
-    text that holds JSON is entered as what it holds.
+    "a.b" is a field of a field, "a.b,c" the first of two fields, "a[]" the items of a list, "a{}"
+    those of a mapping, "a[b=c,d]" the items whose field b is c or d (in any case; "" is none);
+    "a|b" is the first that is there. A text that holds JSON is entered as what it holds.
 
     >>> messages = [{"by": "A", "text": "Hi"}, {"by": "B", "text": "Ho"}]
     >>> values_at({"chat": messages}, "chat[by=b].text")
@@ -161,6 +161,15 @@ def walk(value: Any, path: str, most: int | None = None) -> list[Any]:
     return [item for item in values if item is not None]
 
 
+def field_of(value: Any, name: str) -> Any:
+    """A field of a mapping; of "a,b" the first of both that is not empty."""
+    if not isinstance(value, dict):
+        return None
+    if "," not in name:
+        return value.get(name)
+    return first_value(value, name.split(","))
+
+
 def step_into(values: list[Any], step: Step, most: int | None) -> list[Any]:
     """The values one step further."""
     further = []
@@ -168,7 +177,7 @@ def step_into(values: list[Any], step: Step, most: int | None) -> list[Any]:
         if isinstance(value, str) and value[:1] in ("{", "["):
             value = parse_list(value)
         if step.name:
-            value = value.get(step.name) if isinstance(value, dict) else None
+            value = field_of(value, step.name)
         if not step.entered:
             further.append(value)
             continue
@@ -218,6 +227,9 @@ def first_words(value: Any, path: str) -> str | None:
     """The words at a path: a text, blocks of a message, or several of them; None without any."""
     texts = [text_of(item) for item in values_at(value, path)]
     texts = [text for text in texts if text is not None]
+    texts = [
+        html_text(t) or "" if t.startswith("<speak>") else t for t in texts
+    ]  # SSML
     return "\n".join(texts) if texts else None
 
 
@@ -313,7 +325,8 @@ def text_of(content: Any) -> str | None:
 
 def is_talk_block(block: Mapping[str, Any]) -> bool:
     """Whether a block of a message holds words that are meant for the other side."""
-    return block.get("type") in TALK_BLOCKS and not block.get("thought")
+    kind = block.get("type") or block.get("block_type")  # the second of LlamaIndex
+    return kind in TALK_BLOCKS and not block.get("thought")
 
 
 def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | None:
@@ -365,6 +378,8 @@ class _HtmlText(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list) -> None:
         if tag == "br":
             self.pieces.append("\n")
+        elif tag == "emoji":  # of Teams
+            self.pieces.append(dict(attrs).get("alt") or "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("p", "div", "li"):

@@ -192,11 +192,16 @@ class Shape:
             dialogs.setdefault(name, Dialog(name, [user(question)]))
         if self.messages and not self.thread and isinstance(part, dict):
             dialogs.setdefault(name, Dialog(name, [])).ratings += read_ratings(part)
+        known = set()  # utterances that have an id, each with its thread
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))
             if self.asks:
-                dialog.utterances += self.exchange(message)
+                for utterance in self.exchange(message):
+                    if (thread, utterance.id) not in known:
+                        dialog.utterances.append(utterance)
+                    if utterance.id:
+                        known.add((thread, utterance.id))
             else:
                 dialog.utterances.append(self.utterance(message, part))
 
@@ -275,11 +280,18 @@ class Shape:
         reply.system = text_at(message, self.model)
         reply.ratings = self.ratings(message)
         question = first_words(message, self.asks)
+        reply.id = text_at(message, self.id)
         if not question:
             return [reply]
         if self.answers_first:
             return [reply, user(question, time=time)]
-        return [user(question, time=time), reply]
+        asked = user(question, time=time)
+        if self.parent:
+            # An answer that was generated again belongs to the question of the first.
+            asked.reply_to = text_at(message, self.parent)
+            asked.id = f"question {asked.reply_to} {question}"
+            reply.reply_to = asked.id
+        return [asked, reply]
 
     def ratings(self, message: Mapping[str, Any]) -> list[Rating]:
         """The rating of a reply, where there is one."""

@@ -1,5 +1,6 @@
 """Dialogs in plain text: WhatsApp, IRC, subtitles, numbered lines, transcripts (`Name: text`)."""
 
+import html
 import re
 from collections import Counter
 from itertools import groupby
@@ -39,10 +40,16 @@ WHATSAPP = re.compile(
 MORNING = ("上午", "凌晨", "午前", "오전")
 WHATSAPP_WORDS = WORDS["whatsapp"]
 EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
+ATTACHED_FILE = (
+    r"\S+ \((?:file attached|archivo adjunto|Datei angehängt|fichier joint|arquivo anexado"
+    r"|file allegato)\)"
+)
+ATTACHED = re.compile(
+    rf"{ATTACHED_FILE}\n"
+)  # above the words that were sent with a file
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"<[^<>\n]{3,80}>|null|!?\[[^\]\n]{0,80}\]\([^()\s]{1,200}\)"
-    r"|\S+ \((?:file attached|archivo adjunto|Datei angehängt"
-    r"|fichier joint|arquivo anexado|file allegato)\)"
+    rf"|{ATTACHED_FILE}"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
     re.I,
@@ -79,6 +86,7 @@ NO_CHAT_WORDS = re.compile(
     r"\[(?:Stickers?|Photos?|Videos?|Files?|Voice message|Album|Location|Contact"
     r"|スタンプ|写真|動画|ファイル|ボイスメッセージ|アルバム|位置情報|連絡先"
     r"|貼圖|照片|影片|檔案|語音訊息|스티커|사진|동영상|파일)\]"
+    r"|\[(?:Notes?|Polls?|ノート|投票|イベント|記事本|投票活動|노트|투표)\S{0,6}\][^\n]{0,100}"
     r"|☎ ?[^\n]{1,40}"  # calls, in any language of LINE
     r"|(?:.{1,40}が)?メッセージの送信を取り消しました|.{0,40}已收回訊息"
     r"|(?:.{1,40} )?unsent a message\.?",
@@ -95,6 +103,12 @@ DISCORD_NOTICE = re.compile(
 HEADING = re.compile(
     r"(?:#{1,6} +|_?\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )
+# In Markdown, of the time and of reasoning.
+ASIDES_OF_HEADED = re.compile(
+    r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>\s*"
+    r"|<details>\s*<summary>Thought for [^<\n]{1,40}</summary>.*?</details>|^- 📎 [^\n]{1,200}$",
+    re.S | re.M,
+)
 FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
 NAMED_TIME = re.compile(
     r"(?P<name>[^\W\d][^\t\n:]{0,39}?)[ \t]{1,4}[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?\s*"
@@ -104,6 +118,11 @@ IMESSAGE_TIME = re.compile(
     r"(?: \([^()\n]{1,80}\))?"  # when it was read
 )
 IMESSAGE_ASIDES = ("Tapbacks:", "This message responded to an earlier message.")
+IMESSAGE_NO_WORDS = re.compile(  # lines of effects and files
+    r"Sent with [A-Z]\w+(?: [A-Z]\w+)?|(?:~?/|[A-Z]:\\|attachments/).{1,300}\.\w{2,5}"
+    r"|(?:You|.{1,40}) unsent (?:this|a) message.*"
+)
+IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
@@ -351,6 +370,7 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
         words = EDITED.sub("", words).strip(" ")
     is_notice = words.startswith("\u200e")  # as iOS marks what it writes itself
     words = re.sub("[\u200e\u200f\u202a-\u202e]", "", words).strip()
+    words = ATTACHED.sub("", words, count=1)
     utterance.text = words
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
@@ -420,8 +440,9 @@ def is_imessage(text: str) -> bool:
 def read_imessage(text: str, source) -> list[Dialog]:
     """imessage-exporter: a time, below it who wrote, below that the words; then an empty line.
 
-    Below the words may stand reactions. A time with words beside it is a notice. A reply stands
-    below what it answers, too, indented: it is left out there.
+    Below the words may stand edits, of which the last counts, effects and reactions. A time with
+    words beside it is a notice. A reply stands below what it answers, too, indented: it is left
+    out there.
     """
     dialog = Dialog(source.stem, [])
     lines = text.split("\n")
@@ -435,7 +456,13 @@ def read_imessage(text: str, source) -> list[Dialog]:
         for line in lines[start + 2 : end]:
             if line in IMESSAGE_ASIDES or IMESSAGE_TIME.match(line.strip()):
                 break
-            words.append(line)
+            edit = IMESSAGE_EDIT.match(line)
+            if edit:
+                source.count_note("were edited")
+                words = []
+                line = line[edit.end() :]
+            if not IMESSAGE_NO_WORDS.fullmatch(line):
+                words.append(line)
         name = lines[start + 1].strip()
         words = "\n".join(words).strip() or None
         time = to_time(stamp["time"])
@@ -503,7 +530,9 @@ def heading_names(text: str) -> set[str]:
     roles = {name: heading_role(name) for name in names}
     both = {name for name, role in roles.items() if role in ("user", "assistant")}
     if {"user", "assistant"} <= set(roles.values()):
-        return both
+        return both | {
+            name for name in names if re.match("(plugin|tool)\\b", name, re.I)
+        }
     recurring = {name for name, count in names.items() if count > 1}
     if len(recurring) == 2 and recurring & both:
         return recurring
@@ -534,7 +563,8 @@ def read_headed(text: str, source) -> list[Dialog]:
         elif line.strip():
             source.exclude("utterances", "are lines before the first speaker")
     for utterance in dialog.utterances:
-        utterance.text = FOOTER.sub("", utterance.text.rstrip()).strip()
+        words = FOOTER.sub("", utterance.text.rstrip()).strip()
+        utterance.text = ASIDES_OF_HEADED.sub("", words).strip() or None
     return [dialog]
 
 
@@ -564,7 +594,8 @@ def read_subtitles(text: str, source) -> list[Dialog]:
         speaker = voice["name"].strip() if voice else None
         words = re.sub(
             r"</?\w[^>]{0,60}>", "", words[voice.end() :] if voice else words
-        ).strip()
+        )
+        words = html.unescape(words).strip()
         previous = dialog.utterances[-1] if dialog.utterances else None
         if previous and speaker in (None, previous.speaker):
             previous.text += f" {words}"
@@ -575,6 +606,11 @@ def read_subtitles(text: str, source) -> list[Dialog]:
             "holds subtitles without speakers", fix='write "Name: " before them'
         )
     return [dialog]
+
+
+# What a user of Aider types that the model does not read; "/ask why?" is talk.
+AIDER_COMMAND = re.compile(r"#### /(?!ask |code |architect |context )[a-z-]+\b")
+AIDER_MODEL = re.compile(r"> (?:Main model|Model|Models): (?P<name>\S+)")
 
 
 def is_aider(text: str) -> bool:
@@ -588,6 +624,12 @@ def read_aider(text: str, source) -> list[Dialog]:
     for line in text.split("\n"):
         if line.startswith("# aider chat started at") or not dialogs:
             dialogs.append(Dialog(str(len(dialogs) + 1), []))
+            continue
+        model = AIDER_MODEL.match(line)
+        if model:
+            dialogs[-1].system = model["name"]
+        if AIDER_COMMAND.match(line):
+            source.exclude("utterances", "are commands to the tool")
             continue
         role = "assistant"
         for mark, marked in (("#### ", "user"), ("> ", "tool")):

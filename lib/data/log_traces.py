@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
+from itertools import takewhile
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import parse_list
 from lib.data.log_messages import USER_TEXT, find_format, text_from_json
 from lib.data.log_parts import (
+    as_script,
     assistant,
     dicts,
     first_text,
@@ -194,12 +196,14 @@ def read_otel(rows: list[dict], source) -> list[Dialog]:
             events = []
             for event in span.get("events") or []:
                 events.append({**event, "attributes": otel_attributes(event)})
-            attributes = otel_attributes(span)
+            attributes = with_details(otel_attributes(span), events)
             if is_model_call(attributes, events):
                 time = to_number(span.get("startTimeUnixNano"))
                 dialogs.append(
                     otel_dialog(span.get("traceId"), attributes, events, time=time)
                 )
+            else:
+                source.exclude("dialogs", "are spans of other things than models")
     return join_histories(dialogs, source)
 
 
@@ -207,8 +211,8 @@ def read_span_rows(rows: list[dict], source) -> list[Dialog]:
     """Spans as exporters for the console write them: the attributes are a mapping."""
     dialogs = []
     for row in rows:
-        attributes = row.get("attributes") or {}
         events = row.get("events") or []
+        attributes = with_details(row.get("attributes") or {}, events)
         if is_model_call(attributes, events):
             trace = (row.get("context") or {}).get("trace_id") or row.get("trace_id")
             time = first_value(row, ("start_time", "startTime", "timestamp"))
@@ -216,6 +220,14 @@ def read_span_rows(rows: list[dict], source) -> list[Dialog]:
         else:
             source.exclude("dialogs", "are spans of other things than models")
     return join_histories(dialogs, source)
+
+
+def with_details(attributes: dict[str, Any], events: list[dict]) -> dict[str, Any]:
+    """The attributes of a span, with those of the event that may hold its messages."""
+    for event in events:
+        if event.get("name") == "gen_ai.client.inference.operation.details":
+            attributes = attributes | (event.get("attributes") or {})
+    return attributes
 
 
 def is_model_call(attributes: dict[str, Any], events: list[dict]) -> bool:
@@ -303,8 +315,8 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
     """Requests of one thread as one dialog: each reply once, with the history it was made from.
 
     Of requests whose history is the beginning of another's the longest stays, and takes over the
-    ratings of their replies. A request with a history of its own begins a branch, whose earlier
-    utterances are context only.
+    ratings of their replies. Another request that begins as they do is a branch, whose utterances
+    up to there are context only.
     """
     threads: dict[str, list[Dialog]] = {}
     for number, dialog in enumerate(dialogs):
@@ -427,7 +439,18 @@ def add_history(paths: list[Dialog], dialog: Dialog, source) -> None:
             return
     if dialog.utterances and dialog.system:
         dialog.utterances[-1].system = dialog.system
+    shared = max((n_shared(texts, talk_of(longer)) for longer in paths), default=0)
+    places = [n for n, u in enumerate(dialog.utterances) if is_talk(u)][:shared]
+    if places:
+        end = places[-1] + 1
+        dialog.utterances[:end] = as_script(dialog.utterances[:end])
     paths.append(dialog)
+
+
+def n_shared(texts: list[tuple], others: list[tuple]) -> int:
+    """How many utterances two dialogs have in common at their beginning."""
+    pairs = zip(texts, others, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def read_braintrust(rows: list[dict], source) -> list[Dialog]:
