@@ -584,3 +584,126 @@ def test_an_empty_reply_stays(tmp_path):
     text = "dialog,speaker,text\nd,user,Hi\nd,bot,\nd,user,So?\nd,bot,Ho\n"
     turns = read_turns(file_with(tmp_path, "log.csv", text))
     assert turns["response"].fillna("").tolist() == ["", "Ho"]
+
+
+def test_notices_of_discord_in_a_table_are_no_talk(tmp_path):
+    text = (
+        "AuthorID,Author,Date,Content,Attachments,Reactions\n"
+        "1,mira,2025-01-01T10:00:00Z,Joined the server.,,\n"
+        "1,mira,2025-01-01T10:01:00Z,Hi,,\n2,ada,2025-01-01T10:02:00Z,Ho,,\n"
+        "1,mira,2025-01-01T10:03:00Z,Pinned a message.,,\n"
+        "1,mira,2025-01-01T10:04:00Z,Tea?,,\n2,ada,2025-01-01T10:05:00Z,No,,\n"
+    )
+    turns = read_turns(file_with(tmp_path, "help.csv", text), options={"bot": "ada"})
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_a_topic_of_a_telegram_forum_is_a_dialog(tmp_path):
+    def message(number, name, text, reply_to=None):
+        about = {
+            "id": number,
+            "type": "message",
+            "date_unixtime": str(1700000000 + number),
+        }
+        about |= {"from": name, "from_id": name, "text": text}
+        return about | ({"reply_to_message_id": reply_to} if reply_to else {})
+
+    topic = {
+        "type": "service",
+        "action": "topic_created",
+        "date_unixtime": "1700000000",
+    }
+    messages = [
+        {**topic, "id": 1, "title": "Help"},
+        {**topic, "id": 2, "title": "Tea"},
+        message(3, "mira", "Hi", 1),
+        message(4, "mira", "Tea?", 2),
+        message(5, "ada", "Ho", 3),
+        message(6, "ada", "No", 4),
+    ]
+    chat = {
+        "id": 7,
+        "name": "Forum",
+        "type": "private_supergroup",
+        "messages": messages,
+    }
+    turns = read_turns(file_with(tmp_path, "result.json", chat), options={"bot": "ada"})
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_a_link_to_a_file_of_x_is_no_word(tmp_path):
+    def message(number, sender, text, *files):
+        about = {"id": str(number), "createdAt": f"2025-01-01T10:0{number}:00Z"}
+        about |= {"senderId": sender, "text": text, "mediaUrls": list(files)}
+        return {"messageCreate": about}
+
+    messages = [
+        message(4, "ada", "No"),
+        message(3, "mira", "Tea? https://t.co/abc", "https://ton.twitter.com/a.jpg"),
+        message(2, "ada", "Ho"),
+        message(1, "mira", "Hi"),
+    ]
+    value = [{"dmConversation": {"conversationId": "c", "messages": messages}}]
+    turns = read_turns(file_with(tmp_path, "dm.json", value), options={"bot": "ada"})
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_prompts_and_tools_in_chinese_are_no_talk(tmp_path):
+    rows = []
+    for version in ("v1", "v2"):
+        said_by = [("系统", "Be kind."), ("用户", "Hi"), ("工具", "{}"), ("助手", "Ho")]
+        messages = [{"角色": role, "内容": text} for role, text in said_by]
+        rows.append(
+            {"会话编号": version, "模型版本": version, "对话": messages, "用户评分": 5}
+        )
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert turns["context"].tolist() == [["Hi"], ["Hi"]]
+    assert turns["system"].tolist() == ["v1", "v2"]
+    assert "用户评分 may be people's ratings" in str(turns.attrs["guesses"])
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("avis", ["👍", "👎"]),
+        ("satisfacción_1a7", ["6", "3"]),
+        ("stjerner", ["★★", "★"]),
+    ],
+)
+def test_opinions_in_other_languages_are_named(name, values, tmp_path):
+    rows = "".join(f"Hi,Ho,m,{value}\n" for value in values)
+    turns = read_turns(
+        file_with(tmp_path, "log.csv", f"prompt,response,model,{name}\n{rows}")
+    )
+    assert f"{name} may be people's ratings" in str(turns.attrs["guesses"])
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Ada reacted 😍 to your message",
+        "Ada called you.",
+        "Ada missed a call from you.",
+    ],
+)
+def test_notices_of_messenger_in_the_name_of_somebody_are_no_talk(notice, tmp_path):
+    def message(number, name, text):
+        time = 1700000000000 + number
+        return {"sender_name": name, "timestamp_ms": time, "content": text}
+
+    texts = [
+        ("Mira", "Hi"),
+        ("Ada", "Ho"),
+        ("Ada", notice),
+        ("Mira", "Tea?"),
+        ("Ada", "No"),
+    ]
+    messages = [message(n, name, text) for n, (name, text) in enumerate(texts)]
+    chat = {
+        "participants": [{"name": "Ada"}, {"name": "Mira"}],
+        "messages": messages[::-1],
+    }
+    content = json.dumps(chat, ensure_ascii=False).encode().decode("latin-1")
+    file = file_with(tmp_path, "message_1.json", content)
+    turns = read_turns(file, options={"bot": "Ada"})
+    assert contexts(turns) == TWO_EXCHANGES

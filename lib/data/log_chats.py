@@ -17,6 +17,10 @@ SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 FACEBOOK_NOTICE = re.compile(
     rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
 )
+DISCORD_NOTICE = re.compile(
+    r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
+    r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
+)
 ZULIP_ITSELF = ("notification-bot@", "welcome-bot@")
 QUOTED = re.compile(r"\A(?:> .*\n)+\n?")  # what a message of Matrix answers, above it
 SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
@@ -36,9 +40,20 @@ def read_telegram_full(record: dict, source) -> list[Dialog]:
 
 
 def read_telegram(record: dict, source) -> list[Dialog]:
-    """One chat of Telegram; in a chat with a bot, the bot has the name of the chat."""
-    dialog = Dialog(str(record.get("id") or record.get("name") or ""), [])
+    """One chat of Telegram; in a chat with a bot, the bot has the name of the chat.
+
+    A topic of a forum is a dialog of its own: its messages answer the one that created it, or
+    others in it.
+    """
+    chat = str(record.get("id") or record.get("name") or "")
+    dialogs = {None: Dialog(chat, [])}
+    topics = {}  # of each message in one, by its id
     for message in record["messages"]:
+        number = message.get("id")
+        topics[number] = topics.get(message.get("reply_to_message_id"))
+        if message.get("action") == "topic_created":
+            topics[number] = number
+            dialogs[number] = Dialog(f"{chat}/{message.get('title') or number}", [])
         if message.get("type") != "message":
             source.exclude("utterances", "are notices")
             continue
@@ -49,10 +64,10 @@ def read_telegram(record: dict, source) -> list[Dialog]:
         if record.get("type") == "bot_chat":
             role = "assistant" if speaker == record.get("name") else "user"
         time = to_time(message.get("date_unixtime")) or to_time(message.get("date"))
-        dialog.utterances.append(
+        dialogs[topics[number]].utterances.append(
             Utterance(speaker, role, telegram_text(message), time=time)
         )
-    return [dialog]
+    return list(dialogs.values())
 
 
 def telegram_text(message: dict) -> str | None:
@@ -296,8 +311,12 @@ def read_discord_rows(rows: list[dict], source) -> list[Dialog]:
     dialog = Dialog(source.stem, [])
     for row in rows:
         time = to_time(row["Date"])
+        words = row["Content"] or ""
+        if DISCORD_NOTICE.fullmatch(words):
+            source.exclude("utterances", "are notices")
+            continue
         dialog.utterances.append(
-            Utterance(row["Author"], None, row["Content"] or None, time=time)
+            Utterance(row["Author"], None, words or None, time=time)
         )
     return [dialog]
 
@@ -309,10 +328,8 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
         if "mes" not in row:
             continue
         role = "user" if row.get("is_user") else "assistant"
-        if row.get("is_system") or text_at(row, "extra.type") in (
-            "narrator",
-            "comment",
-        ):
+        by_tool = text_at(row, "extra.type") in ("narrator", "comment")
+        if row.get("is_system") or by_tool:
             role = "system"
         source.exclude(
             "utterances", "are swipes", max(0, len(row.get("swipes") or []) - 1)

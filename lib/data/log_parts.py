@@ -38,6 +38,7 @@ PARENT = (
     "parent_message_id",
     "parent",
 )
+SYSTEM_PROMPT = ("system", "systemmessage", "系统", "系統")  # the second of LangChain
 MEDIA = ("image", "images", "video", "videos", "audio", "audios")
 PLACEHOLDER = re.compile(r"<(?:image|video|audio)>")  # for one of these, in a text
 TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
@@ -518,11 +519,8 @@ def role_of(
         role = "assistant"
     elif is_user or is_bot is False:
         role = "user"
-    is_system = speaker.lower() in (
-        "system",
-        "systemmessage",
-    )  # the second of LangChain
-    if speaker_key in ("role", "from", "type") and is_system:
+    is_system = speaker.lower() in SYSTEM_PROMPT
+    if speaker_key in ("role", "from", "type", "角色") and is_system:
         role = "system"
     return role
 

@@ -27,6 +27,7 @@ from lib.data.log_platforms import forget_people
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, traced_dialog
 
+MEDIA_LINK = re.compile(r"\s*https://t\.co/\w+\Z")
 UNIQUE_ID = re.compile(r"(?=.*\d)\S{16,}")  # which no other file has by chance
 
 
@@ -56,6 +57,7 @@ class Shape:
         drop: a condition for what is left out before anything else.
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
+        media: files of a message, for which a link stands at the end of its text.
         asides: beginnings of texts that a tool wrote in the name of the user.
         answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
@@ -85,6 +87,7 @@ class Shape:
     not_talk: str = ""
     text: str = ""
     html: bool = False
+    media: str = ""
     asides: tuple[str, ...] = ()
     asks: str = ""
     answers: str = ""
@@ -241,6 +244,8 @@ class Shape:
         text = first_words(message, self.text)
         if self.html:
             text = html_text(text)
+        if self.media and values_at(message, self.media):
+            text = MEDIA_LINK.sub("", text or "")
         if text and text.lstrip().startswith(self.asides):
             role = "tool"
         model = text_at(message, self.model) or text_at(part, self.model)

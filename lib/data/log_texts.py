@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
+from lib.data.log_chats import DISCORD_NOTICE
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import (
     DIALOG,
@@ -63,7 +64,7 @@ KAKAO_NOTICE = re.compile(
 )
 NO_KAKAO_WORDS = re.compile(
     r"(?:사진|동영상|이모티콘|음성메시지|지도)(?: \d+장)?|삭제된 메시지입니다\.?|파일: .{1,200}"
-    r"|Photos?|Video|Emoticons?|This message was deleted\.?"
+    r"|Photos?|Video|Emoticons?|This message was deleted\.?|(?:보이스톡|페이스톡|그룹콜).{0,30}"
 )
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # IRC and games
@@ -96,10 +97,6 @@ DISCORD = re.compile(
     r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
 )
 DISCORD_ASIDES = ("{Attachments}", "{Embed}", "{Stickers}", "{Reactions}")
-DISCORD_NOTICE = re.compile(
-    r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
-    r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
-)
 HEADING = re.compile(
     r"(?:#{1,6} +|_?\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )

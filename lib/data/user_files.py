@@ -83,17 +83,19 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
     "|satisfaction|csat|nps|overall|quality|label|kto_tag|preference|accept(ed|ance)|feedback_type"
     "|helpful(ness)?|coheren(t|ce)|correct(ness)?|relevan(t|ce)|fluen(t|cy)|engaging(ness)?"
     "|appropriate(ness)?|natural(ness)?"
-    "|note|nota|bewertung|calificación|valutazione|avaliação|ocena|оценка|评分|評価|평점)"
+    "|note|nota|avis|bewertung|zufriedenheit|calificaci[oó]n|valoraci[oó]n|satisfac\\w+|valutazione"
+    "|avaliação|ocena|оценка|评分|評価|평점)|.*(评分|評価|평점)"
 )
 VERSION_NAME = re.compile(  # what a field may be called that tells versions, or what else does
-    "(.*_)?(condition|treatment|arm|cohort|experiment|ab_(test|group|variant)|deployment|variant)"
+    "(.*_)?(condition|treatment|arm|cohort|experiment|ab_(test|group|variant)|deployment|variant"
+    "|condici[oó]n|condição|bedingung|条件|组别)"
     "|(chat)?bot_?(id|name|version)?|(assistant|agent|prompt|app|config)_?(id|name|version)"
 )
 SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
     "(^|_)(id|nr|no|num|number|index|idx|key|age|year|month|day|hour|seed|line|page|step|round|level|fold"
     "|rank|port|group|batch|task|item|temperature|top_p|top_k)(_|$)|human_|score_|count|token|length"
-    "|n_|time|date|duration|second|latency|cost|price|confid|prob|version|speaker|user_|_id"
+    "|(^|_)n_|time|date|duration|second|latency|cost|price|confid|prob|version|speaker|user_|_id"
 )
 OPINIONS = re.compile(
     f"{RATING_NAME.pattern}|(.*_)?ratings|annotations|reactions?|feedbacks?|feedback_scores?"
@@ -365,7 +367,7 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
 
 
 def _rating_like(table: pd.DataFrame) -> set[str]:
-    """Columns of an unknown name whose cells are few small numbers, as those of ratings are."""
+    """Columns of an unknown name whose cells are few small numbers, stars or thumbs."""
     known = {*" ".join(SYNONYMS.values()).split(), *SYNONYMS, *TURN, *TIME, *RATERS}
     names = set()
     for name in table.loc[:, ~table.columns.duplicated()]:
@@ -375,9 +377,15 @@ def _rating_like(table: pd.DataFrame) -> set[str]:
         values = [cell for cell in table[name].head(2000) if type(cell) in SCALARS]
         cells = [str(cell).strip() for cell in values if not is_blank(cell)]
         few = len(cells) > 1 and len(set(cells)) <= MAX_SCALE
-        if few and all(SMALL_NUMBER.fullmatch(cell[:10]) for cell in cells):
+        if few and all(map(_is_small_rating, cells)):
             names.add(str(name))
     return names
+
+
+def _is_small_rating(cell: str) -> bool:
+    """Whether a cell is a small number, stars or a thumb."""
+    is_number = SMALL_NUMBER.fullmatch(cell[:10]) is not None
+    return is_number or any(mark in cell[:10] for mark in "👍👎★⭐")
 
 
 def _is_opinion(cell: Any) -> bool:
