@@ -129,3 +129,20 @@ def options(example):
         if equals:
             values[name] = value.replace("~", " ")
     return values
+
+
+def file_with(folder, name, content):
+    """A file with a text, with values as JSON lines (.jsonl), or with one value as JSON."""
+    file = folder / name
+    text = content
+    if name.endswith(".jsonl") and isinstance(content, list):
+        text = "\n".join(map(json.dumps, content))
+    elif not isinstance(content, str):
+        text = json.dumps(content)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def contexts(turns):
+    """The context of each reply."""
+    return dict(zip(turns["response"], turns["context"], strict=True))

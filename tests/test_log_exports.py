@@ -3,26 +3,9 @@
 import json
 
 import pytest
+from log_example_files import contexts, file_with
 
 from lib.data import DataError, import_report, read_turns
-
-
-def file_with(folder, name, content):
-    """A file with a text, with values as JSON lines, or with one value as JSON."""
-    file = folder / name
-    text = content
-    if name.endswith(".jsonl"):
-        text = "\n".join(map(json.dumps, content))
-    elif not isinstance(content, str):
-        text = json.dumps(content)
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def contexts(turns):
-    """The context of each reply."""
-    return dict(zip(turns["response"], turns["context"], strict=True))
-
 
 TWO_EXCHANGES = {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
 

@@ -6,23 +6,10 @@ from datetime import datetime
 import pandas as pd
 import pyarrow as pa
 import pytest
+from log_example_files import contexts, file_with
 from pyarrow import parquet
 
 from lib.data import DataError, import_report, read_turns
-
-
-def file_with(folder, name, content):
-    """A file with a text, or with a value as JSON."""
-    file = folder / name
-    text = content if isinstance(content, str) else json.dumps(content)
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def contexts(turns):
-    """The context of each reply."""
-    return dict(zip(turns["response"], turns["context"], strict=True))
-
 
 VERSIONS = """{name},dialog,speaker,text
 v1,d,user,Hi

@@ -3,23 +3,11 @@
 import json
 
 import pytest
+from log_example_files import contexts, file_with
 
 from lib.data import DataError, import_report, read_turns
 
 MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
-
-
-def file_with(folder, name, content):
-    """A file with a text, or with a value as JSON."""
-    file = folder / name
-    text = content if isinstance(content, str) else json.dumps(content)
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def contexts(turns):
-    """The context of each reply."""
-    return dict(zip(turns["response"], turns["context"], strict=True))
 
 
 def guesses(turns):
@@ -27,7 +15,7 @@ def guesses(turns):
     return [(guess, reason) for _, guess, reason, _ in turns.attrs["guesses"]]
 
 
-@pytest.mark.parametrize("name", ["condition", "ab_group", "chatbot_id", "bot"])
+@pytest.mark.parametrize("name", ["condition", "ab_group", "chatbot_id"])
 def test_a_field_that_may_tell_versions_is_named_and_can_be_read(name, tmp_path):
     rows = [{name: value, "messages": MESSAGES} for value in ("warm", "cold", "warm")]
     file = file_with(tmp_path, "study.json", rows)

@@ -89,7 +89,7 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
 VERSION_NAME = re.compile(  # what a field may be called that tells versions, or what else does
     "(.*_)?(condition|treatment|arm|cohort|experiment|ab_(test|group|variant)|deployment|variant"
     "|condici[oó]n|condição|bedingung|条件|组别)"
-    "|(chat)?bot_?(id|name|version)?|(assistant|agent|prompt|app|config)_?(id|name|version)"
+    "|(chat)?bot_?(id|name|version)|(assistant|agent|prompt|app|config)_?(id|name|version)"
 )
 SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
@@ -327,12 +327,22 @@ def _tell_unread_opinions(value: Any, report: ImportReport) -> set[str]:
 
 def _version_fields(value: Any) -> set[str]:
     """The fields whose few values may tell versions of a bot, or conditions of a study."""
-    if not isinstance(value, pd.DataFrame | list):
-        return set()
+    items = [value]
+    if isinstance(value, pd.DataFrame):
+        items = records(value.head(OPINION_RECORDS))
     values: dict[str, set[str]] = {}
-    for record in records(value)[:OPINION_RECORDS]:
-        for name, cell in record.items():
-            if isinstance(cell, str | int) and VERSION_NAME.fullmatch(snake_case(name)):
+    while items:
+        item = items.pop()
+        if isinstance(item, list):
+            items += item[:OPINION_RECORDS]
+        if not isinstance(item, dict):
+            continue
+        for name, cell in item.items():
+            if isinstance(cell, list | dict):
+                items.append(cell)
+            elif isinstance(cell, str | int) and VERSION_NAME.fullmatch(
+                snake_case(name)
+            ):
                 values.setdefault(name, set()).add(str(cell))
     return {name for name, cells in values.items() if 1 < len(cells) <= MAX_VERSIONS}
 
