@@ -690,3 +690,36 @@ def test_notices_of_messenger_in_the_name_of_somebody_are_no_talk(notice, tmp_pa
     file = file_with(tmp_path, "message_1.json", content)
     turns = read_turns(file, options={"bot": "Ada"})
     assert contexts(turns) == TWO_EXCHANGES
+
+
+def tree_of_grok(messages):
+    responses = []
+    for number, parent, role, text in messages:
+        about = {"_id": number, "parent_response_id": parent, "sender": role}
+        time = {"$date": {"$numberLong": str(1743588000000 + int(number))}}
+        responses.append({"response": {**about, "message": text, "create_time": time}})
+    return {"conversations": [{"conversation": {"id": "c"}, "responses": responses}]}
+
+
+def tree_of_claude(messages):
+    chat = []
+    for number, parent, role, text in messages:
+        parent = parent or "00000000-0000-4000-8000-000000000000"
+        about = {"uuid": number, "parent_message_uuid": parent, "sender": role}
+        about["created_at"] = f"2025-01-01T10:0{number}:00Z"
+        chat.append(
+            {**about, "text": text, "content": [{"type": "text", "text": text}]}
+        )
+    return [{"uuid": "c", "name": "Tea", "chat_messages": chat}]
+
+
+@pytest.mark.parametrize("tree", [tree_of_grok, tree_of_claude])
+def test_a_first_question_that_was_asked_anew_has_no_context(tree, tmp_path):
+    messages = [
+        ("1", None, "human", "Hi"),
+        ("2", "1", "assistant", "Hm"),
+        ("3", None, "human", "Tea?"),
+        ("4", "3", "assistant", "No"),
+    ]
+    turns = read_turns(file_with(tmp_path, "export.json", tree(messages)))
+    assert contexts(turns) == {"Hm": ["Hi"], "No": ["Tea?"]}

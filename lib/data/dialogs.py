@@ -15,6 +15,11 @@ from lib.data.file_contents import ImportReport
 from lib.data.log_times import has_numeric_date, order_numbers
 from lib.data.storage import DataError, suggest_name
 
+NO_PARENT = (
+    "None",
+    "00000000-",
+    "client-created-root",
+)  # of the first message of a tree
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
 PERSON = {"human", "live"}  # before "agent": one of the staff, neither user nor bot
 OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
@@ -81,7 +86,8 @@ class Utterance:
 class Dialog:
     """A conversation, oldest utterance first; `facts` are persona sentences or knowledge.
 
-    One that `spans_files` is joined with those of the same id in other files.
+    One that `spans_files` is joined with those of the same id in other files. In a tree, as
+    assistants export it, each utterance but the first ones says what it answers.
     """
 
     id: str
@@ -90,6 +96,7 @@ class Dialog:
     facts: list[str] = field(default_factory=list)
     ratings: list[Rating] = field(default_factory=list)
     spans_files: bool = False
+    is_tree: bool = False
 
 
 def join_rated(dialogs: Sequence[Dialog], keys: Sequence[Any]) -> list[Dialog]:
@@ -510,15 +517,17 @@ def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
 
 
 def is_threaded(dialog: Dialog) -> bool:
-    """Whether utterances say what they answer: all but the first, or at most a quarter.
+    """Whether utterances say what they answer: all but the first of a tree, or three quarters.
 
-    Where only some do, as in a messenger, what stands above an utterance is its context.
+    Where fewer do, as in a messenger, what stands above an utterance is its context.
     """
     if not any(utterance.reply_to for utterance in dialog.utterances):
         return False
     ids = {utterance.id for utterance in dialog.utterances}
-    roots = sum(utterance.reply_to not in ids for utterance in dialog.utterances)
-    return roots <= max(1, len(dialog.utterances) / 4)
+    above = [u.reply_to for u in dialog.utterances if u.reply_to not in ids]
+    if dialog.is_tree and all(str(name).startswith(NO_PARENT) for name in above):
+        return True
+    return len(above) <= max(1, len(dialog.utterances) / 4)
 
 
 def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str]:

@@ -62,6 +62,7 @@ class Shape:
         answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
+        tree: whether all messages but the first ones have a parent, the user's too.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
         histories: whether each record repeats what was said so far.
@@ -100,6 +101,7 @@ class Shape:
     model: str = ""
     id: str = ""
     parent: str = ""
+    tree: bool = False
     number: str = ""
     newest_first: bool = False
     histories: bool = False
@@ -199,6 +201,8 @@ class Shape:
         for message in kept:
             thread = text_at(message, self.thread) or name
             dialog = dialogs.setdefault(thread, Dialog(thread, []))
+            if self.tree and text_at(message, self.parent):
+                dialog.is_tree = True
             if self.asks:
                 for utterance in self.exchange(message):
                     if (thread, utterance.id) not in known:
