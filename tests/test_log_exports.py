@@ -143,6 +143,18 @@ def test_a_rated_reply_on_a_left_branch_of_open_webui_is_read(tmp_path):
     assert turns["human_rating"].dropna().tolist() == [-1]
 
 
+def test_a_rating_on_a_left_branch_of_an_export_of_open_webui_is_kept(tmp_path):
+    left = {"parentId": "1", "role": "assistant", "content": "Hm"}
+    messages = {"2b": left | {"annotation": {"rating": -1}}, **nodes("Hi", "Ho")}
+    history = {"messages": messages, "currentId": "2"}
+    file = file_with(
+        tmp_path, "chats.json", [{"id": "c", "chat": {"history": history}}]
+    )
+    turns = read_turns(file)
+    assert contexts(turns) == {"Ho": ["Hi"], "Hm": ["Hi"]}
+    assert turns.set_index("response").loc["Hm", "human_rating"] == -1
+
+
 @pytest.mark.parametrize(
     "record",
     [

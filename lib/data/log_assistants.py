@@ -71,14 +71,24 @@ def chatgpt_utterance(message: dict) -> Utterance:
 
 
 def read_open_webui(record: dict, source) -> list[Dialog]:
-    """Open WebUI's export: the branch of currentId; annotation.rating is a person's."""
+    """Open WebUI's export: the branch of currentId; annotation.rating is a person's.
+
+    A reply that was rated on another branch is read with its own context.
+    """
     history = record["chat"]["history"]
     nodes = history["messages"]
     current = history.get("currentId") or next(reversed(nodes), None)
     path = open_webui_path(nodes, current)
     source.count_branches(nodes, path)
-    utterances = open_webui_utterances(nodes, path)
-    return [Dialog(first_text(record, ["id", "title"]) or "", utterances)]
+    dialog_id = first_text(record, ["id", "title"]) or ""
+    dialogs = [Dialog(dialog_id, open_webui_utterances(nodes, path))]
+    for name in nodes:
+        if name in path or not read_ratings(nodes[name].get("annotation") or {}):
+            continue
+        utterances = open_webui_utterances(nodes, open_webui_path(nodes, name))
+        branch = [*as_script(utterances[:-1]), utterances[-1]]
+        dialogs.append(Dialog(f"{dialog_id}/{name}", branch))
+    return dialogs
 
 
 def open_webui_path(nodes: dict, last: str | None) -> list[str]:
@@ -103,11 +113,9 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
 def read_open_webui_feedback(rows: list[dict], source) -> list[Dialog]:
     """Open WebUI's feedback: each with the chat as it then was, and the rating of one message.
 
-    Several of one chat are joined: its last form is read, with the ratings of all. A reply that was
-    rated on another branch is read with its own context.
+    Several of one chat are joined: its last form is read, with the ratings of all.
     """
     chats: dict[str, dict] = {}
-    rated: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: str(row.get("updated_at"))):
         chat = (row.get("snapshot") or {}).get("chat")
         message = text_at(row, "meta.message_id")
@@ -119,23 +127,13 @@ def read_open_webui_feedback(rows: list[dict], source) -> list[Dialog]:
         if message in nodes:
             rating = (row.get("data") or {}).get("rating")
             nodes[message]["annotation"] = {"rating": rating}
-            rated.setdefault(name, []).append(message)
         if name in chats:
             earlier = chats[name]["chat"]["history"]["messages"]
             chat["chat"]["history"]["messages"] = joined_nodes(earlier, nodes)
         chats[name] = chat
-    dialogs = []
-    for name, chat in chats.items():
-        dialogs += read_open_webui(chat, source)
-        history = chat["chat"]["history"]
-        current = open_webui_path(history["messages"], history.get("currentId"))
-        for message in dict.fromkeys(rated.get(name, [])):
-            if history.get("currentId") and message not in current:
-                path = open_webui_path(history["messages"], message)
-                utterances = open_webui_utterances(history["messages"], path)
-                branch = [*as_script(utterances[:-1]), utterances[-1]]
-                dialogs.append(Dialog(f"{name}/{message}", branch))
-    return dialogs
+    return [
+        dialog for chat in chats.values() for dialog in read_open_webui(chat, source)
+    ]
 
 
 def joined_nodes(earlier: dict, later: dict) -> dict:
