@@ -39,6 +39,33 @@ def test_a_reply_before_two_branches_of_a_thread_is_counted_once(tmp_path):
     assert contexts(turns)["Yes"] == ["Hi", "Ho", "Cake?"]
 
 
+def windows():
+    """Messages and replies of five requests, each with the last five messages of one talk."""
+    talk = []
+    requests = []
+    for number in range(5):
+        talk.append(asked(f"question {number}"))
+        requests.append((talk[-5:], f"answer {number}"))
+        talk.append(said(f"answer {number}"))
+    return requests
+
+
+def test_requests_with_the_last_messages_of_a_thread_are_one_dialog(tmp_path):
+    rows = [request(n, *both) for n, both in enumerate(windows())]
+    rows = [rows[3], rows[0], rows[4], rows[2], rows[1]]
+    turns = read_turns(file_with(tmp_path, "traces.json", rows))
+    assert turns["response"].tolist() == [f"answer {number}" for number in range(5)]
+    assert turns["context"].map(len).tolist() == [1, 3, 5, 7, 9]
+
+
+def test_records_with_the_last_messages_of_a_dialog_are_refused(tmp_path):
+    rows = [{"messages": [*messages, said(reply)]} for messages, reply in windows()]
+    with pytest.raises(
+        DataError, match="begin with the last messages of the one before"
+    ):
+        read_turns(file_with(tmp_path, "log.jsonl", rows))
+
+
 def test_responses_that_go_on_from_the_same_one_have_it_once(tmp_path):
     rows = []
     for name, previous, words, reply in (

@@ -1006,6 +1006,7 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     name = next(result[1] for result in results if result)
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
+    traces.check_windows(dialogs)
     return _named("messages", name, traces.without_beginnings(dialogs, source), source)
 
 

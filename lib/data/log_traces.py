@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
-from lib.data.file_contents import parse_list
+from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import USER_TEXT, find_format, text_from_json
 from lib.data.log_parts import (
     as_script,
@@ -26,6 +26,7 @@ from lib.data.log_parts import (
 from lib.data.log_prompts import prompt_turns
 from lib.data.log_times import to_time
 
+WINDOWS_LOOKED_AT = 200
 THREAD = ("thread_id", "session_id", "conversation_id")
 SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.input.messages",
@@ -326,12 +327,20 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
         if len(requests) > 1 and all(is_single_exchange(dialog) for dialog in requests):
             joined.append(woven_requests(requests))
             continue
-        requests.sort(key=lambda dialog: len(talk_of(dialog)), reverse=True)
-        paths: list[Dialog] = []
-        for dialog in requests:
-            add_history(paths, dialog, source)
-        joined += paths
+        joined += join_thread(requests, source)
     return without_beginnings(joined, source)
+
+
+def join_thread(requests: list[Dialog], source) -> list[Dialog]:
+    """The requests of one thread, with those joined that repeat or go on from each other."""
+    times = [dialog.utterances[-1].time for dialog in requests if dialog.utterances]
+    if len(times) == len(requests) and None not in times:
+        requests = sorted(requests, key=lambda dialog: dialog.utterances[-1].time)
+    paths: list[Dialog] = []
+    talks: list[list[tuple]] = []  # of each path
+    for dialog in sorted(requests, key=lambda d: len(talk_of(d)), reverse=True):
+        add_history(paths, talks, dialog, source)
+    return paths
 
 
 def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
@@ -376,6 +385,23 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
         "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
     )
     return longest
+
+
+def check_windows(dialogs: list[Dialog]) -> None:
+    """Refuse records that each hold only the last messages of a dialog: their replies recur.
+
+    Raises:
+        UnknownFormat: several records begin with the end of the one before, and not with all of it.
+    """
+    talks = [talk_of(dialog) for dialog in dialogs[:WINDOWS_LOOKED_AT]]
+    n_overlaps = 0
+    for before, after in zip(talks, talks[1:], strict=False):
+        n_overlaps += n_overlapping(before[1:], after) > 0
+    if n_overlaps > 1 and n_overlaps > len(talks) / 4:
+        raise UnknownFormat(
+            "has records that begin with the last messages of the one before: replies recur",
+            fix="keep the last two messages of all but the first, or write a row per message",
+        )
 
 
 def take_over(reply: Utterance, dialog: Dialog) -> None:
@@ -427,11 +453,17 @@ def talk_of(dialog: Dialog) -> list[tuple]:
     return [(utterance.role, utterance.text.strip()) for utterance in utterances]
 
 
-def add_history(paths: list[Dialog], dialog: Dialog, source) -> None:
-    """Add a request to the longest ones of its thread, unless one of them goes on from it."""
+def add_history(
+    paths: list[Dialog], talks: list[list[tuple]], dialog: Dialog, source
+) -> None:
+    """Add a request to the longest ones of its thread, unless one of them goes on from it.
+
+    A request may hold only the last messages of its thread: it then goes on from a path whose end
+    is its beginning.
+    """
     texts = talk_of(dialog)
-    for longer in paths:
-        if texts and talk_of(longer)[: len(texts)] == texts:
+    for longer, talk in zip(paths, talks, strict=True):
+        if texts and talk[: len(texts)] == texts:
             reply = list(filter(is_talk, longer.utterances))[len(texts) - 1]
             reply.ratings += dialog.utterances[-1].ratings
             reply.system = dialog.system
@@ -439,12 +471,28 @@ def add_history(paths: list[Dialog], dialog: Dialog, source) -> None:
             return
     if dialog.utterances and dialog.system:
         dialog.utterances[-1].system = dialog.system
-    shared = max((n_shared(texts, talk_of(longer)) for longer in paths), default=0)
-    places = [n for n, u in enumerate(dialog.utterances) if is_talk(u)][:shared]
-    if places:
-        end = places[-1] + 1
+    places = [n for n, u in enumerate(dialog.utterances) if is_talk(u)]
+    for longer, talk in zip(paths, talks, strict=True):
+        overlap = n_overlapping(talk, texts)
+        if overlap:
+            longer.utterances += dialog.utterances[places[overlap - 1] + 1 :]
+            talk += texts[overlap:]
+            source.exclude("dialogs", "go on from the last messages of another")
+            return
+    shared = max((n_shared(texts, talk) for talk in talks), default=0)
+    if shared:
+        end = places[shared - 1] + 1
         dialog.utterances[:end] = as_script(dialog.utterances[:end])
     paths.append(dialog)
+    talks.append(texts)
+
+
+def n_overlapping(talk: list[tuple], texts: list[tuple]) -> int:
+    """How many utterances at the end of a talk begin another one; 0 for fewer than two."""
+    for n in range(min(len(talk), len(texts) - 1), 1, -1):
+        if talk[-n] == texts[0] and talk[-n:] == texts[:n]:
+            return n
+    return 0
 
 
 def n_shared(texts: list[tuple], others: list[tuple]) -> int:
