@@ -34,6 +34,7 @@ SCHEMAS = {
         "assistants.txt",
         "elsewhere.txt",
         "messengers.txt",
+        "platforms.txt",
     )
     for example in examples(file)
 }

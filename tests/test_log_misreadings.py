@@ -1596,7 +1596,7 @@ def test_reasoning_before_a_reply_is_no_talk(thought, tmp_path):
     turns = read_turns(file_with(tmp_path, "log.json", {"messages": messages}))
     assert turns["response"].tolist() == ["Ho", "No <think>?"]
     assert turns["context"].tolist()[1] == ["<think>Hi</think>", "Ho", "Tea?"]
-    assert "began with reasoning" in import_report(turns)["notes"].str.cat()
+    assert "held reasoning" in import_report(turns)["notes"].str.cat()
 
 
 def test_an_agent_beside_a_bot_is_a_person(tmp_path):

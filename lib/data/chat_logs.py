@@ -38,7 +38,7 @@ from lib.data.log_messages import (
     read_exchanges,
     read_record,
 )
-from lib.data.log_nested import nested_records, nested_shape
+from lib.data.log_nested import listed_by_push_ids, nested_records, nested_shape
 from lib.data.log_parts import (
     DIALOG,
     SYNONYMS,
@@ -87,7 +87,6 @@ REQUEST_KINDS = {
     *("langfuse", "langsmith", "opentelemetry", "braintrust", "mlflow"),
     "openai_responses",
 }
-CONTEXTS = {"context", *SYNONYMS["context"].split()}
 # What may stand between the utterances of a context in one text, or be a word of them.
 SEPARATORS = ("EOS", " | ")
 
@@ -159,7 +158,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("snapshot.chat.chat.history.messages",),
               assistants.read_open_webui_feedback),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts|history[].parts",), EachRecord(assistants.read_gemini)),
+              ("contents[].parts|history[].parts",), assistants.read_gemini),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
               ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
     LogFormat("character_ai", "Character.AI turns",
@@ -188,6 +187,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("agent_states", "type=TeamState"), EachRecord(assistants.read_autogen)),
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
+    LogFormat("openai_batch", "OpenAI Batch, the requests",
+              ("custom_id", "method", "body.messages"), assistants.read_openai_batch_requests),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
               ("conversation_a|messages_a", "conversation_b|messages_b"),
               EachRecord(comparisons.read_arena, comparisons.join_judges)),
@@ -235,7 +236,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("instruction=str", "output=str|response=str"),
               EachRecord(assistants.read_instruction)),
     LogFormat("instructions", "prompts and responses with a history of pairs (ChatGLM)",
-              ("prompt=str", "response=str", "history[].[]=str"),
+              ("prompt=str|query=str", "response=str", "history[].[]=str"),
               assistants.read_instruction_rows),
     LogFormat("cohere", "Cohere chat",
               ("chat_history", "message", "text"), assistants.read_cohere_rows),
@@ -272,6 +273,9 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(chats.read_zulip_messages)),
     LogFormat("slack", "Slack export, threads as dialogs",
               ("type=message", "ts", "text", "user|bot_id|username"), chats.read_slack),
+    LogFormat("slack", "Slack channel, threads as dialogs",
+              ("messages[].ts", "messages[].type=message", "messages[].user|messages[].bot_id"),
+              EachRecord(chats.read_slack_channel)),
     LogFormat("discord", "DiscordChatExporter, a channel",
               ("guild", "messages[].author"), EachRecord(chats.read_discord)),
     LogFormat("discord", "DiscordChatExporter (CSV), a channel",
@@ -300,13 +304,20 @@ FORMATS = [  # in the order in which signatures are tried
               ("activities[].type", "activities[].from"),
               EachRecord(platforms.read_bot_framework_wrapped)),
     LogFormat("copilot_studio", "Copilot Studio transcripts",
-              ("conversationtranscriptid", "content"), EachRecord(platforms.read_copilot_studio)),
+              ("content.activities[].type|Content.activities[].type",),
+              EachRecord(platforms.read_copilot_studio)),
     LogFormat("copilot_studio", "Copilot Studio sessions",
               ("ChatTranscript=str", "SessionOutcome"), EachRecord(platforms.read_pva_session)),
     LogFormat("intercom", "Intercom conversations",
               ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
     LogFormat("zendesk", "Zendesk chats",
               ("chats[].history",), EachRecord(platforms.read_zendesk_chats)),
+    LogFormat("zendesk", "Zendesk tickets with their comments",
+              ("tickets[].comments[].author_id",), EachRecord(platforms.read_zendesk_tickets)),
+    LogFormat("genesys", "Genesys transcripts",
+              ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
+    LogFormat("dialogflow", "Dialogflow ES answers",
+              ("queryResult.queryText",), platforms.read_dialogflow_es),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
@@ -339,7 +350,7 @@ FORMATS = [  # in the order in which signatures are tried
               ("user_input=str", "response=str", "reference|retrieved_contexts"),
               EachRecord(evaluations.read_ragas)),
     LogFormat("lm_eval", "lm-evaluation-harness samples",
-              ("doc_id", "arguments", "resps[]"), EachRecord(evaluations.read_lm_eval)),
+              ("doc_id", "arguments", "resps[]"), evaluations.read_lm_eval),
     LogFormat("helm", "HELM, replies to the instances of a scenario",
               ("adapter_spec", "request_states[].result"), EachRecord(evaluations.read_helm)),
     LogFormat("promptfoo", "promptfoo results",
@@ -403,6 +414,7 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
         if dialogs:
             return dialogs
         raise _unknown(value, kind)
+    value = listed_by_push_ids(value)
     rows = records(value)
     log_format = find_log_format(rows, kind)
     if log_format:
@@ -899,7 +911,7 @@ def check_separators(rows: list[dict]) -> None:
         UnknownFormat: with the mark.
     """
     for name in rows[0]:
-        if snake_case(name) not in CONTEXTS:
+        if snake_case(name) not in comparisons.CONTEXTS:
             continue
         cells = [row.get(name) for row in rows[:1000]]
         texts = [cell for cell in cells if isinstance(cell, str) and cell[:1] != "["]

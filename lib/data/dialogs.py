@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -252,24 +252,61 @@ def check_other_side(
     )
 
 
-REASONING = re.compile(  # as models and front ends write it before an answer
-    r"\s*(?:<think(?:ing)?>.*?</think(?:ing)?>|<details type=\"reasoning\".*?</details>)\s*",
-    re.S,
+REASONING = re.compile(  # as models write it before an answer
+    r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S
+)
+FOLDED = (
+    re.compile(  # as Open WebUI folds away what goes on between the words of an answer
+        r"\s*<details type=\"(?:reasoning|tool_calls|code_interpreter)\""
+        r"(?:(?!<details).)*?</details>\s*",
+        re.S,
+    )
 )
 
 
 def remove_reasoning(
     dialogs: Sequence[Dialog], bots: set[str], report: ImportReport
 ) -> None:
-    """Take away what a model thought before its replies, which nobody was told; count it."""
+    """Take away what a model thought and which tools it called, as nobody was told; count it."""
     for dialog in dialogs:
         for utterance in dialog.utterances:
             if utterance.speaker not in bots or not utterance.text:
                 continue
-            match = REASONING.match(utterance.text)
-            if match:
-                utterance.text = utterance.text[match.end() :] or None
-                report.notes["began with reasoning, which is no talk"] += 1
+            begun = REASONING.match(utterance.text)
+            text = utterance.text[begun.end() :] if begun else utterance.text
+            text, n_folded = FOLDED.subn("\n\n", text)
+            if begun or n_folded:
+                utterance.text = text.strip() or None
+                reason = "held reasoning or calls of tools, which are no talk"
+                report.notes[reason] += 1
+
+
+def take_calls_for_no_replies(dialogs: Sequence[Dialog]) -> None:
+    """An empty message of the bot before the result of a tool is the call, and no empty reply."""
+    for dialog in dialogs:
+        for said, after in pairwise(dialog.utterances):
+            if after.role == "tool" and said.role == "assistant":
+                said.text = said.text or None
+
+
+def name_seats(dialogs: Sequence[Dialog]) -> None:
+    """Call the bot "assistant" where its name is the user's in other dialogs, as of a seat."""
+    roles_of: dict[str, set] = {}
+    in_one_dialog: set[str] = set()
+    for dialog in dialogs:
+        roles: dict[str, set] = {}
+        for utterance in dialog.utterances:
+            roles.setdefault(utterance.speaker, set()).add(utterance.role)
+        for name, its_roles in roles.items():
+            roles_of.setdefault(name, set()).update(its_roles)
+            if {"user", "assistant"} <= its_roles:
+                in_one_dialog.add(name)
+    both = {name for name, roles in roles_of.items() if {"user", "assistant"} <= roles}
+    seats = both - in_one_dialog
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            if utterance.role == "assistant" and utterance.speaker in seats:
+                utterance.speaker = "assistant"
 
 
 def separate_roles(dialogs: Sequence[Dialog]) -> None:
@@ -303,6 +340,8 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     Raises:
         DataError: no bot can be found in most of the dialogs.
     """
+    take_calls_for_no_replies(dialogs)
+    name_seats(dialogs)
     separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     check_other_side(dialogs, bots, report)

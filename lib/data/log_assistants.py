@@ -11,6 +11,7 @@ from lib.data.log_parts import (
     dicts,
     first_text,
     first_value,
+    from_json,
     html_text,
     path_to_root,
     read_ratings,
@@ -24,6 +25,7 @@ from lib.data.log_traces import join_histories, without_beginnings
 
 CLINE_TASK = re.compile(r"^<(?:task|feedback|user_message)>(.*?)</\w+>", re.S)
 CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")
+CHATGPT_MARK = re.compile("(?P<blank> ?)\ue200(?P<mark>[^\ue200\ue201]*)\ue201")
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
@@ -64,10 +66,33 @@ def chatgpt_utterance(message: dict) -> Utterance:
     return Utterance(
         speaker=role,
         role=role,
-        text=text_of(content.get("parts")),
+        text=without_marks(text_of(content.get("parts"))),
         time=to_time(message.get("create_time")),
         system=metadata.get("model_slug") if role == "assistant" else None,
     )
+
+
+def without_marks(text: str | None) -> str | None:
+    """A text of ChatGPT without the marks of its sources; links and names keep their words.
+
+    >>> without_marks("Open. \ue200cite\ue202turn0search2\ue201")
+    'Open.'
+    >>> without_marks('By \ue200entity\ue202["person","Ada","writer"]\ue201.')
+    'By Ada.'
+    """
+    return CHATGPT_MARK.sub(words_of_mark, text) if text else text
+
+
+def words_of_mark(match: re.Match) -> str:
+    """What a reader sees of a mark of ChatGPT, with the blank before it."""
+    kind, _, content = match["mark"].partition("\ue202")
+    if kind == "url":
+        return match["blank"] + content.partition("\ue202")[0]
+    if kind == "entity":
+        fields = from_json(content)
+        if isinstance(fields, list) and len(fields) > 1:
+            return match["blank"] + str(fields[1])
+    return ""
 
 
 def read_open_webui(record: dict, source) -> list[Dialog]:
@@ -86,7 +111,7 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
         if name in path or not read_ratings(nodes[name].get("annotation") or {}):
             continue
         utterances = open_webui_utterances(nodes, open_webui_path(nodes, name))
-        branch = [*as_script(utterances[:-1]), utterances[-1]]
+        branch = [*as_script(utterances[:-1]), *utterances[-1:]]
         dialogs.append(Dialog(f"{dialog_id}/{name}", branch))
     return dialogs
 
@@ -101,6 +126,8 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
     """The utterances with these ids, with people's ratings."""
     utterances = []
     for message in (nodes[name] for name in path):
+        if message.get("error") and not message.get("content"):
+            continue  # the request failed
         utterance = read_plain([message])[0]
         utterance.reply_to = None
         utterance.ratings = read_ratings(message.get("annotation") or {})
@@ -146,8 +173,18 @@ def joined_nodes(earlier: dict, later: dict) -> dict:
     return nodes
 
 
-def read_gemini(record: dict, source) -> list[Dialog]:
-    """Gemini's API: `contents` with `parts`; a reply may stand in `candidates` beside it."""
+def read_gemini(rows: list[dict], source) -> list[Dialog]:
+    """Gemini's API: requests, of which each may repeat the history."""
+    contents = [row.get("contents") or row.get("history") for row in rows]
+    dialogs = [
+        gemini_dialog(row) for row, said in zip(rows, contents, strict=True) if said
+    ]
+    source.exclude("dialogs", "are in another shape", len(rows) - len(dialogs))
+    return without_beginnings(dialogs, source)
+
+
+def gemini_dialog(record: dict) -> Dialog:
+    """The dialog in `contents` with `parts`; a reply may stand in `candidates` beside it."""
     dialog = Dialog(
         first_text(record, ["id", "responseId", "chat_id"]) or "",
         [],
@@ -164,7 +201,7 @@ def read_gemini(record: dict, source) -> list[Dialog]:
         dialog.utterances.append(
             Utterance(speaker, role, text_of(content.get("parts")))
         )
-    return [dialog]
+    return dialog
 
 
 def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
@@ -315,9 +352,24 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
     return dialogs
 
 
+def read_openai_batch_requests(rows: list[dict], source) -> list[Dialog]:
+    """The requests of OpenAI's Batch, which are read with the replies to them.
+
+    Raises:
+        UnknownFormat: always.
+    """
+    raise UnknownFormat(
+        "holds the requests of a batch, and not the replies to them",
+        fix="put the file of the replies into the same folder and read that",
+    )
+
+
 def batch_dialog(name: str, requests: dict, reply: str, about: dict) -> Dialog:
-    """A request of a batch, by its name, with the reply to it; `about` has the model."""
-    utterances = read_plain(requests.get(name) or [])
+    """A request of a batch, by its name, with the reply to it; `about` has the model.
+
+    All requests of a batch are sent at once: replies in them are of earlier times.
+    """
+    utterances = as_script(read_plain(requests.get(name) or []))
     return Dialog(str(name), [*utterances, assistant(reply)], about.get("model"))
 
 
@@ -432,16 +484,17 @@ def oasst_utterance(message: dict) -> Utterance:
     A deleted message is no talk. Labels of faults (spam, toxicity) are left out, since more of
     them is worse.
     """
-    labels = message.get("labels") or {}
+    labels = from_json(message.get("labels")) or {}
     values = {}
     if isinstance(labels.get("name"), list):
         values = dict(zip(labels["name"], labels["value"], strict=True))
     else:
         values = {name: label.get("value") for name, label in labels.items()}
     values = {name: value for name, value in values.items() if name in OASST_MERITS}
+    deleted = str(message.get("deleted")).lower() == "true"
     return Utterance(
         speaker=message["role"],
-        role="tool" if message.get("deleted") else OASST_ROLES.get(message["role"]),
+        role="tool" if deleted else OASST_ROLES.get(message["role"]),
         text=message.get("text"),
         time=to_time(message.get("created_date")),
         id=message["message_id"],
@@ -507,7 +560,7 @@ def read_instruction(record: dict, source) -> list[Dialog]:
     history = record.get("history") or []
     asked, answered = zip(*history, strict=True) if history else ((), ())
     about = first_value(record, ("input", "context"))
-    instruction = first_value(record, ("instruction", "prompt"))
+    instruction = first_value(record, ("instruction", "prompt", "query"))
     prompt = "\n".join(text for text in (instruction, about) if text)
     turns = [turn for turn in turns_in_lines(prompt) if turn.text]
     reply = first_value(record, ("output", "response")) or ""

@@ -4,11 +4,13 @@ import re
 
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.log_parts import (
+    dicts,
     first_text,
     html_text,
     is_true,
     text_at,
     value_at,
+    with_replies,
     without_html,
 )
 from lib.data.log_times import to_time
@@ -17,6 +19,10 @@ SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 FACEBOOK_NOTICE = re.compile(
     rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
 )
+DISCORD_TALK = {  # types of messages; 20 and 23 are answers to commands
+    *("Default", "Reply", "ChatInputCommand", "ContextMenuCommand"),
+    *(0, 19, 20, 23, "20", "23"),
+}
 DISCORD_NOTICE = re.compile(
     r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
     r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
@@ -85,6 +91,9 @@ def telegram_text(message: dict) -> str | None:
 def read_slack(rows: list[dict], source) -> list[Dialog]:
     """A day of a Slack channel: threads are the dialogs, and what is in none is one of its own."""
     users = {}
+    for message in rows:  # the accounts of bots, as the messages tell them
+        if message.get("bot_profile"):
+            users[message.get("user")] = {**message["bot_profile"], "is_bot": True}
     for account in source.sibling("users.json") or []:
         users[account["id"]] = account
     channel = source.folder
@@ -121,6 +130,12 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
         dialog.spans_files = True
     source.spans_files = True
     return list(dialogs.values())
+
+
+def read_slack_channel(record: dict, source) -> list[Dialog]:
+    """A channel as Slack's interface gives it; slackdump keeps the replies below each message."""
+    rows = with_replies(dicts(record["messages"]), "slackdump_thread_replies")
+    return read_slack(rows, source)
 
 
 def slack_name(account: dict) -> str | None:
@@ -289,7 +304,7 @@ def read_discord(record: dict, source) -> list[Dialog]:
     channel = record["channel"]
     dialog = Dialog(str(channel.get("name") or channel.get("id")), [])
     for message in record["messages"]:
-        if message.get("type") not in ("Default", "Reply", 0, 19):
+        if message.get("type") not in DISCORD_TALK:
             source.exclude("utterances", "are notices")
             continue
         if message.get("timestampEdited"):

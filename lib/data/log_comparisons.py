@@ -3,12 +3,16 @@
 import re
 from typing import Any
 
+import pandas as pd
+
+from lib.data.corpora import snake_case
 from lib.data.dialogs import Dialog, Rating, Utterance, join_rated
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import USER_TEXT, message_list, read_plain, woven
 from lib.data.log_parts import (
     DIALOG,
     RATERS,
+    SYNONYMS,
     as_script,
     assistant,
     dicts,
@@ -50,6 +54,8 @@ HELPSTEER_RATINGS = (
     "verbosity",
 )
 SIDE = re.compile("(?:(?:model|response|reply|answer|system|option) ?)?[ab]")
+CONTEXTS = {"context", *SYNONYMS["context"].split()}
+REPLIES = {"response", *SYNONYMS["response"].split()}
 BY_MODELS = "are preferences or ranks that models gave"
 
 
@@ -67,16 +73,32 @@ def read_arena(record: dict, source) -> list[Dialog]:
     turn = 0 if of_arena else int(to_number(record.get("turn")) or 0)
     dialogs = []
     for side in "ab":
-        messages = message_list(record[f"{field}_{side}"])
-        dialog = Dialog(name, read_plain(messages), record.get(f"model_{side}"))
+        utterances = read_plain(message_list(record[f"{field}_{side}"]))
+        utterances = [*earlier_rounds(record, side, utterances), *utterances]
+        dialog = Dialog(name, utterances, record.get(f"model_{side}"))
         ratings = preference(side, winner, record.get("judge"), models)
-        replies = [u for u in dialog.utterances if u.role == "assistant"]
+        replies = [u for u in utterances if u.role == "assistant"]
         if 0 < turn <= len(replies):
             replies[turn - 1].ratings = ratings
         else:
             dialog.ratings = ratings
         dialogs.append(dialog)
     return dialogs
+
+
+def earlier_rounds(
+    record: dict, side: str, utterances: list[Utterance]
+) -> list[Utterance]:
+    """What was said before the round that was voted on, on one side; its replies are context only.
+
+    Where a session has several votes, a record has the whole talk beside the last round.
+    """
+    rounds = dicts(record.get("full_conversation"))
+    n_asked = sum(utterance.role == "user" for utterance in utterances)
+    messages = []
+    for earlier in rounds[: len(rounds) - n_asked]:
+        messages += [earlier["user"], earlier[f"model_side_{side}"]]
+    return as_script(read_plain(messages))
 
 
 def join_judges(dialogs: list[Dialog]) -> list[Dialog]:
@@ -121,6 +143,44 @@ def winner_of(record: dict) -> Any:
     """Who was preferred, under one of its names."""
     names = ("winner", "preferred", "preference", "choice", "vote", "better")
     return first_value(record, names)
+
+
+def with_row_per_reply(table: pd.DataFrame, report) -> pd.DataFrame:
+    """A table with two replies to a context in each row as one with a row for each reply.
+
+    Who was preferred becomes a rating of both, as in `preference`. Other tables are unchanged.
+    """
+    names = {snake_case(name): name for name in table}
+    stems = [
+        name.removesuffix("_a")
+        for name in names
+        if name.endswith("_a") and name.removesuffix("_a") in REPLIES
+    ]
+    if len(stems) != 1 or f"{stems[0]}_b" not in names or REPLIES & set(names):
+        return table
+    if {"prompt", *USER_TEXT} & set(names) or not CONTEXTS & set(names):
+        return table  # `read_arena_table` reads a prompt and two replies
+    replies = [names[f"{stems[0]}_{side}"] for side in "ab"]
+    systems = [first_value(names, (f"system_{s}", f"model_{s}")) for s in "ab"]
+    sides = [*replies, *filter(None, systems)]
+    shared = [name for name in table if name not in sides]
+    rows = []
+    for row in table.to_dict("records"):
+        record = {snake_case(name): cell for name, cell in row.items()}
+        models = tuple(row.get(name) for name in systems)
+        for side, reply, system in zip("ab", replies, systems, strict=True):
+            rating = preference(side, winner_of(record), models=models)
+            rows.append(
+                {name: row[name] for name in shared}
+                | {"response": row[reply], "system": row.get(system, reply)}
+                | {f"human_{rated.dimension}": rated.value for rated in rating}
+            )
+    report.guesses["columns", " ".join(replies), "two replies to each context"] += 1
+    turns = pd.DataFrame(rows, dtype=object)
+    if not {"dialog", *DIALOG} & set(names):
+        context = next(name for name in table if snake_case(name) in CONTEXTS)
+        turns["dialog"] = (pd.factorize(turns[context])[0] + 1).astype(str)
+    return turns
 
 
 def read_arena_votes(rows: list[dict], source) -> list[Dialog]:

@@ -1,5 +1,6 @@
 """Corpora of dialogs between people, or people and bots, as they are published."""
 
+import html
 import re
 from typing import Any
 
@@ -20,6 +21,7 @@ from lib.data.log_parts import (
 )
 from lib.data.log_times import to_time
 
+SOUND = re.compile(r"<[^<>]{1,40}>\.? ?/?")  # of Switchboard: <Laughter>.
 TOPICAL_RATINGS = {"Poor": 1, "Not Good": 2, "Passable": 3, "Good": 4, "Excellent": 5}
 
 
@@ -191,7 +193,9 @@ def read_switchboard(rows: list[dict], source) -> list[Dialog]:
         name = str(row["conversation_no"])
         dialog = dialogs.setdefault(name, Dialog(name, []))
         key = (name, row["utterance_index"], row["caller"])
-        if key in said:
+        if SOUND.fullmatch(row["text"]):
+            source.exclude("utterances", "are sounds")
+        elif key in said:
             said[key].text += f" {row['text']}"
         else:
             said[key] = Utterance(row["caller"], None, row["text"])
@@ -355,7 +359,7 @@ def read_reddit(rows: list[dict], source) -> list[Dialog]:
         utterance = Utterance(
             speaker=str(row["author"]),
             role=None,
-            text=None if deleted else row["body"],
+            text=None if deleted else html.unescape(row["body"]),
             time=to_time(row.get("created_utc")),
             id=f"t1_{row['id']}",
             reply_to=parent if parent in ids else None,

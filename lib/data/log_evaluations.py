@@ -123,8 +123,17 @@ def read_ragas(record: dict, source) -> list[Dialog]:
     return [Dialog("", [user(record["user_input"]), reply])]
 
 
-def read_lm_eval(record: dict, source) -> list[Dialog]:
-    """Samples of lm-evaluation-harness that a model wrote; choices between answers are none."""
+def read_lm_eval(rows: list[dict], source) -> list[Dialog]:
+    """Samples of lm-evaluation-harness, each once where several filters looked at it."""
+    filters = dict.fromkeys(row.get("filter") for row in rows)
+    of_first = [row for row in rows if row.get("filter") == next(iter(filters))]
+    reason = "are the same replies, to which another filter was applied"
+    source.exclude("dialogs", reason, len(rows) - len(of_first))
+    return [lm_eval_dialog(row) for row in of_first]
+
+
+def lm_eval_dialog(record: dict) -> Dialog:
+    """A sample that a model wrote; choices between answers are none."""
     arguments = record["arguments"]
     request = next(
         iter(arguments.values() if isinstance(arguments, dict) else arguments)
@@ -136,7 +145,7 @@ def read_lm_eval(record: dict, source) -> list[Dialog]:
     utterances = as_script(trace_messages(prompt))
     if not utterances:
         raise ValueError("its prompts are in no known form")
-    return [Dialog(str(record["doc_id"]), [*utterances, assistant(reply)])]
+    return Dialog(str(record["doc_id"]), [*utterances, assistant(reply)])
 
 
 def read_helm(record: dict, source) -> list[Dialog]:

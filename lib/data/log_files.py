@@ -187,7 +187,9 @@ class Source:
             for file in self.neighbours():
                 if file.name.endswith((".jsonl", ".json")):
                     value = read_contents(file, ImportReport(file.name))
-                    if isinstance(value, dict):  # such as {"requests": [...]}
+                    if isinstance(value, dict) and key in value:
+                        value = [value]
+                    elif isinstance(value, dict):  # such as {"requests": [...]}
                         lists = [v for v in value.values() if isinstance(v, list)]
                         value = sum(lists, [])
                     rows += [

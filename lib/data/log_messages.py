@@ -26,6 +26,7 @@ from lib.data.log_parts import (
     meanings,
     read_ratings,
     role_of,
+    text_at,
     text_of,
     time_of,
     to_number,
@@ -219,8 +220,13 @@ def read_langchain(messages: list[dict]) -> list[Utterance]:
             kind = names[-1] if isinstance(names, list) and names else kind
             kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
         role = {"human": "user", "ai": "assistant"}.get(kind.lower(), "tool")
-        fields = {"text": words_of(data), "ratings": read_ratings(data)}
-        utterances.append(Utterance(kind, role, **fields))
+        utterance = Utterance(
+            speaker=kind, role=role, text=words_of(data), ratings=read_ratings(data)
+        )
+        if role == "assistant":
+            about = data.get("response_metadata")
+            utterance.system = text_at(about, "model_name|model")
+        utterances.append(utterance)
     return utterances
 
 

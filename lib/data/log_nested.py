@@ -20,6 +20,8 @@ TIME_NAME = re.compile(
 )
 MODEL_NAME = re.compile(r"(^|[_$])model(_?name)?$", re.I)
 
+PUSH_ID = re.compile(r"-[\w-]{19}")  # of Firebase
+
 
 def nested_shape(rows: list[dict]) -> Shape | None:
     """Where requests, or the messages of dialogs, stand in all records; None if not in one place.
@@ -106,3 +108,20 @@ def nested_records(value: dict) -> list[list]:
         if read_record(record):
             lists.append(item)
     return lists
+
+
+def listed_by_push_ids(value: Any, depth: int = 4) -> Any:
+    """Firebase's mappings of its ids to records as lists of these records, with their ids.
+
+    >>> listed_by_push_ids({"chats": {"-NuwhvLV_3rAPfiHfYAb": {"text": "Hi"}}})
+    {'chats': [{'id': '-NuwhvLV_3rAPfiHfYAb', 'text': 'Hi'}]}
+    """
+    if not isinstance(value, dict) or not value or depth == 0:
+        return value
+    fields = {}
+    for name, item in value.items():
+        fields[name] = listed_by_push_ids(item, depth - 1)
+    are_records = all(isinstance(item, dict) for item in fields.values())
+    if are_records and all(map(PUSH_ID.fullmatch, fields)):
+        return [{"id": name, **item} for name, item in fields.items()]
+    return fields

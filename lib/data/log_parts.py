@@ -148,7 +148,7 @@ def values_at(value: Any, path: str) -> list[Any]:
         return [value]
     for alternative in path.split("|"):
         values = walk(value, alternative)
-        values = [item for item in values if item != "" and item != []]
+        values = [item for item in values if item not in ("", [], {})]
         if values:
             return values
     return []
@@ -206,6 +206,19 @@ def value_at(value: Any, path: str) -> Any:
     if not path:
         return None
     return next(iter(values_at(value, path)), None)
+
+
+def with_replies(messages: list[dict], path: str) -> list[dict]:
+    """The messages and, after each, those that answer it, of all generations."""
+    found = []
+    to_visit = messages[::-1]
+    while to_visit:
+        message = to_visit.pop()
+        found.append(message)
+        to_visit += [
+            item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
+        ][::-1]
+    return found
 
 
 def text_at(value: Any, path: str) -> str | None:

@@ -4,6 +4,7 @@ For another platform first try an entry in `chat_shapes.toml`.
 """
 
 import json
+import math
 import re
 from typing import Any
 
@@ -16,8 +17,10 @@ from lib.data.log_parts import (
     first_value,
     from_json,
     html_text,
+    to_number,
     user,
     value_at,
+    values_at,
 )
 from lib.data.log_times import to_time
 
@@ -148,7 +151,12 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         account.get("role")
     )
     value = activity.get("value")
-    if activity.get("type") == "message":
+    if activity.get("type") in ("messageUpdate", "messageDelete"):
+        for utterance in dialog.utterances:
+            if utterance.id == activity.get("id"):
+                utterance.text = activity.get("text") or None
+        source.exclude("utterances", "are earlier forms of edited or deleted messages")
+    elif activity.get("type") == "message":
         speaker = str(account.get("name") or account.get("role") or account.get("id"))
         if account.get("role") in (0, 1):
             speaker = "user" if account["role"] else "bot"
@@ -170,12 +178,9 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
 
 def read_copilot_studio(record: dict, source) -> list[Dialog]:
     """Copilot Studio: a transcript as JSON in the cell `content`."""
-    activities = from_json(record["content"])["activities"]
-    name = (
-        first_text(record, ["conversationtranscriptid", "ConversationTranscriptId"])
-        or ""
-    )
-    dialog = Dialog(name, [])
+    activities = values_at(record, "content,Content.activities[]")
+    names = ("conversationtranscriptid", "ConversationTranscriptId", "Name")
+    dialog = Dialog(first_text(record, [*names, "ConversationTranscript"]) or "", [])
     for activity in activities:
         add_activity(dialog, activity, source)
     return [dialog]
@@ -239,12 +244,18 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
     dialogs = []
     for chat in record["chats"]:
         dialog = Dialog(str(chat.get("id") or ""), [])
+        if "history" not in chat:
+            source.exclude("dialogs", "are messages left while nobody answered")
+            continue
         for event in chat["history"]:
             if event.get("type") != "chat.msg":
                 source.exclude("utterances", "are notices")
                 continue
             kind = str(event.get("sender_type")).lower()
-            role = {"visitor": "user", "agent": "assistant"}.get(kind, "tool")
+            # A trigger is an automatic message of the shop, such as a greeting.
+            role = {"visitor": "user", "agent": "assistant", "trigger": None}.get(
+                kind, "tool"
+            )
             time = to_time(event.get("timestamp"))
             speaker = str(event.get("name") or kind)
             dialog.utterances.append(
@@ -256,6 +267,87 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
     if not source.report.options.bot:
         forget_people(dialogs)
     return dialogs
+
+
+def read_zendesk_tickets(record: dict, source) -> list[Dialog]:
+    """Zendesk's tickets: public comments are talk; who did not ask may be the bot or staff."""
+    names = {
+        account.get("id"): account.get("name") for account in dicts(record.get("users"))
+    }
+    dialogs = []
+    for ticket in record["tickets"]:
+        dialog = Dialog(str(ticket.get("id") or ""), [])
+        for comment in dicts(ticket.get("comments")):
+            if comment.get("public") is False:
+                source.exclude("utterances", "are internal notes")
+                continue
+            author = comment["author_id"]
+            asked = author == ticket.get("requester_id")
+            dialog.utterances.append(
+                Utterance(
+                    speaker=str(names.get(author) or author),
+                    role="user" if asked else "assistant",
+                    text=first_text(comment, ["plain_body", "body"]),
+                    time=to_time(comment.get("created_at")),
+                )
+            )
+        score = value_at(ticket, "satisfaction_rating.score")
+        if score in ("good", "bad"):
+            dialog.ratings.append(Rating(None, "rating", score))
+        dialogs.append(dialog)
+    if not source.report.options.bot:
+        forget_people(dialogs)
+    return dialogs
+
+
+def read_genesys(record: dict, source) -> list[Dialog]:
+    """Genesys Cloud: what is said inside is the bot's until an agent joins, if a bot took part."""
+    starts: dict[str, list[float]] = {}
+    for participant in dicts(record.get("participants")):
+        purpose = str(participant.get("participantPurpose"))
+        start = to_number(participant.get("startTimeMs")) or 0
+        starts.setdefault(purpose, []).append(start)
+    agent_joins = min(starts.get("agent", [math.inf]))
+    has_bot = bool({"bot", "botflow", "ivr", "workflow"} & set(starts))
+    dialog = Dialog(str(record.get("conversationId") or ""), [])
+    for phrase in values_at(record, "transcripts[].phrases[]"):
+        purpose = phrase.get("participantPurpose")
+        time = to_number(phrase.get("startTimeMs"))
+        speaker, role = str(purpose), None
+        if purpose in ("external", "customer"):
+            speaker, role = "user", "user"
+        elif purpose == "bot" or (has_bot and (time or 0) < agent_joins):
+            speaker, role = "bot", "assistant"
+        text = first_text(phrase, ["decoratedText", "text"])
+        dialog.utterances.append(Utterance(speaker, role, text, number=time))
+    return [dialog]
+
+
+def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
+    """Dialogflow ES: an answer a row; the session stands beside it or in the names of contexts.
+
+    Raises:
+        UnknownFormat: where nothing tells the session.
+    """
+    dialogs: dict[str, Dialog] = {}
+    for row in rows:
+        result = row.get("queryResult") or {}
+        paths = [row.get("session"), *values_at(result, "outputContexts[].name")]
+        sessions = re.findall(r"sessions/([^/]+)", " ".join(map(str, paths)))
+        name = sessions[0] if sessions else row.get("session")
+        if not name:
+            raise UnknownFormat(
+                "has answers of Dialogflow ES, and does not say which are of one session",
+                fix="write the session of each into a field 'session'",
+            )
+        time = to_time(first_value(row, ("timestamp", "createTime")))
+        words = values_at(result, "fulfillmentMessages[].text.text[]")
+        words = words or values_at(result, "fulfillmentText")
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        if result.get("queryText"):
+            dialog.utterances.append(user(result["queryText"], time=time))
+        dialog.utterances.append(assistant("\n".join(words) or None, time=time))
+    return list(dialogs.values())
 
 
 def forget_people(dialogs: list[Dialog]) -> None:

@@ -22,6 +22,7 @@ from lib.data.log_parts import (
     user,
     value_at,
     values_at,
+    with_replies,
 )
 from lib.data.log_platforms import forget_people
 from lib.data.log_times import to_time
@@ -176,6 +177,9 @@ class Shape:
                 time=value_at(record, self.time),
                 model=text_at(record, self.model),
             )
+            if len(dialog.utterances) < 2:
+                source.exclude("dialogs", "are replies, and nothing says to what")
+                continue
             if self.scripted or dialogs:
                 dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
             if dialog.utterances:
@@ -306,19 +310,6 @@ class Shape:
         """The rating of a reply, where there is one."""
         value = value_at(message, self.rating)
         return [] if value is None else [Rating(None, "feedback", value)]
-
-
-def with_replies(messages: list[dict], path: str) -> list[dict]:
-    """The messages and, after each, those that answer it, of all generations."""
-    found = []
-    to_visit = messages[::-1]
-    while to_visit:
-        message = to_visit.pop()
-        found.append(message)
-        to_visit += [
-            item for item in values_at(message, f"{path}[]") if isinstance(item, dict)
-        ][::-1]
-    return found
 
 
 def load_shapes() -> list[Shape]:

@@ -13,12 +13,13 @@ from lib.data.log_chats import DISCORD_NOTICE
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import (
     DIALOG,
+    MODEL,
     RATERS,
     SPEAKER_START,
     first_text,
-    first_value,
     read_ratings,
 )
+from lib.data.log_tables import VERSION
 from lib.data.log_times import to_time
 
 TRANSCRIPTS = WORDS["fields"]["transcript"].split()
@@ -55,6 +56,9 @@ NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
     re.I,
 )
+SIGNAL_ASIDES = re.compile(  # in sigexport's Markdown: what is answered, and reactions
+    r"\A\s*\n\n(?:>[^\n]*\n)+|\n\(- [^\n]{1,80} -\)\s*\Z"
+)
 NOTICE = re.compile(r" (?:changed|added|created|removed|left|joined|pinned|turned on) ")
 KAKAO = re.compile(
     r"\[(?P<name>[^\]\n]{1,40})\] \[(?:오전 |오후 )?\d\d?:\d\d(?: [AP]M)?\] (?P<text>.*)"
@@ -79,6 +83,10 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
         r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
     ),
 ]
+ZOOM_ASIDES = re.compile(  # what is answered, and reactions
+    r"\AReplying to \"[^\n]{0,200}\"\s*\n\s*"
+    r"|\A(?:Reacted to \"[^\n]{0,200}\" with|Removed a) [^\n]{1,100}\Z"
+)
 CLIENT_LINE = re.compile(
     r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*\*\*|-->|<--) "
 )
@@ -121,6 +129,7 @@ IMESSAGE_NO_WORDS = re.compile(  # lines of effects and files
 )
 IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
+SOUND = re.compile(r"\s*\[[^\W\d][^\]\n\d]{1,30}\]|\s*♪[^♪\n]{0,200}♪")  # of subtitles
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
 
@@ -187,21 +196,56 @@ def read_transcript(text: str, source) -> list[Dialog]:
 
 def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
     """Records with a dialog in one text, whose lines begin with the names of the speakers."""
+    column = transcript_column(rows)
     dialogs = []
+    n_empty = 0
     for number, row in enumerate(rows, start=1):
-        names = {snake_case(name): name for name in row}
-        text = first_value(row, [names[n] for n in TRANSCRIPTS if n in names], str)
-        text = re.sub(r"\r|<\|\w{1,30}\|>", "", text or "")
-        lines = speaker_lines(text, source)
+        cell = row.get(column)
+        if not isinstance(cell, str) or not cell.strip():
+            n_empty += 1
+            continue
+        lines = speaker_lines(re.sub(r"\r|<\|\w{1,30}\|>", "", cell), source)
         speakers = {line.speaker for line in lines} - {None}
         if len(speakers) < 2 or lines[0].speaker is None:
             return []
         dialog = spoken_dialog(lines, transcript_roles(speakers), source)
         about = {snake_case(name): value for name, value in row.items()}
         dialog.id = first_text(about, ["id", *DIALOG]) or str(number)
+        dialog.system = first_text(about, [*VERSION, *MODEL])
         dialog.ratings = read_ratings(about, first_text(about, RATERS))
         dialogs.append(dialog)
+    if dialogs:
+        source.exclude("dialogs", "have no messages", n_empty)
     return dialogs
+
+
+def transcript_column(rows: list[dict]) -> str | None:
+    """The column with whole dialogs: by its name, else the only one whose cells are transcripts.
+
+    Such a cell begins with "Name:", and its names are those of both sides.
+    """
+    columns = list(rows[0] if rows else {})
+    names = {snake_case(name): name for name in columns}
+    named = [names[name] for name in TRANSCRIPTS if name in names]
+    if named:
+        return named[0]
+    found = [
+        name
+        for name in columns
+        if are_transcripts([row.get(name) for row in rows[:50]])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def are_transcripts(cells: list) -> bool:
+    """Whether each text in these cells is of lines that a user and a bot begin to speak."""
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    for text in texts:
+        starts = [SPEAKER_START.match(line[:120]) for line in text.strip().split("\n")]
+        roles = {speaker_role(start["name"]) for start in starts if start}
+        if not starts[0] or not {"user", "assistant"} <= roles:
+            return False
+    return bool(texts)
 
 
 def transcript_roles(names: set[str]) -> dict[str, str | None]:
@@ -366,7 +410,8 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
         source.count_note("were edited")
         words = EDITED.sub("", words).strip(" ")
     is_notice = words.startswith("\u200e")  # as iOS marks what it writes itself
-    words = re.sub("[\u200e\u200f\u202a-\u202e]", "", words).strip()
+    words = re.sub("[\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", words)
+    words = SIGNAL_ASIDES.sub("", words).strip()
     words = ATTACHED.sub("", words, count=1)
     utterance.text = words
     if is_notice or NO_WORDS.fullmatch(words):
@@ -500,13 +545,17 @@ def read_irc(text: str, source) -> list[Dialog]:
             dialog.utterances.append(Utterance(name, speaker_role(name), words))
         elif in_quotes and not match:
             words = f"{dialog.utterances[-1].text}\n{line.rstrip()}"
-            in_quotes = not words.endswith('"')
-            dialog.utterances[-1].text = words if in_quotes else words[1:-1]
+            in_quotes = words.count('"') % 2 == 1
+            if not in_quotes:
+                words = words[1:-1].replace('""', '"')
+            dialog.utterances[-1].text = words
         elif goes_on(line, in_kakao) and dialog.utterances and not match:
             before = dialog.utterances[-1].text
             dialog.utterances[-1].text = f"{before or ''}\n{line.strip()}".strip()
         elif line.strip():
             source.exclude("utterances", "are notices")
+    for utterance in dialog.utterances:
+        utterance.text = ZOOM_ASIDES.sub("", utterance.text or "") or None
     return [dialog]
 
 
@@ -592,7 +641,9 @@ def read_subtitles(text: str, source) -> list[Dialog]:
         words = re.sub(
             r"</?\w[^>]{0,60}>", "", words[voice.end() :] if voice else words
         )
-        words = html.unescape(words).strip()
+        words = SOUND.sub("", html.unescape(words)).strip()
+        if not words:
+            continue
         previous = dialog.utterances[-1] if dialog.utterances else None
         if previous and speaker in (None, previous.speaker):
             previous.text += f" {words}"

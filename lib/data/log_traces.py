@@ -144,41 +144,60 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
 def read_langsmith(rows: list[dict], source) -> list[Dialog]:
     """LangSmith's runs of models; the thread stands in the metadata, session_id is the project.
 
-    Feedback on the first run of a trace is one on the last reply in it.
+    Feedback on the first run of a trace is one on the last reply in it. A trace without a run of a
+    model is read from its first run, as LangGraph keeps all messages in what comes out of it.
     """
+    runs = [{key: from_json(value) for key, value in row.items()} for row in rows]
+    with_model = {run.get("trace_id") for run in runs if is_model_run(run)}
     dialogs = []
     feedback: dict[str, list[Rating]] = {}
     last_calls: dict[str, tuple[str, Dialog]] = {}
-    for row in rows:
-        row = {key: from_json(value) for key, value in row.items()}
-        trace = str(row.get("trace_id") or "")
-        if row.get("run_type") not in ("llm", "chat_model"):
+    for run in runs:
+        trace = str(run.get("trace_id") or "")
+        is_first = not run.get("parent_run_id")
+        stands_for_trace = is_first and run.get("trace_id") not in with_model
+        if not is_model_run(run) and not stands_for_trace:
             source.exclude("dialogs", "are runs of chains and tools, not of models")
-            if not row.get("parent_run_id"):
-                feedback[trace] = langsmith_ratings(row)
+            if is_first:
+                feedback[trace] = langsmith_ratings(run)
             continue
-        metadata = (row.get("extra") or {}).get("metadata") or {}
-        name = first_text(metadata, THREAD) or ""
-        inputs = (row.get("inputs") or {}).get("messages")
-        model = first_text(metadata, ["ls_model_name"])
-        dialog = traced_dialog(
-            name,
-            inputs,
-            output=row.get("outputs"),
-            time=row.get("start_time"),
-            model=model,
-        )
+        dialog = langsmith_dialog(run)
         if not dialog.utterances:
             source.exclude("dialogs", "have no messages")
             continue
-        dialog.utterances[-1].ratings += langsmith_ratings(row)
-        started = str(row.get("start_time"))
+        dialog.utterances[-1].ratings += langsmith_ratings(run)
+        started = str(run.get("start_time"))
         if trace not in last_calls or started > last_calls[trace][0]:
             last_calls[trace] = (started, dialog)
         dialogs.append(dialog)
     for trace, (_, dialog) in last_calls.items():
         dialog.utterances[-1].ratings += feedback.get(trace, [])
     return join_histories(dialogs, source)
+
+
+def is_model_run(run: dict) -> bool:
+    """Whether a run of LangSmith is one of a model."""
+    return run.get("run_type") in ("llm", "chat_model")
+
+
+def langsmith_dialog(run: dict) -> Dialog:
+    """What went into a run and what came out; or all messages, where they come out again."""
+    metadata = (run.get("extra") or {}).get("metadata") or {}
+    name = first_text(metadata, THREAD) or ""
+    model = first_text(metadata, ["ls_model_name"])
+    outputs = run.get("outputs")
+    if not is_model_run(run):
+        utterances = trace_messages(value_at(outputs, "messages"))
+        if len(utterances) > 1:
+            utterances[-1].time = to_time(run.get("start_time"))
+            return Dialog(name, utterances, model)
+    return traced_dialog(
+        name,
+        (run.get("inputs") or {}).get("messages"),
+        output=outputs,
+        time=run.get("start_time"),
+        model=model,
+    )
 
 
 def langsmith_ratings(row: dict) -> list[Rating]:
@@ -444,7 +463,8 @@ def woven_requests(requests: list[Dialog]) -> Dialog:
 
 def is_talk(utterance: Utterance) -> bool:
     """Whether an utterance has words and is of a person or a bot."""
-    return utterance.text is not None and utterance.role not in ("tool", "system")
+    has_words = bool(utterance.text and utterance.text.strip())
+    return has_words and utterance.role not in ("tool", "system")
 
 
 def talk_of(dialog: Dialog) -> list[tuple]:
@@ -466,7 +486,7 @@ def add_history(
         if texts and talk[: len(texts)] == texts:
             reply = list(filter(is_talk, longer.utterances))[len(texts) - 1]
             reply.ratings += dialog.utterances[-1].ratings
-            reply.system = dialog.system
+            reply.system = dialog.system or reply.system
             source.exclude("dialogs", "are the beginning of a longer one")
             return
     if dialog.utterances and dialog.system:

@@ -41,6 +41,7 @@ from lib.data.file_contents import (
     parse_list,
     read_contents,
 )
+from lib.data.log_comparisons import with_row_per_reply
 from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_parts import (
     DECIMAL_COMMA,
@@ -89,7 +90,7 @@ OPINION = re.compile(  # what a field may be called that holds a rating, or a me
 VERSION_NAME = re.compile(  # what a field may be called that tells versions, or what else does
     "(.*_)?(condition|treatment|arm|cohort|experiment|ab_(test|group|variant)|deployment|variant"
     "|condici[oó]n|condição|bedingung|条件|组别)"
-    "|(chat)?bot_?(id|name|version)|(assistant|agent|prompt|app|config)_?(id|name|version)"
+    "|model_type|(chat)?bot_?(id|name|version)|(assistant|agent|prompt|app|config)_?(id|name|version)"
 )
 SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
@@ -225,6 +226,7 @@ def _read_files(
             if isinstance(value, pd.DataFrame):
                 value = _in_small_letters(value, report)
                 value = with_crowd_columns(value, report)
+                value = with_row_per_reply(value, report)
             value = without_wrapping(value, source)
             rating_names |= _tell_unread_opinions(value, report)
             version_names |= _version_fields(value)

@@ -1,0 +1,406 @@
+"""What stands beside the words in exports of tools, and is none of the bot's replies."""
+
+import json
+
+import pytest
+from log_example_files import contexts, file_with
+
+from lib.data import DataError, import_report, read_turns
+
+TWO_EXCHANGES = {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def reasons(turns):
+    """Why something was left out, and what was noted."""
+    report = import_report(turns)
+    return " ".join([*report["reasons"].astype(str), *report["notes"].astype(str)])
+
+
+def chatgpt(*texts):
+    """ChatGPT's export of one talk, by user and assistant in turn."""
+    nodes = {"0": {"parent": None, "message": None}}
+    for number, text in enumerate(texts, start=1):
+        role = ("assistant", "user")[number % 2]
+        message = {
+            "author": {"role": role},
+            "content": {"content_type": "text", "parts": [text]},
+        }
+        nodes[f"{number}"] = {"parent": f"{number - 1}", "message": message}
+    return [{"id": "c", "mapping": nodes, "current_node": f"{len(texts)}"}]
+
+
+def test_marks_of_sources_in_chatgpt_are_no_words(tmp_path):
+    reply = "Open. \ue200cite\ue202turn0search1\ue202turn0search2\ue201 Closed at "
+    reply += '\ue200entity\ue202["place","Park","a park"]\ue201.'
+    turns = read_turns(file_with(tmp_path, "c.json", chatgpt("Hi", reply)))
+    assert turns["response"].tolist() == ["Open. Closed at Park."]
+
+
+def open_webui(*messages):
+    """Open WebUI's export of one talk."""
+    nodes = {}
+    for number, message in enumerate(messages):
+        parent = f"{number - 1}" if number else None
+        nodes[f"{number}"] = {"id": f"{number}", "parentId": parent, **message}
+    history = {"messages": nodes, "currentId": f"{len(messages) - 1}"}
+    return {"id": "c", "chat": {"history": history}}
+
+
+def test_folded_calls_and_reasoning_of_open_webui_are_no_words(tmp_path):
+    folded = '<details type="reasoning" done="true">\n<summary>x</summary>\n> Hm\n</details>\n'
+    folded += (
+        '<details type="tool_calls" done="true" name="find" result="1">\n</details>\n'
+    )
+    chats = [
+        open_webui(
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": f"{folded}Ho"},
+            {"role": "user", "content": "Tea?"},
+            {"role": "assistant", "content": "No"},
+        )
+    ]
+    turns = read_turns(file_with(tmp_path, "webui.json", chats))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert "calls of tools, which are no talk" in reasons(turns)
+
+
+def test_a_request_that_failed_is_no_empty_reply_of_open_webui(tmp_path):
+    hi = {"role": "user", "content": "Hi"}
+    failed = {"role": "assistant", "content": "", "error": {"content": "500"}}
+    chats = [
+        open_webui(hi, {"role": "assistant", "content": "Ho"}),
+        open_webui(hi, failed),
+    ]
+    turns = read_turns(file_with(tmp_path, "webui.json", chats))
+    assert turns["response"].tolist() == ["Ho"]
+
+
+def activity(number, role, text, kind="message"):
+    account = {"id": role, "name": role, "role": role}
+    about = {"id": f"{number}", "type": kind, "from": account, "text": text}
+    return about | {"conversation": {"id": "c"}}
+
+
+def test_an_edited_activity_has_its_last_words(tmp_path):
+    rows = [
+        activity(1, "user", "Hi"),
+        activity(2, "bot", "Wait"),
+        activity(2, "bot", "Ho", "messageUpdate"),
+        activity(3, "bot", "Oops"),
+        activity(3, "bot", None, "messageDelete"),
+        activity(4, "user", "Tea?"),
+        activity(5, "bot", "No"),
+    ]
+    turns = read_turns(file_with(tmp_path, "teams.transcript", rows))
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_only_what_a_batch_brought_is_the_models(tmp_path):
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Ho"},
+        {"role": "user", "content": "Tea?"},
+    ]
+    asked = {"custom_id": "1", "method": "POST", "body": {"messages": messages}}
+    message = {"role": "assistant", "content": "No"}
+    body = {"model": "m", "choices": [{"index": 0, "message": message}]}
+    file_with(tmp_path, "input.jsonl", [asked])
+    file_with(
+        tmp_path, "output.jsonl", [{"custom_id": "1", "response": {"body": body}}]
+    )
+    assert contexts(read_turns(tmp_path)) == {"No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_assistants_and_models_are_versions(tmp_path):
+    data = []
+    for number, name in enumerate(("asst_1", "asst_2"), start=1):
+        for place, role in enumerate(("user", "assistant")):
+            content = [{"type": "text", "text": {"value": f"{role} {number}"}}]
+            message = {"thread_id": f"t{number}", "role": role, "content": content}
+            of_bot = name if role == "assistant" else None
+            message |= {"created_at": place, "assistant_id": of_bot}
+            data.append(message)
+    turns = read_turns(
+        file_with(tmp_path, "list.json", {"object": "list", "data": data})
+    )
+    assert sorted(turns["system"]) == ["asst_1", "asst_2"]
+    sessions = {}
+    for model in ("m1", "m2"):
+        about = {"content": "Ho", "response_metadata": {"model_name": model}}
+        sessions[model] = [
+            {"type": "human", "data": {"content": "Hi"}},
+            {"type": "ai", "data": about},
+        ]
+    turns = read_turns(file_with(tmp_path, "sessions.json", sessions))
+    assert sorted(turns["system"]) == ["m1", "m2"]
+
+
+def test_labels_and_flags_of_oasst_may_be_texts(tmp_path):
+    text = (
+        "message_id,parent_id,message_tree_id,role,text,deleted,labels\n"
+        "a,,a,prompter,Hi,False,\n"
+        "b,a,a,assistant,Ho,False,\"{'name': ['quality', 'spam'], 'value': [0.5, 0.0]}\"\n"
+        "c,a,a,assistant,Hum,True,\n"
+    )
+    turns = read_turns(file_with(tmp_path, "oasst.csv", text))
+    assert turns[["response", "human_quality"]].values.tolist() == [["Ho", 0.5]]
+
+
+def test_a_row_with_two_replies_is_a_row_for_each(tmp_path):
+    text = (
+        "pair,context,response_A,response_B,system_A,system_B,preferred\n"
+        "1,User: Hi,Ho,Hey,old,new,A\n2,User: Tea?,No,Yes,new,old,tie\n"
+    )
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    rows = turns[["system", "response", "human_preference"]].values.tolist()
+    assert rows == [
+        ["old", "Ho", 1],
+        ["new", "Hey", 0],
+        ["new", "No", 0.5],
+        ["old", "Yes", 0.5],
+    ]
+    assert turns["context"].tolist() == [["Hi"], ["Hi"], ["Tea?"], ["Tea?"]]
+    assert turns["dialog"].nunique() == 2
+
+
+def test_a_column_of_transcripts_may_have_any_name(tmp_path):
+    text = (
+        "Participant,Copy your chat here,Condition,Comment\n"
+        'p1,"User: Hi\nBot: Ho,\nand more\nUser: Tea?\nBot: No",x,Note: fine\n'
+        "p2,,y,\n"
+    )
+    turns = read_turns(file_with(tmp_path, "survey.csv", text))
+    assert turns["response"].tolist() == ["Ho,\nand more", "No"]
+    assert turns["context"].tolist()[1] == ["Hi", "Ho,\nand more", "Tea?"]
+
+
+def test_words_of_another_column_are_no_transcript(tmp_path):
+    text = "id,note,remark\n1,User: lost,fine\n2,Bot: found,good\n"
+    with pytest.raises(DataError):
+        read_turns(file_with(tmp_path, "notes.csv", text))
+
+
+def test_models_of_a_thread_stay_with_their_replies(tmp_path):
+    rows = []
+    said = []
+    for number, (asked, replied) in enumerate((("Hi", "Ho"), ("Tea?", "No"))):
+        reply = {"type": "ai", "content": replied}
+        reply["response_metadata"] = {"model_name": f"m{number}"}
+        said += [{"type": "human", "content": asked}, reply]
+        about = {"run_type": "chain", "trace_id": f"{number}", "id": f"{number}"}
+        about |= {"extra": {"metadata": {"thread_id": "t"}}}
+        about |= {"start_time": f"2025-01-01T10:0{number}:00"}
+        inputs = {"messages": [{"role": "user", "content": asked}]}
+        rows.append({**about, "inputs": inputs, "outputs": {"messages": list(said)}})
+    turns = read_turns(file_with(tmp_path, "runs.jsonl", rows[::-1]))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert turns["system"].tolist() == ["m0", "m1"]
+
+
+def test_calls_of_tools_in_a_history_are_no_talk(tmp_path):
+    def span(number, messages, output):
+        attributes = {"start_ms": number, "span_kind": "llm", "model_name": "m"}
+        attributes |= {"input": {"messages": messages}, "trace_id": f"{number}"}
+        attributes |= {
+            "output": {"messages": [{"role": "assistant", "content": output}]}
+        }
+        return {"id": f"{number}", "type": "span", "attributes": attributes}
+
+    hi = {"role": "user", "content": "Hi"}
+    call = [{"role": "assistant", "content": ""}, {"role": "user", "content": ""}]
+    later = [
+        {"role": "assistant", "content": "Ho"},
+        {"role": "user", "content": "Tea?"},
+    ]
+    rows = [span(1, [hi], ""), span(2, [hi, *call], "Ho"), span(3, [hi, *later], "No")]
+    turns = read_turns(file_with(tmp_path, "spans.json", {"data": rows}))
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_an_empty_message_before_a_tool_is_a_call(tmp_path):
+    text = (
+        "id,conversation_id,role,content\n1,c,user,Hi\n2,c,assistant,\n3,c,tool,{}\n"
+        "4,c,assistant,Ho\n5,c,user,Tea?\n6,c,assistant,No\n"
+    )
+    turns = read_turns(file_with(tmp_path, "messages.csv", text))
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_requests_without_what_was_asked_are_left_out_and_counted(tmp_path):
+    rows = []
+    for number, messages in enumerate(([{"role": "user", "content": "Hi"}], {})):
+        about = {"request_id": f"{number}", "startTime": "2025-01-01T10:00:00"}
+        message = {"role": "assistant", "content": f"Ho {number}"}
+        about |= {"model": "m", "response": {"choices": [{"message": message}]}}
+        rows.append({**about, "messages": messages})
+    turns = read_turns(file_with(tmp_path, "spend.jsonl", rows))
+    assert contexts(turns) == {"Ho 0": ["Hi"]}
+    assert "nothing says to what" in reasons(turns)
+
+
+def test_the_same_sample_under_two_filters_is_one(tmp_path):
+    rows = []
+    for name in ("strict", "flexible"):
+        about = {"doc_id": 0, "resps": [["Ho"]], "filter": name}
+        rows.append({**about, "arguments": {"gen_args_0": {"arg_0": "Hi"}}})
+    turns = read_turns(file_with(tmp_path, "samples.jsonl", rows))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_earlier_rounds_of_an_arena_are_the_context(tmp_path):
+    def said(role, text):
+        return {"role": role, "content": [{"type": "text", "text": text}]}
+
+    rounds = []
+    for asked, left, right in (("Hi", "Ho", "Hey"), ("Tea?", "No", "Yes")):
+        both = {"model_side_a": said("assistant", left)}
+        both["model_side_b"] = said("assistant", right)
+        rounds.append({"user": said("user", asked), **both})
+    row = {"id": "1", "model_a": "m1", "model_b": "m2", "winner": "model_a"}
+    row |= {"language": "en", "full_conversation": rounds}
+    for side in "ab":
+        last = [rounds[1]["user"], rounds[1][f"model_side_{side}"]]
+        row[f"conversation_{side}"] = last
+    turns = read_turns(file_with(tmp_path, "arena.jsonl", [row]))
+    assert contexts(turns) == {"No": ["Hi", "Ho", "Tea?"], "Yes": ["Hi", "Hey", "Tea?"]}
+
+
+def test_a_seat_that_the_bot_has_in_some_dialogs_is_no_version(tmp_path):
+    dialogs = []
+    for bot in ("participant1", "participant2"):
+        user = "participant2" if bot == "participant1" else "participant1"
+        talk = [(user, "Human", "Hi"), (bot, "Bot", "Ho"), (user, "Human", "So?")]
+        messages = [
+            {"sender": name, "sender_class": kind, "text": text}
+            for name, kind, text in talk
+        ]
+        dialogs.append({"dialog_id": bot, "dialog": messages})
+    turns = read_turns(file_with(tmp_path, "wild.json", dialogs))
+    assert turns["system"].nunique() == 1
+    assert turns["response"].tolist() == ["Ho", "Ho"]
+
+
+def test_template_of_kore_is_read_without_its_buttons(tmp_path):
+    def message(kind, text):
+        components = [{"cT": "text", "data": {"text": text}}]
+        return {"type": kind, "components": components, "sessionId": "s"}
+
+    buttons = [{"type": "postback", "title": "Green"}]
+    payload = {"template_type": "button", "text": "Ho", "buttons": buttons}
+    template = json.dumps({"type": "template", "payload": payload})
+    messages = [message("incoming", "Hi"), message("outgoing", template)]
+    turns = read_turns(file_with(tmp_path, "kore.json", {"messages": messages}))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_an_error_of_claude_code_is_no_reply(tmp_path):
+    rows = []
+    for number, (role, text) in enumerate(
+        [("user", "Hi"), ("assistant", "API Error: 529"), ("assistant", "Ho")]
+    ):
+        about = {"type": role, "uuid": f"{number}", "sessionId": "s"}
+        about["parentUuid"] = f"{number - 1}" if number else None
+        about["isApiErrorMessage"] = text.startswith("API Error")
+        rows.append({**about, "message": {"role": role, "content": text}})
+    turns = read_turns(file_with(tmp_path, "session.jsonl", rows))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_what_a_command_of_discord_brings_is_a_reply(tmp_path):
+    def message(number, kind, text, is_bot):
+        author = {
+            "id": f"{is_bot}",
+            "name": "Ada" if is_bot else "Mira",
+            "isBot": is_bot,
+        }
+        time = f"2025-01-01T10:0{number}:00Z"
+        about = {"id": f"{number}", "type": kind, "timestamp": time}
+        return {**about, "content": text, "author": author}
+
+    channel = {
+        "guild": {"name": "g"},
+        "channel": {"id": "1", "name": "c"},
+        "messages": [message(0, "Default", "Hi", False), message(1, "20", "Ho", True)],
+    }
+    turns = read_turns(file_with(tmp_path, "discord.json", channel))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_what_zoom_writes_above_answers_is_no_word(tmp_path):
+    text = (
+        "18:01:22 From Mira to Everyone:\n\tHi\n18:01:40 From Ada to Everyone:\n\tHo\n"
+        '18:02:00 From Mira to Everyone:\n\tReacted to "Ho" with 👍\n'
+        '18:02:05 From Mira to Everyone:\n\tReplying to "Ho"\n\t\n\tTea?\n'
+        "18:02:40 From Ada to Everyone:\n\tNo\n"
+    )
+    turns = read_turns(file_with(tmp_path, "chat.txt", text), options={"bot": "Ada"})
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_quotation_marks_within_several_lines_of_line_stay(tmp_path):
+    text = (
+        "[LINE] Chat history with Ada\n\nSat, 3/1/2025\n10:00\tMira\tHi\n"
+        '10:01\tAda\t"Ho:\n- ""Black"" tea\n- ""Green"""\n10:02\tMira\tOk\n'
+        "10:03\tMira\tAnd now?\n10:04\tMira\tHello?\n"
+    )
+    turns = read_turns(file_with(tmp_path, "line.txt", text), options={"bot": "Ada"})
+    assert turns["response"].tolist() == ['Ho:\n- "Black" tea\n- "Green"']
+
+
+def test_quotes_reactions_and_isolates_of_messengers_are_no_words(tmp_path):
+    text = (
+        "[2025-03-01 10:00:00] Me: @\u2068Ada\u2069 Hi\n(- Ada: 👍 -)\n"
+        "[2025-03-01 10:01:00] Ada: Ho\n[2025-03-01 10:02:00] Me: \n\n> Ho\n\nTea?\n"
+        "[2025-03-01 10:03:00] Ada: No\n"
+    )
+    turns = read_turns(file_with(tmp_path, "chat.md", text), options={"bot": "Ada"})
+    assert contexts(turns) == {"Ho": ["@Ada Hi"], "No": ["@Ada Hi", "Ho", "Tea?"]}
+
+
+def test_sounds_in_subtitles_are_no_words(tmp_path):
+    text = (
+        "1\n00:00:01,000 --> 00:00:02,000\nMIRA: Hi\n\n2\n00:00:02,000 --> 00:00:03,000\n"
+        "ADA: Ho [laughter]\n\n3\n00:00:03,000 --> 00:00:04,000\n[applause]\n\n"
+        "4\n00:00:04,000 --> 00:00:05,000\nMIRA: Tea?\n\n"
+        "5\n00:00:05,000 --> 00:00:06,000\nADA: No\n"
+    )
+    turns = read_turns(file_with(tmp_path, "talk.srt", text), options={"bot": "ADA"})
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_a_greeting_of_a_trigger_of_zendesk_is_context(tmp_path):
+    def event(number, kind, name, text):
+        about = {"type": "chat.msg", "sender_type": kind, "name": name, "index": number}
+        return {**about, "msg": text, "timestamp": f"2025-01-01T10:0{number}:00Z"}
+
+    history = [
+        event(0, "Trigger", "Shop", "Welcome"),
+        event(1, "Visitor", "Mira", "Hi"),
+        event(2, "Agent", "Ada Bot", "Ho"),
+    ]
+    left = {"id": "2", "type": "offline_msg", "message": "Nobody there?"}
+    chats = {"chats": [{"id": "1", "history": history}, left]}
+    turns = read_turns(file_with(tmp_path, "zendesk.json", chats))
+    assert contexts(turns) == {"Ho": ["Welcome", "Hi"]}
+    assert "while nobody answered" in reasons(turns)
+
+
+def test_answers_of_dialogflow_without_a_session_are_refused(tmp_path):
+    rows = [
+        {"responseId": "1", "queryResult": {"queryText": "Hi", "fulfillmentText": "Ho"}}
+    ]
+    with pytest.raises(DataError, match="which are of one session"):
+        read_turns(file_with(tmp_path, "answers.jsonl", rows))
+
+
+def test_signs_of_html_in_comments_of_reddit_are_decoded(tmp_path):
+    rows = []
+    for number, (author, text) in enumerate(
+        (("mira", "Hi"), ("ada", "Salt &amp; tea"))
+    ):
+        about = {"id": f"c{number}", "link_id": "t3_x", "author": author, "body": text}
+        parent = f"t1_c{number - 1}" if number else "t3_x"
+        rows.append({**about, "parent_id": parent, "created_utc": number})
+    file = file_with(tmp_path, "reddit.jsonl", rows)
+    turns = read_turns(file, options={"bot": "ada"})
+    assert contexts(turns) == {"Salt & tea": ["Hi"]}
