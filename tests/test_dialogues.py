@@ -172,9 +172,10 @@ def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(
 
 HEAD = "system,dialog,response,human_overall\n"
 BAD = {
-    "wrong column": ("system,dialog,respones\nA,1,x\n", ["'response'", "did you mean 'respones'?"]),
+    "wrong column": ("system,dialog,respones\nA,1,x\n",
+                     ["'response'", 'COLUMNS="response=respones"']),
     "misnamed optional column": ("system,dialog,response,contexts\nA,1,x,y\n",
-                                 ["'context'", "did you mean 'contexts'?"]),
+                                 ["'context'", 'COLUMNS="context=contexts"']),
     "non-numeric rating": (HEAD + "A,1,x,4\nA,2,y,good\n", ["row 2", "'human_overall'", "'good'"]),
     "commas of thousands": (HEAD + 'A,1,x,"3,500"\n', ["row 1", "'3,500'", "not a number"]),
     "infinite rating": (HEAD + "A,1,x,inf\n", ["row 1", "'human_overall'"]),
@@ -230,7 +231,7 @@ def test_empty_lines_above_the_header_are_no_header(tmp_path):
 
 
 MAPPINGS = [
-    ({"respons": "response"}, "did you mean 'respons'"),
+    ({"respons": "response"}, 'COLUMNS="response=respons"'),
     ({"response": "reply"}, "'reply': this mapped column is missing"),
     ({"system": "dialog"}, "'system': two columns of the file"),
 ]

@@ -404,3 +404,76 @@ def test_signs_of_html_in_comments_of_reddit_are_decoded(tmp_path):
     file = file_with(tmp_path, "reddit.jsonl", rows)
     turns = read_turns(file, options={"bot": "ada"})
     assert contexts(turns) == {"Salt & tea": ["Hi"]}
+
+
+def observation(number, kind, messages, output):
+    about = {"id": f"{number}", "trace_id": f"{number // 2}", "project_id": "p"}
+    about |= {"type": kind, "session_id": "s", "output": json.dumps(output)}
+    about |= {"provided_model_name": "m", "start_time": f"2025-01-01 10:0{number}:00"}
+    return {**about, "input": json.dumps(messages)}
+
+
+def test_steps_of_a_trace_are_not_read_beside_its_calls(tmp_path):
+    hi = [{"role": "user", "content": "Hi"}]
+    later = [*hi, {"role": "assistant", "content": "Ho"}]
+    later.append({"role": "user", "content": "Tea?"})
+    rows = [
+        observation(0, "SPAN", {"args": ["Hi"], "kwargs": {}}, "Ho"),
+        observation(1, "GENERATION", hi, {"role": "assistant", "content": "Ho"}),
+        observation(2, "SPAN", {"args": ["Tea?"], "kwargs": {}}, "No"),
+        observation(3, "GENERATION", later, {"role": "assistant", "content": "No"}),
+    ]
+    turns = read_turns(file_with(tmp_path, "observations.jsonl", rows))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert turns["system"].tolist() == ["m", "m"]
+
+
+def test_a_reply_that_is_a_record_of_a_message_is_read_as_its_words(tmp_path):
+    said = json.dumps({"role": "assistant", "content": "Ho"}).replace('"', '""')
+    text = "session,user_message,bot_response\n" + f'1,Hi,"{said}"\n2,Hey,Hum\n'
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "Hum": ["Hey"]}
+
+
+def test_records_of_messages_are_refused_as_talk(tmp_path):
+    said = "[{'message.role': 'assistant', 'message.content': 'Ho'}]"
+    messages = [
+        {"sender": "user", "text": "Hi"},
+        {"sender": "bot", "text": said},
+    ]
+    with pytest.raises(DataError, match="records of messages"):
+        read_turns(file_with(tmp_path, "log.json", [{"messages": messages}]))
+
+
+def test_two_speakers_in_a_cue_are_two(tmp_path):
+    text = (
+        "1\n00:00:01,000 --> 00:00:02,000\n- MIRA: Hi\n- ADA: Ho\n\n"
+        "2\n00:00:02,000 --> 00:00:03,000\nMIRA: Tea?\n\n"
+        "3\n00:00:03,000 --> 00:00:04,000\nADA: No\n"
+    )
+    turns = read_turns(file_with(tmp_path, "talk.srt", text), options={"bot": "ADA"})
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_what_messenger_says_of_the_sender_is_no_talk(tmp_path):
+    said = [("Mira", "Mira named the group Tea."), ("Mira", "Hi"), ("Ada", "Ho")]
+    said += [("Mira", "Mira called Ada."), ("Mira", "Tea?"), ("Ada", "No")]
+    messages = []
+    for number, (name, text) in enumerate(said):
+        time = {"timestamp_ms": 1700000000000 + number}
+        messages.append({"sender_name": name, "content": text, **time})
+    people = [{"name": "Mira"}, {"name": "Ada"}]
+    chat = {"participants": people, "messages": messages[::-1], "title": "Ada"}
+    file = file_with(tmp_path, "message_1.json", chat)
+    assert contexts(read_turns(file, options={"bot": "Ada"})) == TWO_EXCHANGES
+
+
+def test_reference_answers_beside_those_of_models_are_no_replies(tmp_path):
+    for folder in ("model_answer", "reference_answer"):
+        (tmp_path / folder).mkdir()
+        choices = [{"index": 0, "turns": [f"Ho of {folder}"]}]
+        row = {"question_id": 1, "answer_id": "a", "model_id": "m", "choices": choices}
+        file_with(tmp_path / folder, "m.jsonl", [row])
+    file_with(tmp_path, "question.jsonl", [{"question_id": 1, "turns": ["Hi"]}])
+    turns = read_turns(tmp_path)
+    assert turns["response"].tolist() == ["Ho of model_answer"]

@@ -226,6 +226,29 @@ def agents_beside_bots(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
     return set()
 
 
+def check_words(
+    dialogs: Sequence[Dialog], bots: set[str], report: ImportReport
+) -> None:
+    """Refuse dialogs of which many replies are records of messages, and no words.
+
+    Raises:
+        DataError: with the beginning of one.
+    """
+    replies = [
+        utterance.text
+        for dialog in dialogs
+        for utterance in dialog.utterances
+        if utterance.speaker in bots and utterance.text
+    ]
+    records = [text for text in replies if MESSAGE_RECORD.match(text)]
+    if len(records) > len(replies) / 5:
+        raise DataError(
+            f"holds replies that are records of messages, and no words: {records[0][:60]}...",
+            report.path,
+            fix="write the words into a column of their own, or name the format: KIND=...",
+        )
+
+
 def check_other_side(
     dialogs: Sequence[Dialog], bots: set[str], report: ImportReport
 ) -> None:
@@ -252,6 +275,9 @@ def check_other_side(
     )
 
 
+MESSAGE_RECORD = re.compile(  # as JSON or Python write it
+    r"\s*\[?\{[^{}]{0,80}?['\"](?:message\.)?role['\"]: ?['\"]"
+)
 REASONING = re.compile(  # as models write it before an answer
     r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S
 )
@@ -345,6 +371,7 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
     separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     check_other_side(dialogs, bots, report)
+    check_words(dialogs, bots, report)
     remove_reasoning(dialogs, bots, report)
     occurrences = Counter()  # of each system and dialog id
     for dialog in dialogs:

@@ -485,6 +485,11 @@ def oasst_utterance(message: dict) -> Utterance:
     them is worse.
     """
     labels = from_json(message.get("labels")) or {}
+    if isinstance(labels, str):
+        raise UnknownFormat(
+            f"has labels that are no list: {labels[:40]}...",
+            fix="save the table as Parquet or as JSON lines",
+        )
     values = {}
     if isinstance(labels.get("name"), list):
         values = dict(zip(labels["name"], labels["value"], strict=True))
@@ -587,6 +592,9 @@ def read_cohere(record: dict, source) -> list[Dialog]:
 
 def read_mt_bench(record: dict, source) -> list[Dialog]:
     """MT-bench: answers of a model; the questions stand in question.jsonl."""
+    if len(source.files) > 1 and source.folder.endswith("reference_answer"):
+        source.exclude("dialogs", "are reference answers")
+        return []
     questions = source.cached("question.jsonl", "question_id")
     question = questions.get(record["question_id"])
     dialogs = []

@@ -19,6 +19,10 @@ SLACK_MENTION = re.compile(r"<@(\w{1,40})(?:\|[^>]{0,80})?>")
 FACEBOOK_NOTICE = re.compile(
     rf"(?:{'|'.join(WORDS['facebook']['no_words'])})\s*\.?", re.I
 )
+FACEBOOK_DEED = re.compile(  # behind the name of who is said to write it
+    r"(?:called|named|renamed|changed|set|added|removed|left|created|pinned|started|joined|missed"
+    r"|unsent|turned|voted|sent|shared|liked|reacted|took) "
+)
 DISCORD_TALK = {  # types of messages; 20 and 23 are answers to commands
     *("Default", "Reply", "ChatInputCommand", "ContextMenuCommand"),
     *(0, 19, 20, 23, "20", "23"),
@@ -367,7 +371,7 @@ def read_facebook(record: dict, source) -> list[Dialog]:
     for message in record["messages"]:
         name = from_bytes(message["sender_name"])
         text = from_bytes(message.get("content") or "")
-        if FACEBOOK_NOTICE.fullmatch(text):
+        if FACEBOOK_NOTICE.fullmatch(text) or tells_of(name, text):
             source.exclude("utterances", "are notices")
             continue
         dialog.utterances.append(
@@ -379,6 +383,19 @@ def read_facebook(record: dict, source) -> list[Dialog]:
             )
         )
     return [dialog]
+
+
+def tells_of(name: str, text: str) -> bool:
+    """Whether a text of Messenger says what the one did in whose name it stands.
+
+    >>> tells_of("Mira Lind", "Mira named the group Tea."), tells_of("Mira", "Ada called me")
+    (True, False)
+    """
+    for start in (name, name.partition(" ")[0]):
+        deed = text.removeprefix(f"{start} ")
+        if deed != text and FACEBOOK_DEED.match(deed):
+            return True
+    return False
 
 
 def read_matrix(record: dict, source) -> list[Dialog]:

@@ -503,6 +503,7 @@ def text_from_json(
     text = read(parsed)
     if text is None and isinstance(value, str) and parsed:
         names = set().union(parsed if isinstance(parsed, dict) else (), *dicts(parsed))
+        names = {str(name).removeprefix("message.") for name in names}  # OpenInference
         return None if names & MESSAGE_KEYS else value
     return text
 

@@ -630,12 +630,7 @@ def read_subtitles(text: str, source) -> list[Dialog]:
         UnknownFormat: where no cue names its speaker.
     """
     dialog = Dialog("", [])
-    for block in re.split(r"\n[ \t]*\n", text):
-        lines = block.strip().split("\n")
-        at = next((n for n, line in enumerate(lines) if CUE.match(line)), None)
-        if at is None:
-            continue
-        words = " ".join(line.strip() for line in lines[at + 1 :])
+    for words in cues(text):
         voice = VOICE.match(words) or SPEAKER_START.match(words[:120])
         speaker = voice["name"].strip() if voice else None
         words = re.sub(
@@ -654,6 +649,22 @@ def read_subtitles(text: str, source) -> list[Dialog]:
             "holds subtitles without speakers", fix='write "Name: " before them'
         )
     return [dialog]
+
+
+def cues(text: str) -> list[str]:
+    """The words of each cue in one line; of each speaker where a cue has two, behind dashes."""
+    found = []
+    for block in re.split(r"\n[ \t]*\n", text):
+        lines = [line.strip() for line in block.strip().split("\n")]
+        at = next((n for n, line in enumerate(lines) if CUE.match(line)), None)
+        if at is None:
+            continue
+        said = lines[at + 1 :]
+        if len(said) > 1 and all(re.match("- ?[^\\W\\d]", line) for line in said):
+            found += [line.lstrip("- ") for line in said]
+        else:
+            found.append(" ".join(said))
+    return found
 
 
 # What a user of Aider types that the model does not read; "/ask why?" is talk.

@@ -28,6 +28,11 @@ from lib.data.log_times import to_time
 
 WINDOWS_LOOKED_AT = 200
 THREAD = ("thread_id", "session_id", "conversation_id")
+TRACE = ("traceId", "trace_id")
+VERSIONS_OF_LANGFUSE = (
+    *("release", "version", "model"),
+    *("providedModelName", "provided_model_name"),
+)
 SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.input.messages",
     "gen_ai.prompt.0.role",
@@ -60,14 +65,21 @@ def traced_dialog(
     """What went into a model and what came out; the time is that of the reply.
 
     Nothing at all where what went in is in no known form: a reply without its context misleads.
+    LangGraph gives back all messages of a thread, or those that are new.
     """
     utterances = trace_messages(messages)
     if messages and not utterances:
         return Dialog(name, [], model)
+    state = from_json(output)
+    given_back = trace_messages(state) if holds_message_list(state) else []
+    if any(utterance.role == "user" for utterance in given_back):
+        utterances = given_back
+    else:
+        utterances += given_back
     for utterance in utterances:
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
-    reply = text_from_json(output)
+    reply = None if given_back else text_from_json(output)
     if reply:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
@@ -76,6 +88,11 @@ def traced_dialog(
     elif utterances:
         utterances[-1].time = to_time(time)
     return Dialog(name, utterances, model)
+
+
+def holds_message_list(output: Any) -> bool:
+    """Whether what came out of a model or a graph is a list of messages below that name."""
+    return isinstance(output, dict) and len(dicts(output.get("messages"))) > 0
 
 
 def trace_messages(value: Any) -> list[Utterance]:
@@ -110,20 +127,20 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
 
     Of observations, those of models are read where a trace has any; a judge's are not.
     """
-    with_model = {row.get("traceId") for row in rows if row.get("type") == "GENERATION"}
+    with_model = {
+        first_text(row, TRACE) for row in rows if row.get("type") == "GENERATION"
+    }
     dialogs = []
     for row in rows:
         is_step = row.get("type", "GENERATION") != "GENERATION"
-        if is_step and row.get("traceId") in with_model:
+        if is_step and first_text(row, TRACE) in with_model:
             source.exclude("dialogs", "are spans of other things than models")
             continue
         if str(row.get("environment")).startswith("langfuse-"):
             source.exclude("dialogs", "are calls of a judge")
             continue
-        name = str(
-            row.get("sessionId") or row.get("session_id") or row.get("traceId") or ""
-        )
-        version = first_text(row, ["release", "version", "model", "providedModelName"])
+        name = first_text(row, ("sessionId", "session_id", *TRACE)) or ""
+        version = first_text(row, VERSIONS_OF_LANGFUSE)
         time = first_value(row, ("timestamp", "startTime", "start_time"))
         dialog = traced_dialog(
             name, row.get("input"), output=row.get("output"), time=time, model=version
@@ -181,22 +198,14 @@ def is_model_run(run: dict) -> bool:
 
 
 def langsmith_dialog(run: dict) -> Dialog:
-    """What went into a run and what came out; or all messages, where they come out again."""
+    """What went into a run and what came out."""
     metadata = (run.get("extra") or {}).get("metadata") or {}
-    name = first_text(metadata, THREAD) or ""
-    model = first_text(metadata, ["ls_model_name"])
-    outputs = run.get("outputs")
-    if not is_model_run(run):
-        utterances = trace_messages(value_at(outputs, "messages"))
-        if len(utterances) > 1:
-            utterances[-1].time = to_time(run.get("start_time"))
-            return Dialog(name, utterances, model)
     return traced_dialog(
-        name,
+        first_text(metadata, THREAD) or "",
         (run.get("inputs") or {}).get("messages"),
-        output=outputs,
+        output=run.get("outputs"),
         time=run.get("start_time"),
-        model=model,
+        model=first_text(metadata, ["ls_model_name"]),
     )
 
 

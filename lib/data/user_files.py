@@ -23,6 +23,7 @@ from lib.data.chat_logs import (
 from lib.data.corpora import report_row, snake_case
 from lib.data.dialogs import (
     MAX_CONTEXT,
+    MESSAGE_RECORD,
     Dialog,
     Rating,
     is_newest_first,
@@ -43,6 +44,7 @@ from lib.data.file_contents import (
 )
 from lib.data.log_comparisons import with_row_per_reply
 from lib.data.log_files import LogFile, Source, find_files
+from lib.data.log_messages import text_from_json
 from lib.data.log_parts import (
     DECIMAL_COMMA,
     RATERS,
@@ -617,6 +619,7 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
         reason = "are records without a reply"  # FED's rate whole dialogs
         report.excluded["responses", reason] += int((~with_reply).sum())
         cells = cells[with_reply].reset_index(drop=True)
+    cells = _with_words_of_records(cells, report)
     cells = _with_dimensions(cells, report)
     cells = _with_divided_contexts(cells, report)
     cells = _with_key(cells, file, report)
@@ -637,6 +640,19 @@ def _reply_table(value: Any, source: Source, scale) -> pd.DataFrame:
         turns["dialog"] = f"{source.file.name.rpartition('.')[0]}/" + turns["dialog"]
     turns.attrs["ratings"] = ratings
     return turns
+
+
+def _with_words_of_records(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
+    """Cells with the words of replies that were written as records of messages."""
+    replies = cells.get("response", pd.Series(dtype=object))
+    is_record = replies.map(lambda cell: bool(MESSAGE_RECORD.match(str(cell))))
+    if not is_record.any():
+        return cells
+    report.decide("columns", "response: words", "of messages with a role")
+    words = [text_from_json(cell) for cell in replies[is_record]]
+    cells = cells.copy()
+    cells.loc[is_record, "response"] = pd.Series(words, replies.index[is_record])
+    return cells
 
 
 def _rating_columns(
@@ -1069,6 +1085,9 @@ def _rename(
             )
             hint = hint or f"write it like this:\n{examples(cells)}"
             fix = f'name it: COLUMNS="{name}=..."; {hint}'
+            if near:
+                column = next(each for each in table if each.lower() == near[0])
+                fix = f'if {column!r} is this column, rename it, or say COLUMNS="{name}={column}"'
             if name == "response" and not near:
                 fix = (
                     'name it: COLUMNS="response=..." for a row per reply, or '
