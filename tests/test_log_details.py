@@ -477,3 +477,48 @@ def test_reference_answers_beside_those_of_models_are_no_replies(tmp_path):
     file_with(tmp_path, "question.jsonl", [{"question_id": 1, "turns": ["Hi"]}])
     turns = read_turns(tmp_path)
     assert turns["response"].tolist() == ["Ho of model_answer"]
+
+
+def test_an_event_of_dialogflow_is_no_word_of_the_user(tmp_path):
+    context = [{"name": "projects/p/agent/sessions/s/contexts/x"}]
+    rows = []
+    for asked, replied in (("WELCOME", "Hello"), ("Hi", "Ho"), ("Tea?", "No")):
+        result = {"queryText": asked, "fulfillmentText": replied}
+        result["outputContexts"] = context
+        rows.append({"responseId": asked, "queryResult": result})
+    turns = read_turns(file_with(tmp_path, "answers.jsonl", rows))
+    assert contexts(turns)["Hello"] == []
+    assert contexts(turns)["No"] == ["Hello", "Hi", "Ho", "Tea?"]
+
+
+def test_requests_as_proxies_and_clouds_log_them_are_read(tmp_path):
+    asked = [{"role": "user", "content": "Hi"}]
+    request = {"timestamp": 1.5, "body": {"model": "m", "messages": asked}}
+    content = [{"type": "text", "text": "Ho"}]
+    body = {"type": "message", "role": "assistant", "model": "m-1", "content": content}
+    failed = {"type": "error", "error": {"message": "Overloaded"}}
+    rows = [{"request": request, "response": {"body": each}} for each in (failed, body)]
+    turns = read_turns(file_with(tmp_path, "proxy.jsonl", rows))
+    assert turns[["system", "response"]].values.tolist() == [["m-1", "Ho"]]
+    parts = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    reply = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Ho"}]}}]}
+    row = {"model": "gemini", "full_request": parts, "full_response": reply}
+    turns = read_turns(file_with(tmp_path, "vertex.jsonl", [row, row | {"x": 1}]))
+    assert turns["response"].tolist() == ["Ho", "Ho"]
+    said = {"sessionId": "s", "botVersion": "7", "inputTranscript": "Hi"}
+    said |= {"messages": [{"content": "Ho", "contentType": "PlainText"}]}
+    event = {"timestamp": 1747721700000, "ingestionTime": 1747721700001}
+    event["message"] = json.dumps(said)
+    turns = read_turns(file_with(tmp_path, "events.jsonl", [event, event]))
+    assert contexts(turns)["Ho"][0] == "Hi"
+
+
+def test_deleted_parts_of_intercom_are_no_talk(tmp_path):
+    def part(kind, text, **fields):
+        about = {"part_type": "comment", "author": {"type": kind, "name": kind}}
+        return {**about, "body": f"<p>{text}</p>", **fields}
+
+    parts = [part("user", "This message was deleted", redacted=True), part("bot", "Ho")]
+    chat = {"id": "1", "source": part("user", "Hi"), "conversation_parts": parts}
+    turns = read_turns(file_with(tmp_path, "intercom.json", [chat]))
+    assert contexts(turns) == {"Ho": ["Hi"]}

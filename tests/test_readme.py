@@ -113,7 +113,7 @@ def test_the_minutes_to_read_follow_from_the_length_of_a_notebook():
         assert abs(stated.pop(path.name[:2]) - minutes) <= 5, (path.name, minutes)
     assert not stated
     total = sum(stated_minutes(README).values())
-    told(f"all sixteen {total // 60} hours")
+    told(f"all together {total // 60} hours")
 
 
 def test_a_meeting_has_60_to_90_minutes_of_reading_and_exercises_that_exist():
@@ -225,7 +225,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"rated lower ({written(words['machines only'])})")
+    told(f"machines' replies lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -268,9 +268,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     fed = saved.loc["gpt4_fed"]
     ji = saved.loc["gpt4_reliable"]
     told(
-        f"the mean of one bot takes {fed.saved:.0f} % fewer human ratings on FED "
+        f"a bot's mean rating takes {fed.saved:.0f} % fewer human ratings on FED "
         f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % "
-        f"on the dialogs of Ji et al. ({ji.low:.0f} to {ji.high:.0f})"
+        f"fewer on the dialogs of Ji et al. ({ji.low:.0f} to {ji.high:.0f})"
     )
 
     strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
@@ -280,7 +280,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
         f"Over {n_dimensions} dimensions of empathy, three language models correlate "
-        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]} with experts; "
+        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]} with experts, "
         f"another expert {strong['one more expert']}, and a crowd {strong['crowd']}"
     )
 
@@ -288,13 +288,16 @@ def test_findings_of_the_readme_stand_in_the_tables():
     rule = rates.loc["bertscore_f1"]
     decided = rule["right"] + rule["wrong"]
     assert rule["wrong"] == 2
-    pairs = f"Of {rule['pairs']:.0f} pairs of bots that people distinguish"
+    pairs = f"Of {rule['pairs']:.0f} pairs that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(
         f"up to {100 * rule['high']:.0f} % of its decisions may be wrong (end of the 95 % interval)"
     )
     without = rates.loc["context_similarity"]
-    told(f"(similarity to context), up to {100 * without['high']:.0f} %")
+    told(
+        "by similarity to context, which needs no reference, "
+        f"up to {100 * without['high']:.0f} %"
+    )
 
     ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
@@ -303,4 +306,4 @@ def test_findings_of_the_readme_stand_in_the_tables():
     told(f"{ledger['not run']} were not run")
     other = ledger[["differs", "misprint", "other data or model"]].sum()
     assert good + ledger[["not public", "not run"]].sum() + other == ledger.sum()
-    told(f"{other} differ, are misprints or used other data or models")
+    told(f"{other} differ, are misprints, or needed other data or models")

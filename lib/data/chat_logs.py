@@ -47,6 +47,7 @@ from lib.data.log_parts import (
     first_name,
     first_text,
     first_value,
+    from_json,
     has_path,
     names_a_time,
 )
@@ -158,7 +159,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("snapshot.chat.chat.history.messages",),
               assistants.read_open_webui_feedback),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts|history[].parts",), assistants.read_gemini),
+              ("contents[].parts|history[].parts|full_request.contents[].parts",),
+              assistants.read_gemini),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
               ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
     LogFormat("character_ai", "Character.AI turns",
@@ -188,7 +190,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("openai_batch", "OpenAI Batch",
               ("custom_id", "response.body"), assistants.read_openai_batch),
     LogFormat("openai_batch", "OpenAI Batch, the requests",
-              ("custom_id", "method", "body.messages"), assistants.read_openai_batch_requests),
+              ("custom_id", "method", "body.messages|body.input"),
+              assistants.read_openai_batch_requests),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
               ("conversation_a|messages_a", "conversation_b|messages_b"),
               EachRecord(comparisons.read_arena, comparisons.join_judges)),
@@ -311,9 +314,11 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("intercom", "Intercom conversations",
               ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
     LogFormat("zendesk", "Zendesk chats",
-              ("chats[].history",), EachRecord(platforms.read_zendesk_chats)),
+              ("chats[].history|docs{}.history",), EachRecord(platforms.read_zendesk_chats)),
     LogFormat("zendesk", "Zendesk tickets with their comments",
-              ("tickets[].comments[].author_id",), EachRecord(platforms.read_zendesk_tickets)),
+              ("tickets[].comments[].author_id",), platforms.read_zendesk_tickets),
+    LogFormat("zendesk", "Zendesk tickets with their comments",
+              ("comments[].author_id", "requester_id|requester"), platforms.read_zendesk_tickets),
     LogFormat("genesys", "Genesys transcripts",
               ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
     LogFormat("dialogflow", "Dialogflow ES answers",
@@ -418,11 +423,26 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     value = listed_by_push_ids(value)
-    rows = records(value)
+    rows = logged_events(records(value))
     log_format = find_log_format(rows, kind)
     if log_format:
         return _read_records(log_format, rows, source)
     return _read_generic(unfold_all(rows), value, source)
+
+
+def logged_events(rows: list[dict]) -> list[dict]:
+    """The records that events of CloudWatch hold as JSON; other rows are unchanged."""
+    if not rows or not all(is_event_of_cloudwatch(row) for row in rows):
+        return rows
+    return [
+        {"timestamp": row["timestamp"], **from_json(row["message"])} for row in rows
+    ]
+
+
+def is_event_of_cloudwatch(row: dict) -> bool:
+    """Whether a row is an event of CloudWatch whose message is a record."""
+    named = {"message", "timestamp", "ingestionTime"} <= set(row)
+    return named and isinstance(from_json(row["message"]), dict)
 
 
 def find_log_format(rows: list[dict], kind: str | None = None) -> LogFormat | None:
@@ -766,9 +786,12 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
 
     The names then are ids: none is that of a field.
     """
-    if len(value) < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
+    n_filled = sum(item != [] for item in value.values())
+    if n_filled < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
         return False
     for item in value.values():
+        if item == []:
+            continue
         messages = message_list(item) if isinstance(item, list) else []
         keys = {snake_case(key) for message in messages for key in message}
         if not messages or keys & {"messages", "conversations", *DIALOG}:

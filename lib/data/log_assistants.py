@@ -66,7 +66,7 @@ def chatgpt_utterance(message: dict) -> Utterance:
     return Utterance(
         speaker=role,
         role=role,
-        text=without_marks(text_of(content.get("parts"))),
+        text=without_marks(text_of(content.get("parts"))) or None,
         time=to_time(message.get("create_time")),
         system=metadata.get("model_slug") if role == "assistant" else None,
     )
@@ -175,10 +175,14 @@ def joined_nodes(earlier: dict, later: dict) -> dict:
 
 def read_gemini(rows: list[dict], source) -> list[Dialog]:
     """Gemini's API: requests, of which each may repeat the history."""
-    contents = [row.get("contents") or row.get("history") for row in rows]
-    dialogs = [
-        gemini_dialog(row) for row, said in zip(rows, contents, strict=True) if said
-    ]
+    requests = []
+    for row in rows:
+        logged = row.get("full_request")  # as Vertex AI logs it
+        if logged:
+            row = {**row, **logged, "response": row.get("full_response")}
+        if row.get("contents") or row.get("history"):
+            requests.append(row)
+    dialogs = [gemini_dialog(request) for request in requests]
     source.exclude("dialogs", "are in another shape", len(rows) - len(dialogs))
     return without_beginnings(dialogs, source)
 
@@ -335,7 +339,9 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
     """
     requests = {}
     for row in [*source.sibling_rows("custom_id"), *rows]:
-        messages = (row.get("body") or {}).get("messages")
+        messages = first_value(row.get("body") or {}, ("messages", "input"))
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
         if messages:
             requests[row["custom_id"]] = messages
     dialogs = []

@@ -24,6 +24,9 @@ from lib.data.log_parts import (
 )
 from lib.data.log_times import to_time
 
+TICKET_ACCOUNTS = ("requester", "submitter", "assignee")  # of Zendesk
+EVENT_NAME = re.compile(r"WELCOME|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,5}")  # of Dialogflow
+
 
 def read_rasa(record: dict, source) -> list[Dialog]:
     """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
@@ -161,7 +164,8 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         if account.get("role") in (0, 1):
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
-        utterance = Utterance(speaker, role, activity.get("text") or None, time=time)
+        text = re.sub("</?at>", "", activity.get("text") or "")  # marks of mentions
+        utterance = Utterance(speaker, role, text or None, time=time)
         utterance.id = first_text(activity, ["id"])
         dialog.utterances.append(utterance)
     elif value_at(value, "actionName") == "feedback":
@@ -217,7 +221,7 @@ def read_intercom(record: dict, source) -> list[Dialog]:
         ):
             source.exclude("utterances", "are notes and other parts that are no talk")
             continue
-        text = html_text(part.get("body"))
+        text = None if part.get("redacted") else html_text(part.get("body"))
         if text is None or part["part_type"] == "assignment":
             source.exclude("utterances", "are notes and other parts that are no talk")
             continue
@@ -242,7 +246,7 @@ def read_intercom(record: dict, source) -> list[Dialog]:
 def read_zendesk_chats(record: dict, source) -> list[Dialog]:
     """Zendesk Chat: `history` of a chat, of which chat.msg is talk; ratings are good or bad."""
     dialogs = []
-    for chat in record["chats"]:
+    for chat in record.get("chats") or record["docs"].values():
         dialog = Dialog(str(chat.get("id") or ""), [])
         if "history" not in chat:
             source.exclude("dialogs", "are messages left while nobody answered")
@@ -269,24 +273,30 @@ def read_zendesk_chats(record: dict, source) -> list[Dialog]:
     return dialogs
 
 
-def read_zendesk_tickets(record: dict, source) -> list[Dialog]:
+def read_zendesk_tickets(rows: list[dict], source) -> list[Dialog]:
     """Zendesk's tickets: public comments are talk; who did not ask may be the bot or staff."""
-    names = {
-        account.get("id"): account.get("name") for account in dicts(record.get("users"))
-    }
+    tickets: list[dict] = []
+    accounts: list[dict] = []
+    for row in rows:
+        tickets += dicts(row.get("tickets")) or [row]
+        accounts += dicts(row.get("users"))
+    for ticket in tickets:
+        of_ticket = [ticket.get(name) for name in TICKET_ACCOUNTS]
+        accounts += [account for account in of_ticket if isinstance(account, dict)]
+    names = {account.get("id"): account.get("name") for account in accounts}
     dialogs = []
-    for ticket in record["tickets"]:
+    for ticket in tickets:
         dialog = Dialog(str(ticket.get("id") or ""), [])
+        requester = ticket.get("requester_id") or value_at(ticket, "requester.id")
         for comment in dicts(ticket.get("comments")):
             if comment.get("public") is False:
                 source.exclude("utterances", "are internal notes")
                 continue
             author = comment["author_id"]
-            asked = author == ticket.get("requester_id")
             dialog.utterances.append(
                 Utterance(
                     speaker=str(names.get(author) or author),
-                    role="user" if asked else "assistant",
+                    role="user" if author == requester else "assistant",
                     text=first_text(comment, ["plain_body", "body"]),
                     time=to_time(comment.get("created_at")),
                 )
@@ -344,8 +354,9 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
         words = values_at(result, "fulfillmentMessages[].text.text[]")
         words = words or values_at(result, "fulfillmentText")
         dialog = dialogs.setdefault(name, Dialog(name, []))
-        if result.get("queryText"):
-            dialog.utterances.append(user(result["queryText"], time=time))
+        question = result.get("queryText")
+        if question and not EVENT_NAME.fullmatch(question):
+            dialog.utterances.append(user(question, time=time))
         dialog.utterances.append(assistant("\n".join(words) or None, time=time))
     return list(dialogs.values())
 
