@@ -281,12 +281,10 @@ MESSAGE_RECORD = re.compile(  # as JSON or Python write it
 REASONING = re.compile(  # as models write it before an answer
     r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S
 )
-FOLDED = (
-    re.compile(  # as Open WebUI folds away what goes on between the words of an answer
-        r"\s*<details type=\"(?:reasoning|tool_calls|code_interpreter)\""
-        r"(?:(?!<details).)*?</details>\s*",
-        re.S,
-    )
+# As Open WebUI folds away what goes on between the words of an answer.
+FOLDED = re.compile(
+    r"<details type=\"(?:reasoning|tool_calls|code_interpreter)\"(?:(?!<details).)*?</details>",
+    re.S,
 )
 
 
@@ -300,9 +298,11 @@ def remove_reasoning(
                 continue
             begun = REASONING.match(utterance.text)
             text = utterance.text[begun.end() :] if begun else utterance.text
-            text, n_folded = FOLDED.subn("\n\n", text)
+            text, n_folded = FOLDED.subn("", text)
+            if n_folded:
+                text = re.sub(r"\n{3,}", "\n\n", text).strip()
             if begun or n_folded:
-                utterance.text = text.strip() or None
+                utterance.text = text or None
                 reason = "held reasoning or calls of tools, which are no talk"
                 report.notes[reason] += 1
 
@@ -367,7 +367,8 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         DataError: no bot can be found in most of the dialogs.
     """
     take_calls_for_no_replies(dialogs)
-    name_seats(dialogs)
+    if not report.options.bot:
+        name_seats(dialogs)
     separate_roles(dialogs)
     bots = find_bots(dialogs, report)
     check_other_side(dialogs, bots, report)

@@ -96,7 +96,7 @@ def earlier_rounds(
     rounds = dicts(record.get("full_conversation"))
     n_asked = sum(utterance.role == "user" for utterance in utterances)
     messages = []
-    for earlier in rounds[: len(rounds) - n_asked]:
+    for earlier in rounds[: max(0, len(rounds) - n_asked)]:
         messages += [earlier["user"], earlier[f"model_side_{side}"]]
     return as_script(read_plain(messages))
 

@@ -129,7 +129,7 @@ IMESSAGE_NO_WORDS = re.compile(  # lines of effects and files
 )
 IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
-SOUND = re.compile(r"\s*\[[^\W\d][^\]\n\d]{1,30}\]|\s*♪[^♪\n]{0,200}♪")  # of subtitles
+SOUND = re.compile(r" ?\[[^\W\d][^\]\n\d]{1,30}\]| ?♪[^♪\n]{0,200}♪")  # of subtitles
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
 
