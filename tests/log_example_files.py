@@ -27,6 +27,7 @@ DIALOGS = [
         "I only have one; sorry.",
     ],
 ]
+TWO_EXCHANGES = {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}  # replies and contexts
 NAMES = ("U1", "B1", "U2", "B2")
 VARIABLE = re.compile(r"\$([a-z]?)([UB][12]|N)")
 

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from log_example_files import contexts, file_with
+from log_example_files import TWO_EXCHANGES, contexts, file_with
 
 from lib.data import DataError, import_report, read_turns
-
-TWO_EXCHANGES = {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
 
 
 def reasons(turns):
@@ -244,6 +242,7 @@ def test_the_same_sample_under_two_filters_is_one(tmp_path):
         about = {"doc_id": 0, "resps": [["Ho"]], "filter": name}
         rows.append({**about, "arguments": {"gen_args_0": {"arg_0": "Hi"}}})
     turns = read_turns(file_with(tmp_path, "samples.jsonl", rows))
+    assert turns["response"].tolist() == ["Ho"]
     assert contexts(turns) == {"Ho": ["Hi"]}
 
 

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from log_example_files import contexts, file_with
+from log_example_files import TWO_EXCHANGES, contexts, file_with
 
 from lib.data import DataError, import_report, read_turns
-
-TWO_EXCHANGES = {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
 
 
 def asked(text, **fields):

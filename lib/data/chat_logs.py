@@ -432,17 +432,15 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
 
 def logged_events(rows: list[dict]) -> list[dict]:
     """The records that events of CloudWatch hold as JSON; other rows are unchanged."""
-    if not rows or not all(is_event_of_cloudwatch(row) for row in rows):
-        return rows
-    return [
-        {"timestamp": row["timestamp"], **from_json(row["message"])} for row in rows
-    ]
-
-
-def is_event_of_cloudwatch(row: dict) -> bool:
-    """Whether a row is an event of CloudWatch whose message is a record."""
-    named = {"message", "timestamp", "ingestionTime"} <= set(row)
-    return named and isinstance(from_json(row["message"]), dict)
+    events = []
+    for row in rows:
+        if not {"message", "timestamp", "ingestionTime"} <= set(row):
+            return rows
+        record = from_json(row["message"])
+        if not isinstance(record, dict):
+            return rows
+        events.append({"timestamp": row["timestamp"], **record})
+    return events
 
 
 def find_log_format(rows: list[dict], kind: str | None = None) -> LogFormat | None:

@@ -315,20 +315,28 @@ def take_calls_for_no_replies(dialogs: Sequence[Dialog]) -> None:
                 said.text = said.text or None
 
 
-def name_seats(dialogs: Sequence[Dialog]) -> None:
-    """Call the bot "assistant" where its name is the user's in other dialogs, as of a seat."""
-    roles_of: dict[str, set] = {}
-    in_one_dialog: set[str] = set()
+def roles_by_speaker(dialogs: Sequence[Dialog]) -> dict[str, set]:
+    """The roles in which each speaker wrote."""
+    roles: dict[str, set] = {}
     for dialog in dialogs:
-        roles: dict[str, set] = {}
         for utterance in dialog.utterances:
             roles.setdefault(utterance.speaker, set()).add(utterance.role)
-        for name, its_roles in roles.items():
-            roles_of.setdefault(name, set()).update(its_roles)
-            if {"user", "assistant"} <= its_roles:
-                in_one_dialog.add(name)
-    both = {name for name, roles in roles_of.items() if {"user", "assistant"} <= roles}
-    seats = both - in_one_dialog
+    return roles
+
+
+def on_both_sides(dialogs: Sequence[Dialog]) -> set[str]:
+    """The speakers who are the user and the bot."""
+    roles = roles_by_speaker(dialogs)
+    return {name for name in roles if {"user", "assistant"} <= roles[name]}
+
+
+def name_seats(dialogs: Sequence[Dialog]) -> None:
+    """Call the bot "assistant" where its name is the user's in other dialogs, as of a seat."""
+    seats = on_both_sides(dialogs)
+    if not seats:
+        return
+    for dialog in dialogs:
+        seats -= on_both_sides([dialog])
     for dialog in dialogs:
         for utterance in dialog.utterances:
             if utterance.role == "assistant" and utterance.speaker in seats:
@@ -340,14 +348,10 @@ def separate_roles(dialogs: Sequence[Dialog]) -> None:
 
     A bot is a speaker with replies, or one that nothing tells.
     """
-    roles: dict[str, set] = {}
-    for dialog in dialogs:
-        for utterance in dialog.utterances:
-            roles.setdefault(utterance.speaker, set()).add(utterance.role)
     shared = {
         name
-        for name, its_roles in roles.items()
-        if its_roles - OTHER_ROLES and its_roles & OTHER_ROLES
+        for name, roles in roles_by_speaker(dialogs).items()
+        if roles - OTHER_ROLES and roles & OTHER_ROLES
     }
     if not shared:
         return

@@ -24,8 +24,16 @@ FACEBOOK_DEED = re.compile(  # behind the name of who is said to write it
     r"|unsent|turned|voted|sent|shared|liked|reacted|took) "
 )
 DISCORD_TALK = {  # types of messages; 20 and 23 are answers to commands
-    *("Default", "Reply", "ChatInputCommand", "ContextMenuCommand"),
-    *(0, 19, 20, 23, "20", "23"),
+    "Default",
+    "Reply",
+    "ChatInputCommand",
+    "ContextMenuCommand",
+    0,
+    19,
+    20,
+    23,
+    "20",
+    "23",
 }
 DISCORD_NOTICE = re.compile(
     r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."

@@ -125,10 +125,12 @@ def read_ragas(record: dict, source) -> list[Dialog]:
 
 def read_lm_eval(rows: list[dict], source) -> list[Dialog]:
     """Samples of lm-evaluation-harness, each once where several filters looked at it."""
-    filters = dict.fromkeys(row.get("filter") for row in rows)
-    of_first = [row for row in rows if row.get("filter") == next(iter(filters))]
+    samples = [row for row in rows if "resps" in row]
+    source.exclude("dialogs", "are in another shape", len(rows) - len(samples))
+    first_filter = samples[0].get("filter")
+    of_first = [row for row in samples if row.get("filter") == first_filter]
     reason = "are the same replies, to which another filter was applied"
-    source.exclude("dialogs", reason, len(rows) - len(of_first))
+    source.exclude("dialogs", reason, len(samples) - len(of_first))
     return [lm_eval_dialog(row) for row in of_first]
 
 

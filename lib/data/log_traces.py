@@ -30,8 +30,11 @@ WINDOWS_LOOKED_AT = 200
 THREAD = ("thread_id", "session_id", "conversation_id")
 TRACE = ("traceId", "trace_id")
 VERSIONS_OF_LANGFUSE = (
-    *("release", "version", "model"),
-    *("providedModelName", "provided_model_name"),
+    "release",
+    "version",
+    "model",
+    "providedModelName",
+    "provided_model_name",
 )
 SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.input.messages",

@@ -1075,20 +1075,19 @@ def _rename(
     if len(repeated):
         problem = "two columns of the file stand for this one"
         raise DataError(problem, file, column=repeated[0])
-    unknown = [name.lower() for name in table if name not in COLUMNS]
+    unknown = {name.lower(): name for name in table if name not in COLUMNS}
     for name in COLUMNS:
-        hint = suggest_name(name, unknown)
-        near = difflib.get_close_matches(name, unknown, n=1, cutoff=0.8)
+        near = difflib.get_close_matches(name, list(unknown), n=1, cutoff=0.8)
         if name not in table and (near or name == "response"):
             problem = (
                 f"this column is missing; the file has {', '.join(map(repr, cells))}"
             )
-            hint = hint or f"write it like this:\n{examples(cells)}"
-            fix = f'name it: COLUMNS="{name}=..."; {hint}'
             if near:
-                column = next(each for each in table if each.lower() == near[0])
+                column = unknown[near[0]]
                 fix = f'if {column!r} is this column, rename it, or say COLUMNS="{name}={column}"'
-            if name == "response" and not near:
+            else:
+                hint = suggest_name(name, list(unknown))
+                hint = hint or f"write it like this:\n{examples(cells)}"
                 fix = (
                     'name it: COLUMNS="response=..." for a row per reply, or '
                     f'COLUMNS="speaker=... text=..." for a row per utterance; {hint}'
