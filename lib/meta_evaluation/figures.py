@@ -483,7 +483,7 @@ def score_scatter(
         words = metrics.length(turns).clip(lower=1)
         score = seed_means(values[name])["EnDex"]
         x = human + jitter
-        points = axes.scatter(x, score, s=8, c=words, norm=LogNorm(1, 40))
+        points = axes.scatter(x, score, s=8, c=words, norm=LogNorm(1, 40), cmap="flare")
         axes.set(title=name, xlabel="human rating")
     row[0].set_ylabel("EnDex, mean of seeds")
     bar = figure.colorbar(points, ax=row, label="words in the reply", extend="max")
