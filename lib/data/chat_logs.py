@@ -85,7 +85,7 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
 OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
 REQUEST_KINDS = {
-    *("langfuse", "langsmith", "opentelemetry", "braintrust", "mlflow"),
+    *("langfuse", "langsmith", "opentelemetry", "braintrust", "weave", "mlflow"),
     "openai_responses",
 }
 # What may stand between the utterances of a context in one text, or be a word of them.
@@ -323,6 +323,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
     LogFormat("dialogflow", "Dialogflow ES answers",
               ("queryResult.queryText",), platforms.read_dialogflow_es),
+    LogFormat("langfuse", "Langfuse traces with their observations",
+              ("observations[].traceId", "trace.id|timestamp"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
@@ -337,10 +339,15 @@ FORMATS = [  # in the order in which signatures are tried
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
               ("resourceSpans",), traces.read_otel),
+    LogFormat("opentelemetry", "OpenTelemetry logs of models",
+              ("resourceLogs",), traces.read_otel_logs),
     LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
               ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
     LogFormat("braintrust", "Braintrust spans",
               ("root_span_id", "span_attributes", "input", "output"), traces.read_braintrust),
+    LogFormat("weave", "Weave calls",
+              ("op_name=weave:*|op_name=openai.*|op_name=anthropic.*", "trace_id", "inputs",
+               "started_at"), traces.read_weave),
     LogFormat("mlflow", "MLflow traces",
               ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
     LogFormat("inspect", "Inspect log",
@@ -366,6 +373,12 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("promptfoo", "promptfoo results, one a row",
               ("provider", "prompt.raw", "response.output", "testIdx|promptIdx"),
               evaluations.read_promptfoo_rows),
+    LogFormat("promptfoo", "promptfoo table",
+              ("head.prompts[]", "body[].outputs[].text", "body[].vars"),
+              EachRecord(evaluations.read_promptfoo_table)),
+    LogFormat("promptfoo", "promptfoo table (CSV)",
+              ("Status=PASS,FAIL,ERROR", "Score", "Grader Reason", "Comment"),
+              evaluations.read_promptfoo_columns),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
@@ -384,6 +397,14 @@ FORMATS = [  # in the order in which signatures are tried
               corpora.read_personachat_hub),
     LogFormat("daily_dialog", "DailyDialog (hub)",
               ("dialog[]=str", "act", "emotion"), EachRecord(corpora.read_text_list)),
+    LogFormat("daily_dialog", "DailyDialog (hub)",
+              ("utterances[]=str", "acts", "emotions"), EachRecord(corpora.read_text_list)),
+    LogFormat("daily_dialog", "DailyDialog (ParlAI)",
+              ("dialogue[].text=str", "dialogue[].emotion", "dialogue[].act", "topic"),
+              EachRecord(corpora.read_daily_dialog)),
+    LogFormat("multiwoz", "MultiWOZ, Schema-Guided Dialogue (hub)",
+              ("dialogue_id", "turns.speaker[]", "turns.utterance[]=str"),
+              EachRecord(corpora.read_column_turns)),
     LogFormat("lima", "LIMA",
               ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
     LogFormat("ultrachat", "UltraChat", ("data[]=str", "id"), EachRecord(corpora.read_text_list)),
@@ -401,10 +422,13 @@ FORMATS = [  # in the order in which signatures are tried
               corpora.read_switchboard),
     LogFormat("argilla", "Argilla, replies rated by people",
               ("fields", "responses", "suggestions"), EachRecord(corpora.read_argilla)),
+    LogFormat("argilla", "Argilla, a data set with replies rated by people",
+              ("_server_id", "status", "id"), EachRecord(corpora.read_argilla_columns)),
     LogFormat("reddit", "Reddit comments, by what they answer",
               ("body", "author", "link_id", "parent_id"), corpora.read_reddit),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
-              ("data", "annotations[].result"), EachRecord(corpora.read_label_studio)),
+              ("data", "annotations[].result|completions[].result"),
+              EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
 ]
 # fmt: on
@@ -423,7 +447,7 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     value = listed_by_push_ids(value)
-    rows = logged_events(records(value))
+    rows = corpora.label_studio_tasks(logged_events(records(value)))
     log_format = find_log_format(rows, kind)
     if log_format:
         return _read_records(log_format, rows, source)
@@ -709,6 +733,7 @@ def examples(value: Any) -> str:
 def records(value: Any) -> list[dict]:
     """One mapping per dialog or row, whatever holds them together; none where they are others."""
     if isinstance(value, pd.DataFrame):
+        value = evaluations.with_numbered_status(value)
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
         if names_dialogs(value) or is_snapchat(value):

@@ -35,6 +35,7 @@ from lib.data.log_parts import (
     written_time,
 )
 
+SILENCE = "__SILENCE__"  # of ParlAI, where nobody has said anything yet
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
 ANSWER_KEYS = set(WORDS["answers"]["lists"].split())
@@ -386,6 +387,9 @@ def choose_field(record: dict, fields: Mapping[str, MessageFormat]) -> str:
     """
     if len(fields) == 1:
         return next(iter(fields))
+    parlai = {name for name in fields if fields[name].keys == {"id", "text"}}
+    if parlai == set(fields) == {"dialog", "context"}:
+        return "dialog"  # `context` has the personas, in logs of ParlAI's worlds
     named = [
         name for name in fields if snake_case(name) in ("messages", "conversations")
     ]
@@ -532,6 +536,8 @@ def add_without_persona(dialog: Dialog, utterance: Utterance) -> None:
     if persona:
         dialog.facts += re.findall(r"^your persona: *(.*)", persona, flags=re.M)
         utterance.text = utterance.text.removeprefix(persona)
+    if utterance.text == SILENCE:
+        return
     if utterance.text or not persona:
         dialog.utterances.append(utterance)
 

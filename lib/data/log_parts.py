@@ -68,7 +68,7 @@ RATING_NAME = re.compile(
     r"|(bewertung|calificación|valutazione|avaliação|ocena|оценка|التقييم)(_.{1,30})?"
     r"|(评分|評価|평점|평가)(?!コメント|理由).{0,30}"
     r"|rating_(?!(count|id|date|time|scale|comment|by|type|number|max|min|out|source|status"
-    r"|reason|text|model|method|version)(_|$)).{1,30}"
+    r"|reason|text|model|method|version|suggestion)(_|$)).{1,30}"
 )
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"

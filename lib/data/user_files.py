@@ -65,7 +65,11 @@ from lib.data.log_parts import (
     with_point,
     without_html,
 )
-from lib.data.log_tables import MAX_VERSIONS, with_crowd_columns
+from lib.data.log_tables import (
+    MAX_VERSIONS,
+    with_crowd_columns,
+    with_qualtrics_columns,
+)
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -226,6 +230,7 @@ def _read_files(
         try:
             value = read_contents(file, report)
             if isinstance(value, pd.DataFrame):
+                value = with_qualtrics_columns(value, report)
                 value = _in_small_letters(value, report)
                 value = with_crowd_columns(value, report)
                 value = with_row_per_reply(value, report)
