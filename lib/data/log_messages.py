@@ -219,7 +219,7 @@ def read_langchain(messages: list[dict]) -> list[Utterance]:
         kind = first_text(data, ["type"]) or first_text(message, ["type"]) or ""
         if kind == "constructor" or not speaker_role(kind):
             kind = names[-1] if isinstance(names, list) and names else kind
-            kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
+        kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
         role = {"human": "user", "ai": "assistant"}.get(kind.lower(), "tool")
         utterance = Utterance(
             speaker=kind, role=role, text=words_of(data), ratings=read_ratings(data)

@@ -59,6 +59,7 @@ class Shape:
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
         media: files of a message, for which a link stands at the end of its text.
+        marks: a pattern of what stands within texts and is no word, such as marks of sources.
         asides: beginnings of texts that a tool wrote in the name of the user.
         answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
@@ -90,6 +91,7 @@ class Shape:
     text: str = ""
     html: bool = False
     media: str = ""
+    marks: str = ""
     asides: tuple[str, ...] = ()
     asks: str = ""
     answers: str = ""
@@ -254,6 +256,8 @@ class Shape:
             text = html_text(text)
         if self.media and values_at(message, self.media):
             text = MEDIA_LINK.sub("", text or "")
+        if self.marks and text:
+            text = re.sub(self.marks, "", text, flags=re.S).strip()
         if text and text.lstrip().startswith(self.asides):
             role = "tool"
         model = text_at(message, self.model) or text_at(part, self.model)

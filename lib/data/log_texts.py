@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
+from lib.data.log_assistants import without_marks
 from lib.data.log_chats import DISCORD_NOTICE
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import (
@@ -105,13 +106,25 @@ DISCORD = re.compile(
     r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
 )
 DISCORD_ASIDES = ("{Attachments}", "{Embed}", "{Stickers}", "{Reactions}")
-HEADING = re.compile(
-    r"(?:#{1,6} +|_?\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
+HEADING = re.compile(  # perhaps with a picture before the name
+    r"(?:#{1,6} +|_?\*\*|__)(?:\*\*)?(?:[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,8} ?)?"
+    r"(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )
-# In Markdown, of the time and of reasoning.
-ASIDES_OF_HEADED = re.compile(
-    r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>\s*"
-    r"|<details>\s*<summary>Thought for [^<\n]{1,40}</summary>.*?</details>|^- 📎 [^\n]{1,200}$",
+TIME_OF_HEADING = re.compile(
+    r"\d{4}-\d\d-\d\d|\d\d?:\d\d"
+)  # and with a time behind it,
+BEFORE_TIME = re.compile(r" ?[(\[·|—–-]")  # which one of these stands before
+OF_SPEAKER = re.compile(r"\w+(?: (?:said|response|prompt|message))?", re.I)  # a name
+TIME_OF_HEADED = re.compile(  # above what is said
+    r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>"
+    r"|\A(?:message time: )?\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4},? \d{1,2}:\d\d(?::\d\d)?"
+    r"(?: [AP]M)?(?=\n)"
+)
+ASIDES_OF_HEADED = re.compile(  # reasoning, tools and files in Markdown
+    r"<details>\s*<summary>(?:Thought for|Used \d|Read \*\*|🛠️) ?[^<\n]{0,200}</summary>"
+    r"(?:(?!<details>).)*?</details>|^- 📎 [^\n]{1,200}$"
+    r"|^> \*Response time: [^\n]{1,40}\*\n(?:> <br>\*Model: [^\n]{1,80}\*)?|^✔️ [^\n]{1,200}$"
+    r"|^<a name=\"request-\d{1,4}\"></a>\n## Request \d[^\n]{0,80}$",
     re.S | re.M,
 )
 FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
@@ -571,10 +584,15 @@ def heading_names(text: str) -> set[str]:
 
     Speakers are those of roles if both sides are, else two that recur, one of them a user.
     """
-    headings = [HEADING.fullmatch(line[:120]) for line in text.split("\n")]
-    names = Counter(match["name"].strip() for match in headings if match)
+    lines = ASIDES_OF_HEADED.sub("", text).split("\n")
+    names = Counter(filter(None, map(heading_name, lines)))
     roles = {name: heading_role(name) for name in names}
     both = {name for name, role in roles.items() if role in ("user", "assistant")}
+    certain = {name for name in both if OF_SPEAKER.fullmatch(name)}
+    if {"user", "assistant"} <= {roles[name] for name in certain}:
+        # Others that occur once, such as "User interface", are headings within what is said.
+        often = min(names[name] for name in certain) / 2
+        both = {name for name in both if name in certain or names[name] > max(1, often)}
     if {"user", "assistant"} <= set(roles.values()):
         return both | {
             name for name in names if re.match("(plugin|tool)\\b", name, re.I)
@@ -585,9 +603,26 @@ def heading_names(text: str) -> set[str]:
     return set()
 
 
+def heading_name(line: str) -> str | None:
+    """The name in a heading of a text in Markdown; None for any other line.
+
+    >>> heading_name("## 🤖 Bot (10:05)"), heading_name("A bot")
+    ('Bot', None)
+    """
+    if line[:1] not in ("#", "*", "_"):
+        return None
+    match = HEADING.fullmatch(line[:120])
+    time = TIME_OF_HEADING.search(line) if len(line) <= 120 else None
+    mark = BEFORE_TIME.search(line, 0, time.start()) if time else None
+    if mark and not match:
+        match = HEADING.fullmatch(line[: mark.start()])
+    return match["name"].strip() if match else None
+
+
 def heading_role(name: str) -> str | None:
     """The role of who speaks below a heading, which may also say "Prompt", as of an exporter."""
-    return "user" if name.lower() == "prompt" else speaker_role(name)
+    asks = name.lower() in ("prompt", "participant")
+    return "user" if asks else speaker_role(name)
 
 
 def is_headed(text: str) -> bool:
@@ -599,9 +634,8 @@ def read_headed(text: str, source) -> list[Dialog]:
     """A dialog in Markdown: the speaker in a heading, the words below it."""
     names = heading_names(text)
     dialog = Dialog("", [])
-    for line in text.split("\n"):
-        match = HEADING.fullmatch(line[:120])
-        name = match["name"].strip() if match else None
+    for line in ASIDES_OF_HEADED.sub("", text).split("\n"):
+        name = heading_name(line)
         if name in names:
             dialog.utterances.append(Utterance(name, heading_role(name), ""))
         elif dialog.utterances:
@@ -610,7 +644,8 @@ def read_headed(text: str, source) -> list[Dialog]:
             source.exclude("utterances", "are lines before the first speaker")
     for utterance in dialog.utterances:
         words = FOOTER.sub("", utterance.text.rstrip()).strip()
-        utterance.text = ASIDES_OF_HEADED.sub("", words).strip() or None
+        words = TIME_OF_HEADED.sub("", without_marks(words))
+        utterance.text = words.strip() or None
     return [dialog]
 
 
@@ -668,7 +703,8 @@ def cues(text: str) -> list[str]:
 
 
 # What a user of Aider types that the model does not read; "/ask why?" is talk.
-AIDER_COMMAND = re.compile(r"#### /(?!ask |code |architect |context )[a-z-]+\b")
+AIDER_COMMAND = re.compile(r"#### /(?:(?!(?:ask|code|architect|context) +\S)[a-z-]+\b)")
+AIDER_ENDING = re.compile("^#### .*  $", re.M)
 AIDER_MODEL = re.compile(r"> (?:Main model|Model|Models): (?P<name>\S+)")
 
 
@@ -678,32 +714,53 @@ def is_aider(text: str) -> bool:
 
 
 def read_aider(text: str, source) -> list[Dialog]:
-    """Aider's history in Markdown: the user's words behind "####", the tool's behind ">"."""
+    """Aider's history in Markdown: the user's words behind "####", the tool's behind ">".
+
+    Both end with two blanks, by which they differ from headings and quotations of the model,
+    unless an editor took them away.
+    """
     dialogs: list[Dialog] = []
-    for line in text.split("\n"):
-        if line.startswith("# aider chat started at") or not dialogs:
-            dialogs.append(Dialog(str(len(dialogs) + 1), []))
+    ending = "  " if AIDER_ENDING.search(text) else ""
+    for filled, run in groupby(text.split("\n"), key=lambda line: bool(line.strip())):
+        lines = list(run)
+        if not filled:
+            if dialogs and dialogs[-1].utterances:
+                dialogs[-1].utterances[-1].text += "\n" * len(lines)
             continue
-        model = AIDER_MODEL.match(line)
-        if model:
-            dialogs[-1].system = model["name"]
-        if AIDER_COMMAND.match(line):
-            source.exclude("utterances", "are commands to the tool")
-            continue
-        role = "assistant"
-        for mark, marked in (("#### ", "user"), ("> ", "tool")):
-            if line.startswith(mark):
-                role = marked
-                line = line.removeprefix(mark)
-        utterances = dialogs[-1].utterances
-        if utterances and (utterances[-1].role == role or not line.strip()):
-            utterances[-1].text += f"\n{line}"
-        elif line.strip():
-            utterances.append(Utterance(role, role, line))
+        tool_may_write = lines[-1].endswith(ending)
+        by_tool = False  # which has its mark in the first line of what it says
+        for line in lines:
+            if line.startswith("# aider chat started at") or not dialogs:
+                dialogs.append(Dialog(str(len(dialogs) + 1), []))
+                continue
+            by_user = f"{line} ".startswith("#### ") and line.endswith(ending)
+            by_tool = tool_may_write and (by_tool or f"{line} ".startswith("> "))
+            if not any(u.role == "user" for u in dialogs[-1].utterances):
+                by_tool = True  # nobody asked yet
+            if by_user and AIDER_COMMAND.match(line):
+                source.exclude("utterances", "are commands to the tool")
+            elif by_user:
+                add_line(
+                    dialogs[-1], "user", line.removeprefix("####").removeprefix(" ")
+                )
+            elif not by_tool:
+                add_line(dialogs[-1], "assistant", line)
+            else:
+                model = AIDER_MODEL.match(line)
+                dialogs[-1].system = model["name"] if model else dialogs[-1].system
+                add_line(dialogs[-1], "tool", line)
     for dialog in dialogs:
         for utterance in dialog.utterances:
             utterance.text = utterance.text.strip()
     return dialogs
+
+
+def add_line(dialog: Dialog, role: str, line: str) -> None:
+    """Add a line to the last utterance of a dialog, or begin one where another side spoke."""
+    if dialog.utterances and dialog.utterances[-1].role == role:
+        dialog.utterances[-1].text += f"\n{line}"
+    else:
+        dialog.utterances.append(Utterance(role, role, line))
 
 
 def is_dailydialog(text: str) -> bool:
