@@ -270,12 +270,13 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("telegram", "Telegram export, all chats",
               ("chats.list",), EachRecord(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat",
-              ("messages[].from_id", "name", "type"), EachRecord(chats.read_telegram)),
+              ("messages[].from_id", "name|id", "type"), EachRecord(chats.read_telegram)),
     LogFormat("facebook", "Messenger or Instagram chat",
               ("participants[].name", "messages[].sender_name", "messages[].timestamp_ms"),
               EachRecord(chats.read_facebook)),
     LogFormat("matrix", "Matrix room",
-              ("messages[].event_id", "messages[].content.msgtype"),
+              ("messages[].event_id|chunk[].event_id",
+               "messages[].content.msgtype|chunk[].content.msgtype"),
               EachRecord(chats.read_matrix)),
     LogFormat("wechat", "WeChat chat (WeChatMsg, MemoTrace)",
               ("StrContent", "IsSender", "StrTime"), chats.read_wechat),
@@ -298,6 +299,11 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(chats.read_slack_channel)),
     LogFormat("discord", "DiscordChatExporter, a channel",
               ("guild", "messages[].author"), EachRecord(chats.read_discord)),
+    LogFormat("discord", "Discord messages, a dialog per channel",
+              ("channel_id", "author.username", "content=str", "timestamp", "embeds|mentions|type"),
+              chats.read_discord_messages),
+    LogFormat("discord", "Discord data package",
+              ("ID", "Timestamp", "Contents", "Attachments"), chats.refuse_discord_package),
     LogFormat("discord", "DiscordChatExporter (CSV), a channel",
               ("AuthorID", "Author", "Date", "Content"), chats.read_discord_rows),
     LogFormat("sillytavern", "SillyTavern chat",
@@ -305,7 +311,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("rasa", "Rasa trackers, a dialog per session",
               ("sender_id", "events[].event"), EachRecord(platforms.read_rasa)),
     LogFormat("rasa", "Rasa events, a dialog per session",
-              ("sender_id", "type_name", "data"), platforms.read_rasa_rows),
+              ("sender_id|conversation_id", "type_name", "data=str"), platforms.read_rasa_rows),
     LogFormat("rasa", "Rasa events, a dialog per session",
               ("sender_id", "event=user,bot", "timestamp"), platforms.read_rasa_events),
     LogFormat("dialogflow", "Dialogflow CX conversations",
@@ -336,6 +342,10 @@ FORMATS = [  # in the order in which signatures are tried
               ("tickets[].comments[].author_id",), platforms.read_zendesk_tickets),
     LogFormat("zendesk", "Zendesk tickets with their comments",
               ("comments[].author_id", "requester_id|requester"), platforms.read_zendesk_tickets),
+    LogFormat("twilio", "Twilio messages, a dialog per number of a user",
+              ("messages[].sid", "messages[].to",
+               "messages[].direction=inbound,outbound-api,outbound-reply"),
+              EachRecord(platforms.read_twilio_sms)),
     LogFormat("genesys", "Genesys transcripts",
               ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
     LogFormat("dialogflow", "Dialogflow ES answers",
@@ -472,15 +482,20 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
 
 
 def logged_events(rows: list[dict]) -> list[dict]:
-    """The records that events of CloudWatch hold as JSON; other rows are unchanged."""
+    """The records that events of CloudWatch hold as JSON; other rows are unchanged.
+
+    A query of Insights gives them as a table, with "@" before its own columns.
+    """
     events = []
     for row in rows:
-        if not {"message", "timestamp", "ingestionTime"} <= set(row):
+        own = {name.removeprefix("@"): cell for name, cell in row.items()}
+        in_table = {"@message", "@timestamp"} <= set(row)
+        if not in_table and not {"message", "timestamp", "ingestionTime"} <= set(row):
             return rows
-        record = from_json(row["message"])
+        record = from_json(own["message"])
         if not isinstance(record, dict):
             return rows
-        events.append({"timestamp": row["timestamp"], **record})
+        events.append({"timestamp": own["timestamp"], **record})
     return events
 
 

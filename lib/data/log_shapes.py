@@ -69,6 +69,7 @@ class Shape:
         newest_first: whether messages without times stand in the opposite order.
         histories: whether each record repeats what was said so far.
         rating: a person's rating of a reply.
+        rated: a person's rating of a dialog, in it.
     """
 
     kind: str
@@ -109,6 +110,7 @@ class Shape:
     newest_first: bool = False
     histories: bool = False
     rating: str = ""
+    rated: str = ""
 
     @property
     def by_record(self) -> bool:
@@ -202,7 +204,11 @@ class Shape:
         if question:
             dialogs.setdefault(name, Dialog(name, [user(question)]))
         if self.messages and not self.thread and isinstance(part, dict):
-            dialogs.setdefault(name, Dialog(name, [])).ratings += read_ratings(part)
+            ratings = dialogs.setdefault(name, Dialog(name, [])).ratings
+            ratings += read_ratings(part)
+            opinion = value_at(part, self.rated)
+            if opinion is not None:
+                ratings.append(Rating(None, "rating", opinion))
         known = set()  # utterances that have an id, each with its thread
         for message in kept:
             thread = text_at(message, self.thread) or name

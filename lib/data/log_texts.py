@@ -34,29 +34,42 @@ EXCHANGE = re.compile(
 )
 
 
-WHATSAPP = re.compile(
-    r"\u200e?\[?(?P<date>\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})[.,]? "
+WHATSAPP = re.compile(  # in Vietnamese the time comes first
+    r"[\u200e\u200f]?\[?\u200f?(?:(?P<early>\d{1,2}:\d{2}(?::\d{2})?), )?"
+    r"(?P<date>\d{1,4}\u200f?[./-] ?\d{1,2}\u200f?[./-] ?\d{1,4})(?: BE)?"
+    r"(?(early)|(?:[.,،]| г\.,| kl\.?| klo| à| às| om)? "
     r"(?P<before>[上下]午|凌晨|中午|晚上|午[前後]|오[전후])? ?"
-    r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
+    r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)"
+    r"(?:\s?(?P<half>[apπμ]\.?\s?[mμ]\.?|[صم]|ق\.ظ\.?|ب\.ظ\.?))?)(?:\]| [-–]) ",
     re.I,
 )
 MORNING = ("上午", "凌晨", "午前", "오전")
+AFTERNOON = ("p", "μ", "م", "ب")  # the first letter of a half of the day
+DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 WHATSAPP_WORDS = WORDS["whatsapp"]
 EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
+FILE_NAME = r"[^\n]{1,200}\.\w{2,5}"
 ATTACHED_FILE = (
-    r"\S+ \((?:file attached|archivo adjunto|Datei angehängt|fichier joint|arquivo anexado"
-    r"|file allegato)\)"
+    rf"{FILE_NAME} \((?:file attached|archivo adjunto|Datei angehängt|fichier joint"
+    r"|arquivo anexado|ficheiro anexado|file allegato|bestand bijgevoegd|załączono plik"
+    r"|soubor byl přiložen|файл добавлен|dosya ekli|file terlampir)\)"
 )
-ATTACHED = re.compile(
-    rf"{ATTACHED_FILE}\n"
-)  # above the words that were sent with a file
+ATTACHED = re.compile(  # above the words that were sent with a file
+    rf"\u200e?(?:{ATTACHED_FILE}|<[^<>=\n]{{1,40}} [^<>=\n]{{1,40}}>)\n"
+)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"<[^<>\n]{3,80}>|null|!?\[[^\]\n]{0,80}\]\([^()\s]{1,200}\)"
     rf"|{ATTACHED_FILE}"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
-    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*"
+    r"|[^\n:]{1,40}: https://maps\.google\.com/\?q=\S+|live location shared"
+    r"|[^\n]{1,200}: https://foursquare\.com/v/\S+"
+    r"|(?:[^\n]{1,100}\n){1,3}https://foursquare\.com/v/\S+",
     re.I,
 )
+# Behind the words that were sent with a file, as iOS marks it in every language.
+SENT_WITH = re.compile(r"(?:[ \n]\u200e[^\u200e\n]{1,80}){1,3}\Z")
+NAME_OF_FILE = re.compile(rf"{FILE_NAME}(?: •)?")  # where no words were sent with it
 SIGNAL_ASIDES = re.compile(  # in sigexport's Markdown: what is answered, and reactions
     r"\A\s*\n\n(?:>[^\n]*\n)+|\n\(- [^\n]{1,80} -\)\s*\Z"
 )
@@ -73,15 +86,17 @@ NO_KAKAO_WORDS = re.compile(
 )
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # IRC and games
-        r"(?:\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?\]?\s+)?(?:\[[^\]<]{1,40}\]:? )?"
-        r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
+        r"(?:\[?(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} \d\d )?\d\d:\d\d(?::\d\d)?\]?\s+)?"
+        r"(?:\[[^\]<]{1,40}\]:? )?<[@+%~& ]?(?P<name>[^\s<>]{1,30})>[ \t](?P<text>.*)"
     ),
-    re.compile(  # WeeChat and LINE
-        r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t[@+%~&]?(?P<name>[^\t]{1,40})\t(?P<text>.*)"
+    re.compile(  # WeeChat, LINE and recordings of Zoom, which write a colon behind the name
+        r"(?:\d{4}-\d\d-\d\d |[上下]午|午[前後]|오[전후] ?)?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\t"
+        r"[@+%~&]?(?P<name>[^\t]{1,40}?):?\t(?P<text>.*)"
     ),
     KAKAO,
     re.compile(  # Zoom
-        r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
+        r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\s+From\s+"
+        r"(?P<name>[^\n:]{1,40}?)(?: to [^\n:]{1,60}| ):(?P<text>.*)"
     ),
 ]
 ZOOM_ASIDES = re.compile(  # what is answered, and reactions
@@ -89,7 +104,8 @@ ZOOM_ASIDES = re.compile(  # what is answered, and reactions
     r"|\A(?:Reacted to \"[^\n]{0,200}\" with|Removed a) [^\n]{1,100}\Z"
 )
 CLIENT_LINE = re.compile(
-    r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*\*\*|-->|<--) "
+    r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*{3,4}|-->|<--) "
+    r"|[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [*<>-]+\t"  # HexChat
 )
 NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
 NO_CHAT_WORDS = re.compile(
@@ -103,7 +119,8 @@ NO_CHAT_WORDS = re.compile(
     re.I,
 )
 DISCORD = re.compile(
-    r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
+    r"\[(?P<time>\d[\d:./APM \u202f-]{9,29}|\d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d(?: [AP]M)?)\]"
+    r" (?P<name>.{1,80}?)(?: \(pinned\))?"
 )
 DISCORD_ASIDES = ("{Attachments}", "{Embed}", "{Stickers}", "{Reactions}")
 HEADING = re.compile(  # perhaps with a picture before the name
@@ -404,16 +421,24 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
         if not colon or len(name) > 60 or NOTICE.search(name):
             source.exclude("utterances", "are notices")
             continue
-        half = f" {start['half']}m" if start["half"] else ""
-        if start["before"]:
-            half = " am" if start["before"] in MORNING else " pm"
-        date = start["date"].replace(" ", "")
-        written = f"{date} {start['time']}{half}"
+        name = DIRECTION_MARKS.sub("", name).lstrip("~ \u00a0\u202f")
+        written = written_by_whatsapp(start)
         dialog.utterances.append(
             Utterance(name, speaker_role(name), words, written=written)
         )
         clean_whatsapp(dialog.utterances[-1], source)
     return [dialog] if len({u.speaker for u in dialog.utterances}) > 1 else []
+
+
+def written_by_whatsapp(start: re.Match) -> str:
+    """The time that a line of WhatsApp begins with, its half of the day in English."""
+    half = ""
+    if start["half"]:
+        half = " pm" if start["half"].lower().startswith(AFTERNOON) else " am"
+    if start["before"]:
+        half = " am" if start["before"] in MORNING else " pm"
+    date = re.sub("[ \u200f]", "", start["date"])
+    return f"{date} {start['early'] or start['time']}{half}"
 
 
 def clean_whatsapp(utterance: Utterance, source) -> None:
@@ -422,11 +447,15 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     if EDITED.search(words):
         source.count_note("were edited")
         words = EDITED.sub("", words).strip(" ")
-    is_notice = words.startswith("\u200e")  # as iOS marks what it writes itself
-    words = re.sub("[\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", words)
+    words, n_files = ATTACHED.subn("", words, count=1)
+    # As iOS marks what it writes itself, in languages from right to left with another mark.
+    is_notice = words.startswith(("\u200e", "\u200f"))
+    words, n_sent = SENT_WITH.subn("", words.rstrip())
+    words = DIRECTION_MARKS.sub("", words)
     words = SIGNAL_ASIDES.sub("", words).strip()
-    words = ATTACHED.sub("", words, count=1)
     utterance.text = words
+    if (n_files or n_sent) and NAME_OF_FILE.fullmatch(words):
+        is_notice = True
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
 
@@ -445,7 +474,8 @@ def read_discord_text(text: str, source) -> list[Dialog]:
         if match:
             name = match["name"]
             written = match["time"]
-            utterance = Utterance(name, speaker_role(name), "", written=written)
+            utterance = Utterance(name, speaker_role(name), "", to_time(written))
+            utterance.written = None if utterance.time else written
             dialog.utterances.append(utterance)
             is_aside = False
         elif line.startswith(("=" * 20, *DISCORD_ASIDES)):
@@ -697,8 +727,10 @@ def cues(text: str) -> list[str]:
         said = lines[at + 1 :]
         if len(said) > 1 and all(re.match("- ?[^\\W\\d]", line) for line in said):
             found += [line.lstrip("- ") for line in said]
+        elif len(said) > 1 and all(SPEAKER_START.match(line[:120]) for line in said):
+            found += said
         else:
-            found.append(" ".join(said))
+            found += re.split(r" (?=<v[. ])", " ".join(said))
     return found
 
 
