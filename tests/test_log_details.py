@@ -521,3 +521,147 @@ def test_deleted_parts_of_intercom_are_no_talk(tmp_path):
     chat = {"id": "1", "source": part("user", "Hi"), "conversation_parts": parts}
     turns = read_turns(file_with(tmp_path, "intercom.json", [chat]))
     assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_history_beside_columns_of_ours_is_the_context(tmp_path):
+    text = "system,dialog,response,history\nA,1,Ho,Hi\nA,2,No,Tea?\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_two_systems_on_a_history_that_change_sides(tmp_path):
+    text = "dialogue_history;system_A;system_B;response_A;response_B;preferred\n"
+    text += "User: Hi;x;y;Ho;Hey;A\nUser: Tea?;y;x;No;Yes;B\n"
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    rows = turns[["system", "context", "response", "human_preference"]].values.tolist()
+    assert rows == [
+        ["x", ["Hi"], "Ho", 1],
+        ["y", ["Hi"], "Hey", 0],
+        ["y", ["Tea?"], "No", 0],
+        ["x", ["Tea?"], "Yes", 1],
+    ]
+
+
+def test_an_empty_reply_is_no_context(tmp_path):
+    text = "session,user_message,bot_response\ns,Hi,\ns,Hello?,Ho\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns["response"].tolist() == ["", "Ho"]
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Hello?"]]
+
+
+def test_what_twilio_says_itself_is_no_talk(tmp_path):
+    messages = []
+    for author, text in (
+        ("+491", "Hi"),
+        ("ada", "Ho"),
+        ("system", "Mira joined"),
+        ("+491", "Tea?"),
+        ("ada", "No"),
+    ):
+        about = {"conversation_sid": "CH1", "index": len(messages)}
+        messages.append({**about, "author": author, "body": text})
+    file = file_with(tmp_path, "twilio.json", {"messages": messages})
+    assert contexts(read_turns(file, options={"bot": "ada"})) == TWO_EXCHANGES
+
+
+def test_what_rasas_widget_sends_when_it_opens_is_no_talk(tmp_path):
+    events = []
+    for kind, text in (
+        ("user", "/greet"),
+        ("bot", "Ho"),
+        ("user", "Hi"),
+        ("bot", "No"),
+    ):
+        events.append({"event": kind, "text": text, "timestamp": len(events)})
+    file = file_with(tmp_path, "rasa.json", {"sender_id": "s", "events": events})
+    assert contexts(read_turns(file)) == {"Ho": [], "No": ["Ho", "Hi"]}
+
+
+def test_messages_of_vercel_stay_in_their_order(tmp_path):
+    messages = []
+    for role, text in (("user", "Hi"), ("assistant", "Ho")):
+        parts = [{"type": "text", "text": text}]
+        about = {"createdAt": 1760000000000 - len(messages)}
+        messages.append({"role": role, "parts": parts, "metadata": about})
+    file = file_with(tmp_path, "chats.json", [{"id": "c", "messages": messages}])
+    assert contexts(read_turns(file)) == {"Ho": ["Hi"]}
+
+
+def test_responses_that_name_the_one_before_and_others_that_repeat_it(tmp_path):
+    def response(name, *said, reply, before=None):
+        roles = ("user", "assistant", "user")
+        messages = [
+            {"role": role, "content": text}
+            for role, text in zip(roles, said, strict=False)
+        ]
+        output = {"type": "message", "role": "assistant"}
+        output["content"] = [{"type": "output_text", "text": reply}]
+        about = {"id": name, "object": "response", "previous_response_id": before}
+        return {**about, "model": "m", "input": messages, "output": [output]}
+
+    rows = []
+    for chat in "ab":
+        rows.append(response(f"{chat}1", f"Hi {chat}", reply="Ho"))
+        rows.append(response(f"{chat}2", "Tea?", reply="No", before=f"{chat}1"))
+    rows.append(response("c1", "Hi c", reply="Hey"))
+    rows.append(response("c2", "Hi c", "Hey", "Cake?", reply="Yes"))
+    turns = read_turns(file_with(tmp_path, "responses.jsonl", rows))
+    assert sorted(turns["response"]) == ["Hey", "Ho", "Ho", "No", "No", "Yes"]
+    assert contexts(turns)["Yes"] == ["Hi c", "Hey", "Cake?"]
+
+
+def test_a_session_of_langchain_that_nobody_used(tmp_path):
+    def message(kind, text):
+        return {"type": kind, "data": {"type": kind, "content": text}}
+
+    prompt = message("system", "Be kind")
+    talk = [prompt, message("human", "Hi"), message("ai", "Ho")]
+    sessions = {"3f-anna": talk, "77-ravi": talk, "a0-guest": [prompt]}
+    turns = read_turns(file_with(tmp_path, "sessions.json", sessions))
+    assert turns[["dialog", "context"]].values.tolist() == [
+        ["3f-anna", ["Hi"]],
+        ["77-ravi", ["Hi"]],
+    ]
+
+
+def test_labels_of_openassistant_that_pandas_printed(tmp_path):
+    labels = "{'name': array(['spam', 'quality'],\n      dtype=object), "
+    labels += "'value': array([0.  , 0.75]), 'count': array([3, 3], dtype=int32)}"
+    header = "message_id,parent_id,text,role,message_tree_id,labels\n"
+    rows = f'1,,Hi,prompter,1,\n2,1,Ho,assistant,1,"{labels}"\n'
+    turns = read_turns(file_with(tmp_path, "oasst.csv", header + rows))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert turns["human_quality"].tolist() == [0.75]
+
+
+def test_langsmiths_model_is_the_one_that_answered(tmp_path):
+    message = {
+        "kwargs": {"content": "Ho", "type": "ai"},
+        "lc": 1,
+        "type": "constructor",
+    }
+    run = {
+        "run_type": "llm",
+        "trace_id": "t",
+        "inputs": {"messages": [{"role": "user", "content": "Hi"}]},
+        "outputs": {
+            "generations": [[{"message": message, "text": "Ho"}]],
+            "llm_output": {"model_name": "m-2025-01"},
+        },
+        "extra": {"metadata": {"ls_model_name": "m"}},
+    }
+    turns = read_turns(file_with(tmp_path, "runs.jsonl", [run]))
+    assert turns[["system", "response"]].values.tolist() == [["m-2025-01", "Ho"]]
+
+
+def test_a_cue_of_sounds_is_no_words(tmp_path):
+    lines = ["MIRA: Hi", "ADA: Ho", "(Mira laughs)", "MIRA: Tea?", "ADA: No (sorry)"]
+    text = ""
+    for number, line in enumerate(lines, start=1):
+        text += f"{number}\n00:00:0{number},000 --> 00:00:0{number},900\n{line}\n\n"
+    file = file_with(tmp_path, "talk.srt", text)
+    turns = read_turns(file, options={"bot": "ADA"})
+    assert contexts(turns) == {
+        "Ho": ["Hi"],
+        "No (sorry)": ["Hi", "Ho", "Tea?"],
+    }

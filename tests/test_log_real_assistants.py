@@ -252,17 +252,6 @@ def test_items_of_a_conversation_of_openai_stand_newest_first(tmp_path):
         read_turns(unclear)
 
 
-def test_citations_of_openai_assistants_are_no_words(tmp_path):
-    data = []
-    reply = "Nine\u30104:0\u2020hours.pdf\u3011."
-    for time, role, text in ((2, "assistant", reply), (1, "user", "When?")):
-        content = [{"type": "text", "text": {"value": text, "annotations": []}}]
-        message = {"thread_id": "t", "role": role, "content": content}
-        data.append({**message, "created_at": time})
-    file = file_with(tmp_path, "list.json", {"object": "list", "data": data})
-    assert contexts(read_turns(file)) == {"Nine.": ["When?"]}
-
-
 def test_messages_of_openassistant_with_replies_are_trees(tmp_path):
     def message(name, role, text, *replies):
         about = {"message_id": name, "role": role, "text": text}

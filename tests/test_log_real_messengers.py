@@ -384,20 +384,6 @@ def activities(*messages):
     return rows
 
 
-def test_cards_of_bot_framework_and_sources_of_copilot_studio(tmp_path):
-    card = {"contentType": "hero", "content": {"text": "Ho", "buttons": []}}
-    rows = activities(
-        {"text": "Hi"},
-        {"text": "", "attachments": [card]},
-        {"text": "Tea?"},
-        {"text": 'No [1]\u200b.\n\n[1]: cite:1 "Menu"'},
-    )
-    assert contexts(json_turns(tmp_path, rows)) == {
-        "Ho": ["Hi"],
-        "No.": ["Hi", "Ho", "Tea?"],
-    }
-
-
 def test_a_rating_of_intercoms_bot(tmp_path):
     user, bot = {"type": "user", "name": "Mira"}, {"type": "bot", "name": "Fin"}
     part = {"part_type": "comment", "body": "<p>Ho</p>", "author": bot}

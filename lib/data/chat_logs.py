@@ -837,13 +837,16 @@ def holds_known_format(value: Mapping[str, Any]) -> bool:
 
 
 def names_dialogs(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping has a dialog, as a list of messages of both sides, below each name.
+    """Whether a mapping has a list of messages below each name, several of them of both sides.
 
     The names then are ids: none is that of a field.
     """
     n_filled = sum(item != [] for item in value.values())
     if n_filled < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
         return False
+    n_of_both = 0
+    keys_of_talk: set[str] = set()
+    keys_of_others: set[str] = set()  # of lists that hold a system prompt only
     for item in value.values():
         if item == []:
             continue
@@ -852,10 +855,13 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
         if not messages or keys & {"messages", "conversations", *DIALOG}:
             return False
         result = read_record({"messages": item})
-        roles = {u.role for u in result[0].utterances} if result else set()
-        if not {"user", "assistant"} <= roles:
-            return False
-    return True
+        if not result:
+            keys_of_others |= keys
+            continue
+        keys_of_talk |= keys
+        roles = {utterance.role for utterance in result[0].utterances}
+        n_of_both += {"user", "assistant"} <= roles
+    return n_of_both > 1 and keys_of_others <= keys_of_talk
 
 
 def listed_records(value: Mapping[str, Any]) -> list[dict]:

@@ -582,9 +582,10 @@ def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool
 
 
 def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
-    """The texts before an utterance, oldest first."""
+    """The texts before an utterance, oldest first; an empty reply stands in none."""
     first = max(0, position - MAX_CONTEXT)
-    return [utterance.text for utterance in utterances[first:position]]
+    texts = [utterance.text for utterance in utterances[first:position]]
+    return [text for text in texts if text.strip()]
 
 
 def is_threaded(dialog: Dialog) -> bool:
@@ -608,7 +609,8 @@ def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str
     parent = by_id.get(reply.reply_to)
     while parent and parent.id not in visited and len(texts) < MAX_CONTEXT:
         visited.add(parent.id)
-        if parent.text is not None and parent.role not in ("tool", "system"):
+        has_words = parent.text is not None and parent.text.strip()
+        if has_words and parent.role not in ("tool", "system"):
             texts.append(parent.text)
         parent = by_id.get(parent.reply_to)
     return texts[::-1]

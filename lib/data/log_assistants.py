@@ -1,5 +1,7 @@
 """Exports and request logs of assistants and their APIs, and corpora of replies to instructions."""
 
+import ast
+import contextlib
 import re
 from typing import Any
 
@@ -7,7 +9,6 @@ from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import read_langchain, read_plain, reply_text, woven
 from lib.data.log_parts import (
-    CITATION,
     as_script,
     assistant,
     dicts,
@@ -28,6 +29,12 @@ from lib.data.log_traces import join_histories, without_beginnings
 
 CLINE_TASK = re.compile(r"^<(?:task|feedback|user_message)>(.*?)</\w+>", re.S)
 CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")
+PRINTED_ARRAY = re.compile(  # of NumPy, in a table that pandas wrote
+    r"array\((?P<list>\[[^\[\]]*\])(?:,\s{0,100}dtype=\w{1,20})?\)"
+)
+CITATION = re.compile(
+    r" ?【\d{1,3}(?::\d{1,3})?†[^】【\n]{0,200}】"
+)  # of ChatGPT's tools
 CHATGPT_MARK = re.compile("(?P<blank> ?)\ue200(?P<mark>[^\ue200\ue201]*)\ue201")
 CHATGPT_SPAN = re.compile("[\ue203\ue204\ue206]")  # around words that a source is of
 CODEX_ASIDES = (  # beginnings of what Codex itself writes in the name of the user
@@ -347,7 +354,9 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
         name: row.get("previous_response_id") for name, row in responses.items()
     }
     previous |= before_in_conversations(responses)
-    dialogs = []
+    continued = {name for name in previous.values() if name}
+    chains: list[Dialog] = []
+    histories: list[Dialog] = []  # which may be sent again in full
     for name, row in responses.items():
         path = path_to_root(name, previous)
         utterances = []
@@ -356,9 +365,10 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
                 utterances += response_utterances(responses[node])
             else:
                 source.warn("earlier responses, which some name, are not in it")
+        dialogs = chains if len(path) > 1 or name in continued else histories
         if utterances:
             dialogs.append(Dialog(str(path[0]), utterances, row.get("model")))
-    return join_histories(dialogs, source)
+    return join_histories(chains, source) + join_histories(histories, source)
 
 
 def before_in_conversations(responses: dict) -> dict:
@@ -696,6 +706,9 @@ def oasst_utterance(message: dict) -> Utterance:
     them is worse.
     """
     labels = from_json(message.get("labels")) or {}
+    if isinstance(labels, str):
+        with contextlib.suppress(ValueError, SyntaxError):
+            labels = ast.literal_eval(PRINTED_ARRAY.sub(r"\g<list>", labels))
     if isinstance(labels, str):
         raise UnknownFormat(
             f"has labels that are no list: {labels[:40]}...",

@@ -45,9 +45,6 @@ TALK_BLOCKS = (
     *(None, "text", "input_text", "output_text", "markdown", "plain"),
     *("refusal", "voice_note"),
 )
-CITATION = re.compile(
-    r" ?【\d{1,3}(?::\d{1,3})?†[^】【\n]{0,200}】"
-)  # of OpenAI's tools
 PART_TYPE = re.compile(  # of a part of a message, by the names of several interfaces
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
@@ -381,7 +378,7 @@ def _block_text(block: dict) -> str | None:
     text = first_value(block, ("text", "content", "value", "body", "refusal"))
     if isinstance(text, dict):
         value = text.get("value")
-        text = CITATION.sub("", value) if isinstance(value, str) else None
+        text = value if isinstance(value, str) else None
     return text if isinstance(text, str) else None
 
 

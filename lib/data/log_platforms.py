@@ -25,9 +25,6 @@ from lib.data.log_parts import (
 from lib.data.log_times import to_time
 
 RASA_TRIGGERS = ("/session_start", "EXTERNAL: ")
-CITED_SOURCE = re.compile(  # below an answer of Copilot Studio
-    r"\n\[(?P<number>\d{1,3})\]: \S{1,2000}(?: \"[^\"\n]{0,500}\")?(?=\n|\Z)"
-)
 TICKET_ACCOUNTS = ("requester", "submitter", "assignee")  # of Zendesk
 DIALOGFLOW_TEXTS = (
     "queryResult,query_result.responseMessages,response_messages[].text.text[]"
@@ -55,6 +52,9 @@ def read_rasa(record: dict, source) -> list[Dialog]:
         text = event.get("text") or None
         if kind == "user" and text and text.startswith(RASA_TRIGGERS):
             source.exclude("utterances", "are triggers, which nobody said")
+            continue
+        if kind == "user" and text and text.startswith("/") and not sessions[-1]:
+            source.exclude("utterances", "are what a widget sends when it opens")
             continue
         for button in values_at(event, "data.buttons[]"):
             buttons[value_at(button, "payload")] = value_at(button, "title")
@@ -191,7 +191,6 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
         text = re.sub("</?at>", "", activity.get("text") or "")  # marks of mentions
-        text = without_citations(text or card_text(activity))
         utterance = Utterance(speaker, role, text or None, time=time)
         utterance.id = first_text(activity, ["id"])
         dialog.utterances.append(utterance)
@@ -205,26 +204,6 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         dialog.ratings.append(Rating(None, "csat", rating))
     else:
         source.exclude("utterances", "are no messages (typing, traces, events)")
-
-
-def card_text(activity: dict) -> str:
-    """The title and the words of the cards that are all of a message of Bot Framework."""
-    words = []
-    for card in values_at(activity, "attachments[].content"):
-        for name in ("title", "subtitle", "text"):
-            words += values_at(card, name)
-    return "\n".join(part for part in words if isinstance(part, str))
-
-
-def without_citations(text: str) -> str:
-    """A text without the sources that it lists at its end, and without their numbers in it.
-
-    >>> without_citations('Soup [1].\\n\\n[1]: cite:1 "Menu"')
-    'Soup.'
-    """
-    for number in {match["number"] for match in CITED_SOURCE.finditer(text)}:
-        text = re.sub(rf" ?\[{number}\](?!:)\u200b?", "", text)
-    return CITED_SOURCE.sub("", text).strip()
 
 
 def read_copilot_studio(record: dict, source) -> list[Dialog]:

@@ -159,6 +159,7 @@ IMESSAGE_NO_WORDS = re.compile(  # lines of effects and files
 )
 IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
+SOUND_CUE = re.compile(r"\([^()\n]{1,60}\)")  # of subtitles, as "(laughs)"
 SOUND = re.compile(r" ?\[[^\W\d][^\]\n\d]{1,30}\]| ?♪[^♪\n]{0,200}♪")  # of subtitles
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
@@ -702,7 +703,7 @@ def read_subtitles(text: str, source) -> list[Dialog]:
             r"</?\w[^>]{0,60}>", "", words[voice.end() :] if voice else words
         )
         words = SOUND.sub("", html.unescape(words)).strip()
-        if not words:
+        if not words or SOUND_CUE.fullmatch(words):
             continue
         previous = dialog.utterances[-1] if dialog.utterances else None
         if previous and speaker in (None, previous.speaker):

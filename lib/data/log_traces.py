@@ -69,6 +69,8 @@ SPAN_SIGNATURES = [f"events[].name={','.join(SPAN_REPLIES)}"]
 SPAN_SIGNATURES += [
     "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
 ]
+# Where a run of LangSmith names the model that answered.
+LANGSMITH_ANSWERED = "outputs.llm_output.model_name|outputs.model"
 SPAN_MODELS = (
     "gen_ai.response.model",
     "gen_ai.request.model",
@@ -298,13 +300,15 @@ def is_model_run(run: dict) -> bool:
 def langsmith_dialog(run: dict) -> Dialog:
     """What went into a run and what came out."""
     metadata = (run.get("extra") or {}).get("metadata") or {}
-    model = text_at(run, "extra.invocation_params.model,model_name|outputs.model")
+    # The model that answered; then the one that was asked for, which may be a shorter name.
+    model = text_at(run, LANGSMITH_ANSWERED) or first_text(metadata, ["ls_model_name"])
+    model = model or text_at(run, "extra.invocation_params.model,model_name")
     return traced_dialog(
         first_text(metadata, THREAD) or "",
         run.get("inputs"),
         output=run.get("outputs"),
         time=run.get("start_time"),
-        model=first_text(metadata, ["ls_model_name"]) or model,
+        model=model,
     )
 
 

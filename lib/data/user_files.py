@@ -887,14 +887,14 @@ def suggest_columns(names: Iterable[str], mapped: Mapping[str, str]) -> dict[str
         for column, name in UNIEVAL.items():
             if column not in mapped:
                 suggested[column] = free[name]
-    if not {"system", "dialog", "response"} <= {*free.values(), *mapped}:
-        for column, synonyms in SYNONYMS.items():
-            if column in mapped or column in suggested:
-                continue
-            for name in [column, *synonyms.split()]:
-                if name in free and free[name] not in suggested.values():
-                    suggested[column] = free[name]
-                    break
+    is_clear = {"system", "dialog", "response"} <= {*free.values(), *mapped}
+    for column in ["context"] if is_clear else SYNONYMS:
+        if column in mapped or column in suggested:
+            continue
+        for name in [column, *SYNONYMS[column].split()]:
+            if name in free and free[name] not in suggested.values():
+                suggested[column] = free[name]
+                break
     return {column: name for column, name in suggested.items() if column != name}
 
 
