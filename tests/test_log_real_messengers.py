@@ -40,7 +40,6 @@ def lines(form):
         "5/3/2024 10:0{2} π.μ. - {0}: {1}",
         "٥\u200f/٣\u200f/٢٠٢٤، ١٠:٠{2} ص - {0}: {1}",
         "\u200f[\u200f5\u200f/3\u200f/2024، 10:00:0{2}] {0}: {1}",
-        "[10:00:0{2}, 5/3/24] {0}: {1}",
         "[5/3/2567 BE, 10:00:0{2}] {0}: {1}",
     ],
 )
@@ -64,6 +63,13 @@ def test_what_ios_writes_behind_words_sent_with_a_file_is_no_talk(tmp_path):
     text = text.replace("Hi", "Hi \u200eimage omitted")
     text = text.replace("Tea?", "Tea? \u200e<attached: 0001-PHOTO.jpg>")
     assert contexts(text_turns(tmp_path, "chat.txt", text)) == TWO_EXCHANGES
+
+
+def test_whatsapp_in_vietnamese_has_the_time_first(tmp_path):
+    talk = lines("[10:00:0{2}, 5/3/24] {0}: {1}")
+    talk.insert(1, "\u200e[10:00:00, 5/3/24] Ada: \u200eđã bỏ video")
+    turns = text_turns(tmp_path, "chat.txt", "\n".join(talk))
+    assert contexts(turns) == TWO_EXCHANGES
 
 
 def test_files_of_ios_without_words_are_no_talk(tmp_path):

@@ -55,7 +55,7 @@ ATTACHED_FILE = (
     r"|soubor byl přiložen|файл добавлен|dosya ekli|file terlampir)\)"
 )
 ATTACHED = re.compile(  # above the words that were sent with a file
-    rf"\u200e?(?:{ATTACHED_FILE}|<[^<>=\n]{{1,40}} [^<>=\n]{{1,40}}>)\n"
+    rf"\A\u200e?(?:{ATTACHED_FILE}|<[^<>=\n]{{1,40}} [^<>=\n]{{1,40}}>)\n"
 )
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"<[^<>\n]{3,80}>|null|!?\[[^\]\n]{0,80}\]\([^()\s]{1,200}\)"
