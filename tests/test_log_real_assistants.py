@@ -131,25 +131,13 @@ def test_older_sessions_of_codex_have_no_payload(tmp_path):
     assert contexts(turns) == TWO_EXCHANGES
 
 
-def test_marks_of_sources_in_grok_and_deepseek_are_no_words(tmp_path):
+def test_marks_of_sources_in_grok_are_no_words(tmp_path):
     source = '<grok:render card_id="1" type="render_inline_citation">\n'
     source += '<argument name="citation_id">1</argument>\n</grok:render>'
     said = [("human", "When?"), ("ASSISTANT", f"Open until nine.{source} Come!")]
     responses = [{"response": {"sender": s, "message": text}} for s, text in said]
     chat = {"conversation": {"id": "g"}, "responses": responses}
     turns = read_turns(file_with(tmp_path, "grok.json", {"conversations": [chat]}))
-    assert contexts(turns) == {"Open until nine. Come!": ["When?"]}
-
-    asked = {"fragments": [{"type": "REQUEST", "content": "When?"}]}
-    reply = "Open until nine[citation:1][citation:12]. Come!"
-    answered = {"fragments": [{"type": "RESPONSE", "content": reply}]}
-    nodes = {
-        "1": {"id": "1", "parent": None, "message": asked},
-        "2": {"id": "2", "parent": "1", "message": answered},
-    }
-    turns = read_turns(
-        file_with(tmp_path, "deepseek.json", [{"id": "d", "mapping": nodes}])
-    )
     assert contexts(turns) == {"Open until nine. Come!": ["When?"]}
 
 
