@@ -226,7 +226,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"machines' replies alone ({written(words['machines only'])})")
+    told(f"machines' replies alone, lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -249,7 +249,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
             is_clear = over_all["low"] > 0 or over_all["high"] < 0
             n_turned += is_clear and over_all["value"] * row.value < 0
     told(
-        f"of {n_correlations} correlations of metrics with ratings (six corpora), {n_turned} that"
+        f"of {n_correlations} correlations of metrics with ratings (six corpora), {n_turned} are"
     )
     assert len(shown) == 6
 
@@ -270,9 +270,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     fed = saved.loc["gpt4_fed"]
     ji = saved.loc["gpt4_reliable"]
     told(
-        f"a bot's mean rating needs {fed.saved:.0f} % fewer human ratings on FED "
+        f"a bot's mean rating takes {fed.saved:.0f} % fewer human ratings on FED's dialogs "
         f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % "
-        f"fewer on the dialogs of Ji et al. ({ji.low:.0f} to {ji.high:.0f})"
+        f"fewer on Ji et al.'s ({ji.low:.0f} to {ji.high:.0f})"
     )
 
     strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
@@ -281,9 +281,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     assert len(judges) == 3
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
-        f"Over {n_dimensions} dimensions of empathy, three language models correlate "
-        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]} with experts; "
-        f"another expert, {strong['one more expert']}; a crowd, {strong['crowd']}"
+        f"Mean correlation with experts over {n_dimensions} dimensions of empathy: language models "
+        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]}; "
+        f"another expert {strong['one more expert']}; a crowd {strong['crowd']}"
     )
 
     rates = pd.read_csv(ROOT / "data/reference/10_verdict_errors.csv", index_col="rule")
@@ -297,7 +297,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     )
     without = rates.loc["context_similarity"]
     told(
-        "for similarity to context, which needs no reference, "
+        "for *similarity to context* (reference-free), "
         f"up to {100 * without['high']:.0f} %"
     )
 
@@ -307,7 +307,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     ledger = cells["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
     told(
-        f"Of {ledger.sum():,} table cells, {good} ({distinct} distinct numbers) "
+        f"Of {ledger.sum():,} table cells, {good} ({distinct} without repeats) "
         "are reproduced or close"
     )
     told(f"{ledger['not public']} need data or models that are not public")
