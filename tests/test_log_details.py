@@ -665,3 +665,44 @@ def test_a_cue_of_sounds_is_no_words(tmp_path):
         "Ho": ["Hi"],
         "No (sorry)": ["Hi", "Ho", "Tea?"],
     }
+
+
+def test_replies_that_open_webui_shows_side_by_side(tmp_path):
+    folded = (
+        '<details type="reasoning" done="true">\n<summary>x</summary>\nHm\n</details>\n'
+    )
+    about = {"role": "assistant", "modelIdx": 0}
+    nodes = {
+        "1": {"role": "user", "content": "Hi", "models": ["m", "n"], "parentId": None},
+        "2": {**about, "content": f"{folded}Ho", "model": "m", "parentId": "1"},
+        "3": {**about, "content": "Hey", "model": "n", "parentId": "1"},
+        "4": {"role": "user", "content": "Tea?", "models": ["m", "n"], "parentId": "2"},
+        "5": {**about, "content": "No", "model": "m", "parentId": "4"},
+        "6": {**about, "content": "Yes", "model": "n", "parentId": "4"},
+    }
+    nodes = {name: {"id": name, **node} for name, node in nodes.items()}
+    chat = {"id": "c", "chat": {"history": {"messages": nodes, "currentId": "5"}}}
+    turns = read_turns(file_with(tmp_path, "webui.json", [chat]))
+    assert contexts(turns) == {
+        "Ho": ["Hi"],
+        "Hey": ["Hi"],
+        "No": ["Hi", "Ho", "Tea?"],
+        "Yes": ["Hi", "Ho", "Tea?"],
+    }
+
+
+def test_a_wizard_who_takes_over_from_a_bot_is_a_person(tmp_path):
+    text = "dialog,speaker,text\n1,p1,Hi\n1,bot,Ho\n1,p1,Tea?\n1,wizard,Hello\n1,p1,So?\n1,bot,No\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?", "Hello", "So?"]}
+
+
+def test_a_chat_of_sigexport_is_one_dialog(tmp_path):
+    lines = []
+    talk = [("Me", "Hi"), ("Ada", "Ho"), ("Me", "Tea?"), ("Ada", "No")]
+    for day, (sender, body) in enumerate(talk, start=1):
+        about = {"quote": "", "sticker": "", "reactions": [], "attachments": []}
+        date = f"2025-10-0{day}T10:00:00"
+        lines.append({"date": date, "sender": sender, "body": body, **about})
+    file = file_with(tmp_path, "data.jsonl", lines)
+    assert contexts(read_turns(file, options={"bot": "Ada"})) == TWO_EXCHANGES

@@ -213,11 +213,14 @@ CALLED_BOT = re.compile("bot|virtual", re.I)
 
 
 def agents_beside_bots(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
-    """The agents among these names, as people at a desk are called too.
+    """The agents and wizards among these names, as people at a desk are called too.
 
-    None where no dialog has an agent and another of the names.
+    None where no dialog has one of them and another of the names.
     """
-    agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
+    of_people = {"agent", "wizard"}
+    agents = {
+        name for name in bots if of_people & {*re.findall("[a-z]+", name.lower())}
+    }
     others = bots - agents
     for dialog in dialogs:
         speakers = {utterance.speaker for utterance in dialog.utterances}
@@ -294,7 +297,8 @@ def remove_reasoning(
     """Take away what a model thought and which tools it called, as nobody was told; count it."""
     for dialog in dialogs:
         for utterance in dialog.utterances:
-            if utterance.speaker not in bots or not utterance.text:
+            speaker = utterance.speaker.removesuffix(" (context)")  # see `as_script`
+            if speaker not in bots or not utterance.text:
                 continue
             begun = REASONING.match(utterance.text)
             text = utterance.text[begun.end() :] if begun else utterance.text

@@ -145,7 +145,8 @@ def words_of_mark(match: re.Match) -> str:
 def read_open_webui(record: dict, source) -> list[Dialog]:
     """Open WebUI's export: the branch of currentId; annotation.rating is a person's.
 
-    A reply that was rated on another branch is read with its own context.
+    A reply that was rated on another branch, or shown beside that of another model, is read with
+    its own context.
     """
     history = record["chat"]["history"]
     nodes = history["messages"]
@@ -155,12 +156,23 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
     dialog_id = first_text(record, ["id", "title"]) or ""
     dialogs = [Dialog(dialog_id, open_webui_utterances(nodes, path))]
     for name in nodes:
-        if name in path or not read_ratings(nodes[name].get("annotation") or {}):
+        if name in path or not (
+            read_ratings(nodes[name].get("annotation") or {})
+            or is_shown_beside(nodes[name], nodes, path)
+        ):
             continue
         utterances = open_webui_utterances(nodes, open_webui_path(nodes, name))
         branch = [*as_script(utterances[:-1]), *utterances[-1:]]
         dialogs.append(Dialog(f"{dialog_id}/{name}", branch))
     return dialogs
+
+
+def is_shown_beside(message: dict, nodes: dict, path: list[str]) -> bool:
+    """Whether several models answered a message of this path, and this is an answer in words."""
+    parent = message.get("parentId")
+    asked = nodes.get(parent) or {}
+    n_models = len(asked.get("models") or [])
+    return parent in path and n_models > 1 and bool(message.get("content"))
 
 
 def open_webui_path(nodes: dict, last: str | None) -> list[str]:
