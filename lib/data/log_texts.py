@@ -127,10 +127,9 @@ HEADING = re.compile(  # perhaps with a picture before the name
     r"(?:#{1,6} +|_?\*\*|__)(?:\*\*)?(?:[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,8} ?)?"
     r"(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )
-TIME_OF_HEADING = re.compile(
-    r"\d{4}-\d\d-\d\d|\d\d?:\d\d"
-)  # and with a time behind it,
-BEFORE_TIME = re.compile(r" ?[(\[·|—–-]")  # which one of these stands before
+# A heading may have a time behind the name, which one of these marks stands before.
+TIME_OF_HEADING = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
+BEFORE_TIME = re.compile(r" ?[(\[·|—–-]")
 OF_SPEAKER = re.compile(r"\w+(?: (?:said|response|prompt|message))?", re.I)  # a name
 TIME_OF_HEADED = re.compile(  # above what is said
     r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>"
