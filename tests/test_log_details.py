@@ -706,3 +706,12 @@ def test_a_chat_of_sigexport_is_one_dialog(tmp_path):
         lines.append({"date": date, "sender": sender, "body": body, **about})
     file = file_with(tmp_path, "data.jsonl", lines)
     assert contexts(read_turns(file, options={"bot": "Ada"})) == TWO_EXCHANGES
+
+
+def test_dialogs_by_their_numbers(tmp_path):
+    talk = [("ann", "Hi"), ("ada", "Ho"), ("ann", "Tea?"), ("ada", "No")]
+    messages = [{"speaker": speaker, "text": text} for speaker, text in talk]
+    file = file_with(tmp_path, "log.json", {"dlg_1": messages, "dlg_2": messages})
+    turns = read_turns(file, options={"bot": "ada"})
+    assert turns["dialog"].tolist() == ["dlg_1", "dlg_1", "dlg_2", "dlg_2"]
+    assert contexts(turns) == TWO_EXCHANGES

@@ -66,6 +66,10 @@ from lib.data.log_tables import (
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
+NUMBERED_DIALOG = re.compile(
+    r"(?:(?:d|dlg|dia|dialog|dialogue|c|conv|conversation|chat|session|thread|ticket)[ _-]?)?\d+",
+    re.I,
+)
 FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id of a dialog
     "messages",
     "conversations",
@@ -839,7 +843,8 @@ def holds_known_format(value: Mapping[str, Any]) -> bool:
 def names_dialogs(value: Mapping[str, Any]) -> bool:
     """Whether a mapping has a list of messages below each name, several of them of both sides.
 
-    The names then are ids: none is that of a field.
+    The names then are ids: none is that of a field. Numbers of dialogs are ids where nothing tells
+    the sides, too.
     """
     n_filled = sum(item != [] for item in value.values())
     if n_filled < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
@@ -861,7 +866,8 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
         keys_of_talk |= keys
         roles = {utterance.role for utterance in result[0].utterances}
         n_of_both += {"user", "assistant"} <= roles
-    return n_of_both > 1 and keys_of_others <= keys_of_talk
+    is_numbered = all(NUMBERED_DIALOG.fullmatch(name) for name in value)
+    return (n_of_both > 1 or is_numbered) and keys_of_others <= keys_of_talk
 
 
 def listed_records(value: Mapping[str, Any]) -> list[dict]:
