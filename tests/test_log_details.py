@@ -715,3 +715,31 @@ def test_dialogs_by_their_numbers(tmp_path):
     turns = read_turns(file, options={"bot": "ada"})
     assert turns["dialog"].tolist() == ["dlg_1", "dlg_1", "dlg_2", "dlg_2"]
     assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_comments_of_reddit_below_several_on_the_post_itself(tmp_path):
+    talk = [
+        ("0", "t3_p", "Mod", "Be kind"),
+        ("1", "t3_p", "mira", "Hi"),
+        ("2", "t1_1", "ada", "Ho"),
+        ("3", "t1_2", "ben", "Aha"),
+        ("4", "t1_2", "mira", "Tea?"),
+        ("5", "t1_4", "ada", "No"),
+        ("6", "t3_p", "eve", "Me too"),
+    ]
+    rows = []
+    for name, parent, author, body in talk:
+        about = {"id": name, "parent_id": parent, "link_id": "t3_p", "score": 1}
+        about["created_utc"] = 1700000000 + int(name)
+        rows.append({**about, "author": author, "body": body})
+    file = file_with(tmp_path, "comments.jsonl", rows)
+    assert contexts(read_turns(file, options={"bot": "ada"})) == TWO_EXCHANGES
+
+
+def test_several_talks_of_candor_in_one_table(tmp_path):
+    text = "conversation_id,turn_id,speaker,start,stop,utterance,delta\n"
+    for talk in "ab":
+        text += f"{talk},0,p1,0,1,Hi {talk},1\n{talk},1,p2,1,2,Ho {talk},1\n"
+    file = file_with(tmp_path, "candor.csv", text)
+    turns = read_turns(file, options={"bot": "p2"})
+    assert contexts(turns) == {"Ho a": ["Hi a"], "Ho b": ["Hi b"]}

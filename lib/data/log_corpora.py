@@ -471,7 +471,10 @@ def read_reddit(rows: list[dict], source) -> list[Dialog]:
             reply_to=parent if parent in ids else None,
         )
         threads.setdefault(str(row["link_id"]), []).append(utterance)
-    return [Dialog(name, utterances) for name, utterances in threads.items()]
+    dialogs = [Dialog(name, utterances) for name, utterances in threads.items()]
+    for dialog in dialogs:
+        dialog.is_tree = True  # with any number of comments on the submission itself
+    return dialogs
 
 
 def read_abcd(record: dict, source) -> list[Dialog]:
