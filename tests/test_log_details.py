@@ -743,3 +743,45 @@ def test_several_talks_of_candor_in_one_table(tmp_path):
     file = file_with(tmp_path, "candor.csv", text)
     turns = read_turns(file, options={"bot": "p2"})
     assert contexts(turns) == {"Ho a": ["Hi a"], "Ho b": ["Hi b"]}
+
+
+def test_groks_current_branch_is_read(tmp_path):
+    talk = [
+        ("1", None, "human", "Hi"),
+        ("2", "1", "assistant", "Hey"),
+        ("3", "1", "assistant", "Ho"),
+        ("4", "3", "human", "Tea?"),
+        ("5", "4", "assistant", "No"),
+    ]
+    responses = []
+    for name, parent, sender, text in talk:
+        about = {"_id": name, "parent_response_id": parent, "sender": sender}
+        responses.append({"response": {**about, "message": text}})
+    chat = {
+        "conversation": {"id": "g", "leaf_response_id": "5"},
+        "responses": responses,
+    }
+    turns = read_turns(file_with(tmp_path, "grok.json", {"conversations": [chat]}))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert "1 stand on branches that were left" in reasons(turns)
+    chat["conversation"]["leaf_response_id"] = None
+    turns = read_turns(file_with(tmp_path, "all.json", {"conversations": [chat]}))
+    assert contexts(turns) == {**TWO_EXCHANGES, "Hey": ["Hi"]}
+
+
+def test_hubspots_welcome_is_the_bots(tmp_path):
+    results = []
+    for minute, (kind, actor, text) in enumerate(
+        [
+            ("WELCOME_MESSAGE", "B-1", "Ho"),
+            ("MESSAGE", "V-2", "Hi"),
+            ("MESSAGE", "B-1", "No"),
+        ]
+    ):
+        about = {"conversationsThreadId": "7", "type": kind, "text": text}
+        about["createdAt"] = f"2025-01-01T10:0{minute}:00Z"
+        about["direction"] = "INCOMING" if actor == "V-2" else "OUTGOING"
+        about["senders"] = [{"actorId": actor, "name": actor}]
+        results.append(about)
+    turns = read_turns(file_with(tmp_path, "hubspot.json", {"results": results}))
+    assert contexts(turns) == {"Ho": [], "No": ["Ho", "Hi"]}

@@ -16,6 +16,7 @@ from lib.data.log_parts import (
     from_json,
     holds_any,
     html_text,
+    path_to_root,
     read_ratings,
     text_at,
     to_number,
@@ -65,6 +66,7 @@ class Shape:
         scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
         tree: whether all messages but the first ones have a parent, the user's too.
+        current: the id of the last message of the branch that is shown, in the dialog.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
         histories: whether each record repeats what was said so far.
@@ -106,6 +108,7 @@ class Shape:
     id: str = ""
     parent: str = ""
     tree: bool = False
+    current: str = ""
     number: str = ""
     newest_first: bool = False
     histories: bool = False
@@ -200,6 +203,8 @@ class Shape:
         source.exclude(
             "utterances", "are asides and notices", len(messages) - len(kept)
         )
+        if self.current:
+            kept = self.current_branch(kept, text_at(part, self.current), source)
         question = first_words(part, self.first) if self.first else None
         if question:
             dialogs.setdefault(name, Dialog(name, [user(question)]))
@@ -223,6 +228,19 @@ class Shape:
                         known.add((thread, utterance.id))
             else:
                 dialog.utterances.append(self.utterance(message, part))
+
+    def current_branch(
+        self, messages: list[dict], last: str | None, source
+    ) -> list[dict]:
+        """The messages up to the one that the dialog names as its last; all where it names none."""
+        parents = {text_at(m, self.id): text_at(m, self.parent) for m in messages}
+        if last not in parents:
+            return messages
+        path = set(path_to_root(last, parents))
+        current = [message for message in messages if text_at(message, self.id) in path]
+        n_left = len(messages) - len(current)
+        source.exclude("utterances", "stand on branches that were left", n_left)
+        return current
 
     def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
         """The messages of a part of a record, with their accounts, in their order."""
