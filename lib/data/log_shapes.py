@@ -234,7 +234,7 @@ class Shape:
     ) -> list[dict]:
         """The messages up to the one that the dialog names as its last; all where it names none."""
         parents = {text_at(m, self.id): text_at(m, self.parent) for m in messages}
-        if last not in parents:
+        if last is None or last not in parents:
             return messages
         path = set(path_to_root(last, parents))
         current = [message for message in messages if text_at(message, self.id) in path]

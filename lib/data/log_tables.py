@@ -51,7 +51,7 @@ REMARK = re.compile(  # columns that are about a reply
     r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
 )
 NO_DIALOG = re.compile(
-    r"score|rating|human_|token|count|length|confid|cost|latency|price"
+    r"score|rating|human_|token|count|length|confid|cost|latency|price|reaction|feedback|vote|thumb"
     r"|quality|overall|helpful|coheren|correct|relevan|fluen|engag|appropriate|natural|verbos|complex"
 )
 VERSION = WORDS["fields"]["version"].split()
@@ -312,6 +312,8 @@ class Columns:
         unclear = []
         for key, name in self.names.items():
             if name in known_columns or name == self.system or names_a_time(key):
+                continue
+            if NO_DIALOG.search(key):
                 continue
             values = self.values(name)
             if self.begins_blocks(name):
