@@ -307,11 +307,11 @@ def test_findings_of_the_readme_stand_in_the_tables():
     ledger = cells["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
     told(
-        f"Of {ledger.sum():,} table cells, {good} ({distinct} without repeats) "
+        f"Of {ledger.sum():,} table cells, {good} ({distinct} distinct) "
         "are reproduced or close"
     )
     told(f"{ledger['not public']} need data or models that are not public")
     told(f"{ledger['not run']} were not run")
     other = ledger[["differs", "misprint", "other data or model"]].sum()
     assert good + ledger[["not public", "not run"]].sum() + other == ledger.sum()
-    told(f"{other} differ, are misprints, or were computed on substitutes")
+    told(f"{other} differ, are misprints, or used substitute data or models")

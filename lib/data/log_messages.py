@@ -66,10 +66,14 @@ def read_utterance(
 ) -> Utterance:
     """The utterance in a message whose speaker and words stand under these keys."""
     fields = message
+    speaker = message.get(speaker_key)
+    if message.keys() == {speaker_key, text_key} and isinstance(speaker, str):
+        # As most messages are: there is nothing else to look for.
+        role = role_of(speaker, message, speaker_key)
+        return Utterance(speaker, role, words_of(message, text_key))
     for name in ("meta", "metadata"):
         if name in message and isinstance(message[name], dict):
             fields = message[name] | fields
-    speaker = message.get(speaker_key)
     if isinstance(speaker, dict):
         fields = speaker | {**fields}
         speaker = first_text(speaker, ("role", "name", "username", "id"))
