@@ -351,7 +351,7 @@ def test_all_is_counted_and_written_out(tmp_path, capsys):
     assert main([str(logs), "--dry", "--turns", str(out)]) == 0
     turns = read_turns(out)
     assert turns["response"].tolist() == [*REPLIES, "", "Oh"]
-    assert turns["context"].tolist() == [*CONTEXTS, [], [""]]
+    assert turns["context"].tolist() == [*CONTEXTS, [], []]
     assert (
         turns["human_rating"].tolist()[3] == 3
         and turns["human_rating"].isna().sum() == 4

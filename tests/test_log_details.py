@@ -521,3 +521,267 @@ def test_deleted_parts_of_intercom_are_no_talk(tmp_path):
     chat = {"id": "1", "source": part("user", "Hi"), "conversation_parts": parts}
     turns = read_turns(file_with(tmp_path, "intercom.json", [chat]))
     assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_history_beside_columns_of_ours_is_the_context(tmp_path):
+    text = "system,dialog,response,history\nA,1,Ho,Hi\nA,2,No,Tea?\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+
+
+def test_two_systems_on_a_history_that_change_sides(tmp_path):
+    text = "dialogue_history;system_A;system_B;response_A;response_B;preferred\n"
+    text += "User: Hi;x;y;Ho;Hey;A\nUser: Tea?;y;x;No;Yes;B\n"
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    rows = turns[["system", "context", "response", "human_preference"]].values.tolist()
+    assert rows == [
+        ["x", ["Hi"], "Ho", 1],
+        ["y", ["Hi"], "Hey", 0],
+        ["y", ["Tea?"], "No", 0],
+        ["x", ["Tea?"], "Yes", 1],
+    ]
+
+
+def test_an_empty_reply_is_no_context(tmp_path):
+    text = "session,user_message,bot_response\ns,Hi,\ns,Hello?,Ho\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert turns["response"].tolist() == ["", "Ho"]
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Hello?"]]
+
+
+def test_what_twilio_says_itself_is_no_talk(tmp_path):
+    messages = []
+    for author, text in (
+        ("+491", "Hi"),
+        ("ada", "Ho"),
+        ("system", "Mira joined"),
+        ("+491", "Tea?"),
+        ("ada", "No"),
+    ):
+        about = {"conversation_sid": "CH1", "index": len(messages)}
+        messages.append({**about, "author": author, "body": text})
+    file = file_with(tmp_path, "twilio.json", {"messages": messages})
+    assert contexts(read_turns(file, options={"bot": "ada"})) == TWO_EXCHANGES
+
+
+def test_what_rasas_widget_sends_when_it_opens_is_no_talk(tmp_path):
+    events = []
+    for kind, text in (
+        ("user", "/greet"),
+        ("bot", "Ho"),
+        ("user", "Hi"),
+        ("bot", "No"),
+    ):
+        events.append({"event": kind, "text": text, "timestamp": len(events)})
+    file = file_with(tmp_path, "rasa.json", {"sender_id": "s", "events": events})
+    assert contexts(read_turns(file)) == {"Ho": [], "No": ["Ho", "Hi"]}
+
+
+def test_messages_of_vercel_stay_in_their_order(tmp_path):
+    messages = []
+    for role, text in (("user", "Hi"), ("assistant", "Ho")):
+        parts = [{"type": "text", "text": text}]
+        about = {"createdAt": 1760000000000 - len(messages)}
+        messages.append({"role": role, "parts": parts, "metadata": about})
+    file = file_with(tmp_path, "chats.json", [{"id": "c", "messages": messages}])
+    assert contexts(read_turns(file)) == {"Ho": ["Hi"]}
+
+
+def test_responses_that_name_the_one_before_and_others_that_repeat_it(tmp_path):
+    def response(name, *said, reply, before=None):
+        roles = ("user", "assistant", "user")
+        messages = [
+            {"role": role, "content": text}
+            for role, text in zip(roles, said, strict=False)
+        ]
+        output = {"type": "message", "role": "assistant"}
+        output["content"] = [{"type": "output_text", "text": reply}]
+        about = {"id": name, "object": "response", "previous_response_id": before}
+        return {**about, "model": "m", "input": messages, "output": [output]}
+
+    rows = []
+    for chat in "ab":
+        rows.append(response(f"{chat}1", f"Hi {chat}", reply="Ho"))
+        rows.append(response(f"{chat}2", "Tea?", reply="No", before=f"{chat}1"))
+    rows.append(response("c1", "Hi c", reply="Hey"))
+    rows.append(response("c2", "Hi c", "Hey", "Cake?", reply="Yes"))
+    turns = read_turns(file_with(tmp_path, "responses.jsonl", rows))
+    assert sorted(turns["response"]) == ["Hey", "Ho", "Ho", "No", "No", "Yes"]
+    assert contexts(turns)["Yes"] == ["Hi c", "Hey", "Cake?"]
+
+
+def test_a_session_of_langchain_that_nobody_used(tmp_path):
+    def message(kind, text):
+        return {"type": kind, "data": {"type": kind, "content": text}}
+
+    prompt = message("system", "Be kind")
+    talk = [prompt, message("human", "Hi"), message("ai", "Ho")]
+    sessions = {"3f-anna": talk, "77-ravi": talk, "a0-guest": [prompt]}
+    turns = read_turns(file_with(tmp_path, "sessions.json", sessions))
+    assert turns[["dialog", "context"]].values.tolist() == [
+        ["3f-anna", ["Hi"]],
+        ["77-ravi", ["Hi"]],
+    ]
+
+
+def test_labels_of_openassistant_that_pandas_printed(tmp_path):
+    labels = "{'name': array(['spam', 'quality'],\n      dtype=object), "
+    labels += "'value': array([0.  , 0.75]), 'count': array([3, 3], dtype=int32)}"
+    header = "message_id,parent_id,text,role,message_tree_id,labels\n"
+    rows = f'1,,Hi,prompter,1,\n2,1,Ho,assistant,1,"{labels}"\n'
+    turns = read_turns(file_with(tmp_path, "oasst.csv", header + rows))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    assert turns["human_quality"].tolist() == [0.75]
+
+
+def test_langsmiths_model_is_the_one_that_answered(tmp_path):
+    message = {
+        "kwargs": {"content": "Ho", "type": "ai"},
+        "lc": 1,
+        "type": "constructor",
+    }
+    run = {
+        "run_type": "llm",
+        "trace_id": "t",
+        "inputs": {"messages": [{"role": "user", "content": "Hi"}]},
+        "outputs": {
+            "generations": [[{"message": message, "text": "Ho"}]],
+            "llm_output": {"model_name": "m-2025-01"},
+        },
+        "extra": {"metadata": {"ls_model_name": "m"}},
+    }
+    turns = read_turns(file_with(tmp_path, "runs.jsonl", [run]))
+    assert turns[["system", "response"]].values.tolist() == [["m-2025-01", "Ho"]]
+
+
+def test_a_cue_of_sounds_is_no_words(tmp_path):
+    lines = ["MIRA: Hi", "ADA: Ho", "(Mira laughs)", "MIRA: Tea?", "ADA: No (sorry)"]
+    text = ""
+    for number, line in enumerate(lines, start=1):
+        text += f"{number}\n00:00:0{number},000 --> 00:00:0{number},900\n{line}\n\n"
+    file = file_with(tmp_path, "talk.srt", text)
+    turns = read_turns(file, options={"bot": "ADA"})
+    assert contexts(turns) == {
+        "Ho": ["Hi"],
+        "No (sorry)": ["Hi", "Ho", "Tea?"],
+    }
+
+
+def test_replies_that_open_webui_shows_side_by_side(tmp_path):
+    folded = (
+        '<details type="reasoning" done="true">\n<summary>x</summary>\nHm\n</details>\n'
+    )
+    about = {"role": "assistant", "modelIdx": 0}
+    nodes = {
+        "1": {"role": "user", "content": "Hi", "models": ["m", "n"], "parentId": None},
+        "2": {**about, "content": f"{folded}Ho", "model": "m", "parentId": "1"},
+        "3": {**about, "content": "Hey", "model": "n", "parentId": "1"},
+        "4": {"role": "user", "content": "Tea?", "models": ["m", "n"], "parentId": "2"},
+        "5": {**about, "content": "No", "model": "m", "parentId": "4"},
+        "6": {**about, "content": "Yes", "model": "n", "parentId": "4"},
+    }
+    nodes = {name: {"id": name, **node} for name, node in nodes.items()}
+    chat = {"id": "c", "chat": {"history": {"messages": nodes, "currentId": "5"}}}
+    turns = read_turns(file_with(tmp_path, "webui.json", [chat]))
+    assert contexts(turns) == {
+        "Ho": ["Hi"],
+        "Hey": ["Hi"],
+        "No": ["Hi", "Ho", "Tea?"],
+        "Yes": ["Hi", "Ho", "Tea?"],
+    }
+
+
+def test_a_wizard_who_takes_over_from_a_bot_is_a_person(tmp_path):
+    text = "dialog,speaker,text\n1,p1,Hi\n1,bot,Ho\n1,p1,Tea?\n1,wizard,Hello\n1,p1,So?\n1,bot,No\n"
+    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?", "Hello", "So?"]}
+
+
+def test_a_chat_of_sigexport_is_one_dialog(tmp_path):
+    lines = []
+    talk = [("Me", "Hi"), ("Ada", "Ho"), ("Me", "Tea?"), ("Ada", "No")]
+    for day, (sender, body) in enumerate(talk, start=1):
+        about = {"quote": "", "sticker": "", "reactions": [], "attachments": []}
+        date = f"2025-10-0{day}T10:00:00"
+        lines.append({"date": date, "sender": sender, "body": body, **about})
+    file = file_with(tmp_path, "data.jsonl", lines)
+    assert contexts(read_turns(file, options={"bot": "Ada"})) == TWO_EXCHANGES
+
+
+def test_dialogs_by_their_numbers(tmp_path):
+    talk = [("ann", "Hi"), ("ada", "Ho"), ("ann", "Tea?"), ("ada", "No")]
+    messages = [{"speaker": speaker, "text": text} for speaker, text in talk]
+    file = file_with(tmp_path, "log.json", {"dlg_1": messages, "dlg_2": messages})
+    turns = read_turns(file, options={"bot": "ada"})
+    assert turns["dialog"].tolist() == ["dlg_1", "dlg_1", "dlg_2", "dlg_2"]
+    assert contexts(turns) == TWO_EXCHANGES
+
+
+def test_comments_of_reddit_below_several_on_the_post_itself(tmp_path):
+    talk = [
+        ("0", "t3_p", "Mod", "Be kind"),
+        ("1", "t3_p", "mira", "Hi"),
+        ("2", "t1_1", "ada", "Ho"),
+        ("3", "t1_2", "ben", "Aha"),
+        ("4", "t1_2", "mira", "Tea?"),
+        ("5", "t1_4", "ada", "No"),
+        ("6", "t3_p", "eve", "Me too"),
+    ]
+    rows = []
+    for name, parent, author, body in talk:
+        about = {"id": name, "parent_id": parent, "link_id": "t3_p", "score": 1}
+        about["created_utc"] = 1700000000 + int(name)
+        rows.append({**about, "author": author, "body": body})
+    file = file_with(tmp_path, "comments.jsonl", rows)
+    assert contexts(read_turns(file, options={"bot": "ada"})) == TWO_EXCHANGES
+
+
+def test_several_talks_of_candor_in_one_table(tmp_path):
+    text = "conversation_id,turn_id,speaker,start,stop,utterance,delta\n"
+    for talk in "ab":
+        text += f"{talk},0,p1,0,1,Hi {talk},1\n{talk},1,p2,1,2,Ho {talk},1\n"
+    file = file_with(tmp_path, "candor.csv", text)
+    turns = read_turns(file, options={"bot": "p2"})
+    assert contexts(turns) == {"Ho a": ["Hi a"], "Ho b": ["Hi b"]}
+
+
+def test_groks_current_branch_is_read(tmp_path):
+    talk = [
+        ("1", None, "human", "Hi"),
+        ("2", "1", "assistant", "Hey"),
+        ("3", "1", "assistant", "Ho"),
+        ("4", "3", "human", "Tea?"),
+        ("5", "4", "assistant", "No"),
+    ]
+    responses = []
+    for name, parent, sender, text in talk:
+        about = {"_id": name, "parent_response_id": parent, "sender": sender}
+        responses.append({"response": {**about, "message": text}})
+    chat = {
+        "conversation": {"id": "g", "leaf_response_id": "5"},
+        "responses": responses,
+    }
+    turns = read_turns(file_with(tmp_path, "grok.json", {"conversations": [chat]}))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert "1 stand on branches that were left" in reasons(turns)
+    chat["conversation"]["leaf_response_id"] = None
+    turns = read_turns(file_with(tmp_path, "all.json", {"conversations": [chat]}))
+    assert contexts(turns) == {**TWO_EXCHANGES, "Hey": ["Hi"]}
+
+
+def test_hubspots_welcome_is_the_bots(tmp_path):
+    results = []
+    for minute, (kind, actor, text) in enumerate(
+        [
+            ("WELCOME_MESSAGE", "B-1", "Ho"),
+            ("MESSAGE", "V-2", "Hi"),
+            ("MESSAGE", "B-1", "No"),
+        ]
+    ):
+        about = {"conversationsThreadId": "7", "type": kind, "text": text}
+        about["createdAt"] = f"2025-01-01T10:0{minute}:00Z"
+        about["direction"] = "INCOMING" if actor == "V-2" else "OUTGOING"
+        about["senders"] = [{"actorId": actor, "name": actor}]
+        results.append(about)
+    turns = read_turns(file_with(tmp_path, "hubspot.json", {"results": results}))
+    assert contexts(turns) == {"Ho": [], "No": ["Ho", "Hi"]}

@@ -14,6 +14,7 @@ import pytest
 from lib import ROOT, data, metrics
 from lib.data import chat_logs, corpora, storage
 from lib.meta_evaluation import evaluation_sets
+from lib.meta_evaluation.replication import ledger as replication_ledger
 from lib.report.__main__ import main
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -113,7 +114,7 @@ def test_the_minutes_to_read_follow_from_the_length_of_a_notebook():
         assert abs(stated.pop(path.name[:2]) - minutes) <= 5, (path.name, minutes)
     assert not stated
     total = sum(stated_minutes(README).values())
-    told(f"all together {total // 60} hours")
+    told(f"the course {total // 60} hours")
 
 
 def test_a_meeting_has_60_to_90_minutes_of_reading_and_exercises_that_exist():
@@ -225,7 +226,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"machines' replies lower ({written(words['machines only'])})")
+    told(f"machines' replies alone, lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -247,8 +248,9 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
             shown.add(row.corpus)
             is_clear = over_all["low"] > 0 or over_all["high"] < 0
             n_turned += is_clear and over_all["value"] * row.value < 0
-    told(f"{n_turned} of {n_correlations} correlations of metrics")
-    told("(six corpora)")
+    told(
+        f"of {n_correlations} correlations of metrics with ratings (six corpora), {n_turned} are"
+    )
     assert len(shown) == 6
 
 
@@ -268,9 +270,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     fed = saved.loc["gpt4_fed"]
     ji = saved.loc["gpt4_reliable"]
     told(
-        f"a bot's mean rating takes {fed.saved:.0f} % fewer human ratings on FED "
+        f"a bot's mean rating takes {fed.saved:.0f} % fewer human ratings on FED's dialogs "
         f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % "
-        f"fewer on the dialogs of Ji et al. ({ji.low:.0f} to {ji.high:.0f})"
+        f"fewer on Ji et al.'s ({ji.low:.0f} to {ji.high:.0f})"
     )
 
     strong = pd.read_csv(RESULTS / "08_strong_judges_mean.csv", index_col="rater")
@@ -279,9 +281,9 @@ def test_findings_of_the_readme_stand_in_the_tables():
     assert len(judges) == 3
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
-        f"Over {n_dimensions} dimensions of empathy, three language models correlate "
-        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]} with experts, "
-        f"another expert {strong['one more expert']}, and a crowd {strong['crowd']}"
+        f"Mean correlation with experts over {n_dimensions} dimensions of empathy: language models "
+        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]}; "
+        f"another expert {strong['one more expert']}; a crowd {strong['crowd']}"
     )
 
     rates = pd.read_csv(ROOT / "data/reference/10_verdict_errors.csv", index_col="rule")
@@ -291,19 +293,25 @@ def test_findings_of_the_readme_stand_in_the_tables():
     pairs = f"Of {rule['pairs']:.0f} pairs that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(
-        f"up to {100 * rule['high']:.0f} % of its decisions may be wrong (end of the 95 % interval)"
+        f"up to {100 * rule['high']:.0f} % of its decisions may be wrong (upper 95 % bound)"
     )
     without = rates.loc["context_similarity"]
     told(
-        "by similarity to context, which needs no reference, "
+        "for *similarity to context* (reference-free), "
         f"up to {100 * without['high']:.0f} %"
     )
 
-    ledger = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)["status"].value_counts()
+    cells = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)
+    once = replication_ledger.distinct_numbers(cells)["status"]
+    distinct = once.isin(["reproduced", "close"]).sum()
+    ledger = cells["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
-    told(f"Of {ledger.sum():,} printed cells {good} are reproduced or close")
+    told(
+        f"Of {ledger.sum():,} table cells, {good} ({distinct} distinct) "
+        "are reproduced or close"
+    )
     told(f"{ledger['not public']} need data or models that are not public")
     told(f"{ledger['not run']} were not run")
     other = ledger[["differs", "misprint", "other data or model"]].sum()
     assert good + ledger[["not public", "not run"]].sum() + other == ledger.sum()
-    told(f"{other} differ, are misprints, or needed other data or models")
+    told(f"{other} differ, are misprints, or used substitute data or models")

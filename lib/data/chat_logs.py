@@ -66,6 +66,10 @@ from lib.data.log_tables import (
 )
 
 __all__ = ["read_dialogs", "speaker_role"]
+NUMBERED_DIALOG = re.compile(
+    r"(?:(?:d|dlg|dia|dialog|dialogue|c|conv|conversation|chat|session|thread|ticket)[ _-]?)?\d+",
+    re.I,
+)
 FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id of a dialog
     "messages",
     "conversations",
@@ -85,7 +89,7 @@ FIELD_NAMES = {  # of a record, or of parts of a corpus: none of these is the id
 OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
 OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
 REQUEST_KINDS = {
-    *("langfuse", "langsmith", "opentelemetry", "braintrust", "mlflow"),
+    *("langfuse", "langsmith", "opentelemetry", "braintrust", "weave", "mlflow"),
     "openai_responses",
 }
 # What may stand between the utterances of a context in one text, or be a word of them.
@@ -152,7 +156,8 @@ TEXT_FORMATS = [  # in the order in which signatures are tried
 ]
 FORMATS = [  # in the order in which signatures are tried
     LogFormat("chatgpt", "ChatGPT export, the current branches",
-              ("mapping", "current_node"), EachRecord(assistants.read_chatgpt)),
+              ("mapping", "current_node|mapping{}.message.author.role"),
+              EachRecord(assistants.read_chatgpt)),
     LogFormat("open_webui", "Open WebUI export",
               ("chat.history.messages",), EachRecord(assistants.read_open_webui)),
     LogFormat("open_webui", "Open WebUI feedback",
@@ -183,6 +188,19 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langchain", "LangChain messages",
               ("type=human,ai,system,tool,function", "data.content"),
               assistants.read_langchain_list),
+    LogFormat("openai_items", "items of an OpenAI conversation",
+              ("object=list", "data[].type=message",
+               "data[].content[].type=input_text,output_text"),
+              EachRecord(assistants.read_openai_items)),
+    LogFormat("codex", "Codex session",
+              ("payload.type", "type=response_item,session_meta"), assistants.read_codex),
+    LogFormat("codex", "Codex session, old form", ("record_type=state",), assistants.read_codex),
+    LogFormat("copilot_chat", "GitHub Copilot chat",
+              ("requesterUsername", "responderUsername", "requests"),
+              EachRecord(assistants.read_copilot)),
+    LogFormat("copilot_chat", "GitHub Copilot chat, the log of a session",
+              ("kind=0", "v.requests", "v.responderUsername|v.sessionId"),
+              assistants.read_copilot_log),
     LogFormat("cline", "Cline task",
               ("role=user,assistant", "content[].text=<task>*"), assistants.read_cline),
     LogFormat("autogen", "AutoGen, the state of a team",
@@ -202,6 +220,9 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(comparisons.read_arena_table, comparisons.join_judges)),
     LogFormat("oasst", "OpenAssistant trees, a dialog per branch",
               ("prompt.replies", "message_tree_id"), EachRecord(assistants.read_oasst_tree)),
+    LogFormat("oasst", "OpenAssistant messages with replies, a dialog per branch",
+              ("message_id", "text", "role=prompter,assistant", "replies[].message_id"),
+              EachRecord(assistants.read_oasst_message)),
     LogFormat("oasst", "OpenAssistant messages, a dialog per branch",
               ("message_tree_id", "message_id", "text", "role"), assistants.read_oasst_rows),
     LogFormat("preference", "preferences: two replies to a context",
@@ -253,12 +274,13 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("telegram", "Telegram export, all chats",
               ("chats.list",), EachRecord(chats.read_telegram_full)),
     LogFormat("telegram", "Telegram export of a chat",
-              ("messages[].from_id", "name", "type"), EachRecord(chats.read_telegram)),
+              ("messages[].from_id", "name|id", "type"), EachRecord(chats.read_telegram)),
     LogFormat("facebook", "Messenger or Instagram chat",
               ("participants[].name", "messages[].sender_name", "messages[].timestamp_ms"),
               EachRecord(chats.read_facebook)),
     LogFormat("matrix", "Matrix room",
-              ("messages[].event_id", "messages[].content.msgtype"),
+              ("messages[].event_id|chunk[].event_id",
+               "messages[].content.msgtype|chunk[].content.msgtype"),
               EachRecord(chats.read_matrix)),
     LogFormat("wechat", "WeChat chat (WeChatMsg, MemoTrace)",
               ("StrContent", "IsSender", "StrTime"), chats.read_wechat),
@@ -281,6 +303,11 @@ FORMATS = [  # in the order in which signatures are tried
               EachRecord(chats.read_slack_channel)),
     LogFormat("discord", "DiscordChatExporter, a channel",
               ("guild", "messages[].author"), EachRecord(chats.read_discord)),
+    LogFormat("discord", "Discord messages, a dialog per channel",
+              ("channel_id", "author.username", "content=str", "timestamp", "embeds|mentions|type"),
+              chats.read_discord_messages),
+    LogFormat("discord", "Discord data package",
+              ("ID", "Timestamp", "Contents", "Attachments"), chats.refuse_discord_package),
     LogFormat("discord", "DiscordChatExporter (CSV), a channel",
               ("AuthorID", "Author", "Date", "Content"), chats.read_discord_rows),
     LogFormat("sillytavern", "SillyTavern chat",
@@ -288,7 +315,7 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("rasa", "Rasa trackers, a dialog per session",
               ("sender_id", "events[].event"), EachRecord(platforms.read_rasa)),
     LogFormat("rasa", "Rasa events, a dialog per session",
-              ("sender_id", "type_name", "data"), platforms.read_rasa_rows),
+              ("sender_id|conversation_id", "type_name", "data=str"), platforms.read_rasa_rows),
     LogFormat("rasa", "Rasa events, a dialog per session",
               ("sender_id", "event=user,bot", "timestamp"), platforms.read_rasa_events),
     LogFormat("dialogflow", "Dialogflow CX conversations",
@@ -319,10 +346,16 @@ FORMATS = [  # in the order in which signatures are tried
               ("tickets[].comments[].author_id",), platforms.read_zendesk_tickets),
     LogFormat("zendesk", "Zendesk tickets with their comments",
               ("comments[].author_id", "requester_id|requester"), platforms.read_zendesk_tickets),
+    LogFormat("twilio", "Twilio messages, a dialog per number of a user",
+              ("messages[].sid", "messages[].to",
+               "messages[].direction=inbound,outbound-api,outbound-reply"),
+              EachRecord(platforms.read_twilio_sms)),
     LogFormat("genesys", "Genesys transcripts",
               ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
     LogFormat("dialogflow", "Dialogflow ES answers",
               ("queryResult.queryText",), platforms.read_dialogflow_es),
+    LogFormat("langfuse", "Langfuse traces with their observations",
+              ("observations[].traceId", "trace.id|timestamp"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
@@ -337,10 +370,15 @@ FORMATS = [  # in the order in which signatures are tried
               ("run_type", "inputs", "outputs"), traces.read_langsmith),
     LogFormat("opentelemetry", "OpenTelemetry spans",
               ("resourceSpans",), traces.read_otel),
+    LogFormat("opentelemetry", "OpenTelemetry logs of models",
+              ("resourceLogs",), traces.read_otel_logs),
     LogFormat("opentelemetry", "OpenTelemetry spans, one a row",
               ("|".join(traces.SPAN_SIGNATURES),), traces.read_span_rows),
     LogFormat("braintrust", "Braintrust spans",
               ("root_span_id", "span_attributes", "input", "output"), traces.read_braintrust),
+    LogFormat("weave", "Weave calls",
+              ("op_name=weave:*|op_name=openai.*|op_name=anthropic.*", "trace_id", "inputs",
+               "started_at"), traces.read_weave),
     LogFormat("mlflow", "MLflow traces",
               ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
     LogFormat("inspect", "Inspect log",
@@ -366,6 +404,12 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("promptfoo", "promptfoo results, one a row",
               ("provider", "prompt.raw", "response.output", "testIdx|promptIdx"),
               evaluations.read_promptfoo_rows),
+    LogFormat("promptfoo", "promptfoo table",
+              ("head.prompts[]", "body[].outputs[].text", "body[].vars"),
+              EachRecord(evaluations.read_promptfoo_table)),
+    LogFormat("promptfoo", "promptfoo table (CSV)",
+              ("Status=PASS,FAIL,ERROR", "Score", "Grader Reason", "Comment"),
+              evaluations.read_promptfoo_columns),
     LogFormat("abcd", "ABCD", ("original", "delexed"), EachRecord(corpora.read_abcd)),
     LogFormat("convokit", "ConvoKit utterances",
               ("speaker", "text", "conversation_id", "reply-to|reply_to|timestamp"),
@@ -384,6 +428,14 @@ FORMATS = [  # in the order in which signatures are tried
               corpora.read_personachat_hub),
     LogFormat("daily_dialog", "DailyDialog (hub)",
               ("dialog[]=str", "act", "emotion"), EachRecord(corpora.read_text_list)),
+    LogFormat("daily_dialog", "DailyDialog (hub)",
+              ("utterances[]=str", "acts", "emotions"), EachRecord(corpora.read_text_list)),
+    LogFormat("daily_dialog", "DailyDialog (ParlAI)",
+              ("dialogue[].text=str", "dialogue[].emotion", "dialogue[].act", "topic"),
+              EachRecord(corpora.read_daily_dialog)),
+    LogFormat("multiwoz", "MultiWOZ, Schema-Guided Dialogue (hub)",
+              ("dialogue_id", "turns.speaker[]", "turns.utterance[]=str"),
+              EachRecord(corpora.read_column_turns)),
     LogFormat("lima", "LIMA",
               ("conversations[]=str", "source"), EachRecord(corpora.read_text_list)),
     LogFormat("ultrachat", "UltraChat", ("data[]=str", "id"), EachRecord(corpora.read_text_list)),
@@ -401,10 +453,13 @@ FORMATS = [  # in the order in which signatures are tried
               corpora.read_switchboard),
     LogFormat("argilla", "Argilla, replies rated by people",
               ("fields", "responses", "suggestions"), EachRecord(corpora.read_argilla)),
+    LogFormat("argilla", "Argilla, a data set with replies rated by people",
+              ("_server_id", "status", "id"), EachRecord(corpora.read_argilla_columns)),
     LogFormat("reddit", "Reddit comments, by what they answer",
               ("body", "author", "link_id", "parent_id"), corpora.read_reddit),
     LogFormat("label_studio", "Label Studio, dialogs rated by annotators",
-              ("data", "annotations[].result"), EachRecord(corpora.read_label_studio)),
+              ("data", "annotations[].result|completions[].result"),
+              EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
 ]
 # fmt: on
@@ -423,7 +478,7 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     value = listed_by_push_ids(value)
-    rows = logged_events(records(value))
+    rows = corpora.label_studio_tasks(logged_events(records(value)))
     log_format = find_log_format(rows, kind)
     if log_format:
         return _read_records(log_format, rows, source)
@@ -431,15 +486,20 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
 
 
 def logged_events(rows: list[dict]) -> list[dict]:
-    """The records that events of CloudWatch hold as JSON; other rows are unchanged."""
+    """The records that events of CloudWatch hold as JSON; other rows are unchanged.
+
+    A query of Insights gives them as a table, with "@" before its own columns.
+    """
     events = []
     for row in rows:
-        if not {"message", "timestamp", "ingestionTime"} <= set(row):
+        own = {name.removeprefix("@"): cell for name, cell in row.items()}
+        in_table = {"@message", "@timestamp"} <= set(row)
+        if not in_table and not {"message", "timestamp", "ingestionTime"} <= set(row):
             return rows
-        record = from_json(row["message"])
+        record = from_json(own["message"])
         if not isinstance(record, dict):
             return rows
-        events.append({"timestamp": row["timestamp"], **record})
+        events.append({"timestamp": own["timestamp"], **record})
     return events
 
 
@@ -709,6 +769,7 @@ def examples(value: Any) -> str:
 def records(value: Any) -> list[dict]:
     """One mapping per dialog or row, whatever holds them together; none where they are others."""
     if isinstance(value, pd.DataFrame):
+        value = evaluations.with_numbered_status(value)
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
         if names_dialogs(value) or is_snapchat(value):
@@ -780,13 +841,17 @@ def holds_known_format(value: Mapping[str, Any]) -> bool:
 
 
 def names_dialogs(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping has a dialog, as a list of messages of both sides, below each name.
+    """Whether a mapping has a list of messages below each name, several of them of both sides.
 
-    The names then are ids: none is that of a field.
+    The names then are ids: none is that of a field. Numbers of dialogs are ids where nothing tells
+    the sides, too.
     """
     n_filled = sum(item != [] for item in value.values())
     if n_filled < 2 or any(snake_case(name) in FIELD_NAMES for name in value):
         return False
+    n_of_both = 0
+    keys_of_talk: set[str] = set()
+    keys_of_others: set[str] = set()  # of lists that hold a system prompt only
     for item in value.values():
         if item == []:
             continue
@@ -795,10 +860,14 @@ def names_dialogs(value: Mapping[str, Any]) -> bool:
         if not messages or keys & {"messages", "conversations", *DIALOG}:
             return False
         result = read_record({"messages": item})
-        roles = {u.role for u in result[0].utterances} if result else set()
-        if not {"user", "assistant"} <= roles:
-            return False
-    return True
+        if not result:
+            keys_of_others |= keys
+            continue
+        keys_of_talk |= keys
+        roles = {utterance.role for utterance in result[0].utterances}
+        n_of_both += {"user", "assistant"} <= roles
+    is_numbered = all(NUMBERED_DIALOG.fullmatch(name) for name in value)
+    return (n_of_both > 1 or is_numbered) and keys_of_others <= keys_of_talk
 
 
 def listed_records(value: Mapping[str, Any]) -> list[dict]:

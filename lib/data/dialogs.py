@@ -213,11 +213,14 @@ CALLED_BOT = re.compile("bot|virtual", re.I)
 
 
 def agents_beside_bots(bots: set[str], dialogs: Sequence[Dialog]) -> set[str]:
-    """The agents among these names, as people at a desk are called too.
+    """The agents and wizards among these names, as people at a desk are called too.
 
-    None where no dialog has an agent and another of the names.
+    None where no dialog has one of them and another of the names.
     """
-    agents = {name for name in bots if "agent" in re.findall("[a-z]+", name.lower())}
+    of_people = {"agent", "wizard"}
+    agents = {
+        name for name in bots if of_people & {*re.findall("[a-z]+", name.lower())}
+    }
     others = bots - agents
     for dialog in dialogs:
         speakers = {utterance.speaker for utterance in dialog.utterances}
@@ -294,7 +297,8 @@ def remove_reasoning(
     """Take away what a model thought and which tools it called, as nobody was told; count it."""
     for dialog in dialogs:
         for utterance in dialog.utterances:
-            if utterance.speaker not in bots or not utterance.text:
+            speaker = utterance.speaker.removesuffix(" (context)")  # see `as_script`
+            if speaker not in bots or not utterance.text:
                 continue
             begun = REASONING.match(utterance.text)
             text = utterance.text[begun.end() :] if begun else utterance.text
@@ -582,9 +586,10 @@ def _is_talk(utterance: Utterance, bots: set[str], report: ImportReport) -> bool
 
 
 def _texts_before(utterances: Sequence[Utterance], position: int) -> list[str]:
-    """The texts before an utterance, oldest first."""
+    """The texts before an utterance, oldest first; an empty reply stands in none."""
     first = max(0, position - MAX_CONTEXT)
-    return [utterance.text for utterance in utterances[first:position]]
+    texts = [utterance.text for utterance in utterances[first:position]]
+    return [text for text in texts if text.strip()]
 
 
 def is_threaded(dialog: Dialog) -> bool:
@@ -608,7 +613,8 @@ def _thread(reply: Utterance, by_id: Mapping[str | None, Utterance]) -> list[str
     parent = by_id.get(reply.reply_to)
     while parent and parent.id not in visited and len(texts) < MAX_CONTEXT:
         visited.add(parent.id)
-        if parent.text is not None and parent.role not in ("tool", "system"):
+        has_words = parent.text is not None and parent.text.strip()
+        if has_words and parent.role not in ("tool", "system"):
             texts.append(parent.text)
         parent = by_id.get(parent.reply_to)
     return texts[::-1]

@@ -561,4 +561,6 @@ def parse_list(text: str) -> Any:
         # Python would join the two texts of a printed array, "['a' 'b']".
         if repr(value) == text:
             return value
+    if text[:2] == "[{" and "}\n {" in text:  # a printed array of mappings
+        return parse_list(text.replace("}\n {", "}, {"))
     return text

@@ -1,6 +1,9 @@
 """Exports and request logs of assistants and their APIs, and corpora of replies to instructions."""
 
+import ast
+import contextlib
 import re
+from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
@@ -17,6 +20,7 @@ from lib.data.log_parts import (
     read_ratings,
     text_at,
     text_of,
+    to_number,
     user,
     values_at,
 )
@@ -25,7 +29,30 @@ from lib.data.log_traces import join_histories, without_beginnings
 
 CLINE_TASK = re.compile(r"^<(?:task|feedback|user_message)>(.*?)</\w+>", re.S)
 CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")
+PRINTED_ARRAY = re.compile(  # of NumPy, in a table that pandas wrote
+    r"array\((?P<list>\[[^\[\]]*\])(?:,\s{0,100}dtype=\w{1,20})?\)"
+)
+CITATION = re.compile(
+    r" ?【\d{1,3}(?::\d{1,3})?†[^】【\n]{0,200}】"
+)  # of ChatGPT's tools
 CHATGPT_MARK = re.compile("(?P<blank> ?)\ue200(?P<mark>[^\ue200\ue201]*)\ue201")
+CHATGPT_SPAN = re.compile("[\ue203\ue204\ue206]")  # around words that a source is of
+CODEX_ASIDES = (  # beginnings of what Codex itself writes in the name of the user
+    *("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>"),
+    *("<user_shell_command>", "<subagent_notification>", "<skill>"),
+)
+CODEX_SETUP = "# Context from my IDE setup"  # what an editor adds above a request
+CODEX_REQUEST = "## My request for Codex:"
+EMPTY_FENCE = re.compile(
+    r"\n```\n{1,5}```\n"
+)  # in place of an edit, which stands beside
+GEMINI_ASKS = (
+    "Prompted",
+    "Asked",
+    "Branched",
+    "Answered",
+)  # before what the user wrote
+CHATGPT_ASIDES = ("analysis", "commentary")  # channels that the page folds away
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
@@ -34,10 +61,11 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
     """ChatGPT's export: the current branch; hidden, tool and reasoning messages are no talk."""
     nodes = record["mapping"]
     parents = {name: node.get("parent") for name, node in nodes.items()}
-    path = path_to_root(record["current_node"], parents)
+    path = path_to_root(record.get("current_node") or newest_node(nodes), parents)
     thumbs = source.cached("message_feedback.json", "message_id")
     thumbs = thumbs or source.cached("message_feedback.json", "id")
     dialog = Dialog(first_text(record, ["conversation_id", "id", "title"]) or "", [])
+    dialog.system = first_text(record, ["default_model_slug"])
     for name in path:
         message = nodes.get(name, {}).get("message")
         if message:
@@ -50,6 +78,18 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
+def newest_node(nodes: dict) -> str:
+    """The node of ChatGPT with the newest message; of several the one that stands last."""
+    newest = ""
+    newest_time = 0.0
+    for name, node in nodes.items():
+        message = node.get("message") or {}
+        time = to_number(message.get("create_time")) or newest_time
+        if message and time >= newest_time:
+            newest, newest_time = name, time
+    return newest
+
+
 def chatgpt_utterance(message: dict) -> Utterance:
     """One message of ChatGPT's export; what is no talk has the role of a tool."""
     role = message["author"]["role"]
@@ -59,7 +99,11 @@ def chatgpt_utterance(message: dict) -> Utterance:
         metadata.get("is_visually_hidden_from_conversation")
         or message.get("weight") == 0
     )
-    aside = message.get("recipient") not in (None, "all")
+    aside = (
+        message.get("recipient") not in (None, "all")
+        or message.get("channel") in CHATGPT_ASIDES
+        or metadata.get("is_thinking_preamble_message")
+    )
     kind = content.get("content_type")
     if hidden or aside or kind not in (None, "text", "multimodal_text"):
         role = "tool"
@@ -80,7 +124,10 @@ def without_marks(text: str | None) -> str | None:
     >>> without_marks('By \ue200entity\ue202["person","Ada","writer"]\ue201.')
     'By Ada.'
     """
-    return CHATGPT_MARK.sub(words_of_mark, text) if text else text
+    if not text:
+        return text
+    text = CITATION.sub("", CHATGPT_MARK.sub(words_of_mark, text))
+    return CHATGPT_SPAN.sub("", text)
 
 
 def words_of_mark(match: re.Match) -> str:
@@ -98,7 +145,8 @@ def words_of_mark(match: re.Match) -> str:
 def read_open_webui(record: dict, source) -> list[Dialog]:
     """Open WebUI's export: the branch of currentId; annotation.rating is a person's.
 
-    A reply that was rated on another branch is read with its own context.
+    A reply that was rated on another branch, or shown beside that of another model, is read with
+    its own context.
     """
     history = record["chat"]["history"]
     nodes = history["messages"]
@@ -108,12 +156,23 @@ def read_open_webui(record: dict, source) -> list[Dialog]:
     dialog_id = first_text(record, ["id", "title"]) or ""
     dialogs = [Dialog(dialog_id, open_webui_utterances(nodes, path))]
     for name in nodes:
-        if name in path or not read_ratings(nodes[name].get("annotation") or {}):
+        if name in path or not (
+            read_ratings(nodes[name].get("annotation") or {})
+            or is_shown_beside(nodes[name], nodes, path)
+        ):
             continue
         utterances = open_webui_utterances(nodes, open_webui_path(nodes, name))
         branch = [*as_script(utterances[:-1]), *utterances[-1:]]
         dialogs.append(Dialog(f"{dialog_id}/{name}", branch))
     return dialogs
+
+
+def is_shown_beside(message: dict, nodes: dict, path: list[str]) -> bool:
+    """Whether several models answered a message of this path, and this is an answer in words."""
+    parent = message.get("parentId")
+    asked = nodes.get(parent) or {}
+    n_models = len(asked.get("models") or [])
+    return parent in path and n_models > 1 and bool(message.get("content"))
 
 
 def open_webui_path(nodes: dict, last: str | None) -> list[str]:
@@ -202,9 +261,11 @@ def gemini_dialog(record: dict) -> Dialog:
     for content in contents:
         role = "assistant" if content.get("role") == "model" else "user"
         speaker = content.get("role") or "user"
-        dialog.utterances.append(
-            Utterance(speaker, role, text_of(content.get("parts")))
-        )
+        parts = content.get("parts")
+        text = text_of(parts)
+        if role == "assistant" and isinstance(parts, list):  # the pieces of a stream
+            text = "".join(filter(None, map(text_of, parts))) or None
+        dialog.utterances.append(Utterance(speaker, role, text))
     return dialog
 
 
@@ -215,7 +276,14 @@ def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
         UnknownFormat: where nothing tells the chats, and no option says where one begins.
     """
     dialogs: dict[str, Dialog] = {}
+    titles = [str(row.get("title") or "") for row in rows]
+    in_english = any(title.startswith("Prompted ") for title in titles)
     for row in sorted(rows, key=lambda row: str(row.get("time"))):
+        title = str(row.get("title") or "")
+        verb = title.partition(" ")[0]
+        if in_english and verb not in GEMINI_ASKS:
+            source.exclude("utterances", "are asides and notices")
+            continue
         reply = html_text("".join(values_at(row, "safeHtmlItem[].html")))
         if not reply:
             source.exclude("dialogs", "have no reply of the bot")
@@ -229,7 +297,7 @@ def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
             )
         name = chat[1] if chat else source.stem
         time = to_time(row.get("time"))
-        question = str(row.get("title") or "").removeprefix("Prompted ")
+        question = title.removeprefix(f"{verb} ") if in_english else title
         dialog = dialogs.setdefault(name, Dialog(name, []))
         dialog.utterances += [user(question, time=time), assistant(reply, time=time)]
     return list(dialogs.values())
@@ -297,7 +365,10 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
     previous = {
         name: row.get("previous_response_id") for name, row in responses.items()
     }
-    dialogs = []
+    previous |= before_in_conversations(responses)
+    continued = {name for name in previous.values() if name}
+    chains: list[Dialog] = []
+    histories: list[Dialog] = []  # which may be sent again in full
     for name, row in responses.items():
         path = path_to_root(name, previous)
         utterances = []
@@ -306,9 +377,46 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
                 utterances += response_utterances(responses[node])
             else:
                 source.warn("earlier responses, which some name, are not in it")
+        dialogs = chains if len(path) > 1 or name in continued else histories
         if utterances:
             dialogs.append(Dialog(str(path[0]), utterances, row.get("model")))
-    return join_histories(dialogs, source)
+    return join_histories(chains, source) + join_histories(histories, source)
+
+
+def before_in_conversations(responses: dict) -> dict:
+    """The response before each that names its conversation, by the times of both."""
+    last: dict[str, Any] = {}
+    before = {}
+    for name in sorted(responses, key=lambda name: response_time(responses[name])):
+        conversation = text_at(responses[name], "conversation.id|conversation")
+        if conversation in last:
+            before[name] = last[conversation]
+        if conversation:
+            last[conversation] = name
+    return before
+
+
+def response_time(record: dict) -> float:
+    """When a response was made, in seconds."""
+    return to_number(record.get("created_at")) or 0.0
+
+
+def read_openai_items(record: dict, source) -> list[Dialog]:
+    """The items of an OpenAI conversation as its server lists them: the newest first, if not asked.
+
+    Raises:
+        UnknownFormat: where both ends are the user's, so that the order is unclear.
+    """
+    items = [item for item in record["data"] if item.get("type") == "message"]
+    begins, ends = (item["role"] == "user" for item in (items[0], items[-1]))
+    if begins and ends and len(items) > 1:
+        raise UnknownFormat(
+            "begins and ends with the user, and does not say which is the newest message",
+            fix="leave out the message that nobody answered",
+        )
+    if ends:
+        items.reverse()
+    return [Dialog("", response_utterances({"input": items}))]
 
 
 def read_logged_responses(rows: list[dict], source) -> list[Dialog]:
@@ -417,6 +525,118 @@ def read_langchain_list(rows: list[dict], source) -> list[Dialog]:
     return [Dialog(source.stem, read_langchain(rows))]
 
 
+def read_codex(rows: list[dict], source) -> list[Dialog]:
+    """Codex: a session, whose model stands before each turn; older files have no payload."""
+    dialog = Dialog(source.stem, [])
+    model = None
+    for row in rows:
+        item = row.get("payload") or row
+        if row.get("type") == "turn_context":
+            model = first_text(item, ["model"])
+        if item.get("type") != "message":
+            continue
+        role = item["role"]
+        text = text_of(item.get("content")) or ""
+        if text.startswith(CODEX_SETUP):
+            text = text.partition(CODEX_REQUEST)[2].strip()
+        utterance = Utterance(role, role, text or None)
+        utterance.time = to_time(row.get("timestamp"))
+        if role == "assistant":
+            utterance.system = model
+        elif role != "user" or text.lstrip().startswith(CODEX_ASIDES):
+            utterance.role = "tool"
+        dialog.utterances.append(utterance)
+    return [dialog]
+
+
+def read_copilot(record: dict, source) -> list[Dialog]:
+    """GitHub Copilot's chat in VS Code: requests, each with the parts of its answer."""
+    dialog = Dialog(first_text(record, ["sessionId"]) or "", [])
+    requests = record["requests"]
+    if all(to_number(request.get("timestamp")) for request in requests):
+        requests = sorted(requests, key=lambda request: float(request["timestamp"]))
+    for request in requests:
+        if request.get("isHidden"):
+            source.exclude("utterances", "are asides and notices")
+            continue
+        time = to_time(request.get("timestamp"))
+        question = text_at(request, "message.text|message")
+        if question:
+            dialog.utterances.append(user(question, time=time))
+        reply = assistant(copilot_text(request.get("response")), time=time)
+        reply.system = request.get("modelId")
+        if request.get("vote") is not None:
+            reply.ratings.append(Rating(None, "feedback", request["vote"]))
+        dialog.utterances.append(reply)
+    return [dialog]
+
+
+def copilot_text(parts: list | None) -> str | None:
+    """The words of an answer of Copilot: texts and names of files go on, tools part them.
+
+    >>> copilot_text(["In ", {"kind": "inlineReference", "name": "a.py"}, {"value": "."}])
+    'In a.py.'
+    """
+    text = ""
+    after_tool = False
+    for part in parts or []:
+        words = copilot_words(part)
+        if words is None:
+            after_tool = bool(text)
+            continue
+        if after_tool and not text.endswith("\n"):
+            text = text.rstrip() + "\n"
+        text += words
+        after_tool = False
+    return EMPTY_FENCE.sub("\n", text).strip() or None
+
+
+def copilot_words(part: dict | str) -> str | None:
+    """The words of a part of an answer of Copilot; the name of a file; None for anything else."""
+    if isinstance(part, str):
+        return part
+    kind = part.get("kind")
+    if kind in (None, "markdownContent", "markdownVuln"):
+        return text_at(part, "value|content.value")
+    if kind != "inlineReference":
+        return None
+    path = text_at(
+        part,
+        "name|inlineReference.name|inlineReference.path|inlineReference.uri.path"
+        "|inlineReference.fsPath",
+    )
+    return (path or "").rpartition("/")[2]
+
+
+def read_copilot_log(rows: list[dict], source) -> list[Dialog]:
+    """The same as VS Code keeps it: the session in the first line, a change of it in each other."""
+    session: dict = {}
+    for row in rows:
+        if row["kind"] == 0:
+            session = row["v"]
+        else:
+            change_session(session, row)
+    return read_copilot(session, source)
+
+
+def change_session(session: dict, change: dict) -> None:
+    """Change a session as a line of VS Code's log says: 1 sets, 2 adds to a list, 3 deletes."""
+    *path, last = change["k"]
+    target: Any = session
+    for name in path:
+        target = target[name]
+    if change["kind"] == 2:
+        if isinstance(target, dict):
+            target.setdefault(last, [])
+        items = target[last]
+        del items[change.get("i", len(items)) :]
+        items += change.get("v") or []
+    elif isinstance(target, list) and last == len(target):
+        target.append(change.get("v"))
+    else:
+        target[last] = change.get("v")
+
+
 def read_cline(rows: list[dict], source) -> list[Dialog]:
     """Cline and Roo: what the user asked for; results of tools stand in the user's name.
 
@@ -473,6 +693,13 @@ def read_oasst_tree(record: dict, source) -> list[Dialog]:
     return branches(record["message_tree_id"], [oasst_utterance(m) for m in messages])
 
 
+def read_oasst_message(record: dict, source) -> list[Dialog]:
+    """A message of OpenAssistant with the replies to it, as a tree without a name."""
+    return read_oasst_tree(
+        {"prompt": record, "message_tree_id": record["message_id"]}, source
+    )
+
+
 def read_oasst_rows(rows: list[dict], source) -> list[Dialog]:
     """OpenAssistant's flat form: one message per row, in trees."""
     trees: dict[str, list[Utterance]] = {}
@@ -491,6 +718,9 @@ def oasst_utterance(message: dict) -> Utterance:
     them is worse.
     """
     labels = from_json(message.get("labels")) or {}
+    if isinstance(labels, str):
+        with contextlib.suppress(ValueError, SyntaxError):
+            labels = ast.literal_eval(PRINTED_ARRAY.sub(r"\g<list>", labels))
     if isinstance(labels, str):
         raise UnknownFormat(
             f"has labels that are no list: {labels[:40]}...",

@@ -3,13 +3,16 @@
 import re
 
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.file_contents import UnknownFormat
 from lib.data.log_parts import (
     dicts,
     first_text,
+    first_value,
     html_text,
     is_true,
     text_at,
     value_at,
+    values_at,
     with_replies,
     without_html,
 )
@@ -35,13 +38,26 @@ DISCORD_TALK = {  # types of messages; 20 and 23 are answers to commands
     "20",
     "23",
 }
+DISCORD_NAMES = ("nickname", "global_name", "name", "username")
 DISCORD_NOTICE = re.compile(
     r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
     r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
 )
 ZULIP_ITSELF = ("notification-bot@", "welcome-bot@")
 QUOTED = re.compile(r"\A(?:> .*\n)+\n?")  # what a message of Matrix answers, above it
-SLACK_LINK = re.compile(r"<(https?:[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
+SLACK_LINK = re.compile(r"<((?:https?|mailto|tel):[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
+SLACK_NAMED = re.compile(  # channels, groups and dates, with what people see of them
+    r"<(?P<mark>[#!])[^|>]{1,200}\|(?P<seen>[^>]{1,200})>"
+)
+SLACK_ALL = re.compile(r"<!(here|channel|everyone)>")
+SLACK_TALK = (
+    None,
+    "bot_message",
+    "thread_broadcast",
+    "me_message",
+    "file_share",  # with a file, the words beside it
+)
+SLACK_FILE = re.compile(r"<@\w{1,40}(?:\|[^>]{0,80})?> (?:uploaded|shared) a file: ")
 
 
 def read_telegram_full(record: dict, source) -> list[Dialog]:
@@ -77,10 +93,12 @@ def read_telegram(record: dict, source) -> list[Dialog]:
             continue
         if message.get("edited"):
             source.count_note("were edited")
-        speaker = str(message.get("from"))
+        sender = message.get("from_id")
+        speaker = str(message.get("from") or sender)  # an account may be deleted
         role = None
         if record.get("type") == "bot_chat":
-            role = "assistant" if speaker == record.get("name") else "user"
+            of_bot = sender == f"user{chat}" or speaker == record.get("name")
+            role = "assistant" if of_bot else "user"
         time = to_time(message.get("date_unixtime")) or to_time(message.get("date"))
         dialogs[topics[number]].utterances.append(
             Utterance(speaker, role, telegram_text(message), time=time)
@@ -103,7 +121,9 @@ def telegram_text(message: dict) -> str | None:
 def read_slack(rows: list[dict], source) -> list[Dialog]:
     """A day of a Slack channel: threads are the dialogs, and what is in none is one of its own."""
     users = {}
-    for message in rows:  # the accounts of bots, as the messages tell them
+    for message in rows:  # the accounts, as the messages tell them
+        if message.get("user_profile"):
+            users[message.get("user")] = {"profile": message["user_profile"]}
         if message.get("bot_profile"):
             users[message.get("user")] = {**message["bot_profile"], "is_bot": True}
     for account in source.sibling("users.json") or []:
@@ -114,18 +134,15 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
     dialogs: dict[str, Dialog] = {}
     for message in rows:
         subtype = message.get("subtype")
-        if message.get("type") != "message" or subtype not in (
-            None,
-            "bot_message",
-            "thread_broadcast",
-        ):
+        is_file = SLACK_FILE.match(message.get("text") or "")
+        if message.get("type") != "message" or subtype not in SLACK_TALK or is_file:
             source.exclude("utterances", "are notices")
             continue
         if message.get("edited"):
             source.count_note("were edited")
         account = users.get(message.get("user"), {})
         name = slack_name(account) or message.get("username") or message.get("user")
-        is_bot = bool(message.get("bot_id") or account.get("is_bot"))
+        is_bot = is_slack_bot(message, account)
         first_of = message.get("ts") if message.get("ts") in threads else None
         thread = message.get("thread_ts") or first_of or "outside threads"
         thread = f"{channel}/{thread}"
@@ -134,7 +151,7 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
             Utterance(
                 speaker=str(name or message.get("bot_id")),
                 role="assistant" if is_bot else "user",
-                text=slack_text(message.get("text") or "", users),
+                text=slack_text(slack_words(message), users),
                 time=to_time(message.get("ts")),
             )
         )
@@ -156,6 +173,27 @@ def slack_name(account: dict) -> str | None:
     return first_text(profile, ["display_name", "real_name"]) or account.get("name")
 
 
+def is_slack_bot(message: dict, account: dict) -> bool:
+    """Whether a bot wrote a message of Slack, and no app in the name of a person."""
+    is_app = message.get("subtype") == "bot_message"
+    is_slackbot = message.get("user") == "USLACKBOT"
+    if account.get("is_bot") is False and not is_app and not is_slackbot:
+        return False
+    return bool(message.get("bot_id") or account.get("is_bot"))
+
+
+def slack_words(message: dict) -> str:
+    """The text of a message of Slack; without one that of its blocks, or of its attachments."""
+    if message.get("text"):
+        return message["text"]
+    words = values_at(message, "blocks[type=section,header].text.text")
+    words += values_at(message, "blocks[type=markdown].text")
+    for attachment in [] if words else values_at(message, "attachments[]"):
+        parts = [value_at(attachment, name) for name in ("pretext", "title", "text")]
+        words += parts if any(parts) else [value_at(attachment, "fallback")]
+    return "\n".join(part for part in words if isinstance(part, str))
+
+
 def slack_text(text: str, users: dict) -> str | None:
     """Slack's markup as text: mentions by name (a bot's at the start goes), links, entities."""
     first = SLACK_MENTION.match(text)
@@ -167,6 +205,8 @@ def slack_text(text: str, users: dict) -> str | None:
             rf"<@{mention}(\|[^>]{{0,80}})?>", lambda match, name=name: f"@{name}", text
         )
     text = SLACK_LINK.sub(lambda match: match[2] or match[1], text)
+    text = SLACK_NAMED.sub(lambda match: match["mark"].strip("!") + match["seen"], text)
+    text = SLACK_ALL.sub(r"@\1", text)
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(entity, character)
     return text or None
@@ -316,21 +356,64 @@ def read_discord(record: dict, source) -> list[Dialog]:
     channel = record["channel"]
     dialog = Dialog(str(channel.get("name") or channel.get("id")), [])
     for message in record["messages"]:
-        if message.get("type") not in DISCORD_TALK:
-            source.exclude("utterances", "are notices")
-            continue
-        if message.get("timestampEdited"):
-            source.count_note("were edited")
-        author = message["author"]
-        dialog.utterances.append(
-            Utterance(
-                speaker=author.get("nickname") or author["name"],
-                role="assistant" if author.get("isBot") else "user",
-                text=message.get("content") or None,
-                time=to_time(message.get("timestamp")),
-            )
-        )
+        add_discord_message(dialog, message, source)
     return [dialog]
+
+
+def read_discord_messages(rows: list[dict], source) -> list[Dialog]:
+    """Messages as Discord's interface gives them, a dialog per channel."""
+    dialogs: dict[str, Dialog] = {}
+    for message in rows:
+        name = str(message["channel_id"])
+        add_discord_message(dialogs.setdefault(name, Dialog(name, [])), message, source)
+    return list(dialogs.values())
+
+
+def add_discord_message(dialog: Dialog, message: dict, source) -> None:
+    """Add a message of Discord that is talk."""
+    if message.get("type") not in DISCORD_TALK:
+        source.exclude("utterances", "are notices")
+        return
+    if first_value(message, ("timestampEdited", "edited_timestamp")):
+        source.count_note("were edited")
+    author = message["author"]
+    dialog.utterances.append(
+        Utterance(
+            speaker=str(first_text(author, DISCORD_NAMES)),
+            role="assistant" if author.get("isBot") or author.get("bot") else "user",
+            text=discord_words(message),
+            time=to_time(message.get("timestamp")),
+        )
+    )
+
+
+def discord_words(message: dict) -> str | None:
+    """The words of a message of Discord, its mentions by name; without any those of its embeds."""
+    text = message.get("content") or ""
+    for account in dicts(message.get("mentions")):
+        name = first_text(account, DISCORD_NAMES)
+        for mention in (f"<@{account.get('id')}>", f"<@!{account.get('id')}>"):
+            text = text.replace(mention, f"@{name}")
+    if not text:
+        words = []
+        for embed in dicts(message.get("embeds")):
+            words += [embed.get("title"), embed.get("description")]
+            for field in dicts(embed.get("fields")):
+                words.append(f"{field.get('name')}: {field.get('value')}")
+        text = "\n".join(part for part in words if part)
+    return text or None
+
+
+def refuse_discord_package(rows: list[dict], source) -> list[Dialog]:
+    """Discord's own package of data holds what one account wrote, and no answers to it.
+
+    Raises:
+        UnknownFormat: always, with the way out.
+    """
+    raise UnknownFormat(
+        "is of a data package of Discord, which holds what one account wrote and no replies to it",
+        fix="export the channel with DiscordChatExporter",
+    )
 
 
 def read_discord_rows(rows: list[dict], source) -> list[Dialog]:
@@ -379,7 +462,8 @@ def read_facebook(record: dict, source) -> list[Dialog]:
     for message in record["messages"]:
         name = from_bytes(message["sender_name"])
         text = from_bytes(message.get("content") or "")
-        if FACEBOOK_NOTICE.fullmatch(text) or tells_of(name, text):
+        is_notice = message.get("type") in ("Call", "Subscribe", "Unsubscribe")
+        if is_notice or FACEBOOK_NOTICE.fullmatch(text) or tells_of(name, text):
             source.exclude("utterances", "are notices")
             continue
         dialog.utterances.append(
@@ -412,10 +496,9 @@ def read_matrix(record: dict, source) -> list[Dialog]:
     A thread is a dialog of its own, with the message that began it.
     Notices (`m.notice`) are what bots write, so who writes them is a bot.
     """
-    events = [
-        event for event in record["messages"] if event.get("type") == "m.room.message"
-    ]
-    source.exclude("utterances", "are notices", len(record["messages"]) - len(events))
+    messages = record.get("messages") or record["chunk"]
+    events = [event for event in messages if event.get("type") == "m.room.message"]
+    source.exclude("utterances", "are notices", len(messages) - len(events))
     edits = {}
     for event in sorted(events, key=lambda event: event["origin_server_ts"]):
         relation = relation_of(event)
@@ -424,7 +507,9 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             edits[relation.get("event_id")] = new.get("body")
             events.remove(event)
     bots = {e["sender"] for e in events if e["content"].get("msgtype") == "m.notice"}
-    name = str(record.get("room_name") or source.stem)
+    name = str(
+        record.get("room_name") or text_at(messages, "[].room_id") or source.stem
+    )
     room = Dialog(name, [])
     threads: dict[str, Dialog] = {}
     for event in events:
@@ -439,7 +524,9 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             source.count_note("were edited")
             words = edits[event["event_id"]]
         if event["content"].get("msgtype") not in ("m.text", "m.notice", "m.emote"):
-            words = None  # a file or a picture, whose name stands in `body`
+            # A file or a picture, whose name stands in `body`, unless it has one and words.
+            file_name = event["content"].get("filename")
+            words = words if file_name and file_name != words else None
         dialog = threads.get(thread_of(event) or event["event_id"], room)
         dialog.utterances.append(
             Utterance(

@@ -2,12 +2,20 @@
 
 import html
 import re
+from itertools import zip_longest
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_assistants import branches
-from lib.data.log_messages import REPLY_FIELDS, USER_TEXT, read_record, read_utterance
+from lib.data.log_messages import (
+    REPLY_FIELDS,
+    USER_TEXT,
+    exchange_keys,
+    message_list,
+    read_record,
+    read_utterance,
+)
 from lib.data.log_parts import (
     MODEL,
     as_script,
@@ -15,12 +23,15 @@ from lib.data.log_parts import (
     dicts,
     first_text,
     first_value,
+    from_json,
     read_ratings,
     to_number,
     user,
 )
 from lib.data.log_times import to_time
 
+LABELS = ("rating", "number", "chatmessage")  # what a label of Label Studio holds
+NOT_SUBMITTED = ("discarded", "draft")  # answers in Argilla
 SOUND = re.compile(r"<[^<>]{1,40}>\.? ?/?")  # of Switchboard: <Laughter>.
 TOPICAL_RATINGS = {"Poor": 1, "Not Good": 2, "Passable": 3, "Good": 4, "Excellent": 5}
 
@@ -142,10 +153,27 @@ def read_topical_chat(record: dict, source) -> list[Dialog]:
 
 def read_text_list(record: dict, source) -> list[Dialog]:
     """DailyDialog, LIMA, UltraChat as lists of texts: two in turn; the second is the bot."""
-    texts = first_value(record, ("dialog", "conversations", "data"))
+    texts = first_value(record, ("dialog", "conversations", "data", "utterances"))
     return [
         Dialog("", [two_people(number % 2, text) for number, text in enumerate(texts)])
     ]
+
+
+def read_daily_dialog(record: dict, source) -> list[Dialog]:
+    """DailyDialog as messages without a speaker: two in turn; the second is the bot."""
+    texts = [message["text"] for message in record["dialogue"]]
+    return read_text_list({"dialog": texts}, source)
+
+
+def read_column_turns(record: dict, source) -> list[Dialog]:
+    """MultiWOZ and Schema-Guided on the hub: a list of texts, and one of speakers as numbers."""
+    sides = {"0": ("USER", "user"), "1": ("SYSTEM", "assistant")}
+    turns = record["turns"]
+    dialog = Dialog(str(record["dialogue_id"]), [])
+    for speaker, text in zip(turns["speaker"], turns["utterance"], strict=True):
+        name, role = sides.get(str(speaker), (str(speaker), None))
+        dialog.utterances.append(Utterance(name, role, text))
+    return [dialog]
 
 
 def read_soda(record: dict, source) -> list[Dialog]:
@@ -210,9 +238,14 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
     """
     data = record["data"]
     result = read_record(data)
-    if result is None:
-        return label_studio_chats(record, source)
-    dialog = result[0]
+    before = result[0].utterances if result else []
+    chats = label_studio_chats(record, before, source)
+    if chats:
+        return chats
+    if result is None and not exchange_keys(data):
+        source.exclude("dialogs", "are tasks without messages")
+        return []
+    dialog = result[0] if result else prompt_and_reply(data)
     dialog.id = str(record.get("id") or "")
     dialog.system = dialog.system or first_value(data, ("system",), str)
     replies = [str(data[name]).strip() for name in REPLY_FIELDS if name in data]
@@ -228,9 +261,56 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
         rated = dialog.utterances[-1]
         dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
     for rater, items in label_studio_annotations(record, source):
+        labelled = labelled_utterances(items, dialog)
         for item in items:
-            add_label(item, rater, {}, rated)
+            add_label(item, rater, labelled, rated)
     return [dialog]
+
+
+def prompt_and_reply(data: dict) -> Dialog:
+    """A dialog of what was asked and answered, in two fields of a task of Label Studio."""
+    question, reply = exchange_keys(data)
+    return Dialog("", [user(data[question]), assistant(data[reply])])
+
+
+def labelled_utterances(items: list[dict], dialog: Dialog) -> dict[Any, Utterance]:
+    """The utterances that are labelled as paragraphs, by the ids of their labels."""
+    labelled = {}
+    for item in items:
+        place = to_number((item.get("value") or {}).get("start"))
+        if item.get("id") and place is not None and place < len(dialog.utterances):
+            labelled[item["id"]] = dialog.utterances[int(place)]
+    return labelled
+
+
+def label_studio_tasks(rows: list[dict]) -> list[dict]:
+    """Rows of Label Studio's JSON_MIN or CSV, one per annotation of a dialog, as its tasks.
+
+    Other rows are unchanged.
+    """
+    signature = {"id", "annotation_id", "annotator", "lead_time"}
+    if not rows or not all(signature <= set(row) for row in rows):
+        return rows
+    tasks: dict[str, dict] = {}
+    for row in rows:
+        labels = {name: dicts(row[name]) for name in row}
+        labels = {name: found for name, found in labels.items() if are_labels(found)}
+        data = {name: row[name] for name in row if name not in labels}
+        if not any(message_list(from_json(cell)) for cell in data.values()):
+            return rows
+        result = []
+        for name, found in labels.items():
+            result += [{"from_name": name, "value": value} for value in found]
+        empty = {"id": row["id"], "data": data, "annotations": []}
+        task = tasks.setdefault(str(row["id"]), empty)
+        annotation = {"completed_by": row["annotator"], "result": result}
+        task["annotations"].append(annotation)
+    return list(tasks.values())
+
+
+def are_labels(items: list[dict]) -> bool:
+    """Whether a list holds labels of Label Studio in numbers, or messages of a chat."""
+    return bool(items) and all(set(item) & set(LABELS) for item in items)
 
 
 def predicted_reply(prediction: dict) -> str:
@@ -242,32 +322,34 @@ def predicted_reply(prediction: dict) -> str:
     return "\n".join(texts)
 
 
-def label_studio_chats(record: dict, source) -> list[Dialog]:
+def label_studio_chats(record: dict, before: list[Utterance], source) -> list[Dialog]:
     """The dialogs that annotators of Label Studio had, one in each annotation.
 
-    A rating has the id of the message that it is about, or one of its own.
+    A rating has the id of the message that it is about, or one of its own. What stood there before
+    is context.
     """
     dialogs = []
     for rater, items in label_studio_annotations(record, source):
         utterances = {}
-        for item in items:
+        for number, item in enumerate(items):
             message = (item.get("value") or {}).get("chatmessage")
             if message:
-                utterances[item.get("id")] = read_utterance(message, "role", "content")
-        dialog = Dialog(f"{record.get('id') or ''}-{rater}", list(utterances.values()))
+                key = item.get("id", number)
+                utterances[key] = read_utterance(message, "role", "content")
+        whole = [*as_script(before), *utterances.values()]
+        dialog = Dialog(f"{record.get('id') or ''}-{rater}", whole)
         for item in items:
             add_label(item, rater, utterances, dialog)
         if utterances:
             dialogs.append(dialog)
-    if not dialogs:
-        source.exclude("dialogs", "are tasks without messages")
     return dialogs
 
 
 def label_studio_annotations(record: dict, source) -> list[tuple[str, list[dict]]]:
     """Who annotated a task, and what; what was cancelled is counted."""
     annotations = []
-    for annotation in record.get("annotations") or []:
+    # Older versions called them completions.
+    for annotation in first_value(record, ("annotations", "completions")) or []:
         if annotation.get("was_cancelled"):
             source.exclude("ratings", "are of annotations that were cancelled")
             continue
@@ -329,6 +411,28 @@ def read_argilla(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
+def read_argilla_columns(record: dict, source) -> list[Dialog]:
+    """Argilla's records as a data set has them: a column for each field, and three per question."""
+    fields = {}
+    responses = {}
+    for name, cell in record.items():
+        question, _, part = name.partition(".")
+        if part == "responses":
+            details = [
+                from_json(record.get(f"{name}.{d}")) for d in ("users", "status")
+            ]
+            responses[question] = [
+                {"value": value, "user_id": person, "status": status}
+                for value, person, status in zip_longest(
+                    from_json(cell) or [], *(detail or [] for detail in details)
+                )
+            ]
+        elif not part and name not in ("id", "status", "_server_id"):
+            fields[name] = cell
+    whole = {"id": record["id"], "fields": fields, "responses": responses}
+    return read_argilla({**whole, "metadata": fields}, source)
+
+
 def argilla_ratings(responses: Any) -> list[Rating]:
     """The answers in numbers: by question, or as older versions have them, by person."""
     answers = []  # question, answer, person
@@ -340,6 +444,8 @@ def argilla_ratings(responses: Any) -> list[Rating]:
             answers.append((question, answer, person))
     ratings = []
     for question, answer, person in answers:
+        if person.get("status") in NOT_SUBMITTED:
+            continue
         if to_number(answer.get("value")) is not None:
             rater = first_text(person, ["user_id"])
             ratings.append(Rating(rater, question, answer["value"]))
@@ -365,7 +471,10 @@ def read_reddit(rows: list[dict], source) -> list[Dialog]:
             reply_to=parent if parent in ids else None,
         )
         threads.setdefault(str(row["link_id"]), []).append(utterance)
-    return [Dialog(name, utterances) for name, utterances in threads.items()]
+    dialogs = [Dialog(name, utterances) for name, utterances in threads.items()]
+    for dialog in dialogs:
+        dialog.is_tree = True  # with any number of comments on the submission itself
+    return dialogs
 
 
 def read_abcd(record: dict, source) -> list[Dialog]:

@@ -1,6 +1,12 @@
 """Logs of evaluations: what a model replied to the tasks of a test."""
 
+import re
+from collections.abc import Mapping
+
+import pandas as pd
+
 from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.file_contents import UnknownFormat
 from lib.data.log_messages import read_plain, reply_text
 from lib.data.log_parts import (
     as_script,
@@ -8,12 +14,16 @@ from lib.data.log_parts import (
     dicts,
     first_text,
     from_json,
+    text_at,
     user,
     value_at,
     values_at,
     words_of,
 )
 from lib.data.log_traces import trace_messages
+
+PROMPTFOO_COLUMN = re.compile(r"\[(?P<provider>[^]]{1,200})\] (?P<prompt>.+)", re.S)
+PROMPTFOO_FILE = re.compile(r"\A[\w./-]{1,200}\.[a-z]{2,5}(:\d{1,5})?: ")  # of a prompt
 
 
 def read_inspect(record: dict, source) -> list[Dialog]:
@@ -32,10 +42,17 @@ def inspect_dialog(sample: dict, model: str | None) -> Dialog:
     """The messages of a sample."""
     name = f"{sample['id']} epoch {sample.get('epoch', 1)}"
     utterances = []
+    of_task = [
+        (item.get("role"), words_of(item)) for item in dicts(sample.get("input"))
+    ]
+    with_sources = any("source" in message for message in sample["messages"])
     for message in sample["messages"]:
         text = words_of(message)
         utterance = Utterance(message["role"], message["role"], text)
-        if message.get("source") == "input":  # written by the task, not by the model
+        is_given = message.get("source") == "input"
+        if not with_sources:  # as older versions wrote it
+            is_given = (message["role"], text) in of_task
+        if is_given:  # written by the task, not by the model
             utterance = as_script([utterance])[0]
         utterances.append(utterance)
     return Dialog(name, utterances, model)
@@ -43,22 +60,27 @@ def inspect_dialog(sample: dict, model: str | None) -> Dialog:
 
 def read_openai_evals(rows: list[dict], source) -> list[Dialog]:
     """OpenAI evals: of each sample only the last reply was sampled; the rest is context."""
-    spec = next((row["spec"] for row in rows if "spec" in row), {})
+    specs = [row.get("spec", row) for row in rows]
+    spec = next((spec for spec in specs if "completion_fns" in spec), {})
     model = first_text({"m": (spec.get("completion_fns") or [None])[0]}, ["m"])
     dialogs = []
     asked: dict[str, str] = {}  # what the model was asked in each sample
+    answered: dict[str, list] = {}  # and the messages up to its last answer
     for row in rows:
         if row.get("type") != "sampling":
             continue
         data = row["data"]
         prompt = data["prompt"]
-        if asked.setdefault(str(row.get("sample_id")), str(prompt)) != str(prompt):
+        name = str(row.get("sample_id") or "")
+        goes_on = name in answered and prompt[: len(answered[name])] == answered[name]
+        if asked.setdefault(name, str(prompt)) != str(prompt) and not goes_on:
             source.exclude("dialogs", "are calls of a judge")
             continue
         utterances = [user(prompt)] if isinstance(prompt, str) else read_plain(prompt)
         sampled = data["sampled"]
         reply = sampled if isinstance(sampled, str) else reply_text(sampled[:1])
-        name = str(row.get("sample_id") or "")
+        if isinstance(prompt, list):
+            answered[name] = [*prompt, {"role": "assistant", "content": reply}]
         dialogs.append(Dialog(name, [*as_script(utterances), assistant(reply)], model))
     return dialogs
 
@@ -92,19 +114,98 @@ def read_promptfoo_rows(rows: list[dict], source) -> list[Dialog]:
     return read_promptfoo({"results": rows}, source)
 
 
+def read_promptfoo_table(record: dict, source) -> list[Dialog]:
+    """promptfoo's table: a row per test, with an output for each prompt and provider."""
+    prompts = dicts(record["head"].get("prompts"))
+    rows = []
+    for number, row in enumerate(dicts(record["body"])):
+        for output, head in zip(dicts(row.get("outputs")), prompts, strict=False):
+            provider = output.get("provider") or head.get("provider")
+            asked = {"raw": output.get("prompt") or head.get("raw")}
+            about = {"testIdx": number, "provider": provider, "prompt": asked}
+            failed = output.get("error") and output["error"] == output.get("text")
+            answer = {"output": None if failed else output.get("text")}
+            rows.append({**output, **about, "response": answer})
+    return read_promptfoo({"results": rows}, source)
+
+
+def read_promptfoo_columns(rows: list[dict], source) -> list[Dialog]:
+    """promptfoo's table as CSV: a column for each prompt and provider, named after both.
+
+    Raises:
+        UnknownFormat: where the columns have names of prompts, and not their words.
+    """
+    names = list(rows[0])
+    variables = names[: names.index("Status") - 1]
+    dialogs = []
+    for number, row in enumerate(rows):
+        for name in names:
+            match = PROMPTFOO_COLUMN.fullmatch(name)
+            if not match or name in variables:
+                continue
+            status = row.get(next(iter(names[names.index(name) + 1 :]), ""))
+            prompt = filled_prompt(match["prompt"], {n: row[n] for n in variables})
+            asked = as_script(trace_messages(prompt))
+            reply = assistant(None if status == "ERROR" else row[name])
+            dialogs.append(Dialog(f"{number}", [*asked, reply], match["provider"]))
+    return dialogs
+
+
+def with_numbered_status(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of promptfoo with names of their own for the columns that each prompt has."""
+    if "Grader Reason" not in table or table.columns.is_unique:
+        return table
+    names: list[str] = []
+    for name in table.columns:
+        n_before = sum(re.sub(r" #\d+\Z", "", other) == name for other in names)
+        names.append(f"{name} #{n_before + 1}" if n_before else name)
+    return table.set_axis(names, axis="columns")
+
+
+def filled_prompt(label: str, variables: Mapping[str, str]) -> str:
+    """The words of a prompt of promptfoo, with its variables.
+
+    Raises:
+        UnknownFormat: where a label has no place for variables, as it may be a name.
+    """
+    prompt = PROMPTFOO_FILE.sub("", label)
+    names = [n for n in variables if n != "Description" and not n.startswith("__")]
+    if names and "{{" not in prompt:
+        raise UnknownFormat(
+            f"is a table of promptfoo, and {label[:40]!r} may be the name of a prompt",
+            fix="export the results as JSON, which has the prompts as they were sent",
+        )
+    for name, value in variables.items():
+        mark = re.compile(r"\{\{ {0,3}" + re.escape(name) + r" {0,3}\}\}")
+        prompt = mark.sub(lambda _, value=value: str(value), prompt)
+    return prompt
+
+
 def read_deepeval_run(record: dict, source) -> list[Dialog]:
     """DeepEval's test run: an input and an output per case, or turns; its scores are a judge's."""
     dialogs = []
+    model = text_at(record, "hyperparameters.model")
     for case in dicts(record.get("testCases")):
-        reply = assistant(case.get("actualOutput"))
-        if case.get("expectedOutput"):
-            reply.references = [case["expectedOutput"]]
-        dialogs.append(
-            Dialog(str(case.get("name") or ""), [user(case["input"]), reply])
-        )
+        utterances = deepeval_exchange(case)
+        dialogs.append(Dialog(str(case.get("name") or ""), utterances, model))
     for case in dicts(record.get("conversationalTestCases")):
-        dialogs.append(Dialog(str(case.get("name") or ""), read_plain(case["turns"])))
+        utterances = []
+        turns = dicts(case["turns"])
+        if all("actualOutput" in turn for turn in turns):  # as older versions wrote it
+            for turn in turns:
+                utterances += deepeval_exchange(turn)
+        else:
+            utterances = read_plain(turns)
+        dialogs.append(Dialog(str(case.get("name") or ""), utterances, model))
     return dialogs
+
+
+def deepeval_exchange(case: dict) -> list[Utterance]:
+    """What was asked and answered in a case of DeepEval."""
+    reply = assistant(case.get("actualOutput"))
+    if case.get("expectedOutput"):
+        reply.references = [case["expectedOutput"]]
+    return [user(case["input"]), reply]
 
 
 def read_deepeval_case(record: dict, source) -> list[Dialog]:

@@ -35,6 +35,7 @@ from lib.data.log_parts import (
     written_time,
 )
 
+SILENCE = "__SILENCE__"  # of ParlAI, where nobody has said anything yet
 PERSONA_LINES = re.compile(r"(?:(?:your|partner's) persona:.*(?:\n|$))*")
 RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
 ANSWER_KEYS = set(WORDS["answers"]["lists"].split())
@@ -65,10 +66,14 @@ def read_utterance(
 ) -> Utterance:
     """The utterance in a message whose speaker and words stand under these keys."""
     fields = message
+    speaker = message.get(speaker_key)
+    if message.keys() == {speaker_key, text_key} and isinstance(speaker, str):
+        # As most messages are: there is nothing else to look for.
+        role = role_of(speaker, message, speaker_key)
+        return Utterance(speaker, role, words_of(message, text_key))
     for name in ("meta", "metadata"):
         if name in message and isinstance(message[name], dict):
             fields = message[name] | fields
-    speaker = message.get(speaker_key)
     if isinstance(speaker, dict):
         fields = speaker | {**fields}
         speaker = first_text(speaker, ("role", "name", "username", "id"))
@@ -218,7 +223,7 @@ def read_langchain(messages: list[dict]) -> list[Utterance]:
         kind = first_text(data, ["type"]) or first_text(message, ["type"]) or ""
         if kind == "constructor" or not speaker_role(kind):
             kind = names[-1] if isinstance(names, list) and names else kind
-            kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
+        kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
         role = {"human": "user", "ai": "assistant"}.get(kind.lower(), "tool")
         utterance = Utterance(
             speaker=kind, role=role, text=words_of(data), ratings=read_ratings(data)
@@ -386,6 +391,9 @@ def choose_field(record: dict, fields: Mapping[str, MessageFormat]) -> str:
     """
     if len(fields) == 1:
         return next(iter(fields))
+    parlai = {name for name in fields if fields[name].keys == {"id", "text"}}
+    if parlai == set(fields) == {"dialog", "context"}:
+        return "dialog"  # `context` has the personas, in logs of ParlAI's worlds
     named = [
         name for name in fields if snake_case(name) in ("messages", "conversations")
     ]
@@ -532,6 +540,8 @@ def add_without_persona(dialog: Dialog, utterance: Utterance) -> None:
     if persona:
         dialog.facts += re.findall(r"^your persona: *(.*)", persona, flags=re.M)
         utterance.text = utterance.text.removeprefix(persona)
+    if utterance.text == SILENCE:
+        return
     if utterance.text or not persona:
         dialog.utterances.append(utterance)
 

@@ -9,7 +9,7 @@ from lib.data.log_shapes import Shape
 
 DEPTH = 4
 OUTPUT_NAME = re.compile(
-    r"output|response|completion|choices|answer|reply|result", re.I
+    r"(output|response|completion|choices|answer|reply|result)(?!_?ids?\Z)", re.I
 )
 NO_TALK_NAME = re.compile(
     r"judg|grad(e|ing)|scor|eval|rubric|shot|example|template|tools?$", re.I

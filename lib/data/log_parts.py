@@ -41,7 +41,10 @@ PARENT = (
 SYSTEM_PROMPT = ("system", "systemmessage", "系统", "系統")  # the second of LangChain
 MEDIA = ("image", "images", "video", "videos", "audio", "audios")
 PLACEHOLDER = re.compile(r"<(?:image|video|audio)>")  # for one of these, in a text
-TALK_BLOCKS = (None, "text", "input_text", "output_text", "markdown", "plain")
+TALK_BLOCKS = (
+    *(None, "text", "input_text", "output_text", "markdown", "plain"),
+    *("refusal", "voice_note"),
+)
 PART_TYPE = re.compile(  # of a part of a message, by the names of several interfaces
     r"(input_|output_)?text|reasoning|(redacted_)?thinking|step-start|(dynamic-)?tool[-_]?.*|data-.*"
     r"|(input_)?(image|audio|video)(_url)?|file|source.*|refusal|.+_call(_output)?"
@@ -68,7 +71,7 @@ RATING_NAME = re.compile(
     r"|(bewertung|calificación|valutazione|avaliação|ocena|оценка|التقييم)(_.{1,30})?"
     r"|(评分|評価|평점|평가)(?!コメント|理由).{0,30}"
     r"|rating_(?!(count|id|date|time|scale|comment|by|type|number|max|min|out|source|status"
-    r"|reason|text|model|method|version)(_|$)).{1,30}"
+    r"|reason|text|model|method|version|suggestion)(_|$)).{1,30}"
 )
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
@@ -327,14 +330,26 @@ def text_of(content: Any) -> str | None:
         ):
             return content
         content = blocks
-    texts = []
+    texts: list[str] = []
+    before: Any = None
     for block in content if isinstance(content, list) else [content]:
-        if isinstance(block, str):
-            texts.append(block)
-        elif isinstance(block, dict) and is_talk_block(block):
-            texts.append(_block_text(block))
-    texts = [text for text in texts if text is not None]
+        text = block if isinstance(block, str) else None
+        if isinstance(block, dict) and is_talk_block(block):
+            text = _block_text(block)
+        if text is not None and texts and go_on(before, block):
+            texts[-1] += text
+        elif text is not None:
+            texts.append(text)
+        before = block
     return "\n".join(texts) if texts else None
+
+
+def go_on(before: Any, block: Any) -> bool:
+    """Whether two blocks are of one sentence, which Anthropic divides where it names sources."""
+    if not (isinstance(before, dict) and isinstance(block, dict)):
+        return False
+    cited = before.get("citations") or block.get("citations")
+    return bool(cited) and before.get("type") == block.get("type") == "text"
 
 
 def is_talk_block(block: Mapping[str, Any]) -> bool:
@@ -352,15 +367,18 @@ def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | Non
     blocks = first_value(message, ("contentChunks", "content_chunks"))
     if blocks and not text:
         text = text_of(blocks)
+    if not text and isinstance(message.get("refusal"), str):
+        return message["refusal"]  # which OpenAI puts beside an empty text
     calls = first_value(message, ("tool_calls", "function_call", "tool_call_id"))
     return None if calls and not text else text
 
 
 def _block_text(block: dict) -> str | None:
     """The text of a block; OpenAI's Assistants put it one level deeper."""
-    text = first_value(block, ("text", "content", "value", "body"))
+    text = first_value(block, ("text", "content", "value", "body", "refusal"))
     if isinstance(text, dict):
-        text = text.get("value")
+        value = text.get("value")
+        text = value if isinstance(value, str) else None
     return text if isinstance(text, str) else None
 
 
@@ -385,17 +403,21 @@ class _HtmlText(HTMLParser):
     def __init__(self):
         super().__init__()
         self.pieces: list[str] = []
+        self.in_button = False
 
     def handle_data(self, data: str) -> None:
-        self.pieces.append(data)
+        if not self.in_button:  # such as "Copy code"
+            self.pieces.append(data)
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.in_button = tag == "button"
         if tag == "br":
             self.pieces.append("\n")
         elif tag == "emoji":  # of Teams
             self.pieces.append(dict(attrs).get("alt") or "")
 
     def handle_endtag(self, tag: str) -> None:
+        self.in_button = False
         if tag in ("p", "div", "li"):
             self.pieces.append("\n")
 

@@ -24,7 +24,14 @@ from lib.data.log_parts import (
 )
 from lib.data.log_times import to_time
 
+RASA_TRIGGERS = ("/session_start", "EXTERNAL: ")
 TICKET_ACCOUNTS = ("requester", "submitter", "assignee")  # of Zendesk
+DIALOGFLOW_TEXTS = (
+    "queryResult,query_result.responseMessages,response_messages[].text.text[]"
+)
+DIALOGFLOW_ES_TEXTS = (
+    "[].text.text[]|[].simpleResponses.simpleResponses[].displayText,textToSpeech"
+)
 EVENT_NAME = re.compile(r"WELCOME|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,5}")  # of Dialogflow
 
 
@@ -32,6 +39,9 @@ def read_rasa(record: dict, source) -> list[Dialog]:
     """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
     sender = str(record["sender_id"])
     sessions: list[list[Utterance]] = [[]]
+    buttons: dict[
+        Any, Any
+    ] = {}  # the titles of buttons that were shown, by their payloads
     events = list(record["events"])
     if all(event.get("timestamp") for event in events):
         events.sort(key=lambda event: event["timestamp"])
@@ -39,18 +49,30 @@ def read_rasa(record: dict, source) -> list[Dialog]:
         kind = event.get("event")
         if kind == "session_started" and sessions[-1]:
             sessions.append([])
+        text = event.get("text") or None
+        if kind == "user" and text and text.startswith(RASA_TRIGGERS):
+            source.exclude("utterances", "are triggers, which nobody said")
+            continue
+        if kind == "user" and text and text.startswith("/") and not sessions[-1]:
+            source.exclude("utterances", "are what a widget sends when it opens")
+            continue
+        for button in values_at(event, "data.buttons[]"):
+            buttons[value_at(button, "payload")] = value_at(button, "title")
         if kind in ("user", "bot"):
             role = "user" if kind == "user" else "assistant"
+            if role == "user":  # who pressed a button saw its title
+                text = buttons.get(text) or text
             time = to_time(event.get("timestamp"))
-            sessions[-1].append(
-                Utterance(kind, role, event.get("text") or None, time=time)
-            )
+            sessions[-1].append(Utterance(kind, role, text, time=time))
     return [Dialog(sender, utterances) for utterances in sessions]
 
 
 def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
     """Rasa's SQL tracker store: a row per event, as JSON in `data`."""
-    events = [json.loads(row["data"]) | {"sender_id": row["sender_id"]} for row in rows]
+    events = []
+    for row in rows:
+        sender = first_value(row, ("sender_id", "conversation_id"))
+        events.append(json.loads(row["data"]) | {"sender_id": sender})
     return read_rasa_events(events, source)
 
 
@@ -115,20 +137,24 @@ def dialogflow_exchange(interaction: dict, time: Any) -> list[Utterance]:
     query = request.get("queryInput") or request.get("query_input") or {}
     derived = from_json(interaction.get("derived_data")) or {}
     words = (query.get("text") or {}).get("text")
+    result = response.get("queryResult") or response.get("query_result") or {}
+    words = words or result.get("transcript")  # of what was spoken
     words = (
         words or interaction.get("requestUtterances") or derived.get("userUtterances")
     )
-    result = response.get("queryResult") or response.get("query_result") or {}
-    messages = result.get("responseMessages") or result.get("response_messages")
+    parts = [*values_at(interaction, "partialResponses[]"), response]  # said one by one
     texts = []
-    for message in dicts(messages):
-        texts += (message.get("text") or {}).get("text") or []
+    for part in parts:
+        texts += values_at(part, DIALOGFLOW_TEXTS)
     reply = "\n".join(texts) or interaction.get("responseUtterances")
     reply = reply or derived.get("agentUtterances")
     utterances = []
     if words:
         utterances.append(user(words, time=to_time(time)))
     utterances.append(assistant(reply or None, "agent", time=to_time(time)))
+    opinion = value_at(interaction, "answerFeedback.rating")
+    if opinion and opinion != "RATING_UNSPECIFIED":
+        utterances[-1].ratings.append(Rating(None, "feedback", opinion))
     return utterances
 
 
@@ -237,7 +263,7 @@ def read_intercom(record: dict, source) -> list[Dialog]:
         dialog.utterances.append(
             Utterance(speaker, role, text, time=to_time(part.get("created_at")))
         )
-    rating = (record.get("conversation_rating") or {}).get("rating")
+    rating = value_at(record, "conversation_rating.rating|ai_agent.rating")
     if rating is not None:
         dialog.ratings.append(Rating(None, "rating", rating))
     return [dialog]
@@ -310,6 +336,24 @@ def read_zendesk_tickets(rows: list[dict], source) -> list[Dialog]:
     return dialogs
 
 
+def read_twilio_sms(record: dict, source) -> list[Dialog]:
+    """Twilio's log of short messages: a dialog per number of a user."""
+    dialogs: dict[str, Dialog] = {}
+    for message in record["messages"]:
+        if message.get("status") in ("failed", "undelivered", "canceled"):
+            source.exclude("utterances", "did not arrive")
+            continue
+        by_user = message["direction"] == "inbound"
+        name = str(message["from"] if by_user else message["to"])
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        words = message.get("body") or None
+        utterance = user(words) if by_user else assistant(words)
+        sent = first_value(message, ("date_sent", "date_created"))
+        utterance.time = to_time(sent)
+        dialog.utterances.append(utterance)
+    return list(dialogs.values())
+
+
 def read_genesys(record: dict, source) -> list[Dialog]:
     """Genesys Cloud: what is said inside is the bot's until an agent joins, if a bot took part."""
     starts: dict[str, list[float]] = {}
@@ -351,7 +395,7 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
                 fix="write the session of each into a field 'session'",
             )
         time = to_time(first_value(row, ("timestamp", "createTime")))
-        words = values_at(result, "fulfillmentMessages[].text.text[]")
+        words = values_at(of_one_platform(result), DIALOGFLOW_ES_TEXTS)
         words = words or values_at(result, "fulfillmentText")
         dialog = dialogs.setdefault(name, Dialog(name, []))
         question = result.get("queryText")
@@ -359,6 +403,17 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
             dialog.utterances.append(user(question, time=time))
         dialog.utterances.append(assistant("\n".join(words) or None, time=time))
     return list(dialogs.values())
+
+
+def of_one_platform(result: dict) -> list[dict]:
+    """The messages of an answer of Dialogflow ES for one platform, as its user sees them.
+
+    Those for no platform are for all that have none of their own.
+    """
+    messages = dicts(result.get("fulfillmentMessages"))
+    platforms = [message.get("platform") for message in messages]
+    seen = None if None in platforms else next(iter(platforms), None)
+    return [message for message in messages if message.get("platform") == seen]
 
 
 def forget_people(dialogs: list[Dialog]) -> None:

@@ -16,6 +16,7 @@ from lib.data.log_parts import (
     from_json,
     holds_any,
     html_text,
+    path_to_root,
     read_ratings,
     text_at,
     to_number,
@@ -59,15 +60,18 @@ class Shape:
         not_talk: a condition for what is no talk, as is what is of neither side.
         text, html: the words, and whether they are HTML.
         media: files of a message, for which a link stands at the end of its text.
+        marks: a pattern of what stands within texts and is no word, such as marks of sources.
         asides: beginnings of texts that a tool wrote in the name of the user.
         answers_first: whether the bot speaks first in an exchange.
         scripted: whether the replies in a history are none of the model's.
         speaker, time, model, id, parent: of a message, or else of its dialog.
         tree: whether all messages but the first ones have a parent, the user's too.
+        current: the id of the last message of the branch that is shown, in the dialog.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
         histories: whether each record repeats what was said so far.
         rating: a person's rating of a reply.
+        rated: a person's rating of a dialog, in it.
     """
 
     kind: str
@@ -90,6 +94,7 @@ class Shape:
     text: str = ""
     html: bool = False
     media: str = ""
+    marks: str = ""
     asides: tuple[str, ...] = ()
     asks: str = ""
     answers: str = ""
@@ -103,10 +108,12 @@ class Shape:
     id: str = ""
     parent: str = ""
     tree: bool = False
+    current: str = ""
     number: str = ""
     newest_first: bool = False
     histories: bool = False
     rating: str = ""
+    rated: str = ""
 
     @property
     def by_record(self) -> bool:
@@ -196,11 +203,17 @@ class Shape:
         source.exclude(
             "utterances", "are asides and notices", len(messages) - len(kept)
         )
+        if self.current:
+            kept = self.current_branch(kept, text_at(part, self.current), source)
         question = first_words(part, self.first) if self.first else None
         if question:
             dialogs.setdefault(name, Dialog(name, [user(question)]))
         if self.messages and not self.thread and isinstance(part, dict):
-            dialogs.setdefault(name, Dialog(name, [])).ratings += read_ratings(part)
+            ratings = dialogs.setdefault(name, Dialog(name, [])).ratings
+            ratings += read_ratings(part)
+            opinion = value_at(part, self.rated)
+            if opinion is not None:
+                ratings.append(Rating(None, "rating", opinion))
         known = set()  # utterances that have an id, each with its thread
         for message in kept:
             thread = text_at(message, self.thread) or name
@@ -215,6 +228,19 @@ class Shape:
                         known.add((thread, utterance.id))
             else:
                 dialog.utterances.append(self.utterance(message, part))
+
+    def current_branch(
+        self, messages: list[dict], last: str | None, source
+    ) -> list[dict]:
+        """The messages up to the one that the dialog names as its last; all where it names none."""
+        parents = {text_at(m, self.id): text_at(m, self.parent) for m in messages}
+        if last is None or last not in parents:
+            return messages
+        path = set(path_to_root(last, parents))
+        current = [message for message in messages if text_at(message, self.id) in path]
+        n_left = len(messages) - len(current)
+        source.exclude("utterances", "stand on branches that were left", n_left)
+        return current
 
     def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
         """The messages of a part of a record, with their accounts, in their order."""
@@ -254,6 +280,8 @@ class Shape:
             text = html_text(text)
         if self.media and values_at(message, self.media):
             text = MEDIA_LINK.sub("", text or "")
+        if self.marks and text:
+            text = re.sub(self.marks, "", text, flags=re.S).strip()
         if text and text.lstrip().startswith(self.asides):
             role = "tool"
         model = text_at(message, self.model) or text_at(part, self.model)

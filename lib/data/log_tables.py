@@ -51,7 +51,7 @@ REMARK = re.compile(  # columns that are about a reply
     r"|human_|score|rating|categor|label|tag|persona|name|date|time|error|source"
 )
 NO_DIALOG = re.compile(
-    r"score|rating|human_|token|count|length|confid|cost|latency|price"
+    r"score|rating|human_|token|count|length|confid|cost|latency|price|reaction|feedback|vote|thumb"
     r"|quality|overall|helpful|coheren|correct|relevan|fluen|engag|appropriate|natural|verbos|complex"
 )
 VERSION = WORDS["fields"]["version"].split()
@@ -125,6 +125,29 @@ CROWDS = [
         answer="OUTPUT:",
     ),
 ]
+
+
+# What Qualtrics writes about each response, beside its answers.
+QUALTRICS = (
+    "StartDate",
+    "EndDate",
+    "Status",
+    "IPAddress",
+    "Progress",
+    "Duration (in seconds)",
+    "Finished",
+    "RecordedDate",
+    "RecipientLastName",
+    "RecipientFirstName",
+    "RecipientEmail",
+    "ExternalReference",
+    "LocationLatitude",
+    "LocationLongitude",
+    "DistributionChannel",
+    "UserLanguage",
+)
+QUALTRICS_PREVIEWS = ("Survey Preview", "Survey Test", "Spam")
+QUALTRICS_ID = '{"ImportId"'  # begins the cells of its third row of names
 
 
 class Columns:
@@ -289,6 +312,8 @@ class Columns:
         unclear = []
         for key, name in self.names.items():
             if name in known_columns or name == self.system or names_a_time(key):
+                continue
+            if NO_DIALOG.search(key):
                 continue
             values = self.values(name)
             if self.begins_blocks(name):
@@ -1088,6 +1113,7 @@ def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
             break
     else:
         return table
+    table = with_chosen_options(with_task_answers(table, crowd), crowd)
     rejected = table[crowd.status].str.lower().eq("rejected")
     report.excluded["ratings", "were rejected"] += int(rejected.sum())
     kept = table[~rejected]
@@ -1109,6 +1135,77 @@ def with_crowd_columns(table: pd.DataFrame, report) -> pd.DataFrame:
         f"{crowd.shown} and {crowd.answer} of {crowd.name}",
         "by their names",
     ] += 1
+    return pd.DataFrame(columns, dtype=object).reset_index(drop=True)
+
+
+def with_task_answers(table: pd.DataFrame, crowd: Crowd) -> pd.DataFrame:
+    """A table of Mechanical Turk with a column for each answer that a worker's JSON holds."""
+    name = f"{crowd.answer}taskAnswers"
+    if name not in table:
+        return table
+    rows = []
+    for row in table.to_dict("records"):
+        answers = parse_list(str(row.pop(name)))
+        for answer in answers if isinstance(answers, list) else []:
+            for question, value in answer.items():
+                options = value if isinstance(value, dict) else {"": value}
+                for option, chosen in options.items():
+                    row[f"{crowd.answer}{question}.{option}".rstrip(".")] = chosen
+        rows.append(row)
+    return pd.DataFrame(rows, dtype=object)
+
+
+def with_chosen_options(table: pd.DataFrame, crowd: Crowd) -> pd.DataFrame:
+    """A table with the number that each worker chose, where each number had a column of its own.
+
+    So does a form that offers buttons: of "Answer.quality.1" to "Answer.quality.5" one is true.
+    """
+    options: dict[str, dict[str, str]] = {}
+    for name in map(str, table):
+        stem, _, number = name.rpartition(".")
+        if name.startswith(crowd.answer) and stem and number.isdecimal():
+            options.setdefault(stem, {})[number] = name
+    for stem, names in options.items():
+        chosen = table[list(names.values())].astype(str).apply(lambda c: c.str.lower())
+        are_flags = chosen.isin(["true", "false"]).all(axis=None)
+        one_each = (chosen == "true").sum(axis=1).eq(1).all()
+        if len(names) < 2 or not are_flags or not one_each:
+            continue
+        chosen.columns = list(names)
+        numbers = (chosen == "true").idxmax(axis=1)
+        table = table.drop(columns=list(names.values())).assign(**{stem: numbers})
+    return table
+
+
+def with_qualtrics_columns(table: pd.DataFrame, report) -> pd.DataFrame:
+    """A table of Qualtrics without its further rows of names, its previews and what it logs.
+
+    A response is a dialog, and its answers in numbers are ratings: the third row of names tells
+    which columns are questions. Other tables are unchanged.
+    """
+    if not {"StartDate", "EndDate", "ResponseId"} <= set(table):
+        return table
+    names = table["ResponseId"].astype(str).str.startswith(QUALTRICS_ID).tolist()
+    if True not in names[:3]:
+        return table
+    ids = table.iloc[names.index(True)]
+    kept = table.iloc[names.index(True) + 1 :]
+    if "Status" in kept:
+        previews = kept["Status"].isin(QUALTRICS_PREVIEWS)
+        reason = "are previews of a survey, or spam"
+        report.excluded["dialogs", reason] += int(previews.sum())
+        kept = kept[~previews]
+    columns = {}
+    for name in kept:
+        is_question = f'{QUALTRICS_ID}:"QID' in str(ids[name]).replace(" ", "")
+        if name == "ResponseId":
+            columns["conversation_id"] = kept[name]
+        elif is_question and all(is_rating(cell) for cell in kept[name]):
+            columns[f"human_{name}"] = kept[name]
+        elif name not in QUALTRICS:
+            columns[name] = kept[name]
+    reason = "its questions with answers in numbers are ratings"
+    report.guesses["columns", "questions of Qualtrics", reason] += 1
     return pd.DataFrame(columns, dtype=object).reset_index(drop=True)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lib.data.corpora import snake_case
 from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
+from lib.data.log_assistants import without_marks
 from lib.data.log_chats import DISCORD_NOTICE
 from lib.data.log_messages import add_without_persona
 from lib.data.log_parts import (
@@ -33,29 +34,42 @@ EXCHANGE = re.compile(
 )
 
 
-WHATSAPP = re.compile(
-    r"\u200e?\[?(?P<date>\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4})[.,]? "
+WHATSAPP = re.compile(  # in Vietnamese the time comes first
+    r"[\u200e\u200f]?\[?\u200f?(?:(?P<early>\d{1,2}:\d{2}(?::\d{2})?), )?"
+    r"(?P<date>\d{1,4}\u200f?[./-] ?\d{1,2}\u200f?[./-] ?\d{1,4})(?: BE)?"
+    r"(?(early)|(?:[.,،]| г\.,| kl\.?| klo| à| às| om)? "
     r"(?P<before>[上下]午|凌晨|中午|晚上|午[前後]|오[전후])? ?"
-    r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\]| [-–]) ",
+    r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)"
+    r"(?:\s?(?P<half>[apπμ]\.?\s?[mμ]\.?|[صم]|ق\.ظ\.?|ب\.ظ\.?))?)(?:\]| [-–]) ",
     re.I,
 )
 MORNING = ("上午", "凌晨", "午前", "오전")
+AFTERNOON = ("p", "μ", "م", "ب")  # the first letter of a half of the day
+DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 WHATSAPP_WORDS = WORDS["whatsapp"]
 EDITED = re.compile(rf"\u200e?<(?:{'|'.join(WHATSAPP_WORDS['edited'])})\.?>", re.I)
+FILE_NAME = r"[^\n]{1,200}\.\w{2,5}"
 ATTACHED_FILE = (
-    r"\S+ \((?:file attached|archivo adjunto|Datei angehängt|fichier joint|arquivo anexado"
-    r"|file allegato)\)"
+    rf"{FILE_NAME} \((?:file attached|archivo adjunto|Datei angehängt|fichier joint"
+    r"|arquivo anexado|ficheiro anexado|file allegato|bestand bijgevoegd|załączono plik"
+    r"|soubor byl přiložen|файл добавлен|dosya ekli|file terlampir)\)"
 )
-ATTACHED = re.compile(
-    rf"{ATTACHED_FILE}\n"
-)  # above the words that were sent with a file
+ATTACHED = re.compile(  # above the words that were sent with a file
+    rf"\A\u200e?(?:{ATTACHED_FILE}|<[^<>=\n]{{1,40}} [^<>=\n]{{1,40}}>)\n"
+)
 NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"<[^<>\n]{3,80}>|null|!?\[[^\]\n]{0,80}\]\([^()\s]{1,200}\)"
     rf"|{ATTACHED_FILE}"
     rf"|(?:{'|'.join(WHATSAPP_WORDS['no_words'])})\.?"
-    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*",
+    rf"|(?:{'|'.join(WHATSAPP_WORDS['calls'])}).*"
+    r"|[^\n:]{1,40}: https://maps\.google\.com/\?q=\S+|live location shared"
+    r"|[^\n]{1,200}: https://foursquare\.com/v/\S+"
+    r"|(?:[^\n]{1,100}\n){1,3}https://foursquare\.com/v/\S+",
     re.I,
 )
+# Behind the words that were sent with a file, as iOS marks it in every language.
+SENT_WITH = re.compile(r"(?:[ \n]\u200e[^\u200e\n]{1,80}){1,3}\Z")
+NAME_OF_FILE = re.compile(rf"{FILE_NAME}(?: •)?")  # where no words were sent with it
 SIGNAL_ASIDES = re.compile(  # in sigexport's Markdown: what is answered, and reactions
     r"\A\s*\n\n(?:>[^\n]*\n)+|\n\(- [^\n]{1,80} -\)\s*\Z"
 )
@@ -72,15 +86,17 @@ NO_KAKAO_WORDS = re.compile(
 )
 CHAT_LINES = [  # a time, a name and words, as clients for chats write them
     re.compile(  # IRC and games
-        r"(?:\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(?::\d\d)?\]?\s+)?(?:\[[^\]<]{1,40}\]:? )?"
-        r"<[@+%~& ]?(?P<name>[^\s<>]{1,30})> (?P<text>.*)"
+        r"(?:\[?(?:\d{4}-\d\d-\d\d[ T]|[A-Z][a-z]{2} \d\d )?\d\d:\d\d(?::\d\d)?\]?\s+)?"
+        r"(?:\[[^\]<]{1,40}\]:? )?<[@+%~& ]?(?P<name>[^\s<>]{1,30})>[ \t](?P<text>.*)"
     ),
-    re.compile(  # WeeChat and LINE
-        r"(?:\d{4}-\d\d-\d\d )?\d\d?:\d\d(?::\d\d)?\t[@+%~&]?(?P<name>[^\t]{1,40})\t(?P<text>.*)"
+    re.compile(  # WeeChat, LINE and recordings of Zoom, which write a colon behind the name
+        r"(?:\d{4}-\d\d-\d\d |[上下]午|午[前後]|오[전후] ?)?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\t"
+        r"[@+%~&]?(?P<name>[^\t]{1,40}?):?\t(?P<text>.*)"
     ),
     KAKAO,
     re.compile(  # Zoom
-        r"\d\d:\d\d:\d\d\s+From (?P<name>[^\n:]{1,40}?) to [^\n:]{1,60}:(?P<text>.*)"
+        r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\s+From\s+"
+        r"(?P<name>[^\n:]{1,40}?)(?: to [^\n:]{1,60}| ):(?P<text>.*)"
     ),
 ]
 ZOOM_ASIDES = re.compile(  # what is answered, and reactions
@@ -88,7 +104,8 @@ ZOOM_ASIDES = re.compile(  # what is answered, and reactions
     r"|\A(?:Reacted to \"[^\n]{0,200}\" with|Removed a) [^\n]{1,100}\Z"
 )
 CLIENT_LINE = re.compile(
-    r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*\*\*|-->|<--) "
+    r"\t|(?:\[?\d\d:\d\d(?::\d\d)?\]? )?(?:-!-|---|\*{3,4}|-->|<--) "
+    r"|[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [*<>-]+\t"  # HexChat
 )
 NO_SPEAKER = re.compile(r"[-<>=!* ]*")  # before what a client says itself
 NO_CHAT_WORDS = re.compile(
@@ -102,16 +119,28 @@ NO_CHAT_WORDS = re.compile(
     re.I,
 )
 DISCORD = re.compile(
-    r"\[(?P<time>[\d:./APM -]{10,30})\] (?P<name>.{1,80}?)(?: \(pinned\))?"
+    r"\[(?P<time>\d[\d:./APM \u202f-]{9,29}|\d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d(?: [AP]M)?)\]"
+    r" (?P<name>.{1,80}?)(?: \(pinned\))?"
 )
 DISCORD_ASIDES = ("{Attachments}", "{Embed}", "{Stickers}", "{Reactions}")
-HEADING = re.compile(
-    r"(?:#{1,6} +|_?\*\*|__)(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
+HEADING = re.compile(  # perhaps with a picture before the name
+    r"(?:#{1,6} +|_?\*\*|__)(?:\*\*)?(?:[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,8} ?)?"
+    r"(?P<name>[^\W\d][^:*_#\n]{0,39}?)(?::?\*\*_?|:?__)?:?\s*"
 )
-# In Markdown, of the time and of reasoning.
-ASIDES_OF_HEADED = re.compile(
-    r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>\s*"
-    r"|<details>\s*<summary>Thought for [^<\n]{1,40}</summary>.*?</details>|^- 📎 [^\n]{1,200}$",
+# A heading may have a time behind the name, which one of these marks stands before.
+TIME_OF_HEADING = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
+BEFORE_TIME = re.compile(r" ?[(\[·|—–-]")
+OF_SPEAKER = re.compile(r"\w+(?: (?:said|response|prompt|message))?", re.I)  # a name
+TIME_OF_HEADED = re.compile(  # above what is said
+    r"\A<time [^>\n]{1,200}>[^<\n]{1,40}</time>"
+    r"|\A(?:message time: )?\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4},? \d{1,2}:\d\d(?::\d\d)?"
+    r"(?: [AP]M)?(?=\n)"
+)
+ASIDES_OF_HEADED = re.compile(  # reasoning, tools and files in Markdown
+    r"<details>\s*<summary>(?:Thought for|Used \d|Read \*\*|🛠️) ?[^<\n]{0,200}</summary>"
+    r"(?:(?!<details>).)*?</details>|^- 📎 [^\n]{1,200}$"
+    r"|^> \*Response time: [^\n]{1,40}\*\n(?:> <br>\*Model: [^\n]{1,80}\*)?|^✔️ [^\n]{1,200}$"
+    r"|^<a name=\"request-\d{1,4}\"></a>\n## Request \d[^\n]{0,80}$",
     re.S | re.M,
 )
 FOOTER = re.compile(r"\n\s*---+\s*(?:\nPowered by .*)?$")  # of Markdown
@@ -129,6 +158,7 @@ IMESSAGE_NO_WORDS = re.compile(  # lines of effects and files
 )
 IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
+SOUND_CUE = re.compile(r"\([^()\n]{1,60}\)")  # of subtitles, as "(laughs)"
 SOUND = re.compile(r" ?\[[^\W\d][^\]\n\d]{1,30}\]| ?♪[^♪\n]{0,200}♪")  # of subtitles
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
@@ -391,16 +421,24 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
         if not colon or len(name) > 60 or NOTICE.search(name):
             source.exclude("utterances", "are notices")
             continue
-        half = f" {start['half']}m" if start["half"] else ""
-        if start["before"]:
-            half = " am" if start["before"] in MORNING else " pm"
-        date = start["date"].replace(" ", "")
-        written = f"{date} {start['time']}{half}"
+        name = DIRECTION_MARKS.sub("", name).lstrip("~ \u00a0\u202f")
+        written = written_by_whatsapp(start)
         dialog.utterances.append(
             Utterance(name, speaker_role(name), words, written=written)
         )
         clean_whatsapp(dialog.utterances[-1], source)
     return [dialog] if len({u.speaker for u in dialog.utterances}) > 1 else []
+
+
+def written_by_whatsapp(start: re.Match) -> str:
+    """The time that a line of WhatsApp begins with, its half of the day in English."""
+    half = ""
+    if start["half"]:
+        half = " pm" if start["half"].lower().startswith(AFTERNOON) else " am"
+    if start["before"]:
+        half = " am" if start["before"] in MORNING else " pm"
+    date = re.sub("[ \u200f]", "", start["date"])
+    return f"{date} {start['early'] or start['time']}{half}"
 
 
 def clean_whatsapp(utterance: Utterance, source) -> None:
@@ -409,11 +447,15 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     if EDITED.search(words):
         source.count_note("were edited")
         words = EDITED.sub("", words).strip(" ")
-    is_notice = words.startswith("\u200e")  # as iOS marks what it writes itself
-    words = re.sub("[\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", words)
+    words, n_files = ATTACHED.subn("", words, count=1)
+    # As iOS marks what it writes itself, in languages from right to left with another mark.
+    is_notice = words.startswith(("\u200e", "\u200f"))
+    words, n_sent = SENT_WITH.subn("", words.rstrip())
+    words = DIRECTION_MARKS.sub("", words)
     words = SIGNAL_ASIDES.sub("", words).strip()
-    words = ATTACHED.sub("", words, count=1)
     utterance.text = words
+    if (n_files or n_sent) and NAME_OF_FILE.fullmatch(words):
+        is_notice = True
     if is_notice or NO_WORDS.fullmatch(words):
         utterance.text = None
 
@@ -432,7 +474,8 @@ def read_discord_text(text: str, source) -> list[Dialog]:
         if match:
             name = match["name"]
             written = match["time"]
-            utterance = Utterance(name, speaker_role(name), "", written=written)
+            utterance = Utterance(name, speaker_role(name), "", to_time(written))
+            utterance.written = None if utterance.time else written
             dialog.utterances.append(utterance)
             is_aside = False
         elif line.startswith(("=" * 20, *DISCORD_ASIDES)):
@@ -571,10 +614,15 @@ def heading_names(text: str) -> set[str]:
 
     Speakers are those of roles if both sides are, else two that recur, one of them a user.
     """
-    headings = [HEADING.fullmatch(line[:120]) for line in text.split("\n")]
-    names = Counter(match["name"].strip() for match in headings if match)
+    lines = ASIDES_OF_HEADED.sub("", text).split("\n")
+    names = Counter(filter(None, map(heading_name, lines)))
     roles = {name: heading_role(name) for name in names}
     both = {name for name, role in roles.items() if role in ("user", "assistant")}
+    certain = {name for name in both if OF_SPEAKER.fullmatch(name)}
+    if {"user", "assistant"} <= {roles[name] for name in certain}:
+        # Others that occur once, such as "User interface", are headings within what is said.
+        often = min(names[name] for name in certain) / 2
+        both = {name for name in both if name in certain or names[name] > max(1, often)}
     if {"user", "assistant"} <= set(roles.values()):
         return both | {
             name for name in names if re.match("(plugin|tool)\\b", name, re.I)
@@ -585,9 +633,26 @@ def heading_names(text: str) -> set[str]:
     return set()
 
 
+def heading_name(line: str) -> str | None:
+    """The name in a heading of a text in Markdown; None for any other line.
+
+    >>> heading_name("## 🤖 Bot (10:05)"), heading_name("A bot")
+    ('Bot', None)
+    """
+    if line[:1] not in ("#", "*", "_"):
+        return None
+    match = HEADING.fullmatch(line[:120])
+    time = TIME_OF_HEADING.search(line) if len(line) <= 120 else None
+    mark = BEFORE_TIME.search(line, 0, time.start()) if time else None
+    if mark and not match:
+        match = HEADING.fullmatch(line[: mark.start()])
+    return match["name"].strip() if match else None
+
+
 def heading_role(name: str) -> str | None:
     """The role of who speaks below a heading, which may also say "Prompt", as of an exporter."""
-    return "user" if name.lower() == "prompt" else speaker_role(name)
+    asks = name.lower() in ("prompt", "participant")
+    return "user" if asks else speaker_role(name)
 
 
 def is_headed(text: str) -> bool:
@@ -599,9 +664,8 @@ def read_headed(text: str, source) -> list[Dialog]:
     """A dialog in Markdown: the speaker in a heading, the words below it."""
     names = heading_names(text)
     dialog = Dialog("", [])
-    for line in text.split("\n"):
-        match = HEADING.fullmatch(line[:120])
-        name = match["name"].strip() if match else None
+    for line in ASIDES_OF_HEADED.sub("", text).split("\n"):
+        name = heading_name(line)
         if name in names:
             dialog.utterances.append(Utterance(name, heading_role(name), ""))
         elif dialog.utterances:
@@ -610,7 +674,8 @@ def read_headed(text: str, source) -> list[Dialog]:
             source.exclude("utterances", "are lines before the first speaker")
     for utterance in dialog.utterances:
         words = FOOTER.sub("", utterance.text.rstrip()).strip()
-        utterance.text = ASIDES_OF_HEADED.sub("", words).strip() or None
+        words = TIME_OF_HEADED.sub("", without_marks(words))
+        utterance.text = words.strip() or None
     return [dialog]
 
 
@@ -637,7 +702,7 @@ def read_subtitles(text: str, source) -> list[Dialog]:
             r"</?\w[^>]{0,60}>", "", words[voice.end() :] if voice else words
         )
         words = SOUND.sub("", html.unescape(words)).strip()
-        if not words:
+        if not words or SOUND_CUE.fullmatch(words):
             continue
         previous = dialog.utterances[-1] if dialog.utterances else None
         if previous and speaker in (None, previous.speaker):
@@ -662,13 +727,16 @@ def cues(text: str) -> list[str]:
         said = lines[at + 1 :]
         if len(said) > 1 and all(re.match("- ?[^\\W\\d]", line) for line in said):
             found += [line.lstrip("- ") for line in said]
+        elif len(said) > 1 and all(SPEAKER_START.match(line[:120]) for line in said):
+            found += said
         else:
-            found.append(" ".join(said))
+            found += re.split(r" (?=<v[. ])", " ".join(said))
     return found
 
 
 # What a user of Aider types that the model does not read; "/ask why?" is talk.
-AIDER_COMMAND = re.compile(r"#### /(?!ask |code |architect |context )[a-z-]+\b")
+AIDER_COMMAND = re.compile(r"#### /(?:(?!(?:ask|code|architect|context) +\S)[a-z-]+\b)")
+AIDER_ENDING = re.compile("^#### .*  $", re.M)
 AIDER_MODEL = re.compile(r"> (?:Main model|Model|Models): (?P<name>\S+)")
 
 
@@ -678,32 +746,53 @@ def is_aider(text: str) -> bool:
 
 
 def read_aider(text: str, source) -> list[Dialog]:
-    """Aider's history in Markdown: the user's words behind "####", the tool's behind ">"."""
+    """Aider's history in Markdown: the user's words behind "####", the tool's behind ">".
+
+    Both end with two blanks, by which they differ from headings and quotations of the model,
+    unless an editor took them away.
+    """
     dialogs: list[Dialog] = []
-    for line in text.split("\n"):
-        if line.startswith("# aider chat started at") or not dialogs:
-            dialogs.append(Dialog(str(len(dialogs) + 1), []))
+    ending = "  " if AIDER_ENDING.search(text) else ""
+    for filled, run in groupby(text.split("\n"), key=lambda line: bool(line.strip())):
+        lines = list(run)
+        if not filled:
+            if dialogs and dialogs[-1].utterances:
+                dialogs[-1].utterances[-1].text += "\n" * len(lines)
             continue
-        model = AIDER_MODEL.match(line)
-        if model:
-            dialogs[-1].system = model["name"]
-        if AIDER_COMMAND.match(line):
-            source.exclude("utterances", "are commands to the tool")
-            continue
-        role = "assistant"
-        for mark, marked in (("#### ", "user"), ("> ", "tool")):
-            if line.startswith(mark):
-                role = marked
-                line = line.removeprefix(mark)
-        utterances = dialogs[-1].utterances
-        if utterances and (utterances[-1].role == role or not line.strip()):
-            utterances[-1].text += f"\n{line}"
-        elif line.strip():
-            utterances.append(Utterance(role, role, line))
+        tool_may_write = lines[-1].endswith(ending)
+        by_tool = False  # which has its mark in the first line of what it says
+        for line in lines:
+            if line.startswith("# aider chat started at") or not dialogs:
+                dialogs.append(Dialog(str(len(dialogs) + 1), []))
+                continue
+            by_user = f"{line} ".startswith("#### ") and line.endswith(ending)
+            by_tool = tool_may_write and (by_tool or f"{line} ".startswith("> "))
+            if not any(u.role == "user" for u in dialogs[-1].utterances):
+                by_tool = True  # nobody asked yet
+            if by_user and AIDER_COMMAND.match(line):
+                source.exclude("utterances", "are commands to the tool")
+            elif by_user:
+                add_line(
+                    dialogs[-1], "user", line.removeprefix("####").removeprefix(" ")
+                )
+            elif not by_tool:
+                add_line(dialogs[-1], "assistant", line)
+            else:
+                model = AIDER_MODEL.match(line)
+                dialogs[-1].system = model["name"] if model else dialogs[-1].system
+                add_line(dialogs[-1], "tool", line)
     for dialog in dialogs:
         for utterance in dialog.utterances:
             utterance.text = utterance.text.strip()
     return dialogs
+
+
+def add_line(dialog: Dialog, role: str, line: str) -> None:
+    """Add a line to the last utterance of a dialog, or begin one where another side spoke."""
+    if dialog.utterances and dialog.utterances[-1].role == role:
+        dialog.utterances[-1].text += f"\n{line}"
+    else:
+        dialog.utterances.append(Utterance(role, role, line))
 
 
 def is_dailydialog(text: str) -> bool:

@@ -16,6 +16,7 @@ from lib.data.file_contents import UnknownFormat
 EPOCH = re.compile(r"\d{9,17}(\.\d+)?")
 DATE_IN_WORDS = re.compile(
     r"[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]{2,8}\.? \d{4}"
+    r"|^\d\d-[A-Z][a-z]{2}-\d\d "
 )
 DATE_IN_NUMBERS = re.compile(
     r"(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),?(?:[ T]+(?:at )?"

@@ -3,11 +3,16 @@
 import re
 from collections import Counter
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
-from lib.data.log_messages import USER_TEXT, find_format, text_from_json
+from lib.data.log_messages import (
+    USER_TEXT,
+    find_format,
+    message_list,
+    text_from_json,
+)
 from lib.data.log_parts import (
     as_script,
     assistant,
@@ -29,6 +34,20 @@ from lib.data.log_times import to_time
 WINDOWS_LOOKED_AT = 200
 THREAD = ("thread_id", "session_id", "conversation_id")
 TRACE = ("traceId", "trace_id")
+ASKED = (
+    "messages",
+    "input",
+    "question",
+    "query",
+    "prompt",
+    "prompts",
+    "content",
+    *USER_TEXT,
+    "text",
+)
+ANSWERED = ("answer", "response", "output", "output_text", "reply", "result")
+# Steps of Langfuse that are no reply to anybody.
+NO_REPLIES = ("TOOL", "RETRIEVER", "EMBEDDING", "EVALUATOR", "GUARDRAIL", "EVENT")
 VERSIONS_OF_LANGFUSE = (
     "release",
     "version",
@@ -41,24 +60,33 @@ SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.prompt.0.role",
     "gen_ai.prompt.0.content",
     "llm.input_messages.0.message.role",
+    "ai.prompt.messages",
 )
+AGENT_CALLS = ("invoke_agent", "create_agent", "invoke_workflow")
 # Events of spans that hold what came out of a model.
 SPAN_REPLIES = ("gen_ai.choice", "gen_ai.content.completion")
 SPAN_SIGNATURES = [f"events[].name={','.join(SPAN_REPLIES)}"]
 SPAN_SIGNATURES += [
     "attributes." + name.replace(".", "\\.") for name in SPAN_ATTRIBUTES
 ]
+# Where a run of LangSmith names the model that answered.
+LANGSMITH_ANSWERED = "outputs.llm_output.model_name|outputs.model"
 SPAN_MODELS = (
     "gen_ai.response.model",
     "gen_ai.request.model",
     "llm.model_name",
     "llm.response.model",
+    "ai.response.model",
+    "ai.model.id",
 )
 SPAN_THREADS = (
     "gen_ai.conversation.id",
     "session.id",
     *(f"traceloop.association.properties.{name}" for name in THREAD),
     "traceloop.association.properties.chat_id",
+    "ai.telemetry.metadata.sessionId",
+    "ai.telemetry.metadata.threadId",
+    "ai.telemetry.metadata.chatId",
 )
 
 
@@ -71,18 +99,16 @@ def traced_dialog(
     LangGraph gives back all messages of a thread, or those that are new.
     """
     utterances = trace_messages(messages)
-    if messages and not utterances:
-        return Dialog(name, [], model)
     state = from_json(output)
     given_back = trace_messages(state) if holds_message_list(state) else []
-    if any(utterance.role == "user" for utterance in given_back):
-        utterances = given_back
-    else:
-        utterances += given_back
+    holds_both = any(utterance.role == "user" for utterance in given_back)
+    if messages and not utterances and not holds_both:
+        return Dialog(name, [], model)
+    utterances = given_back if holds_both else [*utterances, *given_back]
     for utterance in utterances:
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
-    reply = None if given_back else text_from_json(output)
+    reply = None if given_back else trace_reply(output, messages)
     if reply:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
@@ -91,6 +117,20 @@ def traced_dialog(
     elif utterances:
         utterances[-1].time = to_time(time)
     return Dialog(name, utterances, model)
+
+
+def trace_reply(output: Any, messages: Any) -> str | None:
+    """The words that came out of a model, or below a name of a chain such as "answer".
+
+    In a table both stand as JSON: only a chain, into which fields went, gives back fields.
+    """
+    fields = from_json(output)
+    is_written = isinstance(output, str) and not isinstance(from_json(messages), dict)
+    if isinstance(fields, dict) and not is_written and "choices" not in fields:
+        answer = first_value(fields, ANSWERED, str)
+        if answer:
+            return answer
+    return text_from_json(output)
 
 
 def holds_message_list(output: Any) -> bool:
@@ -102,10 +142,11 @@ def trace_messages(value: Any) -> list[Utterance]:
     """The utterances in the input of a trace: a text, messages, or messages below a name."""
     value = from_json(value)
     if isinstance(value, dict):
-        names = ("messages", "input", "question", "query", "prompt", "content")
-        value = first_value(value, (*names, *USER_TEXT, "text"))
+        return messages_below_name(value)
     if isinstance(value, str):
         return prompt_turns(value) or [user(value)]
+    if isinstance(value, list) and value and is_pair(value[0]):
+        value = message_list(value)
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
@@ -117,12 +158,42 @@ def trace_messages(value: Any) -> list[Utterance]:
     return message_format.read(messages) if message_format else []
 
 
+def messages_below_name(fields: dict) -> list[Utterance]:
+    """The messages below a name; or what was asked, and the history that stands beside it.
+
+    A decorator keeps the arguments of a function, of which one may be what was asked.
+    """
+    if set(fields) == {"args", "kwargs"}:
+        return trace_messages(fields["kwargs"] or fields["args"])
+    asked = trace_messages(first_value(fields, ASKED))
+    history = first_value(fields, ("chat_history", "history"), list)
+    if not history or fields.get("messages"):
+        return asked
+    earlier = trace_messages(history)
+    return [*earlier, *asked] if earlier else []
+
+
+def is_pair(item: Any) -> bool:
+    """Whether an item of a list is a pair of texts, such as a speaker and what was said."""
+    return isinstance(item, list) and [*map(type, item)] == [str, str]
+
+
 def plain_message(message: dict) -> dict:
     """A message with "message.role" as OpenInference writes it, or `parts` as Gemini does."""
+    if set(message) == {"message"} and isinstance(message["message"], dict):
+        message = message["message"]
     plain = {name.removeprefix("message."): value for name, value in message.items()}
     if "content" not in plain and "parts" in plain:
         plain["content"] = plain.pop("parts")
+    if not plain.get("content") and plain.get("contents"):
+        plain["content"] = [plain_block(block) for block in dicts(plain["contents"])]
     return plain
+
+
+def plain_block(block: dict) -> dict:
+    """A block of a message of OpenInference, with the names that others use."""
+    block = block.get("message_content", block)
+    return {name.removeprefix("message_content."): block[name] for name in block}
 
 
 def read_langfuse(rows: list[dict], source) -> list[Dialog]:
@@ -130,13 +201,15 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
 
     Of observations, those of models are read where a trace has any; a judge's are not.
     """
+    rows = langfuse_rows(rows)
     with_model = {
         first_text(row, TRACE) for row in rows if row.get("type") == "GENERATION"
     }
     dialogs = []
     for row in rows:
         is_step = row.get("type", "GENERATION") != "GENERATION"
-        if is_step and first_text(row, TRACE) in with_model:
+        in_model_trace = first_text(row, TRACE) in with_model
+        if is_step and (in_model_trace or row["type"] in NO_REPLIES):
             source.exclude("dialogs", "are spans of other things than models")
             continue
         if str(row.get("environment")).startswith("langfuse-"):
@@ -155,10 +228,34 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
             if score.get("source") != "EVAL":
                 rating = Rating(None, score["name"], score.get("value"))
                 dialog.utterances[-1].ratings.append(rating)
-        columns = {name.removeprefix("scores."): cell for name, cell in row.items()}
+        columns = {name.removeprefix("scores."): row[name] for name in row}
+        columns = {name: from_json(cell) for name, cell in columns.items()}
         dialog.utterances[-1].ratings += read_ratings(columns)
         dialogs.append(dialog)
     return join_histories(dialogs, source)
+
+
+def langfuse_rows(rows: list[dict]) -> list[dict]:
+    """The rows, with a trace and the observations beside or in it as one row, or as these.
+
+    What went into the trace and came out of it is what its user saw; without both its calls of
+    models are read, and the scores of the trace are of the last of them.
+    """
+    unfolded = []
+    for row in rows:
+        observations = dicts(row.get("observations"))
+        trace = row["trace"] if isinstance(row.get("trace"), dict) else row
+        calls = [step for step in observations if step.get("type") == "GENERATION"]
+        calls.sort(key=lambda call: str(call.get("startTime")))
+        models = [first_text(call, VERSIONS_OF_LANGFUSE) for call in calls]
+        is_whole = None not in (trace.get("input"), trace.get("output"))
+        if is_whole or not calls:
+            unfolded.append({"model": next(filter(None, models[::-1]), None), **trace})
+            continue
+        for call in calls:
+            unfolded.append({**call, "sessionId": trace.get("sessionId")})
+        unfolded[-1]["scores"] = trace.get("scores")
+    return unfolded
 
 
 def read_langsmith(rows: list[dict], source) -> list[Dialog]:
@@ -203,12 +300,15 @@ def is_model_run(run: dict) -> bool:
 def langsmith_dialog(run: dict) -> Dialog:
     """What went into a run and what came out."""
     metadata = (run.get("extra") or {}).get("metadata") or {}
+    # The model that answered; then the one that was asked for, which may be a shorter name.
+    model = text_at(run, LANGSMITH_ANSWERED) or first_text(metadata, ["ls_model_name"])
+    model = model or text_at(run, "extra.invocation_params.model,model_name")
     return traced_dialog(
         first_text(metadata, THREAD) or "",
-        (run.get("inputs") or {}).get("messages"),
+        run.get("inputs"),
         output=run.get("outputs"),
         time=run.get("start_time"),
-        model=first_text(metadata, ["ls_model_name"]),
+        model=model,
     )
 
 
@@ -220,46 +320,88 @@ def langsmith_ratings(row: dict) -> list[Rating]:
     return ratings
 
 
+class Span(NamedTuple):
+    """A span of OpenTelemetry, or what was logged about one."""
+
+    trace: Any
+    attributes: dict[str, Any]
+    events: list[dict]
+    time: Any
+
+
 def read_otel(rows: list[dict], source) -> list[Dialog]:
     """OpenTelemetry's spans of generative models: messages are JSON in attributes."""
-    dialogs = []
+    spans = []
     for row in rows:
         for span in values_at(row, "resourceSpans[].scopeSpans[].spans[]"):
             events = []
             for event in span.get("events") or []:
                 events.append({**event, "attributes": otel_attributes(event)})
-            attributes = with_details(otel_attributes(span), events)
-            if is_model_call(attributes, events):
-                time = to_number(span.get("startTimeUnixNano"))
-                dialogs.append(
-                    otel_dialog(span.get("traceId"), attributes, events, time=time)
-                )
-            else:
-                source.exclude("dialogs", "are spans of other things than models")
-    return join_histories(dialogs, source)
+            time = to_number(span.get("startTimeUnixNano"))
+            attributes = otel_attributes(span)
+            spans.append(Span(span.get("traceId"), attributes, events, time))
+    return read_spans(spans, source)
+
+
+def read_otel_logs(rows: list[dict], source) -> list[Dialog]:
+    """OpenTelemetry's logs: the messages of a call of a model are the events of its span."""
+    spans: dict[tuple, Span] = {}
+    for row in rows:
+        for record in values_at(row, "resourceLogs[].scopeLogs[].logRecords[]"):
+            attributes = otel_attributes(record)
+            body = otel_value(record.get("body") or {})
+            fields = attributes | (body if isinstance(body, dict) else {})
+            name = record.get("eventName") or attributes.get("event.name")
+            key = (record.get("traceId"), record.get("spanId"))
+            time = first_value(record, ("timeUnixNano", "observedTimeUnixNano"))
+            span = spans.setdefault(key, Span(key[0], {}, [], to_number(time)))
+            span.events.append({"name": name, "attributes": fields})
+    return read_spans(list(spans.values()), source)
 
 
 def read_span_rows(rows: list[dict], source) -> list[Dialog]:
     """Spans as exporters for the console write them: the attributes are a mapping."""
-    dialogs = []
+    spans = []
     for row in rows:
-        events = row.get("events") or []
-        attributes = with_details(row.get("attributes") or {}, events)
-        if is_model_call(attributes, events):
-            trace = (row.get("context") or {}).get("trace_id") or row.get("trace_id")
-            time = first_value(row, ("start_time", "startTime", "timestamp"))
-            dialogs.append(otel_dialog(trace, attributes, events, time=time))
-        else:
-            source.exclude("dialogs", "are spans of other things than models")
+        trace = (row.get("context") or {}).get("trace_id") or row.get("trace_id")
+        time = first_value(row, ("start_time", "startTime", "timestamp"))
+        attributes = row.get("attributes") or {}
+        spans.append(Span(trace, attributes, row.get("events") or [], time))
+    return read_spans(spans, source)
+
+
+def read_spans(spans: list[Span], source) -> list[Dialog]:
+    """The calls of models among spans; of agents where their trace has no others."""
+    spans = [with_details(span) for span in spans]
+    calls = [span for span in spans if is_model_call(span.attributes, span.events)]
+    with_model = {span.trace for span in calls if not is_agent_call(span)}
+    dialogs = []
+    for span in calls:
+        if not is_agent_call(span) or span.trace not in with_model:
+            dialogs.append(otel_dialog(span))
+    reason = "are spans of other things than models"
+    source.exclude("dialogs", reason, len(spans) - len(dialogs))
     return join_histories(dialogs, source)
 
 
-def with_details(attributes: dict[str, Any], events: list[dict]) -> dict[str, Any]:
-    """The attributes of a span, with those of the event that may hold its messages."""
+def is_agent_call(span: Span) -> bool:
+    """Whether a span is of an agent, whose calls of models may be spans below it."""
+    return span.attributes.get("gen_ai.operation.name") in AGENT_CALLS
+
+
+def with_details(span: Span) -> Span:
+    """A span with the attributes of the event that may hold its messages.
+
+    Logfire keeps the events as JSON in an attribute.
+    """
+    attributes = span.attributes
+    events = list(span.events)
+    for fields in dicts(attributes.get("events")):
+        events.append({"name": fields.get("event.name"), "attributes": fields})
     for event in events:
         if event.get("name") == "gen_ai.client.inference.operation.details":
             attributes = attributes | (event.get("attributes") or {})
-    return attributes
+    return span._replace(attributes=attributes, events=events)
 
 
 def is_model_call(attributes: dict[str, Any], events: list[dict]) -> bool:
@@ -285,10 +427,9 @@ def otel_value(value: dict) -> Any:
     return next(iter(value.values()), None)
 
 
-def otel_dialog(
-    trace: Any, attributes: dict[str, Any], events: list[dict], *, time: Any
-) -> Dialog:
+def otel_dialog(span: Span) -> Dialog:
     """One call of a model: its messages in attributes, whole or part by part, or in events."""
+    trace, attributes, events, time = span
     utterances = [event_utterance(event) for event in events if is_message(event)]
     for event in events:  # the oldest convention: all messages in one event
         fields = event.get("attributes") or {}
@@ -296,19 +437,35 @@ def otel_dialog(
             utterances += trace_messages(fields["gen_ai.prompt"])
         elif "gen_ai.completion" in fields:
             utterances.append(assistant(text_from_json(fields["gen_ai.completion"])))
-    for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
-        for message in from_json(attributes.get(name)) or []:
-            text = text_of(message.get("parts"))
-            utterances.append(Utterance(message["role"], message["role"], text))
+    utterances += otel_messages(attributes.get("gen_ai.input.messages"), "user")
+    replies = otel_messages(attributes.get("gen_ai.output.messages"), "assistant")
+    utterances += [reply for reply in replies if reply.text][:1]  # others are choices
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         utterances += indexed_messages(attributes, prefix)
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         utterances += indexed_messages(attributes, prefix)[:1]
+    if not utterances and "ai.prompt.messages" in attributes:  # Vercel's AI SDK
+        utterances += trace_messages(attributes["ai.prompt.messages"])
+        reply = first_text(attributes, ("ai.response.text", "ai.result.text"))
+        utterances.append(assistant(reply))
     if utterances:
         utterances[-1].time = to_time(time)
     model = first_text(attributes, SPAN_MODELS)
     name = first_text(attributes, SPAN_THREADS) or trace
     return Dialog(str(name), utterances, model)
+
+
+def otel_messages(value: Any, role: str) -> list[Utterance]:
+    """The messages in an attribute: in parts or whole; a plain text is of this role."""
+    messages = from_json(value)
+    if isinstance(messages, str):
+        return [Utterance(role, role, messages)]
+    utterances = []
+    for message in dicts(messages):
+        speaker = str(message.get("role") or role)
+        text = text_of(first_value(message, ("parts", "content")))
+        utterances.append(Utterance(speaker, speaker, text))
+    return utterances
 
 
 def is_message(event: dict) -> bool:
@@ -336,11 +493,20 @@ def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]
     utterances = []
     for _, message in sorted(messages.items()):
         role = str(message.get("role", "assistant"))
-        text = text_from_json(message.get("content"), text_of)
+        text = text_from_json(message.get("content"), text_of) or block_texts(message)
         utterances.append(Utterance(role, speaker_role(role), text))
         if role == "system":
             utterances[-1].role = "system"
     return utterances
+
+
+def block_texts(message: dict) -> str | None:
+    """The words of a message that OpenInference keeps as attributes of blocks."""
+    texts = []
+    for name, value in message.items():
+        if re.fullmatch(r"contents\.\d{1,4}\.message_content\.text", name):
+            texts.append(str(value))
+    return "\n".join(texts) or None
 
 
 def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
@@ -542,12 +708,12 @@ def read_braintrust(rows: list[dict], source) -> list[Dialog]:
         paths = "|".join(f"metadata.{name}" for name in THREAD)
         name = text_at(row, paths)
         threads[root] = name or threads.get(root) or root
-        if value_at(row, "span_attributes.type") == "llm":
+        if is_braintrust_call(row):
             with_model.add(root)
     dialogs = []
     for row in rows:
         root = row["root_span_id"]
-        is_call = value_at(row, "span_attributes.type") == "llm"
+        is_call = is_braintrust_call(row)
         is_root = root in (row.get("span_id"), row.get("id"))
         if not (is_call if root in with_model else is_root):
             source.exclude("dialogs", "are spans of other things than models")
@@ -561,6 +727,47 @@ def read_braintrust(rows: list[dict], source) -> list[Dialog]:
         )
         dialogs.append(dialog)
     return join_histories(dialogs, source)
+
+
+def is_braintrust_call(row: dict) -> bool:
+    """Whether a span of Braintrust is a call of a model, and not one of a scorer."""
+    is_scorer = value_at(row, "span_attributes.purpose") == "scorer"
+    return value_at(row, "span_attributes.type") == "llm" and not is_scorer
+
+
+def read_weave(rows: list[dict], source) -> list[Dialog]:
+    """Weave's calls: those of models where a trace has any, else the first one of each trace.
+
+    Reactions are thumbs of people.
+    """
+    with_model = {row["trace_id"] for row in rows if is_weave_call(row)}
+    dialogs = []
+    for row in rows:
+        is_root = row["trace_id"] not in with_model and not row.get("parent_id")
+        if not is_weave_call(row) and not is_root:
+            source.exclude("dialogs", "are spans of other things than models")
+            continue
+        dialog = traced_dialog(
+            text_at(row, f"{','.join(THREAD)}|trace_id"),
+            row.get("inputs"),
+            output=row.get("output"),
+            time=row.get("started_at"),
+            model=text_at(row, "output.model|inputs.model"),
+        )
+        if not dialog.utterances:
+            source.exclude("dialogs", "have no messages")
+            continue
+        for feedback in values_at(row, "summary.weave.feedback[]"):
+            emoji = text_at(feedback, "payload.emoji")
+            if emoji:
+                dialog.utterances[-1].ratings.append(Rating(None, "feedback", emoji))
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def is_weave_call(row: dict) -> bool:
+    """Whether a call of Weave is one of a model, with messages."""
+    return value_at(row, "inputs.messages[]") is not None
 
 
 def read_mlflow(rows: list[dict], source) -> list[Dialog]:

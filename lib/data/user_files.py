@@ -65,7 +65,11 @@ from lib.data.log_parts import (
     with_point,
     without_html,
 )
-from lib.data.log_tables import MAX_VERSIONS, with_crowd_columns
+from lib.data.log_tables import (
+    MAX_VERSIONS,
+    with_crowd_columns,
+    with_qualtrics_columns,
+)
 from lib.data.storage import DataError, suggest_name
 from lib.data.turn_table import (
     COLUMNS,
@@ -226,6 +230,7 @@ def _read_files(
         try:
             value = read_contents(file, report)
             if isinstance(value, pd.DataFrame):
+                value = with_qualtrics_columns(value, report)
                 value = _in_small_letters(value, report)
                 value = with_crowd_columns(value, report)
                 value = with_row_per_reply(value, report)
@@ -882,14 +887,14 @@ def suggest_columns(names: Iterable[str], mapped: Mapping[str, str]) -> dict[str
         for column, name in UNIEVAL.items():
             if column not in mapped:
                 suggested[column] = free[name]
-    if not {"system", "dialog", "response"} <= {*free.values(), *mapped}:
-        for column, synonyms in SYNONYMS.items():
-            if column in mapped or column in suggested:
-                continue
-            for name in [column, *synonyms.split()]:
-                if name in free and free[name] not in suggested.values():
-                    suggested[column] = free[name]
-                    break
+    is_clear = {"system", "dialog", "response"} <= {*free.values(), *mapped}
+    for column in ["context"] if is_clear else SYNONYMS:
+        if column in mapped or column in suggested:
+            continue
+        for name in [column, *SYNONYMS[column].split()]:
+            if name in free and free[name] not in suggested.values():
+                suggested[column] = free[name]
+                break
     return {column: name for column, name in suggested.items() if column != name}
 
 

@@ -327,8 +327,18 @@ def who_wrote_it_plot(
     signs_axes.plot([-1, 1], [-1, 1], color="0.6", linewidth=1)
     signs_axes.axhline(0, color="0.3", linewidth=0.8)
     signs_axes.axvline(0, color="0.3", linewidth=0.8)
-    colours = np.where(turned, TURNED, "C0")
-    signs_axes.scatter(wide[ALL], wide[MACHINES], s=22, color=colours, linewidth=0)
+    for group, colour, name in (
+        (~turned, "C0", None),
+        (turned, TURNED, f"{turned.sum()} significant ones change sign"),
+    ):
+        signs_axes.scatter(
+            wide.loc[group, ALL],
+            wide.loc[group, MACHINES],
+            s=22,
+            color=colour,
+            linewidth=0,
+            label=name,
+        )
     length = wide[wide.index.get_level_values("metric") == "length"]
     signs_axes.scatter(
         length[ALL],
@@ -336,16 +346,13 @@ def who_wrote_it_plot(
         s=70,
         facecolor="none",
         edgecolor="black",
-        label="length in words",
+        label="length, without punctuation",
     )
     limit = 0.7
     signs_axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
     signs_axes.set_xlabel("correlation over all replies", fontsize=12)
     signs_axes.set_ylabel("over machines' replies only", fontsize=12)
-    signs_axes.set_title(
-        f"{n_corpora} corpora: the sign changes in {turned.sum()} of {len(wide)} cases",
-        fontsize=13,
-    )
+    signs_axes.set_title(f"{n_corpora} corpora: {len(wide)} correlations", fontsize=13)
     signs_axes.legend(loc="upper left", fontsize=11)
     return figure
 
