@@ -21,6 +21,7 @@ NO_PARENT = (
     "client-created-root",
 )  # of the first message of a tree
 MAX_CONTEXT = 200  # earlier utterances that a context keeps
+IN_CONTEXT = " (context)"  # behind the name of a bot whose replies are context only
 PERSON = {"human", "live"}  # before "agent": one of the staff, neither user nor bot
 OTHER_ROLES = {"user", "tool", "system"}  # than the bot's
 
@@ -297,7 +298,7 @@ def remove_reasoning(
     """Take away what a model thought and which tools it called, as nobody was told; count it."""
     for dialog in dialogs:
         for utterance in dialog.utterances:
-            speaker = utterance.speaker.removesuffix(" (context)")  # see `as_script`
+            speaker = utterance.speaker.removesuffix(IN_CONTEXT)
             if speaker not in bots or not utterance.text:
                 continue
             begun = REASONING.match(utterance.text)

@@ -32,9 +32,8 @@ CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")
 PRINTED_ARRAY = re.compile(  # of NumPy, in a table that pandas wrote
     r"array\((?P<list>\[[^\[\]]*\])(?:,\s{0,100}dtype=\w{1,20})?\)"
 )
-CITATION = re.compile(
-    r" ?【\d{1,3}(?::\d{1,3})?†[^】【\n]{0,200}】"
-)  # of ChatGPT's tools
+# What ChatGPT's tools write behind words that a source is of.
+CITATION = re.compile(r" ?【\d{1,3}(?::\d{1,3})?†[^】【\n]{0,200}】")
 CHATGPT_MARK = re.compile("(?P<blank> ?)\ue200(?P<mark>[^\ue200\ue201]*)\ue201")
 CHATGPT_SPAN = re.compile("[\ue203\ue204\ue206]")  # around words that a source is of
 CODEX_ASIDES = (  # beginnings of what Codex itself writes in the name of the user
@@ -43,15 +42,10 @@ CODEX_ASIDES = (  # beginnings of what Codex itself writes in the name of the us
 )
 CODEX_SETUP = "# Context from my IDE setup"  # what an editor adds above a request
 CODEX_REQUEST = "## My request for Codex:"
-EMPTY_FENCE = re.compile(
-    r"\n```\n{1,5}```\n"
-)  # in place of an edit, which stands beside
-GEMINI_ASKS = (
-    "Prompted",
-    "Asked",
-    "Branched",
-    "Answered",
-)  # before what the user wrote
+# In an answer of Copilot, in place of an edit, which stands beside it.
+EMPTY_FENCE = re.compile(r"\n```\n{1,5}```\n")
+# Before what the user wrote to Gemini.
+GEMINI_ASKS = ("Prompted", "Asked", "Branched", "Answered")
 CHATGPT_ASIDES = ("analysis", "commentary")  # channels that the page folds away
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}

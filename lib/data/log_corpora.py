@@ -471,10 +471,10 @@ def read_reddit(rows: list[dict], source) -> list[Dialog]:
             reply_to=parent if parent in ids else None,
         )
         threads.setdefault(str(row["link_id"]), []).append(utterance)
-    dialogs = [Dialog(name, utterances) for name, utterances in threads.items()]
-    for dialog in dialogs:
-        dialog.is_tree = True  # with any number of comments on the submission itself
-    return dialogs
+    # A tree may have any number of comments on the submission itself.
+    return [
+        Dialog(name, utterances, is_tree=True) for name, utterances in threads.items()
+    ]
 
 
 def read_abcd(record: dict, source) -> list[Dialog]:

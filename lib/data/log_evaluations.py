@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
+from typing import Any
 
 import pandas as pd
 
@@ -137,16 +139,17 @@ def read_promptfoo_columns(rows: list[dict], source) -> list[Dialog]:
     """
     names = list(rows[0])
     variables = names[: names.index("Status") - 1]
+    outputs = []  # the column of each output, what its name says, and the column of its status
+    for name, status in zip_longest(names, names[1:]):
+        match = PROMPTFOO_COLUMN.fullmatch(name)
+        if match and name not in variables:
+            outputs.append((name, match, status))
     dialogs = []
     for number, row in enumerate(rows):
-        for name in names:
-            match = PROMPTFOO_COLUMN.fullmatch(name)
-            if not match or name in variables:
-                continue
-            status = row.get(next(iter(names[names.index(name) + 1 :]), ""))
-            prompt = filled_prompt(match["prompt"], {n: row[n] for n in variables})
-            asked = as_script(trace_messages(prompt))
-            reply = assistant(None if status == "ERROR" else row[name])
+        filled = {name: row[name] for name in variables}
+        for name, match, status in outputs:
+            asked = as_script(trace_messages(filled_prompt(match["prompt"], filled)))
+            reply = assistant(None if row.get(status) == "ERROR" else row[name])
             dialogs.append(Dialog(f"{number}", [*asked, reply], match["provider"]))
     return dialogs
 
@@ -202,26 +205,27 @@ def read_deepeval_run(record: dict, source) -> list[Dialog]:
 
 def deepeval_exchange(case: dict) -> list[Utterance]:
     """What was asked and answered in a case of DeepEval."""
-    reply = assistant(case.get("actualOutput"))
-    if case.get("expectedOutput"):
-        reply.references = [case["expectedOutput"]]
-    return [user(case["input"]), reply]
+    return exchange(case["input"], case.get("actualOutput"), case.get("expectedOutput"))
+
+
+def exchange(question: str, answer: str | None, reference: Any) -> list[Utterance]:
+    """What was asked and answered, with the answer that was expected, if any."""
+    reply = assistant(answer)
+    if reference:
+        reply.references = [str(reference)]
+    return [user(question), reply]
 
 
 def read_deepeval_case(record: dict, source) -> list[Dialog]:
     """DeepEval's test cases: what was asked and what was answered."""
-    reply = assistant(record["actual_output"])
-    if record.get("expected_output"):
-        reply.references = [str(record["expected_output"])]
-    return [Dialog("", [user(record["input"]), reply])]
+    answer, expected = record["actual_output"], record.get("expected_output")
+    return [Dialog("", exchange(record["input"], answer, expected))]
 
 
 def read_ragas(record: dict, source) -> list[Dialog]:
     """Ragas: what was asked and answered; its metrics are a judge's."""
-    reply = assistant(record["response"])
-    if record.get("reference"):
-        reply.references = [str(record["reference"])]
-    return [Dialog("", [user(record["user_input"]), reply])]
+    question, answer = record["user_input"], record["response"]
+    return [Dialog("", exchange(question, answer, record.get("reference")))]
 
 
 def read_lm_eval(rows: list[dict], source) -> list[Dialog]:

@@ -9,7 +9,14 @@ from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
+from lib.data.dialogs import (
+    IN_CONTEXT,
+    WORDS,
+    Dialog,
+    Rating,
+    Utterance,
+    speaker_role,
+)
 from lib.data.file_contents import parse_list
 from lib.data.log_times import has_numeric_date, to_time
 
@@ -727,7 +734,7 @@ def as_script(utterances: Iterable[Utterance]) -> list[Utterance]:
     for utterance in utterances:
         if utterance.role in ("assistant", None):
             utterance = Utterance(
-                speaker=f"{utterance.speaker} (context)",
+                speaker=f"{utterance.speaker}{IN_CONTEXT}",
                 role=None,
                 text=utterance.text,
                 id=utterance.id,

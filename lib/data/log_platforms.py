@@ -39,9 +39,8 @@ def read_rasa(record: dict, source) -> list[Dialog]:
     """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
     sender = str(record["sender_id"])
     sessions: list[list[Utterance]] = [[]]
-    buttons: dict[
-        Any, Any
-    ] = {}  # the titles of buttons that were shown, by their payloads
+    # The titles of buttons that were shown, by their payloads.
+    buttons: dict[Any, Any] = {}
     events = list(record["events"])
     if all(event.get("timestamp") for event in events):
         events.sort(key=lambda event: event["timestamp"])

@@ -233,14 +233,14 @@ class Shape:
         self, messages: list[dict], last: str | None, source
     ) -> list[dict]:
         """The messages up to the one that the dialog names as its last; all where it names none."""
-        parents = {text_at(m, self.id): text_at(m, self.parent) for m in messages}
-        if last is None or last not in parents:
+        nodes = {text_at(message, self.id): message for message in messages}
+        if last is None or last not in nodes:
             return messages
-        path = set(path_to_root(last, parents))
-        current = [message for message in messages if text_at(message, self.id) in path]
-        n_left = len(messages) - len(current)
-        source.exclude("utterances", "stand on branches that were left", n_left)
-        return current
+        parents = {name: text_at(node, self.parent) for name, node in nodes.items()}
+        path = path_to_root(last, parents)
+        source.count_branches(nodes, path)
+        on_path = set(path)
+        return [message for message in messages if text_at(message, self.id) in on_path]
 
     def messages_of(self, part: Mapping[str, Any]) -> list[dict]:
         """The messages of a part of a record, with their accounts, in their order."""
