@@ -785,3 +785,71 @@ def test_hubspots_welcome_is_the_bots(tmp_path):
         results.append(about)
     turns = read_turns(file_with(tmp_path, "hubspot.json", {"results": results}))
     assert contexts(turns) == {"Ho": [], "No": ["Ho", "Hi"]}
+
+
+def test_a_request_after_the_result_of_a_tool_repeats_the_one_before(tmp_path):
+    def said(role, text):
+        return {"role": role, "parts": [{"text": text}]}
+
+    call = {"role": "model", "parts": [{"functionCall": {"name": "tea", "args": {}}}]}
+    result = {"name": "tea", "response": {"tea": "none"}}
+    result = {"role": "user", "parts": [{"functionResponse": result}]}
+    talk = [said("user", "Hi"), said("model", "Ho"), said("user", "Tea?")]
+    later = [call, result, said("model", "No"), said("user", "Bye")]
+    ends = [talk[:1], talk, talk + later[:2], talk + later]
+    requests = [{"model": "m", "contents": contents} for contents in ends]
+    for name, rows in (("log", requests), ("newest_first", requests[::-1])):
+        lines = "\n".join(map(json.dumps, rows))
+        turns = read_turns(file_with(tmp_path, f"{name}.jsonl", lines))
+        assert contexts(turns) == TWO_EXCHANGES
+        assert len(turns) == 2
+
+
+def subtitles(*cues):
+    """Cues of SubRip, one each second."""
+    parts = []
+    for number, words in enumerate(cues):
+        parts.append(f"{number + 1}\n00:00:{number:02},000 --> 00:00:{number:02},900")
+        parts[-1] += f"\n{words}"
+    return "\n\n".join(parts) + "\n"
+
+
+def test_words_with_a_colon_in_subtitles_are_no_speakers(tmp_path):
+    cues = ["ANN: Hi", "BOT: Ho.\nI always say: ho", "ANN: Tea?", "BOT: No"]
+    file = file_with(tmp_path, "talk.srt", subtitles(*cues))
+    turns = read_turns(file, options={"bot": "BOT"})
+    assert contexts(turns) == {
+        "Ho. I always say: ho": ["Hi"],
+        "No": ["Hi", "Ho. I always say: ho", "Tea?"],
+    }
+    reason = "words with a colon within what they say: I always say"
+    assert ["speakers", "ANN,BOT", reason, 1] in [
+        list(guess) for guess in turns.attrs["guesses"]
+    ]
+
+
+def test_who_speaks_once_in_subtitles_speaks_where_names_are_in_capitals(tmp_path):
+    cues = ["ANN: Hi", "BOT: Ho", "ANN: Tea?", "CAROL: Please!", "BOT: No"]
+    file = file_with(tmp_path, "talk.srt", subtitles(*cues))
+    turns = read_turns(file, options={"bot": "BOT"})
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?", "Please!"]
+    cues = [cue.replace("ANN", "Ann").replace("CAROL", "Carol") for cue in cues]
+    file = file_with(tmp_path, "named.srt", subtitles(*cues))
+    with pytest.raises(DataError, match="some may stand within .* Ann, BOT, Carol"):
+        read_turns(file, options={"bot": "BOT"})
+    turns = read_turns(file, options={"bot": "BOT", "speakers": "Ann,BOT,Carol"})
+    assert contexts(turns)["No"] == ["Hi", "Ho", "Tea?", "Please!"]
+
+
+def test_an_answer_of_dialogflow_with_contexts_is_of_the_session_beside_it(tmp_path):
+    session = "projects/p/agent/sessions/s1"
+    rows = []
+    for words, reply in ((None, "Ho"), ("Tea?", "No")):
+        result = {"queryText": words, "fulfillmentText": reply}
+        if words:
+            result["outputContexts"] = [{"name": f"{session}/contexts/tea"}]
+        row = {"responseId": "r", "session": session, "queryResult": result}
+        rows.append(json.dumps(row))
+    turns = read_turns(file_with(tmp_path, "es.jsonl", "\n".join(rows)))
+    assert contexts(turns) == {"Ho": [], "No": ["Ho", "Tea?"]}
+    assert set(turns["dialog"]) == {"s1"}

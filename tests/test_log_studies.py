@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from log_example_files import contexts, file_with
 
@@ -229,3 +230,78 @@ def test_notices_of_line_are_no_talk(notice, tmp_path):
     file = file_with(tmp_path, "line.txt", text + "09:03\tYuki\tSo?\n09:04\tAda\tNo\n")
     turns = read_turns(file, options={"bot": "Ada"})
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "So?"]}
+
+
+def test_posts_that_answer_each_other_are_dialogs_by_what_they_answer(tmp_path):
+    rows = [
+        "post_id,reply_to,author,post,posted",
+        "14,13,Fern,No,2025-07-03 09:05",
+        "13,12,ruth,Tea?,2025-07-03 09:04",
+        "12,11,Fern,Ho,2025-07-03 09:03",
+        "11,,ruth,Hi,2025-07-03 09:02",
+        "3,2,olli,Is it warm?,2025-07-01 09:05",
+        "4,3,Fern,Yes,2025-07-01 09:06",
+        "2,1,Fern,Hey,2025-07-01 09:03",
+        "1,,marta,Hello,2025-07-01 09:02",
+    ]
+    file = file_with(tmp_path, "posts.csv", "\n".join(rows))
+    turns = read_turns(file, options={"bot": "Fern"})
+    assert contexts(turns) == {
+        "Hey": ["Hello"],
+        "Yes": ["Hello", "Hey", "Is it warm?"],
+        "Ho": ["Hi"],
+        "No": ["Hi", "Ho", "Tea?"],
+    }
+    assert turns.set_index("response")["dialog"].to_dict() == {
+        "Hey": "1",
+        "Yes": "1",
+        "Ho": "11",
+        "No": "11",
+    }
+    what, why = "dialog: by 'reply_to'", "what it answers, up to the first"
+    assert (what, why) in guesses(turns)
+    table = pd.read_csv(file)  # which makes 12.0 of what is answered
+    table.to_parquet(tmp_path / "posts.parquet")
+    packed = read_turns(tmp_path / "posts.parquet", options={"bot": "Fern"})
+    assert contexts(packed) == contexts(turns)
+
+
+def test_a_few_answers_to_posts_do_not_part_a_talk(tmp_path):
+    rows = ["id,reply_to,author,text", "1,,ada,Hi", "2,1,bot,Ho", "3,,ada,Tea?"]
+    file = file_with(tmp_path, "posts.csv", "\n".join([*rows, "4,3,bot,No"]))
+    turns = read_turns(file, {"dialog": "none"})
+    assert turns["dialog"].tolist() == ["posts", "posts"]
+
+
+def test_what_a_study_asks_for_is_found_under_its_usual_names(tmp_path):
+    text = (
+        "No.,Dialogue,Model,Conversation so far,Reply to rate,Annotator 1,Annotator 2\n"
+        "1,d1,A,User: Hi,Ho,4,5\n2,d2,B,User: Tea?,No,1,2\n"
+    )
+    turns = read_turns(file_with(tmp_path, "study.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+    assert turns["system"].tolist() == ["A", "B"]
+    assert turns["human_rating"].tolist() == [4.5, 1.5]
+
+
+def test_columns_that_may_be_ratings_of_raters_are_named(tmp_path):
+    text = (
+        "item,system,context,response,rater_id,fluency,warmth\n"
+        "1,A,Hi,Ho,r1,4,3\n1,A,Hi,Ho,r2,5,3\n"
+    )
+    file = file_with(tmp_path, "long.csv", text)
+    with pytest.raises(
+        DataError, match='COLUMNS="human_fluency=fluency human_warmth=warmth"'
+    ):
+        read_turns(file)
+    columns = {"human_fluency": "fluency", "human_warmth": "warmth"}
+    turns = read_turns(file, columns)
+    assert turns["human_fluency"].tolist() == [4.5]
+    assert turns["human_warmth"].tolist() == [3]
+
+
+def test_a_list_of_scores_is_named_where_it_is_not_read(tmp_path):
+    row = {"messages": MESSAGES, "helpfulness": [0.6]}
+    turns = read_turns(file_with(tmp_path, "log.json", [row, row]))
+    reason = "helpfulness may be people's ratings, or scores of a model"
+    assert ("rating: none", reason) in guesses(turns)

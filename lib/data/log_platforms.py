@@ -386,8 +386,9 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
     for row in rows:
         result = row.get("queryResult") or {}
         paths = [row.get("session"), *values_at(result, "outputContexts[].name")]
-        sessions = re.findall(r"sessions/([^/]+)", " ".join(map(str, paths)))
-        name = sessions[0] if sessions else row.get("session")
+        sessions = [re.search("sessions/([^/]+)", str(path)) for path in paths]
+        named = next(filter(None, sessions), None)
+        name = named[1] if named else row.get("session")
         if not name:
             raise UnknownFormat(
                 "has answers of Dialogflow ES, and does not say which are of one session",

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.data.corpora import snake_case
-from lib.data.dialogs import WORDS, Dialog, Utterance, speaker_role
+from lib.data.dialogs import WORDS, Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
 from lib.data.log_messages import exchange_keys, read_utterance
 from lib.data.log_parts import (
     DIALOG,
     MODEL,
+    PARENT,
     RATERS,
     RATING_NAME,
     SPEAKER,
@@ -29,6 +30,7 @@ from lib.data.log_parts import (
     first_value,
     html_text,
     names_a_time,
+    path_to_root,
     read_ratings,
     time_of,
     to_number,
@@ -170,6 +172,8 @@ class Columns:
         self.system = self._system()
         self.with_prompts = self._with_prompts()
         self.rater = self._rater()
+        self.parent = first_value(self.names, PARENT)
+        self.id = self._id()
         # The rows of each utterance: its own, and those of further raters.
         self.rows_by_utterance = [[row] for row in rows]
 
@@ -219,6 +223,17 @@ class Columns:
             self.system,
         )
         return name if name not in taken else None
+
+    def _id(self) -> str | None:
+        """The column of the ids that `parent` holds, each of them once; None without one."""
+        parents = {row_id(row.get(self.parent)) for row in self.rows} - {None}
+        if not parents:
+            return None
+        for name in self.names.values():
+            ids = {row_id(row.get(name)) for row in self.rows}
+            if name != self.parent and len(ids) == len(self.rows) and parents <= ids:
+                return name
+        return None
 
     def values(self, name: str | None) -> list[str]:
         """The texts in a column; none without a column."""
@@ -515,6 +530,41 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
         return []
     check_texts(columns, source)
     take_texts_from_json(columns)
+    names = dialog_of_each_row(columns, source)
+    versions = version_column(columns)
+    source.guess(
+        "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
+    )
+    if versions:
+        source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
+    dialogs: dict[tuple, Dialog] = {}
+    for rows, name in zip(columns.rows_by_utterance, names, strict=True):
+        version = str(rows[0].get(versions)) if versions else None
+        dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
+        utterance = row_utterance(rows[0], columns)
+        if columns.rater or len(rows) > 1:
+            utterance.ratings = ratings_of_rows(rows, columns)
+        dialog.utterances.append(utterance)
+    return list(dialogs.values())
+
+
+def ratings_of_rows(rows: list[dict], columns: Columns) -> list[Rating]:
+    """The ratings in the rows of one utterance, each with its rater."""
+    ratings = []
+    for row in rows:
+        rater = None
+        if columns.rater:
+            rater = first_text(row, [columns.rater])
+        ratings += read_ratings(row, rater)
+    return ratings
+
+
+def dialog_of_each_row(columns: Columns, source) -> list[str]:
+    """The name of the dialog of each row: its column, what the row answers, else the file's.
+
+    Raises:
+        UnknownFormat: where several columns may tell the dialog, or nothing does.
+    """
     unclear = columns.unclear()
     named_none = source.report.options.columns.get("dialog") == "none"
     if restarts(columns) and not columns.dialog:
@@ -526,41 +576,35 @@ def read_utterance_rows(rows: list[dict], source) -> list[Dialog]:
             f"has no column that surely tells the dialogs; it may be {' or '.join(unclear)}",
             fix=f'name it: COLUMNS="dialog={unclear[0]}", or dialog=none for one dialog',
         )
-    if not (columns.dialog or named_none):
-        turns = columns.values(columns.turn)
-        if not turns:
-            check_length(columns, source)
-        if not turns or len(set(turns)) < len(turns) and not restarts(columns):
-            check_pauses(columns, source)
     finer = columns.finer_dialog()
     if finer:
         raise UnknownFormat(
             f"has its dialogs in {columns.dialog}, or in {columns.dialog} and {finer} together",
             fix=f"write both into one column, or leave {finer} out",
         )
-    versions = version_column(columns)
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")
-    source.guess(
-        "columns", f"speaker={columns.speaker!r} text={columns.text!r}", "by its values"
-    )
-    if versions:
-        source.guess("columns", f"system={versions!r}", "a dialog begins again in each")
-    dialogs: dict[tuple, Dialog] = {}
-    names = dialog_names(columns, source)
-    for rows, name in zip(columns.rows_by_utterance, names, strict=True):
-        version = str(rows[0].get(versions)) if versions else None
-        dialog = dialogs.setdefault((name, version), Dialog(name, [], version))
-        utterance = row_utterance(rows[0], columns)
-        if columns.rater or len(rows) > 1:
-            utterance.ratings = []
-            for row in rows:
-                rater = None
-                if columns.rater:
-                    rater = first_text(row, [columns.rater])
-                utterance.ratings += read_ratings(row, rater)
-        dialog.utterances.append(utterance)
-    return list(dialogs.values())
+    elif not named_none:
+        by_thread = threads(columns)
+        if by_thread:
+            reason = "what it answers, up to the first"
+            source.guess("columns", f"dialog: by {columns.parent!r}", reason)
+            return by_thread
+        check_one_dialog(columns, source)
+    return dialog_names(columns, source)
+
+
+def check_one_dialog(columns: Columns, source) -> None:
+    """Refuse a table without dialogs that is too long for one, or has long pauses.
+
+    Raises:
+        UnknownFormat: with the ways to say where dialogs begin.
+    """
+    turns = columns.values(columns.turn)
+    if not turns:
+        check_length(columns, source)
+    if not turns or len(set(turns)) < len(turns) and not restarts(columns):
+        check_pauses(columns, source)
 
 
 def utterance_columns(rows: list[dict], source) -> Columns | None:
@@ -840,6 +884,36 @@ def take_texts_from_json(columns: Columns) -> None:
         row[columns.text] = text
 
 
+def threads(columns: Columns) -> list[str] | None:
+    """The first utterance of the thread of each row, by what the rows answer.
+
+    None where more than a third of the rows answer nothing, as in a messenger, where few do.
+    """
+    if not columns.id:
+        return None
+    parent_of = {}
+    for row in columns.rows:
+        parent = row_id(row.get(columns.parent))
+        if parent is not None:
+            parent_of[row_id(row.get(columns.id))] = parent
+    if len(parent_of) < 2 / 3 * len(columns.rows):
+        return None
+    names = [row_id(row.get(columns.id)) for row in columns.rows]
+    return [path_to_root(name, parent_of)[0] for name in names]
+
+
+def row_id(cell: Any) -> str | None:
+    """An id as text; None for an empty cell.
+
+    In a column with empty cells pandas makes 12 a 12.0, which is the same id.
+    """
+    if cell is None or cell != cell or cell == "":
+        return None
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return str(cell)
+
+
 def check_length(columns: Columns, source) -> None:
     """Refuse a table without dialogs that is longer than a dialog, unless SPLIT says what to do.
 
@@ -954,6 +1028,9 @@ def restarts(columns: Columns) -> bool:
 def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
     """The utterance in a row; "system" is a prompt where another speaker is a bot."""
     utterance = read_utterance(row, columns.speaker, columns.text)
+    if columns.id:
+        utterance.id = row_id(row.get(columns.id))
+        utterance.reply_to = row_id(row.get(columns.parent))
     utterance.number = to_number(row.get(columns.turn))
     if columns.time and not utterance.time:
         utterance.time = to_time(row.get(columns.time))

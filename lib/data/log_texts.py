@@ -3,7 +3,7 @@
 import html
 import re
 from collections import Counter
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from lib.data.corpora import snake_case
@@ -692,15 +692,17 @@ def read_subtitles(text: str, source) -> list[Dialog]:
     """SubRip and WebVTT: cues with a speaker; what one says in several cues is one utterance.
 
     Raises:
-        UnknownFormat: where no cue names its speaker.
+        UnknownFormat: where no cue names its speaker, or a name may be a word of what is said.
     """
     dialog = Dialog("", [])
-    for words in cues(text):
-        voice = VOICE.match(words) or SPEAKER_START.match(words[:120])
-        speaker = voice["name"].strip() if voice else None
-        words = re.sub(
-            r"</?\w[^>]{0,60}>", "", words[voice.end() :] if voice else words
-        )
+    cues = lines_of_cues(text)
+    speakers = speakers_of_cues(cues, source)
+    for words in chain.from_iterable(parts_of_cue(lines, speakers) for lines in cues):
+        voice = VOICE.match(words)
+        start = voice or start_of(words, speakers)
+        speaker = start["name"].strip() if start else None
+        words = words[start.end() :] if start else words
+        words = re.sub(r"</?\w[^>]{0,60}>", "", words)
         words = SOUND.sub("", html.unescape(words)).strip()
         if not words or SOUND_CUE.fullmatch(words):
             continue
@@ -716,22 +718,73 @@ def read_subtitles(text: str, source) -> list[Dialog]:
     return [dialog]
 
 
-def cues(text: str) -> list[str]:
-    """The words of each cue in one line; of each speaker where a cue has two, behind dashes."""
-    found = []
+def lines_of_cues(text: str) -> list[list[str]]:
+    """The lines of each cue, below its times."""
+    cues = []
     for block in re.split(r"\n[ \t]*\n", text):
         lines = [line.strip() for line in block.strip().split("\n")]
         at = next((n for n, line in enumerate(lines) if CUE.match(line)), None)
-        if at is None:
-            continue
-        said = lines[at + 1 :]
-        if len(said) > 1 and all(re.match("- ?[^\\W\\d]", line) for line in said):
-            found += [line.lstrip("- ") for line in said]
-        elif len(said) > 1 and all(SPEAKER_START.match(line[:120]) for line in said):
-            found += said
+        if at is not None:
+            cues.append(lines[at + 1 :])
+    return cues
+
+
+def parts_of_cue(lines: list[str], speakers: set[str]) -> list[str]:
+    """The words of a cue in one line; of each speaker where it has several."""
+    if len(lines) > 1 and all(re.match("- ?[^\\W\\d]", line) for line in lines):
+        return [line.lstrip("- ") for line in lines]
+    parts: list[str] = []
+    for line in lines:
+        if parts and not start_of(line, speakers):
+            parts[-1] += f" {line}"
         else:
-            found += re.split(r" (?=<v[. ])", " ".join(said))
-    return found
+            parts.append(line)
+    return list(chain.from_iterable(re.split(" (?=<v[. ])", part) for part in parts))
+
+
+def start_of(line: str, speakers: set[str]) -> re.Match | None:
+    """The name of one of these speakers at the beginning of a line, or None."""
+    start = SPEAKER_START.match(line[:120])
+    return start if start and start["name"] in speakers else None
+
+
+def speakers_of_cues(cues: list[list[str]], source) -> set[str]:
+    """The names before a colon that speak, in subtitles.
+
+    These are the names that stand more than once, and those in capitals where all of these are in
+    capitals; all names, where fewer than two stand more than once.
+
+    Raises:
+        UnknownFormat: where a cue begins with another word that may be a name.
+    """
+    options = source.report.options
+    if options.speakers:
+        return {name.strip() for name in options.speakers.split(",")}
+    lines = [line.lstrip("- ") for line in chain.from_iterable(cues)]
+    matches = [SPEAKER_START.match(line[:120]) for line in lines]
+    counts = Counter(match["name"] for match in matches if match)
+    speakers = {name for name in counts if counts[name] > 1 or speaker_role(name)}
+    if len(speakers) < 2:
+        return set(counts)
+    in_capitals = all(map(str.isupper, speakers))
+    if in_capitals:
+        speakers |= {name for name in counts if name.isupper()}
+    firsts = [SPEAKER_START.match(lines[0][:120]) for lines in cues if lines]
+    doubtful = {match["name"] for match in firsts if match} - speakers
+    doubtful = {
+        name for name in doubtful if all(word[0].isupper() for word in name.split())
+    }
+    if doubtful and not in_capitals:
+        listed = ", ".join(sorted({*speakers, *doubtful})[:8])
+        raise UnknownFormat(
+            f"has names of which some may stand within what others say: {listed}",
+            fix="name those that speak: SPEAKERS=Ann,Bob",
+        )
+    within = sorted(set(counts) - speakers)
+    if within:
+        reason = f"words with a colon within what they say: {', '.join(within[:5])}"
+        source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
+    return speakers
 
 
 # What a user of Aider types that the model does not read; "/ask why?" is talk.

@@ -545,8 +545,9 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
 
     A file logs each request if, for more than half of its dialogs with several replies, the dialog
     up to the last but one reply is in the file too. Else all dialogs stay. A dialog that is shorter
-    by two replies or more stays, unless the dialogs between are in the file. The ratings and the
-    model of a dropped dialog go to its last reply in a longer one.
+    by two replies or more stays, unless the dialogs between are in the file. A request that ends
+    in a call of a tool or its result is dropped too, where another one goes on from its talk. The
+    ratings and the model of a dropped dialog go to its last reply in a longer one.
     """
     replies = [replies_by_history(dialog) for dialog in dialogs]
     full_histories = {
@@ -563,25 +564,58 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
     source.guess(
         "kind", "requests", "each repeats the history: the longest of each are read"
     )
-    longest = []
-    beginnings = []
-    later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
-    for dialog, by_history in zip(dialogs, replies, strict=True):
-        last = next(reversed(by_history), None)
+    steps = [number for number, dialog in enumerate(dialogs) if ends_in_a_step(dialog)]
+    others = sorted(set(range(len(dialogs))) - set(steps))
+    beginnings = set()
+    for number in others + steps:
+        last = next(reversed(replies[number]), None)
         if continued[last] > 0:
             continued[last] -= 1  # another of the same words is a dialog of its own
-            beginnings.append((dialog, last))
+            beginnings.add(number)
+    if steps:
+        talks = talks_gone_on_from(dialogs)
+        beginnings |= {n for n in steps if talk_hashes(dialogs[n])[-1] in talks}
+    longest = []
+    later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
+    for number, dialog in enumerate(dialogs):
+        if number in beginnings:
             continue
         longest.append(dialog)
-        for history, reply in by_history.items():
+        for history, reply in replies[number].items():
             later.setdefault(history, []).append(reply)
-    for dialog, last in beginnings:
+    for number in sorted(beginnings):
+        last = next(reversed(replies[number]), None)
         if later.get(last):
-            take_over(later[last].pop(), dialog)
+            take_over(later[last].pop(), dialogs[number])
     source.exclude(
         "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
     )
     return longest
+
+
+def ends_in_a_step(dialog: Dialog) -> bool:
+    """Whether a request with talk ends in what is none, such as the result of a tool."""
+    utterances = dialog.utterances
+    return any(map(is_talk, utterances)) and not is_talk(utterances[-1])
+
+
+def talks_gone_on_from(dialogs: list[Dialog]) -> set[int]:
+    """Hashes of the talks that a request goes on from, by words or to the model's next step."""
+    talks = set()
+    for dialog in dialogs:
+        hashes = talk_hashes(dialog)
+        talks.update(hashes[:-1] if ends_in_a_step(dialog) else hashes)
+    return talks
+
+
+def talk_hashes(dialog: Dialog) -> list[int]:
+    """A hash of all talk up to each utterance of a dialog."""
+    hashes = []
+    so_far = 0
+    for role_and_text in talk_of(dialog):
+        so_far = hash((so_far, role_and_text))
+        hashes.append(so_far)
+    return hashes
 
 
 def check_windows(dialogs: list[Dialog]) -> None:

@@ -375,6 +375,8 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
                 opinions.add(name)
             elif isinstance(cell, list):
                 items += cell[:OPINION_RECORDS]
+                if cell and OPINION.fullmatch(key) and all(map(_is_opinion, cell)):
+                    opinions.add(name)
             elif isinstance(cell, dict):
                 items.append(cell)
             elif OPINION.fullmatch(key) and _is_opinion(cell):
@@ -815,10 +817,12 @@ def _join_raters(
     dimensions = [name for name in cells if name.startswith("human_")]
     key = [name for name in (*KEY, "context", "response") if name in cells]
     if rater and not dimensions and cells[key].map(repr).duplicated().any():
+        may_be = sorted(_rating_like(cells) - {*KEY, rater})
+        named = [f"human_{snake_case(name)}={name}" for name in may_be]
         raise DataError(
             f"has rows of the same reply by several raters ({rater}), and no column of ratings",
             report.path,
-            fix='name it: COLUMNS="rating=..."',
+            fix=f'name it: COLUMNS="{" ".join(named) or "rating=..."}"',
         )
     if not dimensions or (rater is None and "turn" not in cells):
         return cells, {}
