@@ -114,7 +114,7 @@ def test_the_minutes_to_read_follow_from_the_length_of_a_notebook():
         assert abs(stated.pop(path.name[:2]) - minutes) <= 5, (path.name, minutes)
     assert not stated
     total = sum(stated_minutes(README).values())
-    told(f"the course {total // 60} hours")
+    told(f"the course over {total // 60} hours")
 
 
 def test_a_meeting_has_60_to_90_minutes_of_reading_and_exercises_that_exist():
@@ -226,7 +226,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"machines' replies alone, lower ({written(words['machines only'])})")
+    told(f"among machines' replies alone, lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -262,7 +262,11 @@ def test_findings_of_the_readme_stand_in_the_tables():
     told(
         f"correlates {written(person['usr_topical'])} and {written(person['usr_persona'])}"
     )
-    assert (usr.drop("by_person").max() < person).all()
+    best = usr.drop("by_person").max()
+    assert (best < person).all()
+    told(
+        f"(best metric: {written(best['usr_topical'])} and {written(best['usr_persona'])})"
+    )
 
     saved = pd.read_csv(RESULTS / "10_exchange.csv")
     saved = saved[saved["metric"] == "gpt4_overall"].set_index("corpus")
@@ -279,10 +283,10 @@ def test_findings_of_the_readme_stand_in_the_tables():
     strong = strong["spearman"].map(written)
     judges = strong.drop(["one more expert", "crowd"])
     assert len(judges) == 3
+    named = ", ".join(f"{name} {value}" for name, value in judges.items())
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
-        f"Mean correlation with experts over {n_dimensions} dimensions of empathy: language models "
-        f"{judges.iloc[0]}, {judges.iloc[1]} and {judges.iloc[2]}; "
+        f"Mean correlation with experts over {n_dimensions} dimensions of empathy: {named}; "
         f"another expert {strong['one more expert']}; a crowd {strong['crowd']}"
     )
 
@@ -314,4 +318,4 @@ def test_findings_of_the_readme_stand_in_the_tables():
     told(f"{ledger['not run']} were not run")
     other = ledger[["differs", "misprint", "other data or model"]].sum()
     assert good + ledger[["not public", "not run"]].sum() + other == ledger.sum()
-    told(f"{other} differ, are misprints, or used substitute data or models")
+    told(f"{other} differ, are misprints, or rest on substitute data or models")
