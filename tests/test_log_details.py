@@ -853,3 +853,17 @@ def test_an_answer_of_dialogflow_with_contexts_is_of_the_session_beside_it(tmp_p
     turns = read_turns(file_with(tmp_path, "es.jsonl", "\n".join(rows)))
     assert contexts(turns) == {"Ho": [], "No": ["Ho", "Tea?"]}
     assert set(turns["dialog"]) == {"s1"}
+
+
+def test_a_rated_reply_on_another_branch_of_chatgpt_is_read(tmp_path):
+    (record,) = chatgpt("Hi", "Ho", "Tea?", "No")
+    said = record["mapping"]["4"]["message"]
+    left = {**said, "content": {"content_type": "text", "parts": ["Buy it."]}}
+    record["mapping"]["5"] = {"parent": "3", "message": left}
+    (tmp_path / "conversations.json").write_text(json.dumps([record]))
+    thumb = {"id": "5", "conversation_id": "c", "rating": "thumbs_down"}
+    (tmp_path / "message_feedback.json").write_text(json.dumps([thumb]))
+    turns = read_turns(tmp_path)
+    assert contexts(turns) == {**TWO_EXCHANGES, "Buy it.": ["Hi", "Ho", "Tea?"]}
+    rated = turns.set_index("response")["human_feedback"].dropna()
+    assert rated.index.tolist() == ["Buy it."]

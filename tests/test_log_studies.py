@@ -305,3 +305,39 @@ def test_a_list_of_scores_is_named_where_it_is_not_read(tmp_path):
     turns = read_turns(file_with(tmp_path, "log.json", [row, row]))
     reason = "helpfulness may be people's ratings, or scores of a model"
     assert ("rating: none", reason) in guesses(turns)
+
+
+def test_words_of_a_page_of_mechanical_turk_are_decoded(tmp_path):
+    text = (
+        "HITId,AssignmentStatus,WorkerId,Input.context,Input.response,Input.system,"
+        "Answer.rating\n"
+        "h1,Approved,w1,User: Tea?,Tea &amp; cake,A,4\n"
+        "h1,Approved,w2,User: Tea?,Tea &amp; cake,A,5\n"
+    )
+    turns = read_turns(file_with(tmp_path, "batch.csv", text))
+    assert turns["response"].tolist() == ["Tea & cake"]
+    assert turns["human_rating"].tolist() == [4.5]
+
+
+def test_the_version_of_a_bot_is_its_system(tmp_path):
+    text = "dialog,bot_version,context,response\nd1,v1,Hi,Ho\nd2,v2,Hi,Hey\n"
+    turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["system"].tolist() == ["v1", "v2"]
+    text = "session,bot,user_1,bot_1,user_2,bot_2\ns1,alpha,Hi,Ho,Tea?,No\n"
+    turns = read_turns(file_with(tmp_path, "wide.csv", text))
+    assert set(turns["system"]) == {"alpha"}
+
+
+def test_what_is_read_as_ratings_is_not_named_as_left_out(tmp_path):
+    text = "system,dialog,context,response,rater_1,rater_2\nA,d1,Hi,Ho,4,5\nA,d2,Hi,Ho,2,3\n"
+    turns = read_turns(file_with(tmp_path, "raters.csv", text))
+    assert turns["human_rating"].tolist() == [4.5, 2.5]
+    assert "rating: none" not in dict(guesses(turns))
+
+
+def test_means_with_decimals_may_be_ratings(tmp_path):
+    text = "dialog;speaker;text;impression\nd1;user;Hi;4,33\nd1;bot;Ho;4,33\n"
+    text += "d2;user;Hi;3,67\nd2;bot;Ho;3,67\n"
+    turns = read_turns(file_with(tmp_path, "means.csv", text))
+    reason = "impression may be people's ratings, or scores of a model"
+    assert ("rating: none", reason) in guesses(turns)

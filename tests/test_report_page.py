@@ -696,7 +696,7 @@ def test_more_dialogs_narrow_the_interval_with_the_root_of_their_number(compared
     assert more["further_dialogs"].tolist() == [20, 100, 90]
     assert more["expected_half_width"].iloc[2] == pytest.approx(half / 2)
     assert "20 more rated dialogs of each version" in compared.answer.more
-    assert "; 90 more of each version halve the width." in compared.answer.more
+    assert "; 90 more would halve it." in compared.answer.more
 
 
 PRESS = """<script>

@@ -52,14 +52,31 @@ OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
 
 
 def read_chatgpt(record: dict, source) -> list[Dialog]:
-    """ChatGPT's export: the current branch; hidden, tool and reasoning messages are no talk."""
+    """ChatGPT's export: the current branch; hidden, tool and reasoning messages are no talk.
+
+    A reply that was rated on another branch is read with its own context.
+    """
     nodes = record["mapping"]
     parents = {name: node.get("parent") for name, node in nodes.items()}
     path = path_to_root(record.get("current_node") or newest_node(nodes), parents)
     thumbs = source.cached("message_feedback.json", "message_id")
     thumbs = thumbs or source.cached("message_feedback.json", "id")
-    dialog = Dialog(first_text(record, ["conversation_id", "id", "title"]) or "", [])
-    dialog.system = first_text(record, ["default_model_slug"])
+    dialog_id = first_text(record, ["conversation_id", "id", "title"]) or ""
+    system = first_text(record, ["default_model_slug"])
+    source.count_branches(nodes, path)
+    dialogs = [Dialog(dialog_id, chatgpt_utterances(nodes, path, thumbs), system)]
+    for name in nodes:
+        if name in thumbs and name not in path:
+            path_to_rated = path_to_root(name, parents)
+            utterances = chatgpt_utterances(nodes, path_to_rated, thumbs)
+            branch = [*as_script(utterances[:-1]), *utterances[-1:]]
+            dialogs.append(Dialog(f"{dialog_id}/{name}", branch, system))
+    return dialogs
+
+
+def chatgpt_utterances(nodes: dict, path: list[str], thumbs: dict) -> list[Utterance]:
+    """The utterances with these ids, with the thumbs that a file beside them holds."""
+    utterances = []
     for name in path:
         message = nodes.get(name, {}).get("message")
         if message:
@@ -67,9 +84,8 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
             if name in thumbs:
                 rating = Rating(None, "feedback", thumbs[name].get("rating"))
                 utterance.ratings.append(rating)
-            dialog.utterances.append(utterance)
-    source.count_branches(nodes, path)
-    return [dialog]
+            utterances.append(utterance)
+    return utterances
 
 
 def newest_node(nodes: dict) -> str:

@@ -1,5 +1,6 @@
 """Dialogs in tables: a row per utterance, or a row per exchange of user and bot."""
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -1289,14 +1290,14 @@ def with_qualtrics_columns(table: pd.DataFrame, report) -> pd.DataFrame:
 def shown_words(cell: Any) -> Any:
     """What a worker was shown, without the HTML of the page that a text may have.
 
-    >>> shown_words("<b>Bot:</b> Hi<br>there"), shown_words("a < b")
-    ('Bot: Hi\\nthere', 'a < b')
+    >>> shown_words("<b>Bot:</b> Hi<br>there"), shown_words("a < b"), shown_words("tea &amp; cake")
+    ('Bot: Hi\\nthere', 'a < b', 'tea & cake')
     """
-    if isinstance(cell, str) and re.search(
-        r"<br ?/?>|</(b|i|p|div|span|strong|em)>", cell
-    ):
+    if not isinstance(cell, str):
+        return cell
+    if re.search(r"<br ?/?>|</(b|i|p|div|span|strong|em)>", cell):
         return html_text(cell)
-    return cell
+    return html.unescape(cell)
 
 
 def is_rating(cell: Any) -> bool:
@@ -1359,7 +1360,7 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
         dialog = Dialog(
             id=first_text(about, ["id", *DIALOG]) or str(number),
             utterances=[],
-            system=first_text(about, [*VERSION, *MODEL]),
+            system=first_text(about, [*VERSION, *SYNONYMS["system"].split()]),
             ratings=read_ratings(of_dialog, rater),
         )
         for question, answer in turns:

@@ -98,7 +98,7 @@ VERSION_NAME = re.compile(  # what a field may be called that tells versions, or
     "|condici[oó]n|condição|bedingung|条件|组别)"
     "|model_type|(chat)?bot_?(id|name|version)|(assistant|agent|prompt|app|config)_?(id|name|version)"
 )
-SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d)?")
+SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d{1,2})?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
     "(^|_)(id|nr|no|num|number|index|idx|key|age|year|month|day|hour|seed|line|page|step|round|level|fold"
     "|rank|port|group|batch|task|item|temperature|top_p|top_k)(_|$)|human_|score_|count|token|length"
@@ -395,6 +395,8 @@ def _rating_like(table: pd.DataFrame) -> set[str]:
         key = snake_case(str(name))
         if key in known or RATING_NAME.fullmatch(key) or NO_RATING_NAME.search(key):
             continue
+        if RATING_BY.fullmatch(key):
+            continue  # a column per rater, which is read
         values = [cell for cell in table[name].head(2000) if type(cell) in SCALARS]
         cells = [str(cell).strip() for cell in values if not is_blank(cell)]
         few = len(cells) > 1 and len(set(cells)) <= MAX_SCALE

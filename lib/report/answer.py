@@ -133,7 +133,7 @@ def first_answer(  # noqa: PLR0913 (all but two are keywords)
     sizes = _sizes(first, differences, picture)
     if len(verdicts) > 1:
         sizes = [f"{first.version} against {first.against}: {text}" for text in sizes]
-        basis = basis.replace("It rests", f"The verdict on {first.version} rests", 1)
+        basis = basis.replace("This rests", f"The verdict on {first.version} rests", 1)
     rates = dict.fromkeys(row.error_rate for row in verdicts if row.error_rate)
     ranks = _first_rank(ranking, score) if len(ranking) else []
     findings = [*sizes, *ranks]
@@ -208,13 +208,11 @@ def _what_more_would_bring(
         name = display_name(row["score"].removeprefix("human_"))
         now = f"\u00b1{row['half_width']:.2g}"
         then = f"\u00b1{row['expected_half_width']:.2g}"
-        to_halve = (
-            3 * row["dialogs"]
-        )  # the width falls with the square root of the dialogs
+        # The width falls with the square root of the number of dialogs.
+        to_halve = 3 * row["dialogs"]
         sentences.append(
-            f"{row['further_dialogs']:,} more {rated} of each version would narrow the interval of "
-            f"{name} from {now} to about {then}; {to_halve:,} more of each version halve "
-            "the width."
+            f"{row['further_dialogs']:,} more {rated} of each version would narrow the interval "
+            f"for {name} from {now} to about {then}; {to_halve:,} more would halve it."
         )
     if verdict.decided_by == "rating":
         return " ".join(sentences)
@@ -320,7 +318,7 @@ def _basis(
         dialogs += f" and {counts[verdict.against]:,} of {verdict.against}"
         has_unpaired = counts.max() > verdict.paired
     openings = _shared_openings(verdict.paired, has_unpaired)
-    return f"It rests on {source} ({', '.join(names)}) of {dialogs}. {openings}"
+    return f"This rests on {source} ({', '.join(names)}) of {dialogs}. {openings}"
 
 
 def _shared_openings(paired: int, has_unpaired: bool) -> str:

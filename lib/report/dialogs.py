@@ -232,10 +232,10 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
             names.append(f"{' / '.join(dict.fromkeys(key))} ({count})")
         if len(small) > 5:
             names.append(f"and {len(small) - 5} more")
-        noun = "agent" if len(small) == 1 else "agents"
+        those = "1 agent has" if len(small) == 1 else f"{len(small)} agents have each"
         warn(
             "few dialogs",
-            f"fewer than {MIN_DIALOGS} dialogs of {len(small)} {noun}: {', '.join(names)}",
+            f"{those} fewer than {MIN_DIALOGS} dialogs: {', '.join(names)}",
             "intervals are wide, and should be wider still; collect more before ranking agents",
         )
     if len(systems) == 1:

@@ -28,7 +28,7 @@ SAME = "the same scores in both versions"
 LEVEL_OF_RATINGS = (
     "How often is such a verdict wrong? If all versions were equally good, ratings would still "
     f"call one of them better or worse in at most {100 * LEVEL:.0f} of 100 such files. This "
-    "covers the chance of which dialogs are in the file, not other raters or other users."
+    "covers chance in which dialogs are in the file, not other raters or other users."
 )
 FURTHER_DIALOGS = (20, 100)  # of each version
 CONDITION = re.compile(
@@ -485,7 +485,7 @@ def explain_differences(deciding: pd.DataFrame, version: str, against: str) -> s
         p = row["p_adjusted"]
         if not p <= LEVEL:
             unclear.append(
-                f"{name} ({interval}; smallest that would show: {row['detectable']:.2g})"
+                f"{name} ({interval}; smallest detectable: {row['detectable']:.2g})"
             )
             continue
         p_text = f"= {p:.3f}" if p >= 0.001 else "< .001"
