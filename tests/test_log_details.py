@@ -867,3 +867,12 @@ def test_a_rated_reply_on_another_branch_of_chatgpt_is_read(tmp_path):
     assert contexts(turns) == {**TWO_EXCHANGES, "Buy it.": ["Hi", "Ho", "Tea?"]}
     rated = turns.set_index("response")["human_feedback"].dropna()
     assert rated.index.tolist() == ["Buy it."]
+
+
+def test_a_person_who_takes_over_from_rasa_is_context(tmp_path):
+    talk = [("user", "Hi"), ("bot", "Ho"), ("agent", "Ada here."), ("bot", "No")]
+    events = []
+    for number, (kind, text) in enumerate(talk):
+        events.append({"event": kind, "text": text, "timestamp": number + 1.0})
+    file = file_with(tmp_path, "rasa.json", {"sender_id": "s", "events": events})
+    assert contexts(read_turns(file)) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Ada here."]}

@@ -36,7 +36,10 @@ EVENT_NAME = re.compile(r"WELCOME|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,5}")  # of Dialo
 
 
 def read_rasa(record: dict, source) -> list[Dialog]:
-    """Rasa's tracker: events user and bot are talk; a session that starts begins a dialog."""
+    """Rasa's tracker: events user, bot and agent are talk; a session that starts begins a dialog.
+
+    An agent is a person who took over.
+    """
     sender = str(record["sender_id"])
     sessions: list[list[Utterance]] = [[]]
     # The titles of buttons that were shown, by their payloads.
@@ -57,8 +60,8 @@ def read_rasa(record: dict, source) -> list[Dialog]:
             continue
         for button in values_at(event, "data.buttons[]"):
             buttons[value_at(button, "payload")] = value_at(button, "title")
-        if kind in ("user", "bot"):
-            role = "user" if kind == "user" else "assistant"
+        if kind in ("user", "bot", "agent"):
+            role = "assistant" if kind == "bot" else kind
             if role == "user":  # who pressed a button saw its title
                 text = buttons.get(text) or text
             time = to_time(event.get("timestamp"))

@@ -395,8 +395,8 @@ def _rating_like(table: pd.DataFrame) -> set[str]:
         key = snake_case(str(name))
         if key in known or RATING_NAME.fullmatch(key) or NO_RATING_NAME.search(key):
             continue
-        if RATING_BY.fullmatch(key):
-            continue  # a column per rater, which is read
+        if RATING_BY.fullmatch(key) or key.startswith("winner"):
+            continue  # which are read
         values = [cell for cell in table[name].head(2000) if type(cell) in SCALARS]
         cells = [str(cell).strip() for cell in values if not is_blank(cell)]
         few = len(cells) > 1 and len(set(cells)) <= MAX_SCALE

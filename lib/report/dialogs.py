@@ -227,12 +227,15 @@ def warnings(turns: pd.DataFrame, max_replies: float = float("inf")) -> pd.DataF
     dialogs = describe_turns(turns)["dialogs"]
     small = dialogs[dialogs < MIN_DIALOGS]
     if len(small):
+        agents_of_system = dialogs.groupby("system").size()
         names = []
-        for key, count in small.head(5).items():
-            names.append(f"{' / '.join(dict.fromkeys(key))} ({count})")
+        for (system, agent), count in small.head(5).items():
+            has_several = agents_of_system[system] > 1
+            name = f"{system} / {agent}" if has_several else system
+            names.append(f"{name} ({count})")
         if len(small) > 5:
             names.append(f"and {len(small) - 5} more")
-        those = "1 agent has" if len(small) == 1 else f"{len(small)} agents have each"
+        those = "1 agent has" if len(small) == 1 else f"{len(small)} agents each have"
         warn(
             "few dialogs",
             f"{those} fewer than {MIN_DIALOGS} dialogs: {', '.join(names)}",
