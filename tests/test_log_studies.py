@@ -261,6 +261,9 @@ def test_posts_that_answer_each_other_are_dialogs_by_what_they_answer(tmp_path):
     what, why = "dialog: by 'reply_to'", "what it answers, up to the first"
     assert (what, why) in guesses(turns)
     table = pd.read_csv(file)  # which makes 12.0 of what is answered
+    table.to_csv(tmp_path / "again.csv", index=False)
+    again = read_turns(tmp_path / "again.csv", options={"bot": "Fern"})
+    assert contexts(again) == contexts(turns)
     table.to_parquet(tmp_path / "posts.parquet")
     packed = read_turns(tmp_path / "posts.parquet", options={"bot": "Fern"})
     assert contexts(packed) == contexts(turns)

@@ -31,7 +31,6 @@ from lib.data.log_parts import (
     first_value,
     html_text,
     names_a_time,
-    path_to_root,
     read_ratings,
     time_of,
     to_number,
@@ -899,8 +898,16 @@ def threads(columns: Columns) -> list[str] | None:
             parent_of[row_id(row.get(columns.id))] = parent
     if len(parent_of) < 2 / 3 * len(columns.rows):
         return None
-    names = [row_id(row.get(columns.id)) for row in columns.rows]
-    return [path_to_root(name, parent_of)[0] for name in names]
+    first: dict[str | None, str] = {}  # of the thread of each row
+    for row in columns.rows:
+        path = []
+        name = row_id(row.get(columns.id))
+        while name in parent_of and name not in first and name not in path[:1]:
+            path.append(name)
+            name = parent_of[name]
+        found = first.get(name, str(name))
+        first |= dict.fromkeys([*path, name], found)
+    return [first[row_id(row.get(columns.id))] for row in columns.rows]
 
 
 def row_id(cell: Any) -> str | None:
@@ -910,9 +917,9 @@ def row_id(cell: Any) -> str | None:
     """
     if cell is None or cell != cell or cell == "":
         return None
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    return str(cell)
+    text = str(cell)
+    is_whole_number = text.endswith(".0") and text[:-2].isdigit()
+    return text[:-2] if is_whole_number else text
 
 
 def check_length(columns: Columns, source) -> None:
