@@ -294,7 +294,8 @@ def compare_metrics(
         scores: one column per metric (higher is better), `human`: ratings, on the same index.
         clusters: dialog or context of each item, permuted as a whole (`permutation_test`).
         method: for "spearman" scores and ratings are ranked once and ranks are permuted, which
-            gives the same difference of correlations and a far cheaper test.
+            gives the same difference of correlations and a far cheaper test, whose p can differ
+            from that of `permutation_test`.
 
     Returns:
         DataFrame with the columns better, worse (the correlation decides), difference, p
