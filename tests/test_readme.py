@@ -226,7 +226,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"among machines' replies alone, lower ({written(words['machines only'])})")
+    told(f"among machines' replies lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -265,7 +265,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     best = usr.drop("by_person").max()
     assert (best < person).all()
     told(
-        f"(best metric: {written(best['usr_topical'])} and {written(best['usr_persona'])})"
+        f"(best of all metrics: {written(best['usr_topical'])} and {written(best['usr_persona'])})"
     )
 
     saved = pd.read_csv(RESULTS / "10_exchange.csv")
@@ -286,7 +286,8 @@ def test_findings_of_the_readme_stand_in_the_tables():
     named = ", ".join(f"{name} {value}" for name, value in judges.items())
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
-        f"Mean correlation with experts over {n_dimensions} dimensions of empathy: {named}; "
+        f"Mean correlation with experts over {n_dimensions} dimensions (published scores): "
+        f"{named}; "
         f"another expert {strong['one more expert']}; a crowd {strong['crowd']}"
     )
 
@@ -297,25 +298,23 @@ def test_findings_of_the_readme_stand_in_the_tables():
     pairs = f"Of {rule['pairs']:.0f} pairs that people distinguish"
     told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
     told(
-        f"up to {100 * rule['high']:.0f} % of its decisions may be wrong (upper 95 % bound)"
+        f"up to {100 * rule['high']:.0f} % of its decisions on a new one may be wrong "
+        "(upper 95 % bound)"
     )
     without = rates.loc["context_similarity"]
-    told(
-        "for *similarity to context* (reference-free), "
-        f"up to {100 * without['high']:.0f} %"
-    )
+    told(f"for *similarity to context*, up to {100 * without['high']:.0f} %")
 
     cells = pd.read_csv(RESULTS / "15_ledger.csv", dtype=str)
     once = replication_ledger.distinct_numbers(cells)["status"]
     distinct = once.isin(["reproduced", "close"]).sum()
     ledger = cells["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
-    told(
-        f"Of {ledger.sum():,} table cells, {good} ({distinct} distinct) "
-        "are reproduced or close"
-    )
-    told(f"{ledger['not public']} need data or models that are not public")
-    told(f"{ledger['not run']} were not run")
     other = ledger[["differs", "misprint", "other data or model"]].sum()
-    assert good + ledger[["not public", "not run"]].sum() + other == ledger.sum()
-    told(f"{other} differ, are misprints, or rest on substitute data or models")
+    compared = good + other
+    assert compared + ledger[["not public", "not run"]].sum() == ledger.sum()
+    told(
+        f"Of {ledger.sum():,} table cells, {ledger['not public']} need data or models that are not "
+        f"public and {ledger['not run']} were not run. Of the other {compared}, {good} ({distinct} "
+        f"distinct) are reproduced or close; {other} differ, are misprints, or rest on "
+        "substitute data or models"
+    )
