@@ -378,3 +378,44 @@ def test_examples_in_a_prompt_of_openai_are_no_talk(tmp_path):
     data = {"prompt": [*examples, TEA], "sampled": ["Yes, green."]}
     turns = turns_of(tmp_path, [{**event, "data": data}], "log.jsonl")
     assert contexts(turns) == ONE_EXCHANGE
+
+
+# Label Studio
+
+
+def task(data, *labels):
+    """A task of Label Studio with an annotation by each of two people."""
+    annotations = []
+    for person, label in enumerate(labels, start=1):
+        annotations.append({"completed_by": person, "result": [label]})
+    return {"id": 1, "data": data, "annotations": annotations}
+
+
+def test_one_of_two_replies_is_preferred_in_label_studio(tmp_path):
+    data = {"prompt": "Tea?", "answer1": "Yes, green.", "answer2": "No."}
+    about = {"from_name": "comparison", "type": "pairwise"}
+    sides = [{**about, "value": {"selected": side}} for side in ("left", "left")]
+    turns = turns_of(tmp_path, [task(data, *sides)])
+    assert contexts(turns) == ONE_EXCHANGE | {"No.": ["Tea?"]}
+    columns = ["system", "human_preference"]
+    assert turns[columns].values.tolist() == [["answer1", 1], ["answer2", 0]]
+
+
+def test_a_choice_among_numbers_is_a_rating(tmp_path):
+    data = {"prompt": "Tea?", "response": "Yes, green."}
+    about = {"from_name": "quality", "type": "choices"}
+    choices = [{**about, "value": {"choices": [number]}} for number in ("4", "2")]
+    turns = turns_of(tmp_path, [task(data, *choices)])
+    assert contexts(turns) == ONE_EXCHANGE
+    assert turns["human_quality"].tolist() == [3]
+
+
+def test_ratings_of_a_prompt_and_a_response_one_annotation_a_row(tmp_path):
+    rows = []
+    for person, stars in ((1, 4), (2, 2)):
+        row = {"id": 1, "prompt": "Tea?", "response": "Yes, green.", "lead_time": 5.1}
+        row |= {"annotator": person, "annotation_id": person}
+        rows.append({**row, "quality": [{"rating": stars}]})
+    turns = turns_of(tmp_path, rows)
+    assert contexts(turns) == ONE_EXCHANGE
+    assert turns["human_quality"].tolist() == [3]
