@@ -381,6 +381,9 @@ FORMATS = [  # in the order in which signatures are tried
                "started_at"), traces.read_weave),
     LogFormat("mlflow", "MLflow traces",
               ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
+    LogFormat("mlflow", "MLflow traces, one a row",
+              ("trace_id|request_id", "request", "response", "trace_metadata|request_metadata",
+               "request_time|timestamp_ms"), traces.read_mlflow_rows),
     LogFormat("inspect", "Inspect log",
               ("eval.model", "samples[].messages"), EachRecord(evaluations.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
@@ -822,7 +825,7 @@ def without_wrapping(value: Any, source: Source) -> Any:
     if not is_exchange or snake_case(name) in OF_ONE_DIALOG:
         return value
     examples_of_file = message_list(value[name])
-    if len(examples_of_file) < 2 or holds_known_format(value):
+    if len(examples_of_file) < 2 or holds_known_format(value) or listed_records(value):
         return value
     sides = exchange_keys(examples_of_file[0]) or ()
     by_role = {speaker_role(side) for side in sides} & {"user", "assistant"}

@@ -9,6 +9,7 @@ from lib.data.dialogs import Dialog, Rating, Utterance
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_assistants import branches
 from lib.data.log_messages import (
+    NUMBERED_REPLY,
     REPLY_FIELDS,
     USER_TEXT,
     exchange_keys,
@@ -27,6 +28,7 @@ from lib.data.log_parts import (
     read_ratings,
     to_number,
     user,
+    values_at,
 )
 from lib.data.log_times import to_time
 
@@ -237,6 +239,9 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
     Where the annotator talks to a model while labelling, the dialog is in the annotation.
     """
     data = record["data"]
+    compared = compared_replies(record, source)
+    if compared:
+        return compared
     result = read_record(data)
     before = result[0].utterances if result else []
     chats = label_studio_chats(record, before, source)
@@ -265,6 +270,31 @@ def read_label_studio(record: dict, source) -> list[Dialog]:
         for item in items:
             add_label(item, rater, labelled, rated)
     return [dialog]
+
+
+def compared_replies(record: dict, source) -> list[Dialog]:
+    """Two replies to the prompt of a task of Label Studio, of which annotators prefer one.
+
+    Empty for tasks of another kind.
+    """
+    data = record["data"]
+    question = first_value(data, ("prompt", *USER_TEXT), str)
+    names = sorted(filter(NUMBERED_REPLY.fullmatch, data))
+    is_compared = values_at(record, "annotations[].result[type=pairwise]")
+    if not question or len(names) != 2 or not is_compared:
+        return []
+    opinions = []
+    for rater, items in label_studio_annotations(record, source):
+        selected = [(item.get("value") or {}).get("selected") for item in items]
+        opinions += [(rater, side) for side in selected if side in ("left", "right")]
+    dialogs = []
+    for name, side in zip(names, ("left", "right"), strict=True):
+        reply = assistant(data[name])
+        for rater, selected in opinions:
+            reply.ratings.append(Rating(rater, "preference", float(selected == side)))
+        name_of_task = str(record.get("id") or "")
+        dialogs.append(Dialog(name_of_task, [user(question), reply], name))
+    return dialogs
 
 
 def prompt_and_reply(data: dict) -> Dialog:
@@ -296,7 +326,8 @@ def label_studio_tasks(rows: list[dict]) -> list[dict]:
         labels = {name: dicts(row[name]) for name in row}
         labels = {name: found for name, found in labels.items() if are_labels(found)}
         data = {name: row[name] for name in row if name not in labels}
-        if not any(message_list(from_json(cell)) for cell in data.values()):
+        with_messages = any(message_list(from_json(cell)) for cell in data.values())
+        if not with_messages and not (exchange_keys(data) and len(data) < len(row)):
             return rows
         result = []
         for name, found in labels.items():
@@ -366,9 +397,15 @@ def add_label(
     utterances: dict[Any, Utterance],
     otherwise: Dialog | Utterance,
 ) -> None:
-    """Add a label in numbers to the utterance with its id, or else to what was rated."""
+    """Add a label in numbers to the utterance with its id, or else to what was rated.
+
+    It may be a choice among numbers.
+    """
     value = item.get("value") or {}
     number = value.get("rating", value.get("number"))
+    choices = value.get("choices") or []
+    if number is None and len(choices) == 1 and to_number(choices[0]) is not None:
+        number = choices[0]
     if number is not None:
         rated = utterances.get(item.get("id"), otherwise)
         rated.ratings.append(Rating(rater, item["from_name"], number))

@@ -57,6 +57,8 @@ def inspect_dialog(sample: dict, model: str | None) -> Dialog:
         if is_given:  # written by the task, not by the model
             utterance = as_script([utterance])[0]
         utterances.append(utterance)
+    if model == "none/none":  # where the task calls models itself
+        model = text_at(sample, "messages[source=generate].model|output.model")
     return Dialog(name, utterances, model)
 
 

@@ -22,6 +22,7 @@ from lib.data.log_parts import (
     drop_placeholders,
     first_text,
     first_value,
+    first_words,
     from_json,
     meanings,
     read_ratings,
@@ -114,7 +115,7 @@ def check_names(messages: list[dict], speaker_key: str | None) -> None:
     if speaker_key != "role":
         return
     for message in messages:
-        if not message.get("name"):
+        if not message.get("name") or is_example(message):
             continue
         role = speaker_role(str(message.get(speaker_key)))
         named = speaker_role(str(message["name"]))
@@ -124,6 +125,12 @@ def check_names(messages: list[dict], speaker_key: str | None) -> None:
                 "of the two sides, each says another",
                 fix='say which is right: COLUMNS="speaker=name" or "speaker=role"',
             )
+
+
+def is_example(message: Mapping[str, Any]) -> bool:
+    """Whether a message is an example in a prompt, as OpenAI names them."""
+    named = message.get("name") in ("example_user", "example_assistant")
+    return named and message.get("role") == "system"
 
 
 def listed_parents(messages: list[dict]) -> dict[str | None, str]:
@@ -486,6 +493,8 @@ def reply_text(value: Any) -> str | None:
         texts = [text for text in map(reply_text, value) if text]
         return texts[0] if len(texts) == 1 else None
     if isinstance(value, dict):
+        if value.get("object") == "response":  # of OpenAI, whose `text` is a setting
+            return first_words(value, "output[type=message].content")
         for name in ANSWER_FIELDS:
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
@@ -36,6 +36,7 @@ THREAD = ("thread_id", "session_id", "conversation_id")
 TRACE = ("traceId", "trace_id")
 ASKED = (
     "messages",
+    "contents",  # of Gemini
     "input",
     "question",
     "query",
@@ -57,12 +58,17 @@ VERSIONS_OF_LANGFUSE = (
 )
 SPAN_ATTRIBUTES = (  # of calls of models
     "gen_ai.input.messages",
+    "gen_ai.prompt",
     "gen_ai.prompt.0.role",
     "gen_ai.prompt.0.content",
+    "gen_ai.prompt.0.user",
     "llm.input_messages.0.message.role",
     "ai.prompt.messages",
+    "gcp.vertex.agent.llm_request",
 )
 AGENT_CALLS = ("invoke_agent", "create_agent", "invoke_workflow")
+# What is no call of a model, though it may hold words that went in or came out.
+OTHER_CALLS = ("execute_tool", "embeddings", "retrieval")
 # Events of spans that hold what came out of a model.
 SPAN_REPLIES = ("gen_ai.choice", "gen_ai.content.completion")
 SPAN_SIGNATURES = [f"events[].name={','.join(SPAN_REPLIES)}"]
@@ -82,6 +88,7 @@ SPAN_MODELS = (
 SPAN_THREADS = (
     "gen_ai.conversation.id",
     "session.id",
+    "gcp.vertex.agent.session_id",
     *(f"traceloop.association.properties.{name}" for name in THREAD),
     "traceloop.association.properties.chat_id",
     "ai.telemetry.metadata.sessionId",
@@ -226,7 +233,8 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
             continue
         for score in dicts(row.get("scores")):
             if score.get("source") != "EVAL":
-                rating = Rating(None, score["name"], score.get("value"))
+                value = first_value(score, ("value", "stringValue"))
+                rating = Rating(None, score["name"], value)
                 dialog.utterances[-1].ratings.append(rating)
         columns = {name.removeprefix("scores."): row[name] for name in row}
         columns = {name: from_json(cell) for name, cell in columns.items()}
@@ -238,17 +246,20 @@ def read_langfuse(rows: list[dict], source) -> list[Dialog]:
 def langfuse_rows(rows: list[dict]) -> list[dict]:
     """The rows, with a trace and the observations beside or in it as one row, or as these.
 
-    What went into the trace and came out of it is what its user saw; without both its calls of
-    models are read, and the scores of the trace are of the last of them.
+    What went into the trace and came out of it is what its user saw; without both in a known form
+    its calls of models are read, and the scores of the trace are of the last of them.
     """
     unfolded = []
     for row in rows:
         observations = dicts(row.get("observations"))
         trace = row["trace"] if isinstance(row.get("trace"), dict) else row
+        trace = trace | plain_ends(trace)
         calls = [step for step in observations if step.get("type") == "GENERATION"]
         calls.sort(key=lambda call: str(call.get("startTime")))
         models = [first_text(call, VERSIONS_OF_LANGFUSE) for call in calls]
-        is_whole = None not in (trace.get("input"), trace.get("output"))
+        is_whole = (
+            trace_messages(trace.get("input")) and trace.get("output") is not None
+        )
         if is_whole or not calls:
             unfolded.append({"model": next(filter(None, models[::-1]), None), **trace})
             continue
@@ -256,6 +267,18 @@ def langfuse_rows(rows: list[dict]) -> list[dict]:
             unfolded.append({**call, "sessionId": trace.get("sessionId")})
         unfolded[-1]["scores"] = trace.get("scores")
     return unfolded
+
+
+def plain_ends(trace: dict) -> dict[str, Any]:
+    """What went into a trace and came out, which Langfuse's page downloads as JSON in quotes.
+
+    Words in quotes stay where the other end is no JSON.
+    """
+    ends = {name: trace[name] for name in ("input", "output") if trace.get(name)}
+    written = [value for value in ends.values() if isinstance(value, str)]
+    if not all(value[0] in '"[{' for value in written):
+        return ends
+    return {name: unquoted(unquoted(value)) for name, value in ends.items()}
 
 
 def read_langsmith(rows: list[dict], source) -> list[Dialog]:
@@ -316,7 +339,9 @@ def langsmith_ratings(row: dict) -> list[Rating]:
     """The means of the feedback on a run."""
     ratings = []
     for dimension, stats in (row.get("feedback_stats") or {}).items():
-        ratings.append(Rating(None, dimension, (stats or {}).get("avg")))
+        mean = (stats or {}).get("avg")
+        if mean is not None:
+            ratings.append(Rating(None, dimension, mean))
     return ratings
 
 
@@ -381,12 +406,16 @@ def read_spans(spans: list[Span], source) -> list[Dialog]:
             dialogs.append(otel_dialog(span))
     reason = "are spans of other things than models"
     source.exclude("dialogs", reason, len(spans) - len(dialogs))
-    return join_histories(dialogs, source)
+    with_messages = [dialog for dialog in dialogs if dialog.utterances]
+    n_empty = len(dialogs) - len(with_messages)
+    source.exclude("dialogs", "have no messages", n_empty)
+    return join_histories(with_messages, source)
 
 
 def is_agent_call(span: Span) -> bool:
-    """Whether a span is of an agent, whose calls of models may be spans below it."""
-    return span.attributes.get("gen_ai.operation.name") in AGENT_CALLS
+    """Whether a span is of an agent or its loop, whose calls of models may be spans below it."""
+    is_loop = "event_loop.cycle_id" in span.attributes  # of Strands
+    return is_loop or span.attributes.get("gen_ai.operation.name") in AGENT_CALLS
 
 
 def with_details(span: Span) -> Span:
@@ -406,6 +435,10 @@ def with_details(span: Span) -> Span:
 
 def is_model_call(attributes: dict[str, Any], events: list[dict]) -> bool:
     """Whether a span holds what went into a model and what came out, in either convention."""
+    if attributes.get("gen_ai.operation.name") in OTHER_CALLS:
+        return False
+    if attributes.get("llm.request.type") == "embedding":
+        return False
     named = {event.get("name") for event in events}
     return bool(set(SPAN_ATTRIBUTES) & set(attributes) or set(SPAN_REPLIES) & named)
 
@@ -431,28 +464,38 @@ def otel_dialog(span: Span) -> Dialog:
     """One call of a model: its messages in attributes, whole or part by part, or in events."""
     trace, attributes, events, time = span
     utterances = [event_utterance(event) for event in events if is_message(event)]
-    for event in events:  # the oldest convention: all messages in one event
-        fields = event.get("attributes") or {}
+    # The oldest convention: all messages in one event or attribute.
+    for fields in (attributes, *(event.get("attributes") or {} for event in events)):
         if "gen_ai.prompt" in fields:
             utterances += trace_messages(fields["gen_ai.prompt"])
-        elif "gen_ai.completion" in fields:
+        if "gen_ai.completion" in fields:
             utterances.append(assistant(text_from_json(fields["gen_ai.completion"])))
     utterances += otel_messages(attributes.get("gen_ai.input.messages"), "user")
     replies = otel_messages(attributes.get("gen_ai.output.messages"), "assistant")
     utterances += [reply for reply in replies if reply.text][:1]  # others are choices
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
-        utterances += indexed_messages(attributes, prefix)
+        utterances += indexed_messages(attributes, prefix, "user")
     for prefix in ("gen_ai.completion", "llm.output_messages"):
-        utterances += indexed_messages(attributes, prefix)[:1]
+        replies = indexed_messages(attributes, prefix, "assistant")
+        utterances += [reply for reply in replies if reply.text][:1]
     if not utterances and "ai.prompt.messages" in attributes:  # Vercel's AI SDK
         utterances += trace_messages(attributes["ai.prompt.messages"])
         reply = first_text(attributes, ("ai.response.text", "ai.result.text"))
         utterances.append(assistant(reply))
+    if not utterances and "gcp.vertex.agent.llm_request" in attributes:  # Google's ADK
+        utterances += adk_utterances(attributes)
     if utterances:
         utterances[-1].time = to_time(time)
     model = first_text(attributes, SPAN_MODELS)
     name = first_text(attributes, SPAN_THREADS) or trace
     return Dialog(str(name), utterances, model)
+
+
+def adk_utterances(attributes: dict[str, Any]) -> list[Utterance]:
+    """What a span of Google's ADK says went into Gemini and came out; nothing for its tools."""
+    asked = trace_messages(attributes["gcp.vertex.agent.llm_request"])
+    reply = text_from_json(attributes.get("gcp.vertex.agent.llm_response"))
+    return [*asked, assistant(reply)] if asked else []
 
 
 def otel_messages(value: Any, role: str) -> list[Utterance]:
@@ -469,22 +512,36 @@ def otel_messages(value: Any, role: str) -> list[Utterance]:
 
 
 def is_message(event: dict) -> bool:
-    """Whether an event of a span is a message, by the older conventions."""
+    """Whether an event of a span is a message, by the older conventions; of choices the first."""
     name = str(event.get("name"))
+    if name == "gen_ai.choice" and to_number(event_fields(event).get("index")):
+        return False
     return re.fullmatch(r"gen_ai\.(choice|\w+\.message)", name) is not None
+
+
+def event_fields(event: dict) -> dict[str, Any]:
+    """The fields of an event, which Azure keeps as JSON in one attribute."""
+    fields = event.get("attributes") or {}
+    content = from_json(fields.get("gen_ai.event.content"))
+    return fields | content if isinstance(content, dict) else fields
 
 
 def event_utterance(event: dict) -> Utterance:
     """The message in an event such as "gen_ai.user.message" or "gen_ai.choice"."""
-    fields = event.get("attributes") or {}
+    fields = event_fields(event)
     if event["name"] == "gen_ai.choice":
         return assistant(text_from_json(fields.get("message")))
     role = event["name"].split(".")[1]
     return Utterance(role, role, text_from_json(fields.get("content")))
 
 
-def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]:
-    """Messages with an attribute for each of their parts, such as "gen_ai.prompt.0.content"."""
+def indexed_messages(
+    attributes: dict[str, Any], prefix: str, side: str
+) -> list[Utterance]:
+    """Messages with an attribute for each of their parts, such as "gen_ai.prompt.0.content".
+
+    One without a role is of this side; older versions have its words below the name of the side.
+    """
     messages: dict[int, dict] = {}
     for name, value in attributes.items():
         if name.startswith(f"{prefix}."):
@@ -492,8 +549,9 @@ def indexed_messages(attributes: dict[str, Any], prefix: str) -> list[Utterance]
             messages.setdefault(int(number), {})[part.removeprefix("message.")] = value
     utterances = []
     for _, message in sorted(messages.items()):
-        role = str(message.get("role", "assistant"))
-        text = text_from_json(message.get("content"), text_of) or block_texts(message)
+        role = str(message.get("role", side))
+        content = first_value(message, ("content", side))
+        text = text_from_json(content, text_of) or block_texts(message)
         utterances.append(Utterance(role, speaker_role(role), text))
         if role == "system":
             utterances[-1].role = "system"
@@ -521,7 +579,7 @@ def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
         threads.setdefault(dialog.id or f"request {number}", []).append(dialog)
     joined = []
     for requests in threads.values():
-        if len(requests) > 1 and all(is_single_exchange(dialog) for dialog in requests):
+        if hold_no_history(requests):
             joined.append(woven_requests(requests))
             continue
         joined += join_thread(requests, source)
@@ -546,8 +604,8 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
     A file logs each request if, for more than half of its dialogs with several replies, the dialog
     up to the last but one reply is in the file too. Else all dialogs stay. A dialog that is shorter
     by two replies or more stays, unless the dialogs between are in the file. A request that ends
-    in a call of a tool or its result is dropped too, where another one goes on from its talk. The
-    ratings and the model of a dropped dialog go to its last reply in a longer one.
+    without a reply, as in a call of a tool, is dropped too, where another one goes on from its
+    talk. The ratings and the model of a dropped dialog go to its last reply in a longer one.
     """
     replies = [replies_by_history(dialog) for dialog in dialogs]
     full_histories = {
@@ -594,9 +652,11 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
 
 
 def ends_in_a_step(dialog: Dialog) -> bool:
-    """Whether a request with talk ends in what is none, such as the result of a tool."""
-    utterances = dialog.utterances
-    return any(map(is_talk, utterances)) and not is_talk(utterances[-1])
+    """Whether a request with talk ends without a reply: in a call of a tool, or its result."""
+    talk = list(filter(is_talk, dialog.utterances))
+    return bool(talk) and (
+        talk[-1].role == "user" or talk[-1] is not dialog.utterances[-1]
+    )
 
 
 def talks_gone_on_from(dialogs: list[Dialog]) -> set[int]:
@@ -657,20 +717,48 @@ def replies_by_history(dialog: Dialog) -> dict[int, Utterance]:
     return replies
 
 
-def is_single_exchange(dialog: Dialog) -> bool:
-    """Whether a request of a session holds no history: what was asked and answered, at a time."""
-    roles = [role for role, _ in talk_of(dialog)]
-    return roles == ["user", "assistant"] and dialog.utterances[-1].time is not None
+def hold_no_history(requests: list[Dialog]) -> bool:
+    """Whether each request of a session begins anew: what was asked at a time, and what came back.
+
+    One that failed has no answer, and one that called a tool may have several; most have one.
+    """
+    answers = []
+    for dialog in requests:
+        roles = [role for role, _ in talk_of(dialog)]
+        if roles[:1] != ["user"] or set(roles[1:]) - {"assistant"}:
+            return False
+        if dialog.utterances[-1].time is None:
+            return False
+        answers.append(len(roles) - 1)
+    return len(requests) > 1 and 1 in answers
 
 
 def woven_requests(requests: list[Dialog]) -> Dialog:
     """One dialog of the requests of a session that hold no history, in the order of time."""
     requests = sorted(requests, key=lambda dialog: dialog.utterances[-1].time)
     dialog = Dialog(requests[0].id, [], requests[0].system)
-    for request in requests:
-        request.utterances[-1].system = request.system
+    for request, following in zip_longest(requests, requests[1:]):
+        if following and goes_on_from(following, request):
+            continue
+        for reply in filter(is_talk, request.utterances):
+            if reply.role == "assistant":
+                reply.system = request.system
         dialog.utterances += request.utterances
     return dialog
+
+
+def goes_on_from(request: Dialog, before: Dialog) -> bool:
+    """Whether a request asks again what had no answer, or brings more, as after a tool.
+
+    It then takes over the ratings of the one before.
+    """
+    talk = talk_of(before)
+    brings_more = len(talk) == 1 or len(talk_of(request)) > len(talk)
+    if not brings_more or talk_of(request)[: len(talk)] != talk:
+        return False
+    last = list(filter(is_talk, request.utterances))[len(talk) - 1]
+    last.ratings += before.utterances[-1].ratings
+    return True
 
 
 def is_talk(utterance: Utterance) -> bool:
@@ -817,7 +905,7 @@ def read_mlflow(rows: list[dict], source) -> list[Dialog]:
         output = from_json(span.get("mlflow.spanOutputs"))
         dialog = traced_dialog(
             str(name or ""),
-            span.get("mlflow.spanInputs"),
+            unquoted(span.get("mlflow.spanInputs")),
             output=unquoted(output),
             time=info.get("request_time") or info.get("timestamp_ms"),
             model=text_at(output, "model"),
@@ -825,16 +913,45 @@ def read_mlflow(rows: list[dict], source) -> list[Dialog]:
         if not dialog.utterances:
             source.exclude("dialogs", "have no messages")
             continue
-        for assessment in dicts(info.get("assessments")):
-            if value_at(assessment, "source.source_type") == "HUMAN":
-                rating = Rating(
-                    text_at(assessment, "source.source_id"),
-                    assessment.get("assessment_name") or "feedback",
-                    value_at(assessment, "feedback.value"),
-                )
-                dialog.utterances[-1].ratings.append(rating)
+        dialog.utterances[-1].ratings += mlflow_ratings(info.get("assessments"))
         dialogs.append(dialog)
     return join_histories(dialogs, source)
+
+
+def read_mlflow_rows(rows: list[dict], source) -> list[Dialog]:
+    """MLflow's traces in a table, one a row."""
+    dialogs = []
+    for row in rows:
+        output = from_json(row["response"])
+        path = r"trace_metadata,request_metadata.mlflow\.trace\.session"
+        name = text_at(row, f"{path}|trace_id|request_id")
+        dialog = traced_dialog(
+            name or "",
+            unquoted(row["request"]),
+            output=unquoted(output),
+            time=first_value(row, ("request_time", "timestamp_ms")),
+            model=text_at(output, "model") or text_at(row, "request.model"),
+        )
+        if not dialog.utterances:
+            source.exclude("dialogs", "have no messages")
+            continue
+        assessments = from_json(row.get("assessments"))
+        dialog.utterances[-1].ratings += mlflow_ratings(assessments)
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def mlflow_ratings(assessments: Any) -> list[Rating]:
+    """The feedback of people on a trace; what they expected is none."""
+    ratings = []
+    for assessment in dicts(assessments):
+        opinion = value_at(assessment, "feedback.value")
+        by_person = value_at(assessment, "source.source_type") == "HUMAN"
+        if by_person and opinion is not None:
+            rater = text_at(assessment, "source.source_id")
+            dimension = assessment.get("assessment_name") or "feedback"
+            ratings.append(Rating(rater, dimension, opinion))
+    return ratings
 
 
 def holds_messages(attributes: dict[str, Any]) -> bool:
@@ -844,7 +961,7 @@ def holds_messages(attributes: dict[str, Any]) -> bool:
 
 
 def unquoted(value: Any) -> Any:
-    """A text that stands in quotes of JSON without them."""
+    """A text that stands in quotes of JSON without them; None for what JSON calls null."""
     if isinstance(value, str) and value[:1] == '"':
         return parse_list(value)
-    return value
+    return None if value == "null" else value
