@@ -14,8 +14,10 @@ from lib.data.log_parts import (
     dicts,
     first_text,
     first_value,
+    first_words,
     from_json,
     html_text,
+    never_earlier,
     path_to_root,
     read_ratings,
     text_at,
@@ -44,8 +46,13 @@ CODEX_SETUP = "# Context from my IDE setup"  # what an editor adds above a reque
 CODEX_REQUEST = "## My request for Codex:"
 # In an answer of Copilot, in place of an edit, which stands beside it.
 EMPTY_FENCE = re.compile(r"\n```\n{1,5}```\n")
-# Before what the user wrote to Gemini.
-GEMINI_ASKS = ("Prompted", "Asked", "Branched", "Answered")
+# Before what the user wrote to Gemini, and to Bard before it.
+GEMINI_ASKS = (
+    *("Prompted with: ", "Asked Gemini: ", "Asked Bard: "),
+    *("Prompted ", "Asked ", "Said ", "Branched ", "Answered "),
+)
+# Behind what the user wrote.
+GEMINI_FILES = re.compile(r" ?Attached \d{1,3} files?\.\Z")
 CHATGPT_ASIDES = ("analysis", "commentary")  # channels that the page folds away
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -58,7 +65,8 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
     """
     nodes = record["mapping"]
     parents = {name: node.get("parent") for name, node in nodes.items()}
-    path = path_to_root(record.get("current_node") or newest_node(nodes), parents)
+    current = record.get("current_node")
+    path = path_to_root(current if current in nodes else newest_node(nodes), parents)
     thumbs = source.cached("message_feedback.json", "message_id")
     thumbs = thumbs or source.cached("message_feedback.json", "id")
     dialog_id = first_text(record, ["conversation_id", "id", "title"]) or ""
@@ -76,16 +84,24 @@ def read_chatgpt(record: dict, source) -> list[Dialog]:
 
 def chatgpt_utterances(nodes: dict, path: list[str], thumbs: dict) -> list[Utterance]:
     """The utterances with these ids, with the thumbs that a file beside them holds."""
-    utterances = []
+    utterances: list[Utterance] = []
+    is_cut = False
     for name in path:
         message = nodes.get(name, {}).get("message")
-        if message:
-            utterance = chatgpt_utterance(message)
-            if name in thumbs:
-                rating = Rating(None, "feedback", thumbs[name].get("rating"))
-                utterance.ratings.append(rating)
+        if not message:
+            continue
+        utterance = chatgpt_utterance(message)
+        if name in thumbs:
+            rating = Rating(None, "feedback", thumbs[name].get("rating"))
+            utterance.ratings.append(rating)
+        if is_cut and utterance.role == "assistant":  # the page shows both as one
+            utterances[-1].text = (utterances[-1].text or "") + (utterance.text or "")
+            utterances[-1].ratings += utterance.ratings
+        else:
             utterances.append(utterance)
-    return utterances
+        ended = text_at(message, "metadata.finish_details.type")
+        is_cut = utterance.role == "assistant" and ended == "max_tokens"
+    return never_earlier(utterances)
 
 
 def newest_node(nodes: dict) -> str:
@@ -199,11 +215,14 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
             continue  # the request failed
         utterance = read_plain([message])[0]
         utterance.reply_to = None
+        arena_model = first_text(message, ["selectedModelId"])
+        utterance.system = arena_model or utterance.system
         utterance.ratings = read_ratings(message.get("annotation") or {})
-        answer = values_at(message, "content_list[phase=answer].content")  # Qwen's
-        utterance.text = utterance.text or "\n".join(answer)
+        # Qwen's list, and the items that newer versions keep beside the text.
+        answer = "content_list[phase=answer].content|output[type=message].content"
+        utterance.text = utterance.text or first_words(message, answer)
         utterances.append(utterance)
-    return utterances
+    return never_earlier(utterances)
 
 
 def read_open_webui_feedback(rows: list[dict], source) -> list[Dialog]:
@@ -287,17 +306,19 @@ def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
     """
     dialogs: dict[str, Dialog] = {}
     titles = [str(row.get("title") or "") for row in rows]
-    in_english = any(title.startswith("Prompted ") for title in titles)
+    in_english = any(title.startswith(("Prompted ", "Said ")) for title in titles)
     for row in sorted(rows, key=lambda row: str(row.get("time"))):
         title = str(row.get("title") or "")
-        verb = title.partition(" ")[0]
-        if in_english and verb not in GEMINI_ASKS:
+        if in_english and not title.startswith(GEMINI_ASKS):
             source.exclude("utterances", "are asides and notices")
             continue
-        reply = html_text("".join(values_at(row, "safeHtmlItem[].html")))
+        drafts = values_at(row, "safeHtmlItem[].html")
+        # The last is the one that was generated again.
+        reply = html_text(drafts[-1]) if drafts else None
         if not reply:
             source.exclude("dialogs", "have no reply of the bot")
             continue
+        source.exclude("utterances", "are versions that were left", len(drafts) - 1)
         links = " ".join(values_at(row, "details[].url") + values_at(row, "titleUrl"))
         chat = re.search(r"gemini\.google\.com/app/(\w+)", links)
         if not chat and not source.report.options.split:
@@ -307,7 +328,10 @@ def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
             )
         name = chat[1] if chat else source.stem
         time = to_time(row.get("time"))
-        question = title.removeprefix(f"{verb} ") if in_english else title
+        question = title
+        if in_english:
+            verb = next(verb for verb in GEMINI_ASKS if title.startswith(verb))
+            question = GEMINI_FILES.sub("", title.removeprefix(verb))
         dialog = dialogs.setdefault(name, Dialog(name, []))
         dialog.utterances += [user(question, time=time), assistant(reply, time=time)]
     return list(dialogs.values())
@@ -337,6 +361,8 @@ def read_character_turns(record: dict, source) -> list[Dialog]:
     dialog = Dialog(text_at(record, "turns[].turn_key.chat_id") or source.stem, [])
     for turn in reversed(record["turns"]):
         candidates = turn["candidates"]
+        if not candidates:
+            continue  # of a reply that was not made
         chosen = candidates[-1]
         for candidate in candidates:
             if candidate.get("candidate_id") == turn.get("primary_candidate_id"):

@@ -10,6 +10,7 @@ from lib.data.log_parts import (
     first_value,
     html_text,
     is_true,
+    never_earlier,
     text_at,
     value_at,
     values_at,
@@ -448,6 +449,7 @@ def read_sillytavern(rows: list[dict], source) -> list[Dialog]:
         dialog.utterances.append(
             Utterance(str(row["name"]), role, row["mes"], time=time)
         )
+    never_earlier(dialog.utterances)  # as messages may be moved
     return [dialog]
 
 

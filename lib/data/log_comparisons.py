@@ -8,7 +8,7 @@ import pandas as pd
 from lib.data.corpora import snake_case
 from lib.data.dialogs import Dialog, Rating, Utterance, join_rated
 from lib.data.file_contents import UnknownFormat, parse_list
-from lib.data.log_messages import USER_TEXT, message_list, read_plain, woven
+from lib.data.log_messages import BOTH_SIDES, USER_TEXT, message_list, read_plain, woven
 from lib.data.log_parts import (
     DIALOG,
     RATERS,
@@ -22,7 +22,7 @@ from lib.data.log_parts import (
     to_number,
     user,
 )
-from lib.data.log_prompts import prompt_turns
+from lib.data.log_prompts import END_MARK, prompt_turns
 
 TRUE = ("1", "1.0", "True", "true")
 SCORES = (
@@ -43,6 +43,11 @@ PAIRS = [  # names of two replies, of the preference, and what it is worth for t
         lambda n: 0.5 if n == 0 else float(n < 0),
     ),
     (("response_0", "response_1"), "better_response_id", lambda n: float(n == 0)),
+    (
+        ("response_1", "response_2"),
+        "preference_strength",
+        lambda n: 0.5 if n == 0 else float(n < 0),
+    ),
 ]
 PROMPTS = ("question", "instruction", "query", "input", "context", "history")
 HELPSTEER_TURN = re.compile(r"<extra_id_1>(?P<role>User|Assistant)\n")
@@ -237,7 +242,13 @@ def read_preference(record: dict, source) -> list[Dialog]:
     """
     name = first_text(record, ["id", "prompt_id"]) or ""
     asked = first_value(record, ("prompt", *PROMPTS, "conversations", "messages"))
+    about = record.get("input")
+    if asked == record.get("instruction") and about and isinstance(about, str):
+        asked = f"{asked}\n{about}"  # as LLaMA-Factory joins them
     prompt = conversation(asked or [])
+    history = record.get("history")
+    if history != asked and is_pairs(history):
+        prompt = [*woven(*zip(*history, strict=True)), *prompt]
     if (
         not prompt
         and isinstance(record["chosen"], str)
@@ -250,12 +261,8 @@ def read_preference(record: dict, source) -> list[Dialog]:
     scored = first_value(record, SCORES) is not None
     dialogs = []
     for side in ("chosen", "rejected"):
-        utterances = [*prompt, *conversation(record[side], "assistant")]
-        repeated = (
-            len(prompt) == 1 and len(utterances) > 2
-        )  # as UltraFeedback repeats the prompt
-        if repeated and utterances[1].text == prompt[0].text:
-            utterances = utterances[1:]
+        said = conversation(record[side], "assistant")
+        utterances = said if repeats(prompt, said) else [*prompt, *said]
         system = first_text(record, [f"{side}_model", f"{side}-model"]) or side
         dialog = Dialog(name, [*as_script(utterances[:-1]), utterances[-1]], system)
         if scored:
@@ -265,6 +272,24 @@ def read_preference(record: dict, source) -> list[Dialog]:
         drop_placeholders(dialog, record)
         dialogs.append(dialog)
     return dialogs
+
+
+def repeats(prompt: list[Utterance], said: list[Utterance]) -> bool:
+    """Whether what was said begins with the prompt, as in UltraFeedback, or has it further on.
+
+    A prompt of one text may be what the user said first, below a system prompt, or last.
+    """
+    asked = [(u.role, u.text) for u in prompt if u.role in BOTH_SIDES]
+    talk = [(u.role, u.text) for u in said if u.role in BOTH_SIDES]
+    if not asked or len(talk) <= len(asked) or talk[0][0] != "user":
+        return False
+    return asked[0] in talk if len(asked) == 1 else talk[: len(asked)] == asked
+
+
+def is_pairs(history: Any) -> bool:
+    """Whether a history is a list of what the user and the bot said, two by two."""
+    pairs = history if isinstance(history, list) else []
+    return bool(pairs) and all(isinstance(p, list) and len(p) == 2 for p in pairs)
 
 
 def read_openai_preference(record: dict, source) -> list[Dialog]:
@@ -278,7 +303,7 @@ def read_openai_preference(record: dict, source) -> list[Dialog]:
 
 
 def read_reply_pair(record: dict, source) -> list[Dialog]:
-    """HelpSteer3, SafeRLHF: a context, two replies, and a number for which was preferred.
+    """HelpSteer2 and 3, SafeRLHF: a context, two replies, and a number for which was preferred.
 
     It goes from -3 (the first) to 3 (the second), or is the place of the better reply.
 
@@ -293,7 +318,7 @@ def read_reply_pair(record: dict, source) -> list[Dialog]:
         )
     context = as_script(conversation(first_value(record, ("prompt", *PROMPTS))))
     for names, preferred, value_of in PAIRS:
-        if names[0] not in record:
+        if not set(names) <= set(record):
             continue
         number = to_number(record.get(preferred))
         dialogs = []
@@ -388,12 +413,20 @@ def chosen_path(name: str, messages: list[dict]) -> list[Dialog]:
 
 
 def conversation(value: Any, role: str = "user") -> list[Utterance]:
-    """Messages, or a text, perhaps with the marks of a template, as HH writes "Human:"."""
+    """Messages, or a text, perhaps with the marks of a template, as HH writes "Human:".
+
+    A table has the messages as JSON, or as NumPy prints them.
+    """
     if isinstance(value, dict):
         value = [value]
+    if isinstance(value, str) and value.startswith("[{"):
+        value = message_list(value) or value
     if isinstance(value, list):
         return read_plain(value)
-    return prompt_turns(value) or [Utterance(role, role, value)]
+    turns = prompt_turns(value)
+    if role == "assistant":
+        value = END_MARK.sub("", value)
+    return turns or [Utterance(role, role, value)]
 
 
 def read_completion(record: dict, source) -> list[Dialog]:
@@ -418,6 +451,20 @@ def read_helpsteer(record: dict, source) -> list[Dialog]:
     for name in HELPSTEER_RATINGS:
         reply.ratings.append(Rating(None, name, record.get(name)))
     return [Dialog("", [*as_script(utterances), reply])]
+
+
+def read_edited_reply(record: dict, source) -> list[Dialog]:
+    """HelpSteer3's edits: a model's reply, and what people made of it, which is a reference."""
+    context = as_script(conversation(record["context"]))
+    reply = assistant(record["original_response"])
+    edited = first_value(record, ("edited_response", "good_edited_response"), str)
+    reply.references = [edited] if edited else []
+    return [Dialog("", [*context, reply])]
+
+
+def read_red_team(record: dict, source) -> list[Dialog]:
+    """HH's attacks by a red team: a transcript; how well an attack went is no merit of replies."""
+    return [Dialog("", prompt_turns(record["transcript"]))]
 
 
 def read_kto(record: dict, source) -> list[Dialog]:

@@ -42,6 +42,13 @@ RESPONSE = {"response", *SYNONYMS["response"].split()} - set(TEXT)
 ANSWER_KEYS = set(WORDS["answers"]["lists"].split())
 MESSAGE_KEYS = ANSWER_KEYS | set(WORDS["answers"]["messages"].split())
 NUMBERED_REPLY = re.compile(r"(response|reply|answer|output|completion)_?([1-9]|[a-h])")
+LIKE_REPLY = re.compile(  # names that a field with a reply may have, too
+    r"(?:model|llm|bot|chatbot|assistant|ai|generated|predicted|final|original|raw)_"
+    r"(?:response|reply|answer|output|completion)s?"
+    r"|(?:model|llm|bot|chatbot|assistant|generated)_(?:text|message)"
+    r"|(?:response|reply|answer|output|completion)_text"
+    r"|generated|generations?|responses|replies|answers|completions"
+)
 REPLY_FIELDS = (
     "response", "output", "outputs", "completion", "reply", "answer", "message",
     "generated_text", "prediction", "predictions",
@@ -77,7 +84,7 @@ def read_utterance(
             fields = message[name] | fields
     if isinstance(speaker, dict):
         fields = speaker | {**fields}
-        speaker = first_text(speaker, ("role", "name", "username", "id"))
+        speaker = first_text(speaker, ("role", "name", "username", "id", "type"))
     named = meanings(tuple(message))
     references = fields.get("reference")
     return Utterance(
@@ -476,6 +483,8 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
         )
     name, reply = next(iter(replies.items()), ("", None))
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
+    if not reply and turns and turns[-1].role == "user":
+        check_no_reply(about)
     if not reply or not turns or turns[-1].text.strip() == reply.strip():
         return
     if turns[-1].role == "assistant":
@@ -485,6 +494,24 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
         )
     bots = [utterance.speaker for utterance in turns if utterance.role == "assistant"]
     dialog.utterances.append(assistant(reply, *bots[:1]))
+
+
+def check_no_reply(about: Mapping[str, Any]) -> None:
+    """Refuse messages that end with the user where a field beside them may hold the reply.
+
+    Raises:
+        UnknownFormat: with the name of that field.
+    """
+    for name, value in about.items():
+        if not (LIKE_REPLY.fullmatch(name) and value and isinstance(value, str | list)):
+            continue
+        fix = f'say so: COLUMNS="response={name}", or leave that field out'
+        if not reply_text(value):
+            fix = "write one row per reply, with its system"
+        raise UnknownFormat(
+            f"has messages that end with the user, and perhaps the reply to them in {name!r}",
+            fix=fix,
+        )
 
 
 def reply_text(value: Any) -> str | None:

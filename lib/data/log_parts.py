@@ -352,9 +352,14 @@ def text_of(content: Any) -> str | None:
 
 
 def go_on(before: Any, block: Any) -> bool:
-    """Whether two blocks are of one sentence, which Anthropic divides where it names sources."""
+    """Whether two blocks are of one sentence, which Anthropic divides where it names sources.
+
+    Mistral puts a block between for each source.
+    """
     if not (isinstance(before, dict) and isinstance(block, dict)):
         return False
+    if before.get("type") in ("reference", "tool_reference"):
+        return block.get("type") == "text"
     cited = before.get("citations") or block.get("citations")
     return bool(cited) and before.get("type") == block.get("type") == "text"
 
@@ -406,6 +411,9 @@ def without_html(text: str | None) -> str | None:
     return text
 
 
+LINES_OF_HTML = {"p", "div", "li", "tr", "pre", *(f"h{n}" for n in range(1, 7))}
+
+
 class _HtmlText(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -420,12 +428,14 @@ class _HtmlText(HTMLParser):
         self.in_button = tag == "button"
         if tag == "br":
             self.pieces.append("\n")
+        elif tag in ("td", "th"):
+            self.pieces.append(" ")
         elif tag == "emoji":  # of Teams
             self.pieces.append(dict(attrs).get("alt") or "")
 
     def handle_endtag(self, tag: str) -> None:
         self.in_button = False
-        if tag in ("p", "div", "li"):
+        if tag in LINES_OF_HTML:
             self.pieces.append("\n")
 
 
@@ -742,6 +752,19 @@ def as_script(utterances: Iterable[Utterance]) -> list[Utterance]:
             )
         scripted.append(utterance)
     return scripted
+
+
+def never_earlier(utterances: list[Utterance]) -> list[Utterance]:
+    """The utterances of a path, each at the time of the one before if a clock says it was earlier.
+
+    What the user writes has the time of a device, what the bot answers that of a server.
+    """
+    latest = None
+    for utterance in utterances:
+        if utterance.time and latest and utterance.time < latest:
+            utterance.time = latest
+        latest = utterance.time or latest
+    return utterances
 
 
 def path_to_root(node: Any, parent_of: Mapping[Any, Any]) -> list[Any]:
