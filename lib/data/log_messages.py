@@ -76,7 +76,7 @@ def read_utterance(
             fields = message[name] | fields
     if isinstance(speaker, dict):
         fields = speaker | {**fields}
-        speaker = first_text(speaker, ("role", "name", "username", "id"))
+        speaker = first_text(speaker, ("role", "name", "username", "id", "type"))
     named = meanings(tuple(message))
     references = fields.get("reference")
     return Utterance(

@@ -406,6 +406,12 @@ def without_html(text: str | None) -> str | None:
     return text
 
 
+BLOCK_TAGS = {  # which stand on lines of their own
+    *("p", "div", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
+    *("table", "tr", "blockquote", "pre", "hr"),
+}
+
+
 class _HtmlText(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -418,14 +424,14 @@ class _HtmlText(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
         self.in_button = tag == "button"
-        if tag == "br":
+        if tag == "br" or tag in BLOCK_TAGS:
             self.pieces.append("\n")
         elif tag == "emoji":  # of Teams
             self.pieces.append(dict(attrs).get("alt") or "")
 
     def handle_endtag(self, tag: str) -> None:
         self.in_button = False
-        if tag in ("p", "div", "li"):
+        if tag in BLOCK_TAGS:
             self.pieces.append("\n")
 
 
