@@ -280,18 +280,6 @@ def test_the_items_beside_an_empty_text_of_open_webui_are_read(tmp_path):
     assert contexts(read_turns(file)) == {"Ho": ["Hi"]}
 
 
-def test_marks_of_sources_in_deepseek_are_no_words(tmp_path):
-    nodes = {"root": {"id": "root", "parent": None, "message": None}}
-    reply = "At nine [citation:1][citation:2], they say[reference:0]."
-    for number, (kind, text) in enumerate([("REQUEST", "When?"), ("RESPONSE", reply)]):
-        parent = f"{number}" if number else "root"
-        message = {"fragments": [{"type": kind, "content": text}], "model": "m"}
-        name = f"{number + 1}"
-        nodes[name] = {"id": name, "parent": parent, "message": message}
-    file = file_with(tmp_path, "d.json", [{"id": "d", "mapping": nodes}])
-    assert contexts(read_turns(file)) == {"At nine, they say.": ["When?"]}
-
-
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -92,6 +92,9 @@ REQUEST_KINDS = {
     *("langfuse", "langsmith", "opentelemetry", "braintrust", "weave", "mlflow"),
     "openai_responses",
 }
+# Where servers of some platforms list the messages of a page, each of which names its dialog.
+PAGES = ("messages", "data", "results", "payload", "logs")
+LISTED_KINDS = {"twilio", "crisp", "freshchat", "chatwoot", "hubspot", "kore", "watson"}
 # What may stand between the utterances of a context in one text, or be a word of them.
 SEPARATORS = ("EOS", " | ")
 
@@ -332,6 +335,13 @@ FORMATS = [  # in the order in which signatures are tried
               ("conversations[].interactions",), EachRecord(platforms.read_dialogflow)),
     LogFormat("dialogflow", "Dialogflow CX in BigQuery",
               ("conversation_name", "turn_position"), platforms.read_dialogflow_rows),
+    LogFormat("dialogflow", "Dialogflow ES in Cloud Logging",
+              ("textPayload=Dialogflow Response*", "timestamp"), platforms.read_dialogflow_es_log),
+    LogFormat("dialogflow", "Dialogflow CX in Cloud Logging",
+              ("jsonPayload.queryResult.responseMessages", "timestamp"),
+              platforms.read_dialogflow_log),
+    LogFormat("botpress", "Botpress messages (version 12)",
+              ("conversationId", "sentOn", "payload.type"), platforms.read_botpress_messages),
     LogFormat("bot_framework", "Bot Framework transcript",
               ("type", "from.id", "conversation.id"), platforms.read_bot_framework),
     LogFormat("bot_framework", "Bot Framework transcript",
@@ -346,9 +356,13 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("copilot_studio", "Copilot Studio sessions",
               ("ChatTranscript=str", "SessionOutcome"), EachRecord(platforms.read_pva_session)),
     LogFormat("intercom", "Intercom conversations",
-              ("source", "conversation_parts"), EachRecord(platforms.read_intercom)),
+              ("source|conversation_message.body", "conversation_parts"),
+              platforms.read_intercom_rows),
     LogFormat("zendesk", "Zendesk chats",
               ("chats[].history|docs{}.history",), EachRecord(platforms.read_zendesk_chats)),
+    LogFormat("zendesk", "Zendesk chats",
+              ("history[].type=chat.msg", "history[].msg"),
+              EachRecord(platforms.read_zendesk_chats)),
     LogFormat("zendesk", "Zendesk tickets with their comments",
               ("tickets[].comments[].author_id",), platforms.read_zendesk_tickets),
     LogFormat("zendesk", "Zendesk tickets with their comments",
@@ -357,6 +371,11 @@ FORMATS = [  # in the order in which signatures are tried
               ("messages[].sid", "messages[].to",
                "messages[].direction=inbound,outbound-api,outbound-reply"),
               EachRecord(platforms.read_twilio_sms)),
+    LogFormat("twilio", "Twilio messages, a dialog per number of a user",
+              ("sid|Sid", "from|From", "to|To", "body|Body",
+               "direction=inbound,outbound-api,outbound-reply"
+               "|Direction=inbound,outbound-api,outbound-reply"),
+              platforms.read_twilio_sms_rows),
     LogFormat("genesys", "Genesys transcripts",
               ("transcripts[].phrases[].participantPurpose",), EachRecord(platforms.read_genesys)),
     LogFormat("dialogflow", "Dialogflow ES answers",
@@ -490,6 +509,8 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     value = listed_by_push_ids(value)
     rows = corpora.label_studio_tasks(logged_events(records(value)))
     log_format = find_log_format(rows, kind)
+    if not log_format:
+        log_format, rows = on_a_page(rows, kind)
     if log_format:
         return _read_records(log_format, rows, source)
     return _read_generic(unfold_all(rows), value, source)
@@ -522,6 +543,21 @@ def find_log_format(rows: list[dict], kind: str | None = None) -> LogFormat | No
         if any(matches(row, log_format.signature) for row in rows[:50]):
             return log_format
     return None
+
+
+def on_a_page(
+    rows: list[dict], kind: str | None = None
+) -> tuple[LogFormat | None, list[dict]]:
+    """The format of messages that are listed without the page on which a server gives them.
+
+    Then the page is put around them.
+    """
+    for name in PAGES:
+        page = {name: rows}
+        log_format = find_log_format([page], kind)
+        if log_format and log_format.kind in LISTED_KINDS:
+            return log_format, [page]
+    return None, rows
 
 
 @cache

@@ -411,7 +411,10 @@ def without_html(text: str | None) -> str | None:
     return text
 
 
-LINES_OF_HTML = {"p", "div", "li", "tr", "pre", *(f"h{n}" for n in range(1, 7))}
+BLOCK_TAGS = {  # which stand on lines of their own
+    *("p", "div", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
+    *("table", "tr", "blockquote", "pre", "hr"),
+}
 
 
 class _HtmlText(HTMLParser):
@@ -426,7 +429,7 @@ class _HtmlText(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
         self.in_button = tag == "button"
-        if tag == "br":
+        if tag == "br" or tag in BLOCK_TAGS:
             self.pieces.append("\n")
         elif tag in ("td", "th"):
             self.pieces.append(" ")
@@ -435,7 +438,7 @@ class _HtmlText(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self.in_button = False
-        if tag in LINES_OF_HTML:
+        if tag in BLOCK_TAGS:
             self.pieces.append("\n")
 
 

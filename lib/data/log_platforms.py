@@ -6,8 +6,10 @@ For another platform first try an entry in `chat_shapes.toml`.
 import json
 import math
 import re
+from datetime import datetime
 from typing import Any
 
+from lib.data.corpora import snake_case
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
 from lib.data.log_parts import (
@@ -17,6 +19,7 @@ from lib.data.log_parts import (
     first_value,
     from_json,
     html_text,
+    text_at,
     to_number,
     user,
     value_at,
@@ -29,9 +32,25 @@ TICKET_ACCOUNTS = ("requester", "submitter", "assignee")  # of Zendesk
 DIALOGFLOW_TEXTS = (
     "queryResult,query_result.responseMessages,response_messages[].text.text[]"
 )
+DIALOGFLOW_SPEECH = (
+    "queryResult,query_result.responseMessages,response_messages[]"
+    ".outputAudioText,output_audio_text.text,ssml"
+)
+DIALOGFLOW_SESSION = (  # of an entry of Cloud Logging
+    "labels.session_id|jsonPayload.session"
+    "|jsonPayload.queryResult.diagnosticInfo.Session Id"
+)
 DIALOGFLOW_ES_TEXTS = (
     "[].text.text[]|[].simpleResponses.simpleResponses[].displayText,textToSpeech"
 )
+REFERENCE = re.compile(  # a line that says what a mark such as [1] in a text stands for
+    r"^\[(\d{1,3})\]: (?:https?://|cite:)\S+(?: \"[^\"\n]*\")?\s?$", re.M
+)
+ES_FIELD = re.compile(  # in the log of Dialogflow ES; what stands deeper repeats it
+    r'^ {0,4}(?P<name>session_id|resolved_query|speech): "(?P<value>(?:[^"\\\n]|\\.)*)"$',
+    re.M,
+)
+ES_TIMES = ("timestamp", "createTime")
 EVENT_NAME = re.compile(r"WELCOME|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,5}")  # of Dialogflow
 
 
@@ -45,8 +64,10 @@ def read_rasa(record: dict, source) -> list[Dialog]:
     # The titles of buttons that were shown, by their payloads.
     buttons: dict[Any, Any] = {}
     events = list(record["events"])
-    if all(event.get("timestamp") for event in events):
-        events.sort(key=lambda event: event["timestamp"])
+    times = [rasa_time(event) for event in events]
+    if None not in times:
+        order = sorted(range(len(events)), key=times.__getitem__)
+        events = [events[position] for position in order]
     for event in events:
         kind = event.get("event")
         if kind == "session_started" and sessions[-1]:
@@ -64,9 +85,18 @@ def read_rasa(record: dict, source) -> list[Dialog]:
             role = "assistant" if kind == "bot" else kind
             if role == "user":  # who pressed a button saw its title
                 text = buttons.get(text) or text
-            time = to_time(event.get("timestamp"))
+            time = rasa_time(event)
             sessions[-1].append(Utterance(kind, role, text, time=time))
     return [Dialog(sender, utterances) for utterances in sessions]
+
+
+def rasa_time(event: dict) -> datetime | None:
+    """When an event of Rasa was; MongoDB may write the number as a text in a mapping."""
+    time = event.get("timestamp")
+    if isinstance(time, dict):
+        time = next(iter(time.values()), None)
+    seconds = to_number(time)
+    return to_time(time if seconds is None else seconds)
 
 
 def read_rasa_rows(rows: list[dict], source) -> list[Dialog]:
@@ -147,7 +177,7 @@ def dialogflow_exchange(interaction: dict, time: Any) -> list[Utterance]:
     parts = [*values_at(interaction, "partialResponses[]"), response]  # said one by one
     texts = []
     for part in parts:
-        texts += values_at(part, DIALOGFLOW_TEXTS)
+        texts += dialogflow_texts(part)
     reply = "\n".join(texts) or interaction.get("responseUtterances")
     reply = reply or derived.get("agentUtterances")
     utterances = []
@@ -158,6 +188,43 @@ def dialogflow_exchange(interaction: dict, time: Any) -> list[Utterance]:
     if opinion and opinion != "RATING_UNSPECIFIED":
         utterances[-1].ratings.append(Rating(None, "feedback", opinion))
     return utterances
+
+
+def dialogflow_texts(response: dict) -> list[str]:
+    """What a response of Dialogflow CX says: its texts, or what it only speaks."""
+    texts = values_at(response, DIALOGFLOW_TEXTS)
+    if not texts:
+        texts = map(html_text, values_at(response, DIALOGFLOW_SPEECH))  # SSML or text
+    return [text for text in texts if text]
+
+
+def read_dialogflow_log(rows: list[dict], source) -> list[Dialog]:
+    """Dialogflow CX in Cloud Logging: a response repeats what the user said to it.
+
+    Raises:
+        UnknownFormat: where nothing tells the session.
+    """
+    dialogs: dict[str, Dialog] = {}
+    for row in in_time(rows, ("timestamp",)):
+        response = row.get("jsonPayload") or {}
+        result = response.get("queryResult")
+        if not result:
+            continue  # a request, whose words the response repeats
+        name = text_at(row, DIALOGFLOW_SESSION)
+        if not name:
+            raise UnknownFormat(
+                "has responses of Dialogflow CX, and does not say which are of one session",
+                fix="export the labels of each entry, too",
+            )
+        time = to_time(row.get("timestamp"))
+        name = name.rpartition("/")[2]
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        words = first_value(result, ("text", "transcript"), str)
+        if words:
+            dialog.utterances.append(user(words, time=time))
+        reply = "\n".join(dialogflow_texts(response)) or None
+        dialog.utterances.append(assistant(reply, "agent", time=time))
+    return list(dialogs.values())
 
 
 def read_bot_framework(rows: list[dict], source) -> list[Dialog]:
@@ -193,6 +260,7 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
         text = re.sub("</?at>", "", activity.get("text") or "")  # marks of mentions
+        text = without_references(text) or words_of_cards(activity)
         utterance = Utterance(speaker, role, text or None, time=time)
         utterance.id = first_text(activity, ["id"])
         dialog.utterances.append(utterance)
@@ -206,6 +274,35 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         dialog.ratings.append(Rating(None, "csat", rating))
     else:
         source.exclude("utterances", "are no messages (typing, traces, events)")
+
+
+def without_references(text: str) -> str:
+    """A text without the list of its sources that Copilot Studio adds, and without their marks.
+
+    >>> without_references('Open [1].\\n\\n[1]: https://a.b "Hours"')
+    'Open.'
+    """
+    listed = [match[1] for match in REFERENCE.finditer(text)]
+    text = REFERENCE.sub("", text)
+    for number in listed:
+        text = text.replace(f" [{number}]", "").replace(f"[{number}]", "")
+    return text.rstrip() if listed else text
+
+
+def words_of_cards(activity: dict) -> str | None:
+    """The words of a message that has none but on cards, or that is only spoken."""
+    words = []
+    for card in values_at(activity, "attachments[].content"):
+        words += values_at(card, "title") + values_at(card, "text")
+        to_visit = dicts(card.get("body"))[::-1] if isinstance(card, dict) else []
+        while to_visit:
+            block = to_visit.pop()
+            if block.get("type") == "TextBlock":
+                words += values_at(block, "text")
+            inner = dicts(block.get("items")) + dicts(block.get("columns"))
+            to_visit += inner[::-1]
+    texts = [word for word in words if isinstance(word, str)]
+    return "\n".join(texts) or html_text(activity.get("speak"))
 
 
 def read_copilot_studio(record: dict, source) -> list[Dialog]:
@@ -228,6 +325,46 @@ def read_pva_session(record: dict, source) -> list[Dialog]:
     return [dialog]
 
 
+def read_botpress_messages(rows: list[dict], source) -> list[Dialog]:
+    """Botpress, version 12: what nobody is the author of is the bot's."""
+    dialogs: dict[str, Dialog] = {}
+    for row in rows:
+        name = str(row["conversationId"])
+        dialog = dialogs.setdefault(name, Dialog(name, []))
+        words = text_at(row, "payload.text|payload.markdown|payload.title")
+        by_user = first_text(row, ["authorId"])
+        utterance = user(words) if by_user else assistant(words)
+        utterance.time = to_time(row["sentOn"])
+        dialog.utterances.append(utterance)
+    return list(dialogs.values())
+
+
+def read_intercom_rows(rows: list[dict], source) -> list[Dialog]:
+    """Intercom: a conversation a record.
+
+    Raises:
+        UnknownFormat: where no bot answers, and several people do.
+    """
+    dialogs = []
+    whole = []
+    for row in rows:
+        begins = row.get("source") or row.get("conversation_message")
+        if begins and row.get("conversation_parts") is not None:
+            whole.append(row)
+            dialogs += read_intercom(row, source)
+    source.exclude("dialogs", "are in another shape", len(rows) - len(whole))
+    written = [utterance for dialog in dialogs for utterance in dialog.utterances]
+    has_bot = any(utterance.role == "assistant" for utterance in written)
+    staff = sorted({u.speaker for u in written if u.role is None})
+    if len(staff) > 1 and not has_bot and not source.report.options.bot:
+        raise UnknownFormat(
+            f"has answers by {', '.join(staff[:8])}, some of whom may be people",
+            fix=f"name the bot: BOT={staff[0]!r}, several with commas between them",
+        )
+    name_namesakes(dialogs)
+    return dialogs
+
+
 def read_intercom(record: dict, source) -> list[Dialog]:
     """Intercom: `source` and comments, as HTML; what an admin writes is not the bot's."""
     parts = record["conversation_parts"]
@@ -235,7 +372,7 @@ def read_intercom(record: dict, source) -> list[Dialog]:
         parts = parts["conversation_parts"]
     dialog = Dialog(str(record["id"]), [])
     first = {
-        **record["source"],
+        **(record.get("source") or record["conversation_message"]),
         "part_type": "comment",
         "created_at": record.get("created_at"),
     }
@@ -261,11 +398,14 @@ def read_intercom(record: dict, source) -> list[Dialog]:
             "lead": "user",
             "contact": "user",
         }.get(kind)
+        if str(author.get("email")).startswith("operator+"):
+            role = "assistant"  # Intercom's own bot, under an account of staff
         speaker = str(author.get("name") or kind)
         dialog.utterances.append(
             Utterance(speaker, role, text, time=to_time(part.get("created_at")))
         )
-    rating = value_at(record, "conversation_rating.rating|ai_agent.rating")
+    # The first is of the bot alone, the second of all who answered.
+    rating = value_at(record, "ai_agent.rating|conversation_rating.rating")
     if rating is not None:
         dialog.ratings.append(Rating(None, "rating", rating))
     return [dialog]
@@ -274,7 +414,8 @@ def read_intercom(record: dict, source) -> list[Dialog]:
 def read_zendesk_chats(record: dict, source) -> list[Dialog]:
     """Zendesk Chat: `history` of a chat, of which chat.msg is talk; ratings are good or bad."""
     dialogs = []
-    for chat in record.get("chats") or record["docs"].values():
+    chats = [record] if "history" in record else record.get("chats")
+    for chat in chats or record["docs"].values():
         dialog = Dialog(str(chat.get("id") or ""), [])
         if "history" not in chat:
             source.exclude("dialogs", "are messages left while nobody answered")
@@ -317,7 +458,7 @@ def read_zendesk_tickets(rows: list[dict], source) -> list[Dialog]:
         dialog = Dialog(str(ticket.get("id") or ""), [])
         requester = ticket.get("requester_id") or value_at(ticket, "requester.id")
         for comment in dicts(ticket.get("comments")):
-            if comment.get("public") is False:
+            if str(comment.get("public")).lower() == "false":
                 source.exclude("utterances", "are internal notes")
                 continue
             author = comment["author_id"]
@@ -339,18 +480,25 @@ def read_zendesk_tickets(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_twilio_sms(record: dict, source) -> list[Dialog]:
-    """Twilio's log of short messages: a dialog per number of a user."""
-    dialogs: dict[str, Dialog] = {}
-    for message in record["messages"]:
+    """Twilio's log of short messages: a dialog per number of a user and number of ours."""
+    return read_twilio_sms_rows(record["messages"], source)
+
+
+def read_twilio_sms_rows(rows: list[dict], source) -> list[Dialog]:
+    """The same as a list, or as the table that Twilio's console exports."""
+    dialogs: dict[tuple[str, str], Dialog] = {}
+    for row in rows:
+        message = {snake_case(name): value for name, value in row.items()}
         if message.get("status") in ("failed", "undelivered", "canceled"):
             source.exclude("utterances", "did not arrive")
             continue
         by_user = message["direction"] == "inbound"
-        name = str(message["from"] if by_user else message["to"])
-        dialog = dialogs.setdefault(name, Dialog(name, []))
+        ends = (str(message["from"]), str(message["to"]))
+        numbers = ends if by_user else ends[::-1]
+        dialog = dialogs.setdefault(numbers, Dialog(numbers[0], []))
         words = message.get("body") or None
         utterance = user(words) if by_user else assistant(words)
-        sent = first_value(message, ("date_sent", "date_created"))
+        sent = first_value(message, ("date_sent", "sent_date", "date_created"))
         utterance.time = to_time(sent)
         dialog.utterances.append(utterance)
     return list(dialogs.values())
@@ -386,7 +534,7 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
         UnknownFormat: where nothing tells the session.
     """
     dialogs: dict[str, Dialog] = {}
-    for row in rows:
+    for row in in_time(rows, ES_TIMES):
         result = row.get("queryResult") or {}
         paths = [row.get("session"), *values_at(result, "outputContexts[].name")]
         sessions = [re.search("sessions/([^/]+)", str(path)) for path in paths]
@@ -397,8 +545,11 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
                 "has answers of Dialogflow ES, and does not say which are of one session",
                 fix="write the session of each into a field 'session'",
             )
-        time = to_time(first_value(row, ("timestamp", "createTime")))
-        words = values_at(of_one_platform(result), DIALOGFLOW_ES_TEXTS)
+        time = to_time(first_value(row, ES_TIMES))
+        words = []
+        for message in of_one_platform(result):
+            words += values_at([message], DIALOGFLOW_ES_TEXTS)
+            words += values_at(message, "quickReplies.title")
         words = words or values_at(result, "fulfillmentText")
         dialog = dialogs.setdefault(name, Dialog(name, []))
         question = result.get("queryText")
@@ -406,6 +557,44 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
             dialog.utterances.append(user(question, time=time))
         dialog.utterances.append(assistant("\n".join(words) or None, time=time))
     return list(dialogs.values())
+
+
+def read_dialogflow_es_log(rows: list[dict], source) -> list[Dialog]:
+    """Dialogflow ES in Cloud Logging: each answer is a text that lists its fields."""
+    answers = []
+    for row in rows:
+        text = str(row.get("textPayload"))
+        if not text.startswith("Dialogflow Response"):
+            continue  # a request, whose words the answer repeats
+        fields: dict[str, str] = {}
+        for match in ES_FIELD.finditer(text):
+            fields.setdefault(match["name"], without_escapes(match["value"]))
+        result = {
+            "queryText": fields.get("resolved_query"),
+            "fulfillmentText": fields.get("speech"),
+        }
+        about = {"session": fields.get("session_id"), "timestamp": row.get("timestamp")}
+        answers.append({**about, "queryResult": result})
+    return read_dialogflow_es(answers, source)
+
+
+def without_escapes(text: str) -> str:
+    r"""A text without the escapes of Protocol Buffers, which write letters as bytes.
+
+    >>> without_escapes(r"Caf\303\251 \"Ada\"")
+    'Café "Ada"'
+    """
+    letters = text.encode().decode("unicode_escape", errors="replace")
+    return letters.encode("latin-1", errors="replace").decode(errors="replace")
+
+
+def in_time(rows: list[dict], names: tuple[str, ...]) -> list[dict]:
+    """Rows of exchanges by their times, where all have one: a log may have the newest first."""
+    times = [to_time(first_value(row, names)) for row in rows]
+    if None in times:
+        return rows
+    order = sorted(range(len(rows)), key=times.__getitem__)
+    return [rows[position] for position in order]
 
 
 def of_one_platform(result: dict) -> list[dict]:
@@ -438,3 +627,12 @@ def forget_people(dialogs: list[Dialog]) -> None:
     for utterance in answers:
         if len(names) > 1 and utterance.speaker not in bots:
             utterance.role = None
+
+
+def name_namesakes(dialogs: list[Dialog]) -> None:
+    """Give people a name of their own who write under that of the bot, as at Crisp."""
+    written = [utterance for dialog in dialogs for utterance in dialog.utterances]
+    bots = {u.speaker for u in written if u.role == "assistant"}
+    for utterance in written:
+        if utterance.role is None and utterance.speaker in bots:
+            utterance.speaker += " (staff)"

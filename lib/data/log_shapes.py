@@ -25,7 +25,7 @@ from lib.data.log_parts import (
     values_at,
     with_replies,
 )
-from lib.data.log_platforms import forget_people
+from lib.data.log_platforms import forget_people, name_namesakes
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, traced_dialog
 
@@ -123,6 +123,7 @@ class Shape:
     def __call__(self, records: list[dict], source) -> list[Dialog]:
         """The dialogs in the records of a file."""
         dialogs = self.read(records, source)
+        name_namesakes(dialogs)
         if self.people_too and not source.report.options.bot:
             forget_people(dialogs)
         return dialogs
