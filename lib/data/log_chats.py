@@ -44,6 +44,8 @@ DISCORD_NOTICE = re.compile(
     r"Pinned a message\.|Joined the server\.|Left the group\.|Started a thread\."
     r"|Started a call that lasted .*|Changed the channel .*|(?:Added|Removed) .* the group\."
 )
+DISCORD_EMOJI = re.compile(r"<a?(:\w{2,32}:)\d{1,20}>")
+DISCORD_PART = re.compile(r"\[part \d{1,4}\]$")  # of a channel in several files
 ZULIP_ITSELF = ("notification-bot@", "welcome-bot@")
 QUOTED = re.compile(r"\A(?:> .*\n)+\n?")  # what a message of Matrix answers, above it
 SLACK_LINK = re.compile(r"<((?:https?|mailto|tel):[^|>]{1,2000})(?:\|([^>]{0,500}))?>")
@@ -58,6 +60,7 @@ SLACK_TALK = (
     "me_message",
     "file_share",  # with a file, the words beside it
 )
+SLACK_NO_TEXT = "This content can't be displayed."  # for the words of blocks
 SLACK_FILE = re.compile(r"<@\w{1,40}(?:\|[^>]{0,80})?> (?:uploaded|shared) a file: ")
 
 
@@ -98,7 +101,9 @@ def read_telegram(record: dict, source) -> list[Dialog]:
         speaker = str(message.get("from") or sender)  # an account may be deleted
         role = None
         if record.get("type") == "bot_chat":
-            of_bot = sender == f"user{chat}" or speaker == record.get("name")
+            # Older exports have ids as numbers.
+            of_bot = str(sender) in (f"user{chat}", chat)
+            of_bot = of_bot or speaker == record.get("name")
             role = "assistant" if of_bot else "user"
         time = to_time(message.get("date_unixtime")) or to_time(message.get("date"))
         dialogs[topics[number]].utterances.append(
@@ -126,14 +131,15 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
         if message.get("user_profile"):
             users[message.get("user")] = {"profile": message["user_profile"]}
         if message.get("bot_profile"):
-            users[message.get("user")] = {**message["bot_profile"], "is_bot": True}
+            bot = message.get("user") or message.get("bot_id")
+            users[bot] = {**message["bot_profile"], "is_bot": True}
     for account in source.sibling("users.json") or []:
         users[account["id"]] = account
     channel = source.folder
     # The first message of a thread may not say that it has one.
     threads = {message.get("thread_ts") for message in rows}
     dialogs: dict[str, Dialog] = {}
-    for message in rows:
+    for message in once_each(rows):
         subtype = message.get("subtype")
         is_file = SLACK_FILE.match(message.get("text") or "")
         if message.get("type") != "message" or subtype not in SLACK_TALK or is_file:
@@ -141,7 +147,8 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
             continue
         if message.get("edited"):
             source.count_note("were edited")
-        account = users.get(message.get("user"), {})
+        by_bot_id = {} if message.get("username") else users.get(message.get("bot_id"))
+        account = users.get(message.get("user")) or by_bot_id or {}
         name = slack_name(account) or message.get("username") or message.get("user")
         is_bot = is_slack_bot(message, account)
         first_of = message.get("ts") if message.get("ts") in threads else None
@@ -160,6 +167,15 @@ def read_slack(rows: list[dict], source) -> list[Dialog]:
         dialog.spans_files = True
     source.spans_files = True
     return list(dialogs.values())
+
+
+def once_each(rows: list[dict]) -> list[dict]:
+    """Each message of Slack once: what stands in a thread may stand in its channel, too."""
+    messages = {}
+    for number, message in enumerate(rows):
+        of_whom = first_value(message, ("user", "bot_id"))
+        messages.setdefault((of_whom, message.get("ts") or number), message)
+    return list(messages.values())
 
 
 def read_slack_channel(record: dict, source) -> list[Dialog]:
@@ -184,15 +200,35 @@ def is_slack_bot(message: dict, account: dict) -> bool:
 
 
 def slack_words(message: dict) -> str:
-    """The text of a message of Slack; without one that of its blocks, or of its attachments."""
-    if message.get("text"):
-        return message["text"]
-    words = values_at(message, "blocks[type=section,header].text.text")
-    words += values_at(message, "blocks[type=markdown].text")
-    for attachment in [] if words else values_at(message, "attachments[]"):
+    """The text of a message of Slack, or of its blocks and attachments.
+
+    Beside the blocks of a bot the text stands in notifications only. An attachment of a bot is
+    seen below its words, unless it shows what a link leads to.
+    """
+    by_bot = bool(message.get("bot_id"))
+    text = message.get("text") or ""
+    text = "" if text == SLACK_NO_TEXT else text
+    words = [text]
+    in_blocks = words_of_blocks(message)
+    repeats_text = values_at(message, "blocks[type=rich_text]")
+    if in_blocks and (not text or (by_bot and not repeats_text)):
+        words = in_blocks
+    for attachment in values_at(message, "attachments[]"):
+        of_link = first_value(attachment, ("from_url", "original_url"))
+        if any(words) and (of_link or not by_bot):
+            continue
         parts = [value_at(attachment, name) for name in ("pretext", "title", "text")]
-        words += parts if any(parts) else [value_at(attachment, "fallback")]
-    return "\n".join(part for part in words if isinstance(part, str))
+        parts = parts if any(parts) else words_of_blocks(attachment)
+        words += parts or [value_at(attachment, "fallback")]
+    return "\n".join(part for part in words if part and isinstance(part, str))
+
+
+def words_of_blocks(message: dict) -> list[str]:
+    """The words in the blocks that a bot of Slack lays out."""
+    words = []
+    for block in values_at(message, "blocks[type=section,header,markdown]"):
+        words += values_at(block, "text.text|text") + values_at(block, "fields[].text")
+    return words
 
 
 def slack_text(text: str, users: dict) -> str | None:
@@ -356,6 +392,9 @@ def read_discord(record: dict, source) -> list[Dialog]:
     """DiscordChatExporter: one channel; accounts say whether they are bots."""
     channel = record["channel"]
     dialog = Dialog(str(channel.get("name") or channel.get("id")), [])
+    if DISCORD_PART.search(source.stem):
+        dialog.id += f" ({channel.get('id')})"
+        dialog.spans_files = source.spans_files = True
     for message in record["messages"]:
         add_discord_message(dialog, message, source)
     return [dialog]
@@ -389,20 +428,34 @@ def add_discord_message(dialog: Dialog, message: dict, source) -> None:
 
 
 def discord_words(message: dict) -> str | None:
-    """The words of a message of Discord, its mentions by name; without any those of its embeds."""
-    text = message.get("content") or ""
+    """The words of a message of Discord, its mentions by name, with those of a bot's embeds.
+
+    Embeds are words where there are no others, too; else they show what a link leads to.
+    """
+    text = DISCORD_EMOJI.sub(r"\1", message.get("content") or "")
+    forwarded = message.get("forwardedMessage") or {}
+    if not text:
+        text = text_at(message, "message_snapshots[].message.content") or ""
+        text = text or forwarded.get("content") or ""
     for account in dicts(message.get("mentions")):
         name = first_text(account, DISCORD_NAMES)
         for mention in (f"<@{account.get('id')}>", f"<@!{account.get('id')}>"):
             text = text.replace(mention, f"@{name}")
-    if not text:
-        words = []
-        for embed in dicts(message.get("embeds")):
-            words += [embed.get("title"), embed.get("description")]
-            for field in dicts(embed.get("fields")):
-                words.append(f"{field.get('name')}: {field.get('value')}")
-        text = "\n".join(part for part in words if part)
-    return text or None
+    author = message.get("author") or {}
+    words = [text]
+    for embed in dicts(message.get("embeds")):
+        by_bot = (author.get("isBot") or author.get("bot")) and not embed.get("url")
+        if by_bot or not text:
+            words += embed_words(embed)
+    return "\n".join(part for part in words if part) or None
+
+
+def embed_words(embed: dict) -> list[str | None]:
+    """What stands in a box below a message of Discord."""
+    words = [embed.get("title"), embed.get("description")]
+    for field in dicts(embed.get("fields")):
+        words.append(f"{field.get('name')}: {field.get('value')}")
+    return words
 
 
 def refuse_discord_package(rows: list[dict], source) -> list[Dialog]:
@@ -465,6 +518,7 @@ def read_facebook(record: dict, source) -> list[Dialog]:
         name = from_bytes(message["sender_name"])
         text = from_bytes(message.get("content") or "")
         is_notice = message.get("type") in ("Call", "Subscribe", "Unsubscribe")
+        is_notice = is_notice or "call_duration" in message
         if is_notice or FACEBOOK_NOTICE.fullmatch(text) or tells_of(name, text):
             source.exclude("utterances", "are notices")
             continue
@@ -472,7 +526,7 @@ def read_facebook(record: dict, source) -> list[Dialog]:
             Utterance(
                 speaker=name,
                 role=None,
-                text=text or None,
+                text=None if is_true(message.get("is_unsent")) else text or None,
                 time=to_time(message.get("timestamp_ms")),
             )
         )
@@ -499,7 +553,11 @@ def read_matrix(record: dict, source) -> list[Dialog]:
     Notices (`m.notice`) are what bots write, so who writes them is a bot.
     """
     messages = record.get("messages") or record["chunk"]
-    events = [event for event in messages if event.get("type") == "m.room.message"]
+    events = [  # a message that was taken back may have no content
+        event
+        for event in messages
+        if event.get("type") == "m.room.message" and event.get("content")
+    ]
     source.exclude("utterances", "are notices", len(messages) - len(events))
     edits = {}
     for event in sorted(events, key=lambda event: event["origin_server_ts"]):
@@ -520,11 +578,11 @@ def read_matrix(record: dict, source) -> list[Dialog]:
             threads.setdefault(thread, Dialog(f"{name}/{thread}", []))
     for event in events:
         words = event["content"].get("body")
-        if relation_of(event).get("m.in_reply_to"):
-            words = QUOTED.sub("", words or "", count=1)
         if event["event_id"] in edits:
             source.count_note("were edited")
             words = edits[event["event_id"]]
+        if relation_of(event).get("m.in_reply_to"):
+            words = QUOTED.sub("", words or "", count=1)
         if event["content"].get("msgtype") not in ("m.text", "m.notice", "m.emote"):
             # A file or a picture, whose name stands in `body`, unless it has one and words.
             file_name = event["content"].get("filename")

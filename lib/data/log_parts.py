@@ -63,11 +63,16 @@ NUMBER_WITH_UNIT = re.compile(
 )
 STARS = re.compile("(?=.*[★⭐])[★⭐☆✩]{1,10}")
 DECIMAL_COMMA = re.compile(r"\s*(-?\d+),(\d+)\s*")
-# A time, a name of at most 40 characters, a colon; matched in the start of a line only.
+# A time or the number of a turn, a name of at most 40 characters, perhaps in brackets or with a
+# time behind it, a colon; matched in the start of a line only.
 SPEAKER_START = re.compile(
-    r"(?:[\[(]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
+    r"(?:[\[(#]?\d[\d:./, TZ-]*(?:[ap]\.?m\.?)?[\])]? ?[-–]? ?)?"
     r"(?:[\[(]?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)[\])]? ?[-:]? )?[*_>#]* ?"
-    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)[*_#]* ?:[*_]*(?:\s|$)",
+    r"(?:Turn \d{1,4} ?[-–:.|)] ?)?"
+    r"(?:[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]{1,8} ?)?(?P<bracket>\[)?"
+    r"(?P<name>[^\W\d][^:\t\n]{0,39}?)(?(bracket)\])"
+    r"(?: [\[(](?:\d{4}-\d\d-\d\d[ T])?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\.?)?[\])])?"
+    r"[*_#]* ?:[*_]*(?:\s|$)",
     re.I,
 )
 TIME_NAME = re.compile(

@@ -277,7 +277,8 @@ class Shape:
         """The utterance in a message."""
         role = self.role(message)
         text = first_words(message, self.text)
-        if self.html:
+        # Teams says of each text whether it is HTML.
+        if self.html and value_at(message, "body.contentType") != "text":
             text = html_text(text)
         if self.media and values_at(message, self.media):
             text = MEDIA_LINK.sub("", text or "")

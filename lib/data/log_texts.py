@@ -23,8 +23,15 @@ from lib.data.log_parts import (
 from lib.data.log_tables import VERSION
 from lib.data.log_times import to_time
 
+DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 TRANSCRIPTS = WORDS["fields"]["transcript"].split()
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
+TURN_TITLE = re.compile(
+    r"[-=*_~#>\[( ]{0,9}Turn[ #]{1,2}(?P<number>\d{1,4})[-=*_~#\]):. ]{0,9}", re.I
+)
+# A person who is neither the user nor the bot.
+STAFF = re.compile(r"(?:human|live)[ _]agent(?: [^\W_]{1,20})?", re.I)
+NUMBERED_NAME = re.compile(r"(?P<name>[^\W\d_]{1,20})[ _#]?(?P<number>\d{1,3})")
 FRAMED = r"(?P<frame>[-=*_~#]{2,}) ?[^\n]{1,60}? ?(?P=frame)"  # == Session 2 ==
 RULE = re.compile(rf"\s*([-=*_~#]{{3,}}|#+ .*|{TITLE}|{FRAMED})\s*$", re.I)
 LOG_LEVEL = re.compile(r"[A-Z_]{2,12}|[a-z.]{2,20}")  # before a colon: no name
@@ -67,6 +74,11 @@ NO_WORDS = re.compile(  # of WhatsApp, where a message holds no words
     r"|(?:[^\n]{1,100}\n){1,3}https://foursquare\.com/v/\S+",
     re.I,
 )
+# Of Android, in any language: a question, and the choices with their votes.
+POLL = re.compile(
+    r"[A-ZÀ-Þ]{3,20} ?:\n[^\n]{0,300}"
+    r"(?:\n[A-ZÀ-Þ]{3,20} ?: [^\n]{1,200} \(\d{1,4} [^()\n]{1,20}\))+"
+)
 # Behind the words that were sent with a file, as iOS marks it in every language.
 SENT_WITH = re.compile(r"(?:[ \n]\u200e[^\u200e\n]{1,80}){1,3}\Z")
 NAME_OF_FILE = re.compile(rf"{FILE_NAME}(?: •)?")  # where no words were sent with it
@@ -99,6 +111,12 @@ CHAT_LINES = [  # a time, a name and words, as clients for chats write them
         r"(?P<name>[^\n:]{1,40}?)(?: to [^\n:]{1,60}| ):(?P<text>.*)"
     ),
 ]
+IRC_STYLE = re.compile(  # colors, bold and the like
+    "\x03(?:\\d{1,2}(?:,\\d{1,2})?)?|[\x02\x0f\x11\x16\x1d\x1e\x1f]"
+)
+IRC_NOTICE = re.compile(  # as irssi and ZNC write it
+    r"\[?\d\d:\d\d(?::\d\d)?\]? -(?P<name>[^\s:(]{1,30}?)(?:[:(][^\s]{1,80}?)?- (?P<text>.*)"
+)
 ZOOM_ASIDES = re.compile(  # what is answered, and reactions
     r"\AReplying to \"[^\n]{0,200}\"\s*\n\s*"
     r"|\A(?:Reacted to \"[^\n]{0,200}\" with|Removed a) [^\n]{1,100}\Z"
@@ -160,6 +178,8 @@ IMESSAGE_EDIT = re.compile(r"Edited .{1,60} later: ")
 CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> .*")
 SOUND_CUE = re.compile(r"\([^()\n]{1,60}\)")  # of subtitles, as "(laughs)"
 SOUND = re.compile(r" ?\[[^\W\d][^\]\n\d]{1,30}\]| ?♪[^♪\n]{0,200}♪")  # of subtitles
+CUE_STYLE = re.compile(r"</?(?:b|i|u|font|c)(?:[. ][^<>\n]{0,80})?>", re.I)
+IN_BRACKETS = re.compile(r"(?:- ?|>> ?)?\[(?P<name>[^\W\d][^\]\n:]{0,30})\] (?=\S)")
 VOICE = re.compile(r"<v(?:\.\S+)? (?P<name>[^>]{1,60})>")
 
 
@@ -294,8 +314,19 @@ def speaker_lines(text: str, source) -> list[Line]:
     Speakers are those of the option `speakers`, else those that `find_speakers` is sure of.
     """
     lines = text.strip().split("\n")
+    if lines[0].startswith("```") and lines[-1].strip() == "```":
+        lines = lines[1:-1]  # the whole talk is in a block of code
+    lines = without_turn_titles(lines, name_in)
+    in_code = within_code(lines, name_in)
+    found = [
+        None if inside else name_in(line)
+        for line, inside in zip(lines, in_code, strict=True)
+    ]
+    names = [name for name in found if name]
+    if are_numbered(names):
+        found = [name and NUMBERED_NAME.fullmatch(name)["name"] for name in found]
+        names = [name for name in found if name]
     matches = [SPEAKER_START.match(line[:120]) for line in lines]
-    names = [match["name"] for match in matches if match]
     if source.report.options.speakers:
         speakers = {name.strip() for name in source.report.options.speakers.split(",")}
     else:
@@ -307,17 +338,17 @@ def speaker_lines(text: str, source) -> list[Line]:
     parsed = []
     stamped = []
     with_time = []  # names that may be speakers too
-    for line, match in zip(lines, matches, strict=True):
+    for line, match, name in zip(lines, matches, found, strict=True):
         has_time = STAMP.match(line) is not None
-        if match and match["name"] in speakers:
-            parsed.append(Line(match["name"], line[match.end() :]))
+        if name in speakers:
+            parsed.append(Line(name, line[match.end() :]))
             stamped.append(has_time)
         else:
             parsed.append(Line(None, line))
-            if match and has_time and not LOG_LEVEL.fullmatch(match["name"]):
-                with_time.append(match["name"])
+            if name and has_time and not LOG_LEVEL.fullmatch(name):
+                with_time.append(name)
     if not stamped or not all(stamped):
-        return parsed
+        return with_rules(parsed, found)
     if with_time and not source.report.options.speakers:
         listed = ", ".join(sorted({*speakers, *with_time})[:8])
         problem = (
@@ -328,6 +359,101 @@ def speaker_lines(text: str, source) -> list[Line]:
     kept = [line for line in parsed if line.speaker or not STAMP.match(line.words)]
     source.exclude("utterances", "are log lines of no speaker", len(parsed) - len(kept))
     return kept
+
+
+def name_in(line: str) -> str | None:
+    """The name before a colon in the beginning of a line, which is no title of a dialog."""
+    start = SPEAKER_START.match(line[:120])
+    is_title = re.fullmatch(TITLE, line[:120], re.I)
+    return start["name"] if start and not is_title else None
+
+
+def without_turn_titles(lines: list[str], name_of) -> list[str]:
+    """The lines without those that count the turns, such as "Turn 2", above who speaks.
+
+    Where they count from the beginning again, a rule parts the dialogs.
+    """
+    kept: list[str] = []
+    before = (0, None)  # the number, and who speaks below it
+    for line, below in zip(lines, filled_below(lines), strict=True):
+        title = TURN_TITLE.fullmatch(line[:60].rstrip())
+        if not title or not name_of(below):
+            kept.append(line)
+            continue
+        while kept and not kept[-1].strip():
+            kept.pop()
+        turn = (int(title["number"]), name_of(below))
+        if turn[0] < before[0] or turn == before:
+            kept.append("---")
+        before = turn
+    return kept
+
+
+def filled_below(lines: list[str]) -> list[str]:
+    """For each line the first one below it that is not empty; "" where none is."""
+    found = []
+    below = ""
+    for line in reversed(lines):
+        found.append(below)
+        below = line if line.strip() else below
+    return found[::-1]
+
+
+def with_rules(lines: list[Line], names: list[str | None]) -> list[Line]:
+    """The lines with a rule for the head of each dialog, such as "Session: tea" above who speaks.
+
+    A head has the same names before colons as that of the first dialog, which names the dialog.
+    """
+    first = next((n for n, line in enumerate(lines) if line.speaker), 0)
+    head = [name for name in names[:first] if name]
+    if not head or DIALOG_WORDS.isdisjoint(snake_case(head[0]).split("_")):
+        return lines
+    kept = lines[:first]
+    below: list[Line] = []  # a head, perhaps
+    for line, name in zip(lines[first:], names[first:], strict=True):
+        goes_on = below and (name in head or is_empty(line))
+        if line.speaker is None and (name == head[0] or goes_on):
+            below.append(line)
+            continue
+        if below and line.speaker:
+            below = [Line(None, "---")]
+        kept += [*below, line]
+        below = []
+    return [*kept, *below]
+
+
+def within_code(lines: list[str], name_of) -> list[bool]:
+    """Whether each line is in a block of code within what somebody says.
+
+    None is where a block has no end: then no one can tell what is in it.
+    """
+    flags = []
+    inside = spoken = False
+    for line in lines:
+        flags.append(inside)
+        spoken = spoken or name_of(line) is not None
+        if spoken and line.count("```") % 2:
+            if inside and line.strip() != "```":
+                return [False] * len(lines)
+            inside = not inside
+    return [False] * len(lines) if inside else flags
+
+
+def are_numbered(names: list[str]) -> bool:
+    """Whether two speakers have the number of the turn in their names, as "User 1" and "Bot 1".
+
+    >>> are_numbered(["User 1", "Bot 1", "User 2", "Bot 2"]), are_numbered(["User 1", "Bot 1"])
+    (True, False)
+    """
+    matches = [NUMBERED_NAME.fullmatch(name) for name in names]
+    if None in matches or len(names) < 4:
+        return False
+    numbers = [int(match["number"]) for match in matches]
+    speakers = [match["name"] for match in matches]
+    in_turn = speakers[::2] == speakers[:1] * len(speakers[::2])
+    in_turn = in_turn and speakers[1::2] == speakers[1:2] * len(speakers[1::2])
+    in_turn = in_turn and speakers[0] != speakers[1]
+    return in_turn and numbers == [number // 2 + 1 for number in range(len(names))]
 
 
 def find_speakers(names: list[str]) -> set[str]:
@@ -341,23 +467,26 @@ def find_speakers(names: list[str]) -> set[str]:
     """
     with_role = {name for name in names if speaker_role(name)}
     if {"user", "assistant"} <= {speaker_role(name) for name in with_role}:
-        return with_role
+        return with_role | {name for name in names if STAFF.fullmatch(name)}
     counts = Counter(names)
     speakers = {name for name in counts if counts[name] > 1 or name in with_role}
     if len(speakers) < 2:
-        return set(counts)
-    if len(speakers) == 2:
+        speakers = set(counts)
+    if len(speakers) < 3:
         return speakers
     turns = [name for name in names if name in speakers]
     partner = Counter(turns).most_common(1)[0][0]
     for name, following in zip(turns, turns[1:], strict=False):
         if partner not in (name, following):
-            listed = ", ".join(sorted(speakers)[:8])
-            problem = (
-                f"has names of which some may stand within what others say: {listed}"
-            )
-            raise UnknownFormat(problem, fix="name those that speak: SPEAKERS=Ann,Bob")
+            raise doubtful(speakers)
     return speakers
+
+
+def doubtful(names: set[str]) -> UnknownFormat:
+    """What to say of names of which some may be words with a colon."""
+    listed = ", ".join(sorted(names)[:8])
+    problem = f"has names of which some may stand within what others say: {listed}"
+    return UnknownFormat(problem, fix="name those that speak: SPEAKERS=Ann,Bob")
 
 
 def is_rule(line: Line) -> bool:
@@ -402,8 +531,10 @@ def spoken_dialog(block: list[Line], roles: dict[str, str | None], source) -> Di
 
 
 def is_whatsapp(text: str) -> bool:
-    """Whether a text begins as an export of WhatsApp does."""
-    return WHATSAPP.match(text.lstrip()[:60]) is not None
+    """Whether a text begins as an export of WhatsApp does, perhaps below its title."""
+    title, _, rest = text.lstrip()[:200].partition("\n")
+    start = rest if "WhatsApp" in title and not WHATSAPP.match(title[:60]) else title
+    return WHATSAPP.match(start.lstrip()[:60]) is not None
 
 
 def read_whatsapp(text: str, source) -> list[Dialog]:
@@ -418,7 +549,7 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
     dialog = Dialog("", [])
     for start, words in entries:
         name, colon, words = words.partition(": ")
-        if not colon or len(name) > 60 or NOTICE.search(name):
+        if not colon or len(name) > 60 or NOTICE.search(name) or is_cut(name):
             source.exclude("utterances", "are notices")
             continue
         name = DIRECTION_MARKS.sub("", name).lstrip("~ \u00a0\u202f")
@@ -428,6 +559,16 @@ def read_whatsapp(text: str, source) -> list[Dialog]:
         )
         clean_whatsapp(dialog.utterances[-1], source)
     return [dialog] if len({u.speaker for u in dialog.utterances}) > 1 else []
+
+
+def is_cut(name: str) -> bool:
+    """Whether this is no name, but a notice up to a colon: with a quotation without its end.
+
+    >>> is_cut("Mira renamed the group “Tea"), is_cut("Mira “Mi” Lind")
+    (True, False)
+    """
+    in_quotes = any(name.rfind(mark) > name.rfind("”") for mark in "“„")
+    return in_quotes or "\n" in name
 
 
 def written_by_whatsapp(start: re.Match) -> str:
@@ -456,7 +597,7 @@ def clean_whatsapp(utterance: Utterance, source) -> None:
     utterance.text = words
     if (n_files or n_sent) and NAME_OF_FILE.fullmatch(words):
         is_notice = True
-    if is_notice or NO_WORDS.fullmatch(words):
+    if is_notice or NO_WORDS.fullmatch(words) or POLL.fullmatch(words):
         utterance.text = None
 
 
@@ -575,8 +716,10 @@ def read_irc(text: str, source) -> list[Dialog]:
     dialog = Dialog("", [])
     in_quotes = False  # LINE writes words of several lines in quotation marks
     in_kakao = False  # which marks no lines that go on from the one above
+    text = IRC_STYLE.sub("", text)
+    names = speakers_in_brackets(text)
     for line in text.split("\n"):
-        match = chat_line(line)
+        match = chat_line(line) or notice_of(line, names)
         in_kakao = match.re is KAKAO if match else in_kakao
         if match and not NO_SPEAKER.fullmatch(match["name"]):
             name = match["name"].strip()
@@ -602,6 +745,18 @@ def read_irc(text: str, source) -> list[Dialog]:
     return [dialog]
 
 
+def speakers_in_brackets(text: str) -> set[str]:
+    """Who speaks in lines such as "<ada> Hi" of an IRC client."""
+    matches = map(CHAT_LINES[0].match, text.split("\n"))
+    return {match["name"] for match in matches if match}
+
+
+def notice_of(line: str, names: set[str]) -> re.Match | None:
+    """A notice on IRC of one who also speaks, as bots answer; not of a server or a service."""
+    match = IRC_NOTICE.match(line)
+    return match if match and match["name"] in names else None
+
+
 def goes_on(line: str, in_kakao: bool) -> bool:
     """Whether a line without a speaker goes on from the one above, and is no notice."""
     if not in_kakao:
@@ -615,6 +770,8 @@ def heading_names(text: str) -> set[str]:
     Speakers are those of roles if both sides are, else two that recur, one of them a user.
     """
     lines = ASIDES_OF_HEADED.sub("", text).split("\n")
+    in_code = within_code(lines, heading_name)
+    lines = [line for line, inside in zip(lines, in_code, strict=True) if not inside]
     names = Counter(filter(None, map(heading_name, lines)))
     roles = {name: heading_role(name) for name in names}
     both = {name for name, role in roles.items() if role in ("user", "assistant")}
@@ -663,20 +820,52 @@ def is_headed(text: str) -> bool:
 def read_headed(text: str, source) -> list[Dialog]:
     """A dialog in Markdown: the speaker in a heading, the words below it."""
     names = heading_names(text)
-    dialog = Dialog("", [])
-    for line in ASIDES_OF_HEADED.sub("", text).split("\n"):
+    roles = {name: heading_role(name) for name in names}
+    if list(roles.values()).count("assistant") > 1:
+        # "System" is a prompt where another name is a bot's.
+        roles |= {name: "system" for name in names if name.lower() == "system"}
+    dialogs = [Dialog("", [])]
+
+    def speaker_of(line: str) -> str | None:
         name = heading_name(line)
-        if name in names:
-            dialog.utterances.append(Utterance(name, heading_role(name), ""))
-        elif dialog.utterances:
-            dialog.utterances[-1].text += f"\n{line}"
+        return name if name in names else None
+
+    lines = ASIDES_OF_HEADED.sub("", text).split("\n")
+    lines = without_turn_titles(lines, speaker_of)
+    in_code = within_code(lines, speaker_of)
+    title = next(filter(str.strip, lines), "")
+    for line, inside in zip(lines, in_code, strict=True):
+        utterances = dialogs[-1].utterances
+        name = None if inside else speaker_of(line)
+        if name:
+            if utterances and ends_with_title(utterances[-1].text, title, line):
+                above, _, _ = utterances[-1].text.rstrip().rpartition("\n")
+                utterances[-1].text = above
+                dialogs.append(Dialog("", []))
+            dialogs[-1].utterances.append(Utterance(name, roles[name], ""))
+        elif utterances:
+            utterances[-1].text += f"\n{line}"
         elif line.strip():
             source.exclude("utterances", "are lines before the first speaker")
-    for utterance in dialog.utterances:
+    for utterance in chain.from_iterable(dialog.utterances for dialog in dialogs):
         words = FOOTER.sub("", utterance.text.rstrip()).strip()
         words = TIME_OF_HEADED.sub("", without_marks(words))
         utterance.text = words.strip() or None
-    return [dialog]
+    return dialogs
+
+
+def ends_with_title(words: str, title: str, heading: str) -> bool:
+    """Whether words end with the title of a further dialog, of the rank of the first one's.
+
+    Nothing stands below it but the heading of who speaks, which has a lower rank.
+    """
+    last = words.rstrip().rpartition("\n")[2]
+    rank = re.match("#{1,2} ", title)
+    return (
+        bool(rank)
+        and last.startswith(rank[0])
+        and heading.startswith(f"#{rank[0].strip()}")
+    )
 
 
 def is_subtitles(text: str) -> bool:
@@ -695,7 +884,7 @@ def read_subtitles(text: str, source) -> list[Dialog]:
         UnknownFormat: where no cue names its speaker, or a name may be a word of what is said.
     """
     dialog = Dialog("", [])
-    cues = lines_of_cues(text)
+    cues = with_colons(lines_of_cues(text))
     speakers = speakers_of_cues(cues, source)
     for words in chain.from_iterable(parts_of_cue(lines, speakers) for lines in cues):
         voice = VOICE.match(words)
@@ -722,11 +911,33 @@ def lines_of_cues(text: str) -> list[list[str]]:
     """The lines of each cue, below its times."""
     cues = []
     for block in re.split(r"\n[ \t]*\n", text):
+        block = CUE_STYLE.sub("", block)
         lines = [line.strip() for line in block.strip().split("\n")]
         at = next((n for n, line in enumerate(lines) if CUE.match(line)), None)
         if at is not None:
             cues.append(lines[at + 1 :])
     return cues
+
+
+def with_colons(cues: list[list[str]]) -> list[list[str]]:
+    """Cues with a colon behind the speakers, where these stand in brackets ("[ANN] Hi").
+
+    These are two or more that recur, and most cues begin with one of them: else sounds stand there.
+    """
+    starts = [IN_BRACKETS.match(lines[0]) for lines in cues if lines]
+    counts = Counter(start["name"] for start in starts if start)
+    speakers = {name for name, count in counts.items() if count > 1}
+    n_of_speakers = sum(counts[name] for name in speakers)
+    if len(speakers) < 2 or n_of_speakers < len(starts) / 2:
+        return cues
+
+    def with_colon(line: str) -> str:
+        start = IN_BRACKETS.match(line)
+        if not start or start["name"] not in speakers:
+            return line
+        return f"{start['name']}: {line[start.end() :]}"
+
+    return [[with_colon(line) for line in lines] for lines in cues]
 
 
 def parts_of_cue(lines: list[str], speakers: set[str]) -> list[str]:
@@ -765,21 +976,19 @@ def speakers_of_cues(cues: list[list[str]], source) -> set[str]:
     counts = Counter(match["name"] for match in matches if match)
     speakers = {name for name in counts if counts[name] > 1 or speaker_role(name)}
     if len(speakers) < 2:
+        if len(counts) > 2 and not all(map(str.isupper, counts)):
+            raise doubtful(set(counts))
         return set(counts)
     in_capitals = all(map(str.isupper, speakers))
     if in_capitals:
         speakers |= {name for name in counts if name.isupper()}
     firsts = [SPEAKER_START.match(lines[0][:120]) for lines in cues if lines]
-    doubtful = {match["name"] for match in firsts if match} - speakers
-    doubtful = {
-        name for name in doubtful if all(word[0].isupper() for word in name.split())
+    others = {match["name"] for match in firsts if match} - speakers
+    others = {
+        name for name in others if all(word[0].isupper() for word in name.split())
     }
-    if doubtful and not in_capitals:
-        listed = ", ".join(sorted({*speakers, *doubtful})[:8])
-        raise UnknownFormat(
-            f"has names of which some may stand within what others say: {listed}",
-            fix="name those that speak: SPEAKERS=Ann,Bob",
-        )
+    if others and not in_capitals:
+        raise doubtful({*speakers, *others})
     within = sorted(set(counts) - speakers)
     if within:
         reason = f"words with a colon within what they say: {', '.join(within[:5])}"
@@ -825,9 +1034,8 @@ def read_aider(text: str, source) -> list[Dialog]:
             if by_user and AIDER_COMMAND.match(line):
                 source.exclude("utterances", "are commands to the tool")
             elif by_user:
-                add_line(
-                    dialogs[-1], "user", line.removeprefix("####").removeprefix(" ")
-                )
+                words = line.removeprefix("####").removeprefix(" ").rstrip()
+                add_line(dialogs[-1], "user", words)
             elif not by_tool:
                 add_line(dialogs[-1], "assistant", line)
             else:
